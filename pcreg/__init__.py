@@ -1,0 +1,1 @@
+"""Point cloud registration with learned descriptors on native points."""

@@ -1,0 +1,65 @@
+"""Rigid motions in three dimensions: (4, 4) float64 matrices acting on rows of points (N, 3)."""
+
+import numpy as np
+
+
+def se3(R: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """The (4, 4) motion p -> R p + t of a rotation (3, 3) and a translation (3,)."""
+    T = np.eye(4)
+    T[:3, :3] = R
+    T[:3, 3] = t
+    return T
+
+
+def inverse(T: np.ndarray) -> np.ndarray:
+    """The inverse of a rigid motion (4, 4)."""
+    R_inverse = T[:3, :3].T
+    return se3(R_inverse, -R_inverse @ T[:3, 3])
+
+
+def transform(T: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The points (N, 3) moved by T (4, 4)."""
+    return points @ T[:3, :3].T + T[:3, 3]
+
+
+def rotation_about(axis: np.ndarray, degrees: float) -> np.ndarray:
+    """The right-handed rotation (3, 3) by `degrees` about `axis` (3,), of any length but zero."""
+    x, y, z = np.asarray(axis, dtype=np.float64) / np.linalg.norm(axis)
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    angle = np.radians(degrees)
+    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+
+
+def random_rotation(rng: np.random.Generator) -> np.ndarray:
+    """A rotation (3, 3), uniform over all rotations: a normalised Gaussian quaternion."""
+    w, x, y, z = (q := rng.standard_normal(4)) / np.linalg.norm(q)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def rotation_error(T_estimate: np.ndarray, T_true: np.ndarray) -> float:
+    """RRE in degrees: the angle of R_estimate^T R_true, geodesic."""
+    cosine = (np.trace(T_estimate[:3, :3].T @ T_true[:3, :3]) - 1) / 2
+    return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
+
+
+def translation_error(T_estimate: np.ndarray, T_true: np.ndarray) -> float:
+    """RTE in metres: |t_estimate - t_true|; it depends on where the frames have their origins."""
+    return float(np.linalg.norm(T_estimate[:3, 3] - T_true[:3, 3]))
+
+
+def procrustes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The motion (4, 4) that takes source (N, 3) onto target (N, 3) with the least squared error.
+
+    Kabsch's solution by singular values, reflections excluded. N >= 3 points not on one line.
+    """
+    source_centre, target_centre = source.mean(0), target.mean(0)
+    U, _, Vt = np.linalg.svd((source - source_centre).T @ (target - target_centre))
+    handedness = np.diag([1.0, 1.0, np.sign(np.linalg.det(Vt.T @ U.T))])
+    R = Vt.T @ handedness @ U.T
+    return se3(R, target_centre - R @ source_centre)

@@ -1,0 +1,40 @@
+"""A pair of clouds with its ground truth, and what a data set of such pairs offers."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two clouds by name, and the true motion between them.
+
+    `source` and `target` are names that `PairDataset.cloud` understands: a benchmark that meets the
+    same cloud in many pairs reads and describes it once.
+    """
+
+    source: str
+    target: str
+    T_target_source: np.ndarray  # (4, 4) float64, moves source into target
+    scene: str = ""  # tables average within a scene first
+    overlap: float | None = None  # fraction of the source that has a partner in the target
+    information: np.ndarray | None = None  # (6, 6) of gt.info, for the official 3DMatch recall
+    consecutive: bool = False  # 3DMatch: recall leaves out neighbouring fragments
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}->{self.target}"
+
+
+class PairDataset(Protocol):
+    """What training and evaluation ask of a data set."""
+
+    pairs: list[Pair]
+
+    def cloud(self, name: str) -> np.ndarray:
+        """The points (N, 3) float64 in metres of the cloud called `name`, finite rows only.
+
+        Raises InputError, naming the file and the remedy, when it is missing or unreadable.
+        """
+        ...
