@@ -43,8 +43,8 @@ def read_cloud(path: str | Path) -> Cloud:
         raise
     except (OSError, ValueError, KeyError, EOFError, IndexError, TypeError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"{path}: cannot be read as {path.suffix} ({_first_line(error)}); it may be truncated or damaged: "
-            "write it again"
+            f"{path}: cannot be read as {path.suffix} ({_first_line(error)}); "
+            "it may be truncated or damaged: write it again"
         ) from error
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{path}: holds an array of shape {rows.shape}; points are rows of at least x y z")
