@@ -1,0 +1,59 @@
+"""Integer cells of space, packed into one sortable int64 key per point.
+
+A key is cloud, x, y and z in mixed radix, so that sorting keys sorts by cloud first and a row of
+cells along z is one contiguous range of keys.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+LARGEST_KEY = 2**62  # headroom of one bit below the sign
+
+
+def cloud_of_rows(lengths: Tensor) -> Tensor:
+    """The cloud (N,) that each row of a jagged batch with lengths (B,) belongs to."""
+    return torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
+
+
+def lower_corners(points: Tensor, lengths: Tensor) -> Tensor:
+    """The smallest coordinates (B, 3) float64 of each cloud; zero for an empty one."""
+    corners = torch.zeros(len(lengths), 3, dtype=torch.float64, device=points.device)
+    rows = cloud_of_rows(lengths)[:, None].expand(-1, 3)
+    return corners.scatter_reduce(0, rows, points.double(), "amin", include_self=False)
+
+
+def cells_of(points: Tensor, cloud: Tensor, origin: Tensor, size: float) -> Tensor:
+    """The cell (N, 3) int64 of each point in a grid whose cell 0 has its lower corner at origin[cloud].
+
+    Computed in float64, so that a cell never depends on how far a cloud lies from the origin.
+    """
+    return torch.floor((points.double() - origin[cloud]) / size).long()
+
+
+def bounding_box(cells: Tensor, n_clouds: int) -> tuple[Tensor, Tensor]:
+    """The lowest cell (3,) and the shape (3,) of the box around cells (N, 3), N > 0.
+
+    Raises ValueError when so many cells in so many clouds cannot be numbered in 62 bits.
+    """
+    lowest = cells.amin(0)
+    shape = cells.amax(0) - lowest + 1
+    if n_clouds * math.prod(shape.tolist()) > LARGEST_KEY:
+        raise ValueError(f"{n_clouds} clouds of {shape.tolist()} cells exceed 62-bit keys; take larger cells")
+    return lowest, shape
+
+
+def pack(cells: Tensor, cloud: Tensor, shape: Tensor) -> Tensor:
+    """Keys (N,) int64 of cells (N, 3) with 0 <= cells < shape (3,)."""
+    return ((cloud * shape[0] + cells[:, 0]) * shape[1] + cells[:, 1]) * shape[2] + cells[:, 2]
+
+
+def expand_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Enumerate the ranges [start, start + count), one after another.
+
+    starts (R,), counts (R,) -> (range of each item (P,), item (P,)), P = counts.sum().
+    """
+    which = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+    first = counts.cumsum(0) - counts  # position at which each range begins in the output
+    return which, torch.arange(len(which), device=counts.device) + (starts - first)[which]

@@ -1,0 +1,42 @@
+"""Grid sampling: keep one original point per cell, the one nearest the cell's centre."""
+
+import torch
+from torch import Tensor
+
+from kernels.cells import bounding_box, cells_of, cloud_of_rows, lower_corners, pack
+
+
+def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor | None = None) -> Tensor:
+    """Rows (M,) int64 of points (N, 3) that represent the occupied cells of edge `size` metres.
+
+    Rows come cloud by cloud and, within one, in the order of their cells, whatever the order of the
+    points; equally near points are told apart by their coordinates. lengths (B,) int64.
+    origin (B, 3) float64 is the lower corner of each cloud's cell 0: by default half a cell below
+    the cloud's lower corner, which puts the points of a lattice of that pitch on cell centres.
+    Raises ValueError when a cloud spans more cells than a 62-bit key can number.
+    """
+    cloud = cloud_of_rows(lengths)
+    if len(points) == 0:
+        return cloud
+    if origin is None:
+        origin = lower_corners(points, lengths) - size / 2
+    cells = cells_of(points, cloud, origin, size)
+    lowest, shape = bounding_box(cells, len(lengths))
+    inside = (points.double() - origin[cloud]) / size - cells  # position within the cell, in [0, 1)^3
+    from_centre = (inside - 0.5).square().sum(1)
+    keys, member_of = torch.unique(pack(cells - lowest, cloud, shape), return_inverse=True)
+    nearest = torch.full((len(keys),), torch.inf, dtype=torch.float64, device=points.device)
+    nearest = nearest.scatter_reduce(0, member_of, from_centre, "amin")
+    rows = torch.nonzero(from_centre == nearest[member_of]).squeeze(1)
+    return _first_of_each(rows, member_of[rows], inside[rows])
+
+
+def _first_of_each(rows: Tensor, group: Tensor, position: Tensor) -> Tensor:
+    """Of rows (R,) in groups (R,), the one with the lexicographically smallest position (R, 3)."""
+    order = torch.arange(len(rows), device=rows.device)
+    for values in (position[:, 2], position[:, 1], position[:, 0], group):
+        order = order[torch.argsort(values[order], stable=True)]
+    group = group[order]
+    is_first = torch.ones_like(group, dtype=torch.bool)
+    is_first[1:] = group[1:] != group[:-1]
+    return rows[order[is_first]]

@@ -1,0 +1,94 @@
+"""Every operator in plain PyTorch, as its definition reads: slow, obvious, and the oracle of all tests."""
+
+import itertools
+
+import torch
+from torch import Tensor
+
+from kernels.triplets import Triplets
+
+
+def radius_search(queries, points, query_lengths, point_lengths, radius) -> set[tuple[int, int]]:
+    """{(i, j): |points[j] - queries[i]| <= radius, both of one cloud}, from the full N x P matrix."""
+    dx, dy, dz = (points[None, :] - queries[:, None]).unbind(2)  # (N, P)
+    near = (dx * dx + dy * dy) + dz * dz <= radius * radius
+    query_cloud = torch.arange(len(query_lengths)).repeat_interleave(query_lengths)
+    cloud = torch.arange(len(point_lengths)).repeat_interleave(point_lengths)
+    same = query_cloud[:, None] == cloud[None, :]
+    return {(i, j) for i, j in torch.nonzero(near & same).tolist()}
+
+
+def grid_sample(points, lengths, size) -> list[int]:
+    """The row nearest the centre of each occupied cell of edge `size`, clouds and cells ascending."""
+    rows, first = [], 0
+    for length in lengths.tolist():
+        cells: dict[tuple[int, ...], list[tuple[float, tuple[float, ...], int]]] = {}
+        cloud = points[first : first + length].double()
+        origin = cloud.amin(0) - size / 2 if length else None
+        for row, point in enumerate(cloud):
+            position = (point - origin) / size
+            cell, inside = position.floor(), position - position.floor()
+            entry = ((inside - 0.5).square().sum().item(), tuple(inside.tolist()), first + row)
+            cells.setdefault(tuple(cell.long().tolist()), []).append(entry)
+        rows += [min(cells[cell])[2] for cell in sorted(cells)]
+        first += length
+    return rows
+
+
+def kernel_cell(displacement, size, fineness) -> int:
+    """The index k of the kernel cell that a displacement (3,) falls in, outer cells reaching outwards."""
+    reach = (fineness - 1) // 2
+    x, y, z = (displacement / size).round().clamp(-reach, reach).long().tolist()
+    return ((x + reach) * fineness + (y + reach)) * fineness + (z + reach)
+
+
+def mvmr(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:
+    """out[i] = sum over (i, j, k) of W[k] x[j]: matrix-vector multiply and reduce (PointCNN++, Eq. 1).
+
+    features (N_in, C), weight (K, G, C/G, M/G) -> (N_out, M). Groups are those of a grouped convolution.
+    """
+    out = features.new_zeros(triplets.n_out, weight.shape[1] * weight.shape[3])
+    for k, (i, j) in enumerate(triplets.segments()):
+        x = features[j.long()].unflatten(1, weight.shape[1:3])  # (T_k, G, C/G)
+        out.index_add_(0, i.long(), torch.einsum("tgc,gcm->tgm", x, weight[k]).flatten(1))
+    return out
+
+
+def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1) -> Tensor:
+    """dW[k] = sum over (i, j, k) of x[j] g[i]^T: vector-vector outer product and reduce.
+
+    features (N_in, C), grad_out (N_out, M) -> (K, G, C/G, M/G).
+    """
+    grads = []
+    for i, j in triplets.segments():
+        x = features[j.long()].unflatten(1, (groups, -1))  # (T_k, G, C/G)
+        g = grad_out[i.long()].unflatten(1, (groups, -1))  # (T_k, G, M/G)
+        grads.append(torch.einsum("tgc,tgm->gcm", x, g))
+    return torch.stack(grads)
+
+
+def dense_convolution(grid: Tensor, weight: Tensor, fineness: int, stride: int = 1) -> Tensor:
+    """conv3d of a dense grid (C, X, Y, Z) with point-convolution weights (t^3, G, C/G, M/G)."""
+    return torch.nn.functional.conv3d(
+        grid[None],
+        _dense_weight(weight, fineness),
+        stride=stride,
+        padding=(fineness - 1) // 2,
+        groups=weight.shape[1],
+    )[0]
+
+
+def dense_transposed_convolution(grid: Tensor, weight: Tensor, fineness: int, stride: int = 2) -> Tensor:
+    """conv_transpose3d of a dense grid (C, X, Y, Z), onto a grid `stride` times as fine."""
+    _, G, C, M = weight.shape
+    dense = weight.permute(1, 2, 3, 0).reshape(G * C, M, *itertools.repeat(fineness, 3))
+    padding = (fineness - 1) // 2
+    return torch.nn.functional.conv_transpose3d(
+        grid[None], dense, stride=stride, padding=padding, output_padding=stride - 1, groups=G
+    )[0]
+
+
+def _dense_weight(weight: Tensor, fineness: int) -> Tensor:
+    """(t^3, G, C/G, M/G) -> torch's (M, C/G, t, t, t)."""
+    _, G, C, M = weight.shape
+    return weight.permute(1, 3, 2, 0).reshape(G * M, C, *itertools.repeat(fineness, 3))

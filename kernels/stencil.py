@@ -1,0 +1,86 @@
+"""Which points a convolution centre sees, and through which cell of its kernel.
+
+The kernel is a local t x t x t grid centred on an original point. Its cells have edge h; cell
+(x, y, z), each from -(t-1)/2 to (t-1)/2, has index k = ((x + c) t + (y + c)) t + (z + c) with
+c = (t-1)/2, the order of torch.nn.functional.conv3d.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
+from kernels.neighbors import radius_search
+from kernels.triplets import Triplets
+
+
+def default_radius(size: float, fineness: int) -> float:
+    """The radius in metres of the ball with the volume of fineness^3 cells of edge `size`."""
+    return size * fineness * (3 / (4 * math.pi)) ** (1 / 3)
+
+
+def native_triplets(
+    centres: Tensor,
+    points: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    size: float,
+    fineness: int = 3,
+    radius: float | None = None,
+) -> Triplets:
+    """Triplets of a convolution on native points.
+
+    Point j is a neighbour of centre i when |p_j - p_i| <= radius (by default `default_radius`);
+    its cell is round((p_j - p_i) / size), clamped to the kernel. Radius and fineness are
+    independent. centres (N, 3), points (P, 3), lengths (B,) int64, size in metres, fineness odd.
+    """
+    reach = _reach(fineness)
+    radius = default_radius(size, fineness) if radius is None else radius
+    i, j = radius_search(centres, points, centre_lengths, point_lengths, radius)
+    cell = torch.round((points[j] - centres[i]) / size).long().clamp(-reach, reach) + reach
+    k = (cell[:, 0] * fineness + cell[:, 1]) * fineness + cell[:, 2]
+    return Triplets.from_unsorted(i, j, k, len(centres), len(points), fineness**3)
+
+
+def voxel_triplets(
+    centre_cells: Tensor,
+    point_cells: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    stride: int = 1,
+    fineness: int = 3,
+) -> Triplets:
+    """Triplets of a sparse voxel convolution, the degraded special case.
+
+    Centre i at integer voxel u sees every point whose voxel is stride * u + (x, y, z) for a kernel
+    cell (x, y, z): torch's conv3d with padding (t-1)/2, on occupied voxels alone; transposed, its
+    conv_transpose3d. centre_cells (N, 3) and point_cells (P, 3) int64.
+    """
+    reach = _reach(fineness)
+    steps = torch.arange(-reach, reach + 1, device=point_cells.device)
+    if len(centre_cells) == 0 or len(point_cells) == 0:
+        none = torch.empty(0, dtype=torch.int64, device=point_cells.device)
+        return Triplets.from_unsorted(none, none, none, len(centre_cells), len(point_cells), fineness**3)
+    lowest, shape = bounding_box(point_cells, len(point_lengths))
+    keys, order = torch.sort(pack(point_cells - lowest, cloud_of_rows(point_lengths), shape), stable=True)
+    centre_cloud = cloud_of_rows(centre_lengths)
+    i, j, k = [], [], []
+    for index, step in enumerate(torch.cartesian_prod(steps, steps, steps).reshape(-1, 3)):
+        wanted = centre_cells * stride + step - lowest
+        inside = torch.nonzero(((wanted >= 0) & (wanted < shape)).all(1)).squeeze(1)
+        key = pack(wanted[inside], centre_cloud[inside], shape)
+        first = torch.searchsorted(keys, key)
+        which, item = expand_ranges(first, torch.searchsorted(keys, key, right=True) - first)
+        i.append(inside[which])
+        j.append(order[item])
+        k.append(torch.full_like(item, index))
+    i, j, k = torch.cat(i), torch.cat(j), torch.cat(k)
+    return Triplets.from_unsorted(i, j, k, len(centre_cells), len(point_cells), fineness**3)
+
+
+def _reach(fineness: int) -> int:
+    """Cells from the kernel's centre to its face."""
+    if fineness < 1 or fineness % 2 == 0:
+        raise ValueError(f"fineness must be odd and positive, such as 1, 3, 5 or 7, got {fineness}")
+    return (fineness - 1) // 2

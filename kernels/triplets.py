@@ -1,0 +1,91 @@
+"""The triplets (i, j, k) over which a point convolution sums, grouped by kernel cell."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Runs of triplets that share (k, i): P buckets, in the order of the triplets.
+
+    On real scans 1.4 points share a bucket, so summing a bucket's features before multiplying by
+    W[k] saves a third of the multiplications.
+    """
+
+    i: Tensor  # (P,) int32, the output row of each bucket
+    offsets: Tensor  # (P + 1,) int32, its triplets are offsets[p] .. offsets[p + 1]
+    k_offsets: Tensor  # (K + 1,) int64, the buckets of cell k are k_offsets[k] .. k_offsets[k + 1]
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """T triplets sorted by k, then i, then j; k is not stored, its segments are k_offsets."""
+
+    i: Tensor  # (T,) int32, rows of the output
+    j: Tensor  # (T,) int32, rows of the input
+    k_offsets: Tensor  # (K + 1,) int64
+    n_out: int
+    n_in: int
+
+    @staticmethod
+    def from_unsorted(i: Tensor, j: Tensor, k: Tensor, n_out: int, n_in: int, n_cells: int) -> "Triplets":
+        """Sort i, j, k (T,) int64 into triplets with `n_cells` kernel cells."""
+        order = torch.sort((k * n_out + i) * n_in + j).indices
+        k_offsets = torch.searchsorted(k[order].contiguous(), torch.arange(n_cells + 1, device=k.device))
+        return Triplets(i[order].int(), j[order].int(), k_offsets, n_out, n_in)
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.k_offsets) - 1
+
+    def cell_of_triplets(self) -> Tensor:
+        """k (T,) int64 of every triplet."""
+        return torch.repeat_interleave(
+            torch.arange(self.n_cells, device=self.i.device), torch.diff(self.k_offsets)
+        )
+
+    def segments(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """(i, j) of each kernel cell in turn."""
+        bounds = self.k_offsets.tolist()
+        for low, high in pairwise(bounds):
+            yield self.i[low:high], self.j[low:high]
+
+    @cached_property
+    def transposed(self) -> "Triplets":
+        """The same triplets with i and j exchanged and k kept: input gradient and up-sampling."""
+        return Triplets.from_unsorted(
+            self.j.long(), self.i.long(), self.cell_of_triplets(), self.n_in, self.n_out, self.n_cells
+        )
+
+    @cached_property
+    def buckets(self) -> Buckets:
+        starts_run = torch.ones(len(self), dtype=torch.bool, device=self.i.device)
+        starts_run[1:] = self.i[1:] != self.i[:-1]
+        starts_run[self.k_offsets[:-1][torch.diff(self.k_offsets) > 0]] = True
+        starts = torch.nonzero(starts_run).squeeze(1)
+        offsets = torch.cat([starts, starts.new_tensor([len(self)])])
+        return Buckets(self.i[starts], offsets.int(), torch.searchsorted(starts, self.k_offsets))
+
+    def tensors(self) -> list[Tensor]:
+        """Everything that a custom op needs of the triplets, for `from_tensors`."""
+        buckets = self.buckets
+        return [self.i, self.j, self.k_offsets, buckets.i, buckets.offsets, buckets.k_offsets]
+
+    @staticmethod
+    def from_tensors(tensors: list[Tensor], n_out: int, n_in: int) -> "Triplets":
+        triplets = Triplets(*tensors[:3], n_out, n_in)
+        triplets.__dict__["buckets"] = Buckets(*tensors[3:])  # fills the cached property
+        return triplets
+
+    def to(self, device: torch.device | str) -> "Triplets":
+        return Triplets(
+            self.i.to(device), self.j.to(device), self.k_offsets.to(device), self.n_out, self.n_in
+        )

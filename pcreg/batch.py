@@ -1,0 +1,43 @@
+"""A jagged batch of point clouds: all points one after another, and how many belong to each cloud."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class PointBatch:
+    """B clouds with N points in all. Row n of any feature matrix of the batch describes points[n]."""
+
+    points: Tensor  # (N, 3) float32 metres, each cloud's lower corner at zero
+    lengths: Tensor  # (B,) int64
+
+    @staticmethod
+    def from_clouds(clouds: Sequence[np.ndarray]) -> "PointBatch":
+        """Batch clouds (N_b, 3), in any frame.
+
+        Each is moved to its own lower corner in float64 before it is cast: the network sees
+        differences of coordinates alone, and coordinates far from zero lose no digits.
+        """
+        local = [cloud - cloud.min(0) if len(cloud) else cloud for cloud in map(np.float64, clouds)]
+        points = torch.from_numpy(np.concatenate([np.empty((0, 3)), *local])).float()
+        return PointBatch(points, torch.tensor([len(cloud) for cloud in local], dtype=torch.int64))
+
+    def __len__(self) -> int:
+        """The number of points N."""
+        return len(self.points)
+
+    def split(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """A matrix (N, ...) with one row per point, cloud by cloud."""
+        return rows.split(self.lengths.tolist())
+
+    def select(self, rows: Tensor) -> "PointBatch":
+        """The sub-batch of the given rows (M,) int64, which must come cloud by cloud."""
+        ends = torch.searchsorted(rows, self.lengths.cumsum(0))
+        return PointBatch(self.points[rows], torch.diff(ends, prepend=ends.new_zeros(1)))
+
+    def to(self, device: torch.device | str) -> "PointBatch":
+        return PointBatch(self.points.to(device), self.lengths.to(device))

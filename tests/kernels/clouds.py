@@ -1,0 +1,26 @@
+"""Small jagged batches with known awkwardness, shared by the operator tests."""
+
+import torch
+
+from kernels.stencil import native_triplets
+
+
+def random_batch(lengths, extent=1.0, seed=0, dtype=torch.float32):
+    """Points uniform in a cube of edge `extent`, lengths as a tensor."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(sum(lengths), 3, generator=generator, dtype=dtype) * extent, torch.tensor(lengths)
+
+
+def random_triplets(n_out, n_in, fineness=3, fan_in=0.35, seed=0):
+    """Native triplets between two random clouds; `fan_in` widens the radius and so the buckets."""
+    centres, centre_lengths = random_batch([n_out], seed=seed)
+    points, point_lengths = random_batch([n_in], seed=seed + 1)
+    return native_triplets(
+        centres,
+        points,
+        centre_lengths,
+        point_lengths,
+        size=fan_in / fineness,
+        fineness=fineness,
+        radius=fan_in,
+    )

@@ -1,0 +1,82 @@
+import pytest
+import torch
+
+from kernels import reference
+from kernels.neighbors import radius_search
+
+from .clouds import random_batch
+
+
+def found(queries, points, query_lengths, point_lengths, radius):
+    i, j = radius_search(queries, points, query_lengths, point_lengths, radius)
+    assert (torch.diff(i) >= 0).all()
+    pairs = list(zip(i.tolist(), j.tolist(), strict=True))
+    assert len(pairs) == len(set(pairs))
+    return set(pairs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("offset", [0.0, -3.7, 1e4, 1e7])
+@pytest.mark.parametrize("radius", [0.01, 0.2, 5.0])
+def test_equals_brute_force_on_batches(dtype, offset, radius):
+    points, lengths = random_batch([1, 63, 0, 200], dtype=dtype)
+    queries, query_lengths = random_batch([7, 33, 5, 64], seed=1, dtype=dtype)
+    points, queries = points + offset, queries + offset
+    expected = reference.radius_search(queries, points, query_lengths, lengths, radius)
+    assert found(queries, points, query_lengths, lengths, radius) == expected
+
+
+def test_boundary_is_inclusive_on_a_lattice():
+    axis = torch.arange(-3, 4, dtype=torch.float64)
+    points = torch.cartesian_prod(axis, axis, axis)
+    lengths = torch.tensor([len(points)])
+    pairs = found(points, points, lengths, lengths, 1.0)
+    centre = len(points) // 2
+    assert sum(i == centre for i, _ in pairs) == 7  # itself and six at exactly the radius
+    assert pairs == reference.radius_search(points, points, lengths, lengths, 1.0)
+
+
+def test_duplicates_are_all_found():
+    points = torch.zeros(5, 3)
+    lengths = torch.tensor([5])
+    assert len(found(points, points, lengths, lengths, 0.1)) == 25
+
+
+def test_one_point_finds_itself():
+    point, length = torch.tensor([[1e7, -1e7, 0.0]]), torch.tensor([1])
+    assert found(point, point, length, length, 0.5) == {(0, 0)}
+
+
+@pytest.mark.parametrize(("n_queries", "n_points"), [(0, 0), (0, 4), (4, 0)])
+def test_empty_clouds_have_no_neighbours(n_queries, n_points):
+    queries, points = torch.zeros(n_queries, 3), torch.zeros(n_points, 3)
+    assert not found(queries, points, torch.tensor([n_queries]), torch.tensor([n_points]), 1.0)
+
+
+def test_neighbours_never_cross_clouds():
+    points = torch.zeros(6, 3)
+    lengths = torch.tensor([2, 4])
+    assert all((i < 2) == (j < 2) for i, j in found(points, points, lengths, lengths, 1.0))
+
+
+def test_far_outliers_do_not_break_the_cells():
+    points, lengths = random_batch([50], dtype=torch.float64)
+    points[0] = torch.tensor([1e9, -1e9, 1e9], dtype=torch.float64)
+    points[1] = points[0] + 0.05
+    expected = reference.radius_search(points, points, lengths, lengths, 0.1)
+    assert (0, 1) in expected
+    assert found(points, points, lengths, lengths, 0.1) == expected
+
+
+def test_many_candidates_are_searched_in_blocks(monkeypatch):
+    monkeypatch.setattr("kernels.neighbors.CANDIDATES_AT_ONCE", 100)
+    points, lengths = random_batch([150])
+    expected = reference.radius_search(points, points, lengths, lengths, 0.3)
+    assert found(points, points, lengths, lengths, 0.3) == expected
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, float("nan")])
+def test_radius_must_be_positive(radius):
+    points, lengths = random_batch([3])
+    with pytest.raises(ValueError, match="radius must be positive"):
+        radius_search(points, points, lengths, lengths, radius)

@@ -1,0 +1,75 @@
+import math
+import pickle
+
+import pytest
+import torch
+
+from kernels import reference
+from kernels.stencil import default_radius, native_triplets
+from kernels.triplets import Triplets
+
+from .clouds import random_batch, random_triplets
+
+
+def rows(triplets):
+    return list(
+        zip(triplets.cell_of_triplets().tolist(), triplets.i.tolist(), triplets.j.tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("fineness", [1, 3, 5, 7])
+@pytest.mark.parametrize("radius", [None, 0.3])
+def test_native_triplets_follow_the_definition(fineness, radius):
+    centres, centre_lengths = random_batch([20, 0, 31])
+    points, lengths = random_batch([25, 3, 40], seed=1)
+    size = 0.1
+    triplets = native_triplets(centres, points, centre_lengths, lengths, size, fineness, radius)
+    reach = default_radius(size, fineness) if radius is None else radius
+    pairs = reference.radius_search(centres, points, centre_lengths, lengths, reach)
+    expected = [(reference.kernel_cell(points[j] - centres[i], size, fineness), i, j) for i, j in pairs]
+    assert rows(triplets) == sorted(expected)
+
+
+def test_default_radius_has_the_volume_of_the_kernel():
+    assert default_radius(1.0, 3) == pytest.approx(1.861, abs=5e-4)
+    assert 4 / 3 * math.pi * default_radius(0.2, 5) ** 3 == pytest.approx((5 * 0.2) ** 3)
+
+
+def test_transposed_exchanges_i_and_j_and_keeps_k():
+    triplets = random_triplets(33, 50)
+    expected = sorted((k, j, i) for k, i, j in rows(triplets))
+    assert rows(triplets.transposed) == expected
+    assert (triplets.transposed.n_out, triplets.transposed.n_in) == (50, 33)
+
+
+@pytest.mark.parametrize(("n_out", "n_in"), [(0, 0), (1, 1), (40, 63)])
+def test_buckets_are_the_runs_of_equal_k_and_i(n_out, n_in):
+    triplets = random_triplets(n_out, n_in, fan_in=0.6)
+    runs = {}
+    for k, i, _ in rows(triplets):
+        runs[k, i] = runs.get((k, i), 0) + 1
+    buckets = triplets.buckets
+    k_of_buckets = torch.repeat_interleave(torch.arange(27), torch.diff(buckets.k_offsets)).tolist()
+    sizes = torch.diff(buckets.offsets).tolist()
+    assert dict(zip(zip(k_of_buckets, buckets.i.tolist(), strict=True), sizes, strict=True)) == runs
+    assert len(buckets.i) == len(runs)
+
+
+def test_buckets_end_at_a_segment_even_when_the_row_goes_on():
+    same_row_in_two_cells = Triplets.from_unsorted(
+        i=torch.tensor([4, 4]), j=torch.tensor([0, 1]), k=torch.tensor([0, 2]), n_out=5, n_in=2, n_cells=3
+    )
+    assert same_row_in_two_cells.buckets.i.tolist() == [4, 4]
+    assert same_row_in_two_cells.buckets.k_offsets.tolist() == [0, 1, 1, 2]
+
+
+def test_triplets_survive_pickling():
+    triplets = random_triplets(10, 12)
+    assert rows(pickle.loads(pickle.dumps(triplets))) == rows(triplets)
+
+
+@pytest.mark.parametrize("fineness", [0, 2, -1])
+def test_fineness_must_be_odd(fineness):
+    points, lengths = random_batch([3])
+    with pytest.raises(ValueError, match="fineness must be odd"):
+        native_triplets(points, points, lengths, lengths, 0.1, fineness)

@@ -1,0 +1,69 @@
+"""The degraded mode is a sparse voxel convolution: equal to a dense one on occupied voxels."""
+
+import pytest
+import torch
+
+from kernels import reference
+from kernels.autograd import point_conv
+from kernels.stencil import voxel_triplets
+
+SIDE = 8
+
+
+@pytest.fixture
+def voxels():
+    """Occupied voxels of a random SIDE^3 grid, and their features as rows and as a dense grid."""
+    generator = torch.Generator().manual_seed(0)
+    occupied = torch.rand(SIDE, SIDE, SIDE, generator=generator) < 0.3
+    cells = torch.nonzero(occupied)
+    features = torch.randn(len(cells), 4, generator=generator)
+    grid = torch.zeros(4, SIDE, SIDE, SIDE)
+    grid[:, cells[:, 0], cells[:, 1], cells[:, 2]] = features.T
+    return cells, features, grid
+
+
+def at(grid, cells):
+    return grid[:, cells[:, 0], cells[:, 1], cells[:, 2]].T
+
+
+def weight_of(fineness, groups=1):
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(fineness**3, groups, 4 // groups, 6 // groups, generator=generator)
+
+
+@pytest.mark.parametrize("fineness", [1, 3, 5])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_equals_conv3d(voxels, fineness, stride, groups):
+    cells, features, grid = voxels
+    centres = cells if stride == 1 else torch.unique(cells // 2, dim=0)
+    n, m = torch.tensor([len(centres)]), torch.tensor([len(cells)])
+    weight = weight_of(fineness, groups)
+    result = point_conv(features, weight, voxel_triplets(centres, cells, n, m, stride, fineness))
+    expected = at(reference.dense_convolution(grid, weight, fineness, stride), centres)
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_transposed_equals_conv_transpose3d(voxels):
+    cells, _, _ = voxels
+    coarse = torch.unique(cells // 2, dim=0)
+    features = torch.randn(len(coarse), 4, generator=torch.Generator().manual_seed(2))
+    grid = torch.zeros(4, SIDE // 2, SIDE // 2, SIDE // 2)
+    grid[:, coarse[:, 0], coarse[:, 1], coarse[:, 2]] = features.T
+    down = voxel_triplets(coarse, cells, torch.tensor([len(coarse)]), torch.tensor([len(cells)]), stride=2)
+    result = point_conv(features, weight_of(3), down.transposed)
+    expected = at(reference.dense_transposed_convolution(grid, weight_of(3), 3), cells)
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_voxels_never_meet_across_clouds():
+    cells = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 0, 0]])
+    lengths = torch.tensor([2, 1])
+    triplets = voxel_triplets(cells, cells, lengths, lengths)
+    assert all((i < 2) == (j < 2) for i, j in zip(triplets.i.tolist(), triplets.j.tolist(), strict=True))
+    assert len(triplets) == 5
+
+
+def test_empty_grid():
+    none, length = torch.zeros(0, 3, dtype=torch.int64), torch.tensor([0])
+    assert len(voxel_triplets(none, none, length, length)) == 0
