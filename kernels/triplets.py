@@ -86,6 +86,8 @@ class Triplets:
         return triplets
 
     def to(self, device: torch.device | str) -> "Triplets":
-        return Triplets(
-            self.i.to(device), self.j.to(device), self.k_offsets.to(device), self.n_out, self.n_in
-        )
+        """A copy on `device`, with whatever has been derived from it so far."""
+        moved = Triplets.from_tensors([tensor.to(device) for tensor in self.tensors()], self.n_out, self.n_in)
+        if "transposed" in self.__dict__:
+            moved.__dict__["transposed"] = self.transposed.to(device)
+        return moved

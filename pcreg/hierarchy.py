@@ -1,0 +1,100 @@
+"""All levels of points and all triplets that a network needs of a batch.
+
+They depend on coordinates alone, so they are built once per batch before any feature is computed,
+in a loader worker or on the GPU, and shared by every layer and by the backward pass.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from kernels.cells import cells_of, cloud_of_rows
+from kernels.grid import grid_sample
+from kernels.stencil import default_radius, native_triplets, voxel_triplets
+from kernels.triplets import Triplets
+from pcreg.batch import PointBatch
+
+FINENESS = 3  # kernels of every layer but the first
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How points become levels and neighbourhoods. Level l has cells of voxel * 2^l metres."""
+
+    voxel: float = 0.025  # metres
+    n_levels: int = 4
+    stem_fineness: int = 5  # kernel cells per axis of the first convolution
+    radius_scale: float = 1.0  # search radius, in units of the ball with the volume of the kernel
+    snap: bool = False  # degraded mode: a sparse voxel convolution
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """levels[0] is the batch itself; levels[l + 1] a grid sample of levels[l]."""
+
+    levels: list[PointBatch]
+    stem: Triplets  # level 0 onto itself, kernel of the first layer
+    same: list[Triplets]  # same[l]: level l onto itself
+    down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
+
+    @staticmethod
+    def build(batch: PointBatch, geometry: Geometry) -> "Hierarchy":
+        levels = _levels(batch, geometry)
+        search = _voxel_search if geometry.snap else _native_search
+        same = [search(levels, level, level, FINENESS, geometry) for level in range(geometry.n_levels)]
+        down = [
+            search(levels, level + 1, level, FINENESS, geometry) for level in range(geometry.n_levels - 1)
+        ]
+        stem = search(levels, 0, 0, geometry.stem_fineness, geometry)
+        for triplets in down:
+            _ = triplets.transposed  # the decoder's, computed here so that no layer waits for it
+        return Hierarchy(levels, stem, same, down)
+
+    def to(self, device: torch.device | str) -> "Hierarchy":
+        return Hierarchy(
+            [level.to(device) for level in self.levels],
+            self.stem.to(device),
+            [triplets.to(device) for triplets in self.same],
+            [triplets.to(device) for triplets in self.down],
+        )
+
+
+def _levels(batch: PointBatch, geometry: Geometry) -> list[PointBatch]:
+    """Cells of all levels are nested: a coarse cell is eight fine ones, counted from one origin."""
+    origin = _origin(batch, geometry)
+    levels = [batch]
+    for level in range(1, geometry.n_levels):
+        finer = levels[-1]
+        rows = grid_sample(finer.points, finer.lengths, geometry.voxel * 2**level, origin)
+        levels.append(finer.select(rows))
+    return levels
+
+
+def _origin(batch: PointBatch, geometry: Geometry) -> torch.Tensor:
+    """Half a voxel below each cloud's lower corner, which is zero: (B, 3)."""
+    shape = (len(batch.lengths), 3)
+    return torch.full(shape, -geometry.voxel / 2, dtype=torch.float64, device=batch.points.device)
+
+
+def _native_search(levels, out_level, in_level, fineness, geometry) -> Triplets:
+    size = geometry.voxel * 2**in_level
+    out, points = levels[out_level], levels[in_level]
+    radius = geometry.radius_scale * default_radius(size, fineness)
+    return native_triplets(out.points, points.points, out.lengths, points.lengths, size, fineness, radius)
+
+
+def _voxel_search(levels, out_level, in_level, fineness, geometry) -> Triplets:
+    out, points = levels[out_level], levels[in_level]
+    return voxel_triplets(
+        _cells(out, out_level, geometry),
+        _cells(points, in_level, geometry),
+        out.lengths,
+        points.lengths,
+        stride=2 ** (out_level - in_level),
+        fineness=fineness,
+    )
+
+
+def _cells(batch: PointBatch, level: int, geometry: Geometry) -> torch.Tensor:
+    size = geometry.voxel * 2**level
+    return cells_of(batch.points, cloud_of_rows(batch.lengths), _origin(batch, geometry), size)

@@ -1,0 +1,89 @@
+"""ResUNet with the names and widths of FCGF's ResUNetBN2C, on native points.
+
+Encoder and decoder of four levels; each layer is a convolution, a batch norm and a residual block.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from pcreg.batch import PointBatch
+from pcreg.hierarchy import Geometry, Hierarchy
+from pcreg.layers import PointConv, ResidualBlock, batch_norm
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Everything that decides which weights fit and what they mean. 8,753,408 parameters by default."""
+
+    voxel: float = 0.025  # metres, the pitch of the points that the network is given
+    out_channels: int = 32
+    encoder: tuple[int, ...] = (32, 64, 128, 256)  # width of levels 1 to 4
+    decoder: tuple[int, ...] = (64, 64, 64, 128)
+    stem_fineness: int = 5
+    radius_scale: float = 1.0
+    snap: bool = False
+
+    def __post_init__(self):
+        if len(self.encoder) != 4 or len(self.decoder) != 4:
+            raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
+
+    @property
+    def geometry(self) -> Geometry:
+        return Geometry(
+            voxel=self.voxel,
+            n_levels=4,
+            stem_fineness=self.stem_fineness,
+            radius_scale=self.radius_scale,
+            snap=self.snap,
+        )
+
+
+class ResUNet(nn.Module):
+    """Points in, one unit-length descriptor per point out."""
+
+    def __init__(self, architecture: Architecture):
+        super().__init__()
+        self.architecture = architecture
+        e, d = architecture.encoder, architecture.decoder
+        self.conv1 = PointConv(1, e[0], architecture.stem_fineness)
+        self.norm1, self.block1 = batch_norm(e[0]), ResidualBlock(e[0])
+        self.conv2 = PointConv(e[0], e[1])
+        self.norm2, self.block2 = batch_norm(e[1]), ResidualBlock(e[1])
+        self.conv3 = PointConv(e[1], e[2])
+        self.norm3, self.block3 = batch_norm(e[2]), ResidualBlock(e[2])
+        self.conv4 = PointConv(e[2], e[3])
+        self.norm4, self.block4 = batch_norm(e[3]), ResidualBlock(e[3])
+        self.conv4_tr = PointConv(e[3], d[3])
+        self.norm4_tr, self.block4_tr = batch_norm(d[3]), ResidualBlock(d[3])
+        self.conv3_tr = PointConv(d[3] + e[2], d[2])
+        self.norm3_tr, self.block3_tr = batch_norm(d[2]), ResidualBlock(d[2])
+        self.conv2_tr = PointConv(d[2] + e[1], d[1])
+        self.norm2_tr, self.block2_tr = batch_norm(d[1]), ResidualBlock(d[1])
+        self.conv1_tr = nn.Linear(d[1] + e[0], d[0], bias=False)
+        self.final = nn.Linear(d[0], architecture.out_channels)
+
+    def forward(self, hierarchy: Hierarchy) -> Tensor:
+        """The descriptors (N, out_channels), of unit length, of the points of hierarchy.levels[0]."""
+        same, down = hierarchy.same, hierarchy.down
+        up = [triplets.transposed for triplets in down]
+        ones = self.final.weight.new_ones(len(hierarchy.levels[0]), 1)
+
+        level1 = self.block1(self.norm1(self.conv1(ones, hierarchy.stem)), same[0])
+        level2 = self.block2(self.norm2(self.conv2(level1, down[0])), same[1])
+        level3 = self.block3(self.norm3(self.conv3(level2, down[1])), same[2])
+        level4 = self.block4(self.norm4(self.conv4(level3, down[2])), same[3])
+
+        out = self.block4_tr(self.norm4_tr(self.conv4_tr(level4, up[2])), same[2])
+        out = torch.cat([out, level3], 1)
+        out = self.block3_tr(self.norm3_tr(self.conv3_tr(out, up[1])), same[1])
+        out = torch.cat([out, level2], 1)
+        out = self.block2_tr(self.norm2_tr(self.conv2_tr(out, up[0])), same[0])
+        out = torch.cat([out, level1], 1)
+        out = self.final(torch.relu(self.conv1_tr(out)))
+        return nn.functional.normalize(out)
+
+    def describe(self, batch: PointBatch) -> Tensor:
+        """The descriptors (N, out_channels) of a batch of clouds with points `voxel` apart."""
+        return self(Hierarchy.build(batch, self.architecture.geometry))

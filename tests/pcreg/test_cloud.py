@@ -1,0 +1,219 @@
+import struct
+
+import numpy as np
+import pytest
+
+from pcreg.cloud import read_cloud, write_ply
+from pcreg.errors import InputError
+
+POINTS = np.array([[0.5, -1.25, 2.0], [3.0, 4.0, -5.5], [1e-3, 0.0, 7.75]])
+
+
+def pcd(points: np.ndarray, data: str, fields: str = "x y z") -> bytes:
+    columns = len(fields.split())
+    header = (
+        f"# .PCD v0.7\nVERSION 0.7\nFIELDS {fields}\nSIZE{' 4' * columns}\nTYPE{' F' * columns}\n"
+        f"COUNT{' 1' * columns}\nWIDTH {len(points)}\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\n"
+        f"POINTS {len(points)}\nDATA {data}\n"
+    )
+    if data == "ascii":
+        return (header + "".join(" ".join(map(str, row)) + "\n" for row in points)).encode()
+    return header.encode() + points.astype("<f4").tobytes()
+
+
+def ascii_ply(points: np.ndarray) -> bytes:
+    header = f"ply\nformat ascii 1.0\nelement vertex {len(points)}\n"
+    header += "property float x\nproperty float y\nproperty float z\nend_header\n"
+    return (header + "".join(f"{x} {y} {z}\n" for x, y, z in points)).encode()
+
+
+def write(path, points: np.ndarray) -> None:
+    """The points in the format that the suffix of `path` asks for."""
+    points = np.asarray(points, dtype=np.float64)
+    if path.suffix == ".ply":
+        write_ply(path, points)
+    elif path.suffix == ".pcd":
+        path.write_bytes(pcd(points, "binary"))
+    elif path.suffix == ".xyz":
+        np.savetxt(path, points)
+    elif path.suffix == ".npy":
+        np.save(path, points)
+    elif path.suffix == ".npz":
+        np.savez(path, points=points)
+    else:
+        path.write_bytes(np.c_[points, np.ones(len(points))].astype("<f4").tobytes())
+
+
+ALL = pytest.mark.parametrize("suffix", [".ply", ".pcd", ".xyz", ".npy", ".npz", ".bin"])
+
+
+def refusal(path) -> str:
+    with pytest.raises(InputError) as caught:
+        read_cloud(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+@ALL
+def test_every_format_gives_the_points_in_order(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    write(path, POINTS)
+    cloud = read_cloud(path)
+    assert cloud.points.dtype == np.float64
+    assert cloud.dropped == 0
+    np.testing.assert_allclose(cloud.points, POINTS, rtol=1e-7)
+
+
+@ALL
+def test_rows_that_are_no_points_are_dropped_and_counted(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    write(path, np.insert(POINTS, [1, 1, 3], [[np.nan, 0, 0], [0, np.inf, 0], [0, 0, -np.inf]], axis=0))
+    cloud = read_cloud(path)
+    assert cloud.dropped == 3
+    np.testing.assert_allclose(cloud.points, POINTS, rtol=1e-7)
+
+
+@ALL
+def test_an_upper_case_suffix_is_the_same_format(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    write(path, POINTS)
+    shouted = path.rename(tmp_path / f"CLOUD{suffix.upper()}")
+    assert len(read_cloud(shouted).points) == 3
+
+
+@pytest.mark.parametrize("suffix", [".ply", ".xyz", ".npy", ".npz"])
+def test_map_coordinates_keep_their_millimetres(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    far = POINTS + [500_000.123, 4_000_000.456, 100.789]
+    write(path, far)
+    np.testing.assert_allclose(read_cloud(path).points, far, rtol=0, atol=1e-8)
+
+
+def test_text_variants_of_ply_and_pcd(tmp_path):
+    (tmp_path / "a.ply").write_bytes(ascii_ply(POINTS))
+    (tmp_path / "a.pcd").write_bytes(pcd(POINTS, "ascii"))
+    (tmp_path / "b.pcd").write_bytes(pcd(np.c_[np.ones(3), POINTS], "ascii", "intensity x y z"))
+    for name in ("a.ply", "a.pcd", "b.pcd"):
+        np.testing.assert_allclose(read_cloud(tmp_path / name).points, POINTS, rtol=1e-6)
+
+
+def test_further_columns_are_ignored(tmp_path):
+    np.save(tmp_path / "a.npy", np.c_[POINTS, np.full(3, np.nan)])
+    cloud = read_cloud(tmp_path / "a.npy")
+    np.testing.assert_array_equal(cloud.points, POINTS)
+    assert cloud.dropped == 0
+
+
+@pytest.mark.parametrize("key", ["points", "pcd", "xyz", "anything"])
+def test_names_of_arrays_in_an_npz(tmp_path, key):
+    extra = {} if key == "anything" else {"color": np.zeros((3, 3))}
+    np.savez(tmp_path / "a.npz", **{key: POINTS}, **extra)
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.npz").points, POINTS)
+
+
+def test_an_npz_with_several_unknown_arrays_is_refused_by_their_names(tmp_path):
+    np.savez(tmp_path / "a.npz", first=POINTS, second=POINTS)
+    assert "'first', 'second'" in refusal(tmp_path / "a.npz")
+
+
+@ALL
+def test_missing_file(tmp_path, suffix):
+    assert "no such file" in refusal(tmp_path / f"nowhere{suffix}")
+
+
+@ALL
+def test_empty_file(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    path.touch()
+    assert "empty" in refusal(path)
+
+
+@ALL
+def test_truncated_file(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    write(path, np.random.default_rng(0).normal(size=(400, 3)))
+    whole = path.read_bytes()
+    cut = len(whole) * 2 // 3
+    if suffix == ".xyz":  # cut inside a row's first number
+        cut = whole.rindex(b"\n", 0, cut) + 4
+    path.write_bytes(whole[: cut - cut % 16 + 5 if suffix == ".bin" else cut])
+    assert "truncated" in refusal(path)
+
+
+@pytest.mark.parametrize("text", [ascii_ply(POINTS), pcd(POINTS, "ascii")])
+def test_truncated_text(tmp_path, text):
+    path = tmp_path / ("a.ply" if text.startswith(b"ply") else "a.pcd")
+    path.write_bytes(text[: text.rindex(b"\n", 0, -1) + 1])
+    assert "truncated" in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", [".ply", ".pcd", ".xyz", ".npy", ".npz"])
+@pytest.mark.parametrize("content", [b"no point cloud\n", bytes(range(256)) * 4], ids=["text", "bytes"])
+def test_unreadable_file(tmp_path, suffix, content):
+    path = tmp_path / f"cloud{suffix}"
+    path.write_bytes(content)
+    refusal(path)
+
+
+def test_a_folder_is_no_cloud(tmp_path):
+    (tmp_path / "folder.ply").mkdir()
+    refusal(tmp_path / "folder.ply")
+
+
+@pytest.mark.parametrize("name", ["cloud.las", "cloud", "cloud.txt", "cloud.ply.gz"])
+def test_wrong_extension_names_the_valid_ones(tmp_path, name):
+    (tmp_path / name).write_bytes(b"1 2 3\n")
+    message = refusal(tmp_path / name)
+    for suffix in (".ply", ".pcd", ".xyz", ".npy", ".npz", ".bin"):
+        assert suffix in message
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 2), (2, 5, 3), ()])
+def test_arrays_that_are_no_rows_of_points(tmp_path, shape):
+    np.save(tmp_path / "a.npy", np.zeros(shape))
+    assert str(shape) in refusal(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("rows", [np.array([["a", "b", "c"]]), np.ones((4, 3), dtype=complex)])
+def test_arrays_that_are_no_numbers(tmp_path, rows):
+    np.save(tmp_path / "a.npy", rows)
+    refusal(tmp_path / "a.npy")
+
+
+def test_pickled_arrays_are_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
+    refusal(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("suffix", [".ply", ".pcd", ".npy", ".npz"])
+def test_no_points_at_all_are_an_empty_cloud(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    write(path, np.empty((0, 3)))
+    assert read_cloud(path).points.shape == (0, 3)
+
+
+@ALL
+def test_one_point(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    write(path, POINTS[:1])
+    np.testing.assert_allclose(read_cloud(path).points, POINTS[:1])
+
+
+def test_coloured_ply_holds_what_it_promises(tmp_path):
+    colors = np.array([[255, 0, 0], [0, 128, 0], [1, 2, 3]], dtype=np.uint8)
+    write_ply(tmp_path / "a.ply", POINTS, colors)
+    body = (tmp_path / "a.ply").read_bytes().split(b"end_header\n")[1]
+    assert struct.unpack("<dddBBB", body[:27]) == (*POINTS[0], 255, 0, 0)
+    assert len(body) == 3 * 27
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, POINTS)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    write_ply(tmp_path / "a.ply", POINTS)
+    before = (tmp_path / "a.ply").read_bytes()
+    with pytest.raises(IndexError):
+        write_ply(tmp_path / "a.ply", np.zeros((2, 2)))
+    assert (tmp_path / "a.ply").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a.ply"]

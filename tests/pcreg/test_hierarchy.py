@@ -1,0 +1,58 @@
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg.batch import PointBatch
+from pcreg.hierarchy import Geometry, Hierarchy
+
+from .scenes import wavy_sheet
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return PointBatch.from_clouds([wavy_sheet(300), np.empty((0, 3)), wavy_sheet(200, seed=1)])
+
+
+@pytest.mark.parametrize("snap", [False, True])
+def test_every_level_is_a_subset_of_the_finer_one(batch, snap):
+    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05, snap=snap))
+    for fine, coarse in zip(hierarchy.levels, hierarchy.levels[1:], strict=False):
+        originals = {tuple(point) for point in fine.points.tolist()}
+        assert {tuple(point) for point in coarse.points.tolist()} <= originals
+        assert 0 < len(coarse) < len(fine)
+        assert coarse.lengths[1] == 0
+
+
+@pytest.mark.parametrize("snap", [False, True])
+def test_triplets_connect_the_levels(batch, snap):
+    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05, stem_fineness=5, snap=snap))
+    sizes = [len(level) for level in hierarchy.levels]
+    assert [(t.n_out, t.n_in, t.n_cells) for t in hierarchy.same] == [(n, n, 27) for n in sizes]
+    down = [(t.n_out, t.n_in) for t in hierarchy.down]
+    assert down == list(zip(sizes[1:], sizes[:-1], strict=True))
+    assert hierarchy.stem.n_cells == 125
+    for triplets in (*hierarchy.same, *hierarchy.down):  # nobody is without input
+        assert set(triplets.i.tolist()) == set(range(triplets.n_out))
+
+
+def test_the_centre_cell_holds_the_point_itself(batch):
+    triplets = Hierarchy.build(batch, Geometry(voxel=0.05)).same[0]
+    i, j = list(triplets.segments())[13]
+    assert set(zip(i.tolist(), j.tolist(), strict=True)) >= {(n, n) for n in range(triplets.n_out)}
+
+
+def test_snapped_kernels_reach_the_whole_cube(batch):
+    """A voxel at a corner of the cube is further than the native radius and yet a neighbour."""
+    corner = PointBatch.from_clouds([np.array([[0, 0, 0], [0.1, 0.1, 0.1]])])
+    geometry = {"voxel": 0.1, "n_levels": 1, "stem_fineness": 3}
+    assert len(Hierarchy.build(corner, Geometry(**geometry, snap=True)).stem) == 4
+    assert len(Hierarchy.build(corner, Geometry(**geometry, radius_scale=0.9)).stem) == 2
+
+
+def test_it_can_be_built_elsewhere_and_moved(batch):
+    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05))
+    copy = pickle.loads(pickle.dumps(hierarchy)).to("cpu")
+    assert torch.equal(copy.down[0].transposed.i, hierarchy.down[0].transposed.i)
+    assert torch.equal(copy.levels[2].points, hierarchy.levels[2].points)

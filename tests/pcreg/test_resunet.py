@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+import torch
+
+from pcreg.batch import PointBatch
+from pcreg.resunet import Architecture, ResUNet
+
+from .scenes import wavy_sheet
+
+# ResUNetBN2C with a first kernel of 5 and 32 outputs, layer by layer.
+PARAMETERS = {
+    "conv1": 4000,
+    "norm1": 64,
+    "block1": 55_424,
+    "conv2": 55_296,
+    "norm2": 128,
+    "block2": 221_440,
+    "conv3": 221_184,
+    "norm3": 256,
+    "block3": 885_248,
+    "conv4": 884_736,
+    "norm4": 512,
+    "block4": 3_539_968,
+    "conv4_tr": 884_736,
+    "norm4_tr": 256,
+    "block4_tr": 885_248,
+    "conv3_tr": 442_368,
+    "norm3_tr": 128,
+    "block3_tr": 221_440,
+    "conv2_tr": 221_184,
+    "norm2_tr": 128,
+    "block2_tr": 221_440,
+    "conv1_tr": 6144,
+    "final": 2080,
+}
+
+
+def count(module):
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def test_parameters_layer_by_layer():
+    network = ResUNet(Architecture())
+    assert {name: count(layer) for name, layer in network.named_children()} == PARAMETERS
+    assert count(network) == 8_753_408
+
+
+@pytest.mark.parametrize(
+    ("stem_fineness", "out_channels", "total"),
+    [(7, 32, 8_760_384), (7, 64, 8_762_464), (5, 16, 8_752_368), (5, 64, 8_755_488)],
+)
+def test_published_variants(stem_fineness, out_channels, total):
+    assert count(ResUNet(Architecture(stem_fineness=stem_fineness, out_channels=out_channels))) == total
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["native", "snap"])
+def network(request):
+    torch.manual_seed(0)
+    architecture = Architecture(
+        voxel=0.04, encoder=(8, 12, 16, 24), decoder=(12, 12, 12, 16), snap=request.param
+    )
+    network = ResUNet(architecture)
+    with torch.no_grad():  # norms that have seen something
+        for _ in range(3):
+            network.describe(PointBatch.from_clouds([wavy_sheet(800, seed=4), wavy_sheet(500, seed=5)]))
+    return network.eval()
+
+
+def describe(network, *clouds):
+    with torch.no_grad():
+        return network.describe(PointBatch.from_clouds(clouds))
+
+
+def test_descriptors_have_unit_length(network):
+    torch.testing.assert_close(describe(network, wavy_sheet()).norm(dim=1), torch.ones(600))
+
+
+@pytest.mark.parametrize("shift", [(0.013, -0.027, 0.4), (1000.1, -77.7, 3.3), (5e5, 4e6, 100.0)])
+def test_translation_changes_nothing(network, shift):
+    cloud = wavy_sheet()
+    moved = describe(network, cloud + np.array(shift))
+    torch.testing.assert_close(moved, describe(network, cloud), rtol=0, atol=1e-4)
+
+
+def test_permuting_points_permutes_descriptors(network):
+    cloud = wavy_sheet()
+    permutation = np.random.default_rng(1).permutation(len(cloud))
+    expected = describe(network, cloud)[torch.from_numpy(permutation)]
+    torch.testing.assert_close(describe(network, cloud[permutation]), expected, rtol=0, atol=1e-5)
+
+
+def test_a_batch_equals_its_clouds_one_by_one(network):
+    clouds = [wavy_sheet(400, seed=2), wavy_sheet(1, seed=3), wavy_sheet(700, seed=6)]
+    expected = torch.cat([describe(network, cloud) for cloud in clouds])
+    torch.testing.assert_close(describe(network, *clouds), expected, rtol=0, atol=1e-5)
+
+
+def test_gradients_reach_every_parameter():
+    torch.manual_seed(0)
+    network = ResUNet(Architecture(voxel=0.04, encoder=(4, 4, 4, 4), decoder=(4, 4, 4, 4), out_channels=8))
+    features = network.describe(PointBatch.from_clouds([wavy_sheet()]))
+    (features * torch.randn_like(features)).sum().backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
