@@ -1,0 +1,24 @@
+# make demo   two scans of a made-up room, registered, with a picture
+# make test   lint, format and tests
+# make bench  the operators against a dense product
+# All set up .venv first, if needed: make PYTHON=python3.12 chooses the interpreter.
+
+PYTHON ?= python3
+
+demo: .venv/complete
+	.venv/bin/python demo.py
+
+test: .venv/complete
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/python -m pytest
+
+bench: .venv/complete
+	.venv/bin/python benchmarks/bench_operators.py
+
+setup: .venv/complete
+
+.venv/complete: pyproject.toml constraints.txt setup.sh
+	PYTHON=$(PYTHON) ./setup.sh
+
+.PHONY: demo test bench setup
