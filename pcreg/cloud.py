@@ -48,6 +48,8 @@ def read_cloud(path: str | Path) -> Cloud:
         ) from error
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{path}: holds an array of shape {rows.shape}; points are rows of at least x y z")
+    if rows.dtype.kind not in "fiu":
+        raise InputError(f"{path}: holds values of type {rows.dtype}; store coordinates as real numbers")
     points = np.ascontiguousarray(rows[:, :3], dtype=np.float64)
     finite = np.isfinite(points).all(1)
     return Cloud(points[finite], dropped=int((~finite).sum()))
@@ -132,6 +134,7 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".npz": _read_npz,
     ".bin": _read_bin,
 }
+SUFFIXES = tuple(_READERS)  # of the files that read_cloud knows
 
 
 def _declared(path: Path, key: bytes, last: bytes) -> int:

@@ -38,3 +38,10 @@ class PairDataset(Protocol):
         Raises InputError, naming the file and the remedy, when it is missing or unreadable.
         """
         ...
+
+
+def evenly(pairs: list[Pair], limit: int | None) -> list[Pair]:
+    """At most `limit` of the pairs, spread evenly over the list and in its order; None keeps all."""
+    if limit is None or limit >= len(pairs):
+        return pairs
+    return [pairs[row] for row in np.linspace(0, len(pairs) - 1, limit).round().astype(int)]

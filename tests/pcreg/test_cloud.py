@@ -86,7 +86,7 @@ def test_an_upper_case_suffix_is_the_same_format(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", [".ply", ".xyz", ".npy", ".npz"])
 def test_map_coordinates_keep_their_millimetres(tmp_path, suffix):
     path = tmp_path / f"cloud{suffix}"
-    far = POINTS + [500_000.123, 4_000_000.456, 100.789]
+    far = POINTS + np.array([500_000.123, 4_000_000.456, 100.789])
     write(path, far)
     np.testing.assert_allclose(read_cloud(path).points, far, rtol=0, atol=1e-8)
 

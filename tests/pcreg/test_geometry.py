@@ -23,15 +23,15 @@ def test_a_quarter_turn_about_z_takes_x_to_y():
 
 
 def test_a_third_of_a_turn_about_the_diagonal_permutes_the_axes():
-    np.testing.assert_allclose(
-        rotation_about((1, 1, 1), 120), [[0, 0, 1], [1, 0, 0], [0, 1, 0]], atol=1e-15
-    )
+    np.testing.assert_allclose(rotation_about((1, 1, 1), 120), [[0, 0, 1], [1, 0, 0], [0, 1, 0]], atol=1e-15)
 
 
 def test_random_rotations_are_proper_and_spread_evenly():
     rng = np.random.default_rng(0)
     rotations = np.array([random_rotation(rng) for _ in range(4000)])
-    np.testing.assert_allclose(rotations @ rotations.transpose(0, 2, 1), np.tile(np.eye(3), (4000, 1, 1)), atol=1e-12)
+    np.testing.assert_allclose(
+        rotations @ rotations.transpose(0, 2, 1), np.tile(np.eye(3), (4000, 1, 1)), atol=1e-12
+    )
     np.testing.assert_allclose(np.linalg.det(rotations), 1)
     angles = np.arccos(np.clip((np.trace(rotations, axis1=1, axis2=2) - 1) / 2, -1, 1))
     # Uniform rotations have angles of density (1 - cos a) / pi, whose mean is pi / 2 + 2 / pi.

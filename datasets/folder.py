@@ -1,0 +1,166 @@
+"""Somebody's own scans: a folder of point clouds with `poses.txt` or `pairs.txt` beside them.
+
+With poses alone, pairs are proposed by the distance of the scans and kept by their overlap.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from datasets.overlap import measured_overlap
+from datasets.poses import read_poses, rigid
+from pcreg.cloud import SUFFIXES, read_cloud
+from pcreg.descriptors import thin
+from pcreg.errors import InputError
+from pcreg.geometry import inverse
+from pcreg.pair import Pair
+
+THINNED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
+OVERLAP_DISTANCE = 1.5  # voxels: two thinned samples of one surface lie closer than that
+
+
+class Folder:
+    """Pairs of the clouds in `root`, which go by their file names.
+
+    `poses.txt` has a line per cloud in the order of the names, numbers in them read as numbers
+    (scan_2 before scan_10); see `read_poses`. `pairs.txt` has lines `source target`, optionally
+    followed by the 16 numbers of T_target_source, row by row; where they are left out, poses.txt
+    gives the truth. All pairs listed are kept.
+
+    Without pairs.txt each scan is tried with its `neighbours` nearest scans that are at least
+    `minimum_distance` metres away, so that the work grows with the number of scans, not its square;
+    pairs with `minimum_overlap` are kept, the later scan as source. Overlap is the fraction of
+    source points, one per `voxel` metres, with a target point within 1.5 voxels.
+
+    Clouds are first read when `pairs` is asked for. Raises InputError for a folder that is missing
+    or has neither list, for lists that do not fit the clouds, and if no pair overlaps enough.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        voxel: float = 0.05,
+        minimum_overlap: float = 0.3,
+        neighbours: int = 10,
+        minimum_distance: float = 0.0,
+    ):
+        self.root = Path(root)
+        self.voxel = voxel
+        self.minimum_overlap = minimum_overlap
+        self.neighbours = neighbours
+        self.minimum_distance = minimum_distance
+        if not voxel > 0:
+            raise InputError(f"voxel={voxel}: a length in metres; try 0.05 in rooms and 0.3 in streets")
+        if not self.root.is_dir():
+            raise InputError(f"{root}: no such folder; name the one that holds your scans")
+        clouds = (path.name for path in self.root.iterdir() if path.suffix.lower() in SUFFIXES)
+        self.names = sorted(clouds, key=_natural)
+        self.poses = self._read_poses()
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """All pairs of pairs.txt, or those of poses.txt that overlap enough."""
+        if (path := self.root / "pairs.txt").is_file():
+            return self._with_overlap(self._listed(path))
+        if self.poses is None:
+            raise InputError(
+                f"{self.root}: has neither poses.txt nor pairs.txt; write one as docs/data.md says"
+            )
+        proposed = nearby(self.poses[:, :3, 3], self.neighbours, self.minimum_distance)
+        measured = self._with_overlap(
+            [(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed]
+        )
+        kept = [pair for pair in measured if pair.overlap >= self.minimum_overlap]
+        if not kept:
+            best = max((pair.overlap for pair in measured), default=0)
+            raise InputError(
+                f"{self.root}: none of {len(measured)} pairs of near scans overlaps by "
+                f"{self.minimum_overlap:g} (the best by {best:.2g}); check poses.txt, "
+                f"or try a larger data.voxel than {self.voxel:g} m"
+            )
+        return kept
+
+    def cloud(self, name: str) -> np.ndarray:
+        """The points (N, 3) float64 of the file `name`, finite rows only."""
+        return read_cloud(self.root / name).points
+
+    def _read_poses(self) -> np.ndarray | None:
+        path = self.root / "poses.txt"
+        if not path.is_file():
+            return None
+        poses = read_poses(path)
+        if len(poses) != len(self.names):
+            raise InputError(
+                f"{path}: has {len(poses)} poses for {len(self.names)} clouds in the folder; "
+                "write one line per cloud, in the order of their names"
+            )
+        return poses
+
+    def _motion(self, source: int, target: int) -> np.ndarray:
+        return inverse(self.poses[target]) @ self.poses[source]
+
+    def _listed(self, path: Path) -> list[tuple[str, str, np.ndarray]]:
+        """Source name, target name and T_target_source of every line."""
+        listed = []
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            words = line.partition("#")[0].split()
+            if not words:
+                continue
+            try:
+                listed.append(self._pair(words))
+            except ValueError as error:
+                raise InputError(
+                    f"{path}, line {number}: {error}; "
+                    "a line is `source target`, then nothing or the 16 numbers of T_target_source"
+                ) from error
+        if not listed:
+            raise InputError(f"{path}: lists no pair; write lines `source target`, or remove the file")
+        return listed
+
+    def _pair(self, words: list[str]) -> tuple[str, str, np.ndarray]:
+        names, numbers = words[:2], words[2:]
+        for name in names:
+            if name not in self.names:
+                raise ValueError(f"{name} is no point cloud in the folder")
+        if len(words) == 18:
+            return *names, rigid(np.array(numbers, dtype=np.float64).reshape(4, 4))
+        if len(words) != 2:
+            raise ValueError(f"{len(words)} words")
+        if self.poses is None:
+            raise ValueError("no T_target_source, and the folder has no poses.txt to compute it from")
+        return *names, self._motion(*map(self.names.index, names))
+
+    def _with_overlap(self, listed: list[tuple[str, str, np.ndarray]]) -> list[Pair]:
+        thinned: Callable[[str], np.ndarray] = lru_cache(THINNED_IN_MEMORY)(self._thinned)
+        pairs = []
+        for source, target, T in track(listed, "overlap", console=Console(file=sys.stderr), transient=True):
+            overlap = measured_overlap(thinned(source), thinned(target), T, OVERLAP_DISTANCE * self.voxel)
+            pairs.append(Pair(source, target, T, scene=self.root.name, overlap=overlap))
+        return pairs
+
+    def _thinned(self, name: str) -> np.ndarray:
+        points = self.cloud(name)
+        return points[thin(points, self.voxel)]
+
+
+def nearby(positions: np.ndarray, neighbours: int, minimum_distance: float) -> list[tuple[int, int]]:
+    """(later, earlier) scans at positions (F, 3): each scan with its `neighbours` nearest, in order."""
+    found = set()
+    for scan, position in enumerate(positions):
+        distance = np.linalg.norm(positions - position, axis=1)
+        distance[(distance < minimum_distance) | (np.arange(len(positions)) == scan)] = np.inf
+        nearest = np.argsort(distance, kind="stable")[:neighbours]
+        others = [int(other) for other in nearest if distance[other] < np.inf]
+        found |= {(max(scan, other), min(scan, other)) for other in others}
+    return sorted(found)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts scan_2 before scan_10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

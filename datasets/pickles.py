@@ -1,0 +1,127 @@
+"""Pickles and .pth files from strangers, read without running anything they contain.
+
+A pickle is a program: it may name any function and call it. Here it may name what rebuilds NumPy
+arrays, and a few containers; any other name is refused before it is looked up.
+"""
+
+import collections
+import pickle
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pcreg.errors import InputError
+
+
+def load_pickle(path: str | Path) -> Any:
+    """The lists, dicts, numbers, strings and NumPy arrays pickled in `path`.
+
+    Raises InputError for a file that is missing, damaged, or names anything else.
+    """
+    path = _existing(path)
+    with path.open("rb") as file:
+        try:
+            return _PlainUnpickler(file, path).load()
+        except InputError:
+            raise
+        except Exception as error:  # a damaged pickle can raise nearly anything
+            raise _damaged(path, error) from error
+
+
+def load_pth(path: str | Path) -> np.ndarray:
+    """The array that torch.save wrote to `path` as a NumPy array or as a tensor, of any shape.
+
+    Both of torch's formats are read, the zip archive and the one before it. Raises InputError for a
+    file that is missing, damaged, or holds anything else.
+    """
+    import torch
+
+    path = _existing(path)
+    try:
+        with _REGISTRATION, torch.serialization.safe_globals(_numpy_for_torch()):
+            value = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        if named := re.search(r"(?:GLOBAL|function|class) ([\w.]+\.[\w.]+)", str(error)):
+            raise _refused(path, named[1]) from error
+        raise _damaged(path, error) from error
+    if isinstance(value, torch.Tensor):
+        return value.detach().numpy()
+    if not isinstance(value, np.ndarray):
+        raise InputError(
+            f"{path}: holds a {type(value).__name__}; save the points alone, as one (N, 3) array"
+        )
+    return value
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    def __init__(self, file, path: Path):
+        super().__init__(file)
+        self.path = path
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return _ADMITTED[module, name]
+        except KeyError:
+            raise _refused(self.path, f"{module}.{name}") from None
+
+
+def _latin1(text: str, _encoding: str) -> bytes:
+    """What old pickle protocols call to make bytes; the codec is not the file's to choose."""
+    return text.encode("latin1")
+
+
+def _numpy_globals() -> dict[tuple[str, str], Any]:
+    """What a pickled array or scalar names, under the modules of NumPy 1 (core) and 2 (_core)."""
+    rebuild = {  # asked of NumPy itself, since a version knows one of the two modules only
+        ("multiarray", "_reconstruct"): np.zeros(1).__reduce__()[0],
+        ("multiarray", "scalar"): np.float64(0).__reduce__()[0],
+        ("numeric", "_frombuffer"): np.zeros(1).__reduce_ex__(5)[0],
+    }
+    versions = {
+        (f"numpy.{core}.{module}", name): function
+        for core in ("core", "_core")
+        for (module, name), function in rebuild.items()
+    }
+    return versions | {("numpy", "ndarray"): np.ndarray, ("numpy", "dtype"): np.dtype}
+
+
+_NUMPY = _numpy_globals()
+_ADMITTED = _NUMPY | {
+    ("_codecs", "encode"): _latin1,
+    ("collections", "OrderedDict"): collections.OrderedDict,
+    **{
+        (module, kind.__name__): kind
+        for module in ("builtins", "__builtin__")
+        for kind in (set, frozenset, bytearray, complex)
+    },
+}
+_REGISTRATION = threading.Lock()  # torch's list of safe names is one per process
+
+
+def _numpy_for_torch() -> list[Any]:
+    numbers = {type(np.dtype(code)) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}
+    return [(value, f"{module}.{name}") for (module, name), value in _NUMPY.items()] + sorted(
+        numbers, key=str
+    )
+
+
+def _existing(path: str | Path) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; check the path")
+    return path
+
+
+def _refused(path: Path, name: str) -> InputError:
+    return InputError(
+        f"{path}: refused, it asks for {name} and only NumPy arrays and plain containers are admitted; "
+        "if you trust it, convert it to arrays yourself"
+    )
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    reason = re.split(r"\.?\s*\n|\. ", str(error))[0] or type(error).__name__
+    return InputError(f"{path}: cannot be read ({reason}); it may be truncated or damaged: download it again")

@@ -1,0 +1,174 @@
+import shutil
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from datasets.folder import Folder, nearby
+from datasets.overlap import measured_overlap
+from pcreg.cloud import write_ply
+from pcreg.errors import InputError
+from pcreg.geometry import inverse, rotation_about, se3, transform
+
+# A straight corridor, and scanners that see 4 m of it; each stands 1 m further on.
+CORRIDOR = np.stack(np.meshgrid(np.arange(0, 16, 0.1), np.arange(0, 1, 0.1)), -1).reshape(-1, 2)
+CORRIDOR = np.c_[CORRIDOR, CORRIDOR[:, 1] ** 2]
+COUNT = 12
+
+
+def pose(n):
+    return se3(rotation_about(np.array([1.0, n, 2]), 10.0 * n), np.array([n + 2.0, 0.5, 0.5]))
+
+
+def motion(source, target):
+    return inverse(pose(target)) @ pose(source)
+
+
+@pytest.fixture
+def scans(tmp_path):
+    folder = tmp_path / "corridor"
+    for n in range(COUNT):
+        seen = CORRIDOR[(CORRIDOR[:, 0] > n - 0.05) & (CORRIDOR[:, 0] < n + 3.95)]
+        write_ply(folder / f"scan_{n}.ply", transform(inverse(pose(n)), seen))
+    (folder / "notes.md").write_text("not a cloud")
+    return folder
+
+
+def kitti_lines():
+    return "# scan to corridor\n" + "\n".join(
+        " ".join(map(repr, pose(n)[:3].ravel().tolist())) for n in range(COUNT)
+    )
+
+
+def tum_lines():
+    lines = []
+    for n in range(COUNT):
+        numbers = [*pose(n)[:3, 3], *Rotation.from_matrix(pose(n)[:3, :3]).as_quat()]
+        lines.append(f"{100.5 + n} " + " ".join(map(str, numbers)))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("lines", [kitti_lines(), tum_lines()], ids=["kitti", "tum"])
+def test_pairs_are_proposed_from_poses_and_kept_by_overlap(scans, lines):
+    (scans / "poses.txt").write_text(lines)
+    pairs = Folder(scans, voxel=0.05, minimum_overlap=0.45).pairs
+    # windows 4 m long, 1 and 2 m apart, share 3/4 and 1/2 (a little more: partners within 7.5 cm)
+    assert {pair.name for pair in pairs} == {
+        f"scan_{n}.ply->scan_{n - step}.ply" for step in (1, 2) for n in range(step, COUNT)
+    }
+    for pair in pairs:
+        source, target = (int(name[5:-4]) for name in (pair.source, pair.target))
+        np.testing.assert_allclose(pair.T_target_source, motion(source, target), atol=1e-9)
+        assert pair.overlap == pytest.approx(1 - (source - target) / 4, abs=0.03)
+        assert pair.scene == "corridor"
+    assert [pair.name for pair in Folder(scans, minimum_overlap=0.45).pairs] == [pair.name for pair in pairs]
+
+
+def test_numbers_in_names_are_read_as_numbers(scans):
+    assert Folder(scans).names == [f"scan_{n}.ply" for n in range(COUNT)]
+
+
+def test_minimum_distance_leaves_out_the_easy_neighbours(scans):
+    (scans / "poses.txt").write_text(kitti_lines())
+    pairs = Folder(scans, minimum_overlap=0.45, minimum_distance=1.5).pairs
+    assert {pair.name for pair in pairs} == {f"scan_{n}.ply->scan_{n - 2}.ply" for n in range(2, COUNT)}
+
+
+def test_candidates_are_bounded():
+    positions = np.random.default_rng(0).standard_normal((200, 3))
+    candidates = nearby(positions, 5, 0.0)
+    assert len(candidates) <= 5 * 200
+    assert all(later > earlier for later, earlier in candidates)
+    for scan in (0, 57):
+        nearest = np.argsort(np.linalg.norm(positions - positions[scan], axis=1))[1:6]
+        assert {(max(scan, n), min(scan, n)) for n in nearest} <= set(candidates)
+    assert nearby(np.zeros((3, 3)), 10, 0.0) == [(1, 0), (2, 0), (2, 1)]
+    assert nearby(np.zeros((3, 3)), 10, 0.1) == nearby(np.zeros((1, 3)), 10, 0.0) == []
+
+
+def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):
+    (scans / "poses.txt").write_text(kitti_lines())
+    T = motion(0, 1)
+    numbers = " ".join(map(repr, T.ravel().tolist()))
+    (scans / "pairs.txt").write_text(
+        f"# two pairs\nscan_0.ply scan_1.ply {numbers}\n\nscan_11.ply scan_0.ply # far\n"
+    )
+    near, far = Folder(scans).pairs
+    np.testing.assert_allclose(near.T_target_source, T, atol=1e-12)
+    np.testing.assert_allclose(far.T_target_source, motion(11, 0), atol=1e-12)
+    assert near.overlap == pytest.approx(0.75, abs=0.03)
+    assert far.overlap == 0  # a list is kept as it is
+
+
+def test_listed_pairs_need_no_poses_if_they_bring_their_truth(scans):
+    (scans / "pairs.txt").write_text("scan_3.ply scan_2.ply " + " ".join(map(str, motion(3, 2).ravel())))
+    (pair,) = Folder(scans).pairs
+    source, target = Folder(scans).cloud(pair.source), Folder(scans).cloud(pair.target)
+    assert measured_overlap(source, target, pair.T_target_source, 1e-6) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("scan_0.ply scan_99.ply", "line 2: scan_99.ply is no point cloud in the folder"),
+        ("scan_0.ply", "line 2: 1 words"),
+        ("scan_0.ply scan_1.ply 1 2 3", "line 2: 5 words"),
+        ("scan_0.ply scan_1.ply", "line 2: no T_target_source, and the folder has no poses.txt"),
+        ("scan_0.ply scan_1.ply " + "2 " * 16, "line 2: not a rotation"),
+        ("scan_0.ply scan_1.ply " + "nan " * 16, "line 2: not a rotation"),
+        ("scan_0.ply scan_1.ply -1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1", "line 2: a mirror image"),
+        ("# nothing", "lists no pair"),
+    ],
+)
+def test_bad_pair_lines_are_named(scans, line, complaint):
+    (scans / "pairs.txt").write_text(f"# source target\n{line}\n")
+    with pytest.raises(InputError, match=rf"pairs.txt.*{complaint}"):
+        _ = Folder(scans).pairs
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        (kitti_lines().rsplit("\n", 1)[0], "has 11 poses for 12 clouds"),
+        ("1 2 3\n" * COUNT, "3 numbers in a line"),
+        ("1 2 3\n4 5\n", "cannot be read as poses"),
+        ("one two\n", "cannot be read as poses"),
+        ("1 " * 12 + "\n", "not a rotation"),
+        ("0 1 2 3 0 0 0 0\n", "cannot be read as poses"),
+    ],
+)
+def test_bad_poses_are_named(scans, lines, complaint):
+    (scans / "poses.txt").write_text(lines)
+    with pytest.raises(InputError, match=rf"poses.txt: .*{complaint}"):
+        Folder(scans)
+
+
+def test_folder_without_use_is_bad_input(scans, tmp_path):
+    with pytest.raises(InputError, match="no such folder"):
+        Folder(tmp_path / "none")
+    with pytest.raises(InputError, match=r"neither poses.txt nor pairs.txt"):
+        _ = Folder(scans).pairs
+    with pytest.raises(InputError, match="voxel=0"):
+        Folder(scans, voxel=0)
+    (scans / "poses.txt").write_text(kitti_lines())
+    with pytest.raises(InputError, match=r"overlaps by 0.95.*the best by 0\.7.*poses.txt"):
+        _ = Folder(scans, minimum_overlap=0.95).pairs
+
+
+def test_overlap_counts_source_points_with_a_near_target_point():
+    source = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]])
+    T = se3(rotation_about(np.array([0.0, 0, 1]), 90), np.array([1.0, 0, 0]))
+    target = np.array([[1.0, 0, 0.05], [1, 1, 0.2], [1, 2, 0.05]])
+    assert measured_overlap(source, target, T, 0.1) == 0.5
+    assert measured_overlap(source[:0], target, T, 0.1) == measured_overlap(source, target[:0], T, 0.1) == 0
+
+
+def test_real_fragments_overlap_by_their_own_poses(real_data, tmp_path):
+    scene = real_data / "indoor/3dmatch/fragments/7-scenes-redkitchen"
+    poses = []
+    for n in range(6):
+        shutil.copy(scene / f"cloud_bin_{n}.ply", tmp_path)
+        poses.append(np.loadtxt(scene / f"cloud_bin_{n}.info.txt", skiprows=1)[:3].ravel())
+    np.savetxt(tmp_path / "poses.txt", poses)
+    overlap = {pair.name: pair.overlap for pair in Folder(tmp_path, voxel=0.025).pairs}
+    assert overlap["cloud_bin_1.ply->cloud_bin_0.ply"] > 0.6

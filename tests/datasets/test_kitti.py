@@ -1,0 +1,248 @@
+import json
+import runpy
+
+import numpy as np
+import pytest
+
+import datasets.icp_truth
+import datasets.kitti
+from datasets.kitti import Kitti, distance_pairs
+from pcreg.errors import InputError
+from pcreg.geometry import inverse, rotation_about, rotation_error, se3, transform, translation_error
+
+X, Y, Z = np.eye(3)
+# Velodyne to camera of KITTI's drives of 2011-09-26.
+V = np.array(
+    [
+        [0.007533745, -0.9999714, -0.000616602, -0.004069766],
+        [0.01480249, 0.0007280733, -0.9998902, -0.07631618],
+        [0.9998621, 0.00752379, 0.01480755, -0.2717806],
+        [0, 0, 0, 1],
+    ]
+)
+
+
+def line(x):
+    return np.stack([np.asarray(x, dtype=np.float64), np.zeros(len(x)), np.zeros(len(x))], 1)
+
+
+def drive(poses):
+    """Poses of the LiDAR as poses of the camera, which is what KITTI's files hold."""
+    return [V @ pose @ inverse(V) for pose in poses]
+
+
+def write_tree(root, camera_poses, clouds=None, sequence=8):
+    folder = root / "sequences" / f"{sequence:02d}"
+    (folder / "velodyne").mkdir(parents=True)
+    for frame in range(len(camera_poses)):
+        points = np.ones((3, 3)) if clouds is None else clouds[frame]
+        np.c_[points, np.zeros(len(points))].astype("<f4").tofile(folder / "velodyne" / f"{frame:06d}.bin")
+    rows = " ".join(f"{value:.9e}" for value in V[:3].ravel())
+    (folder / "calib.txt").write_text(f"P0: {rows.replace('9', '8')}\nTr: {rows}\n")
+    (root / "poses").mkdir(exist_ok=True)
+    np.savetxt(root / "poses" / f"{sequence:02d}.txt", [pose[:3].ravel() for pose in camera_poses])
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Three scans of one scene, the last two 8 and 16 m on; odometry is 6 cm and 0.3 degrees wrong."""
+    rng = np.random.default_rng(0)
+    floor = np.c_[rng.uniform(-5, 25, (4000, 2)), np.full(4000, -1.7)]
+    walls = np.r_[
+        np.c_[rng.uniform(-5, 25, 4000), np.full(4000, 4.0), rng.uniform(-1.7, 2, 4000)],
+        np.c_[np.full(4000, 25.0), rng.uniform(-5, 5, 4000), rng.uniform(-1.7, 2, 4000)],
+    ]
+    scene = np.r_[floor, walls]
+    poses = [se3(rotation_about(Z, 3 * n), np.array([8.0 * n, 0.1 * n, 0])) for n in range(3)]
+    error = se3(rotation_about(Z, 0.3), np.array([0.05, -0.03, 0.0]))
+    clouds = [transform(inverse(pose), scene) for pose in poses]
+    write_tree(tmp_path / "dataset", drive([poses[0], poses[1] @ error, poses[2]]), clouds)
+    return tmp_path, inverse(poses[1]) @ poses[0]
+
+
+@pytest.mark.parametrize(
+    ("positions", "pairs"),
+    [
+        (line(np.arange(31) * 1.0), [(0, 10), (11, 21)]),
+        (line(np.arange(20) * 2.4), [(0, 4), (5, 9), (10, 14)]),
+        (line(np.arange(300) * 0.12), [(0, 83), (84, 167), (168, 251)]),
+        (line(np.arange(400) * 0.05), []),
+        (line([0, 0, 0, 12, 12.5, 13, 25]), [(0, 2), (3, 5)]),
+    ],
+)
+def test_ten_metre_rule_worked_examples(positions, pairs):
+    assert distance_pairs(positions) == pairs
+
+
+def test_ten_metre_rule_edges():
+    # a distance in space, not along the path: up and away on a helix of radius 1
+    angle = np.arange(60) * 0.5
+    helix = np.c_[np.cos(angle), np.sin(angle), np.arange(60) * 1.0]
+    assert distance_pairs(helix)[0] == (0, 9)  # 10 m up is 10.2 m away
+    # exactly 10 m is not beyond
+    assert distance_pairs(line([0, 10, 20])) == [(0, 1)]
+    # a standing car: the first frame creeps on until the window reaches the motion
+    standing = np.r_[np.zeros(150), np.arange(1, 20) * 6.0]
+    assert distance_pairs(line(standing))[0] == (52, 150)  # a gap of 98, the largest there is
+    # one jump beyond the distance: a frame is paired with itself
+    assert distance_pairs(line([0, 20, 21])) == [(0, 0)]
+    assert distance_pairs(line([])) == []
+    assert distance_pairs(line(np.arange(31) * 1.0), distance=4.5) == [
+        (0, 4),
+        (5, 9),
+        (10, 14),
+        (15, 19),
+        (20, 24),
+        (25, 29),
+    ]
+
+
+def test_motion_goes_through_the_calibration(tmp_path):
+    """Identity, then 5 degrees about the camera's y and 10 m along its z, seen from the LiDAR."""
+    write_tree(tmp_path, [np.eye(4), np.eye(4), se3(rotation_about(Y, 5), np.array([0.2, 0, 10]))])
+    T = Kitti(tmp_path, 8, truth="odometry").drives["08"].motion(0, 2)
+    np.testing.assert_allclose(T[:3, 3], [-9.972078, -0.771079, -0.148189], atol=2e-6)
+    np.testing.assert_allclose(T[0, :3], [0.996195532, -0.087146123, -0.000119778], atol=1e-7)
+
+
+def test_self_pairs_and_the_pair_that_everyone_removes_are_left_out(tmp_path):
+    x = np.r_[np.zeros(15), np.arange(58 - 15 + 1) * 0.23, 30, 60]  # 15 to 58 is 9.9 m, then two jumps
+    x[:15] = -20 * np.arange(15, 0, -1)
+    poses = [se3(np.eye(3), np.array([0, 0, z])) for z in x]
+    assert (15, 58) in distance_pairs(line(x))
+    assert (0, 0) in distance_pairs(line(x))
+    write_tree(tmp_path, poses, sequence=8)
+    write_tree(tmp_path, poses, sequence=9)
+    pairs = Kitti(tmp_path, [8, 9], truth="odometry").pairs
+    assert [pair.name for pair in pairs] == ["09/000015->09/000058"]
+
+
+def test_correction_is_multiplied_from_the_left(tree, monkeypatch):
+    root, _ = tree
+    M = se3(rotation_about(Z, 3), np.array([-10, 0.5, 0]))
+    correction = se3(rotation_about(Y, 0.4), np.array([0.05, -0.02, 0.1]))
+    monkeypatch.setattr(datasets.kitti._Drive, "motion", lambda *_: M)
+    monkeypatch.setattr(datasets.kitti, "cached_icp", lambda *_: correction)
+    (right,), (compatible,) = (Kitti(root, 8, truth=truth).pairs for truth in ("icp", "icp-fcgf-compat"))
+    np.testing.assert_allclose(right.T_target_source[:3, 3], [-9.949756307, 0.48, 0.169812603], atol=1e-9)
+    np.testing.assert_allclose(compatible.T_target_source[:3, 3], [-9.949021804, 0.482644207, 0.1], atol=1e-9)
+    difference = right.T_target_source, compatible.T_target_source
+    assert translation_error(*difference) == pytest.approx(0.069866522, abs=1e-8)
+    assert rotation_error(*difference) == pytest.approx(0.020941516, abs=1e-6)
+
+
+def test_icp_mends_the_odometry(tree):
+    root, T_true = tree
+    (odometry,) = Kitti(root, [8], truth="odometry").pairs
+    (refined,) = Kitti(root / "dataset", [8]).pairs
+    assert (refined.source, refined.target, refined.scene) == ("08/000000", "08/000001", "08")
+    assert translation_error(odometry.T_target_source, T_true) > 0.05
+    assert translation_error(refined.T_target_source, T_true) < 0.002
+    assert rotation_error(refined.T_target_source, T_true) < 0.02
+
+
+def test_corrections_are_computed_once_and_shared_by_both_orders(tree, monkeypatch):
+    root, _ = tree
+    first = Kitti(root, 8).pairs[0]
+    assert [path.name for path in (root / "icp").iterdir()] == ["08_000000_000001.json"]
+    monkeypatch.setattr(datasets.icp_truth, "icp", None)  # a second run would fail
+    np.testing.assert_array_equal(Kitti(root, 8).pairs[0].T_target_source, first.T_target_source)
+    assert len(Kitti(root, 8, truth="icp-fcgf-compat").pairs) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "",
+        lambda text: text[: len(text) // 2],
+        lambda text: "[1, 2]",
+        lambda text: text.replace('"iterations": 200', '"iterations": 100'),
+        lambda text: json.dumps(json.loads(text) | {"start": np.eye(4).tolist()}),
+        lambda text: json.dumps(json.loads(text) | {"correction": np.full((4, 4), np.nan).tolist()}),
+        lambda text: json.dumps(json.loads(text) | {"correction": [0.0] * 16}),
+    ],
+)
+def test_cache_that_is_damaged_or_of_other_settings_is_replaced(tree, change):
+    root, _ = tree
+    cache = root / "elsewhere"
+    expected = Kitti(root, 8, cache=cache).pairs[0].T_target_source
+    (path,) = cache.iterdir()
+    whole = path.read_text()
+    assert change(whole) != whole
+    path.write_text(change(whole))
+    np.testing.assert_allclose(Kitti(root, 8, cache=cache).pairs[0].T_target_source, expected, atol=1e-9)
+    replaced, written = json.loads(path.read_text()), json.loads(whole)
+    assert replaced["settings"] == written["settings"]
+    for key in ("start", "correction"):
+        np.testing.assert_allclose(replaced[key], written[key], atol=1e-9)
+    assert not (root / "icp").exists()
+
+
+def test_cache_that_cannot_be_written_is_bad_input(tree):
+    root, _ = tree
+    (root / "file").write_text("")
+    with pytest.raises(InputError, match=r"data.cache=FOLDER"):
+        _ = Kitti(root, 8, cache=root / "file").pairs
+
+
+def test_cloud_is_read_by_sequence_and_frame(tree):
+    root, _ = tree
+    dataset = Kitti(root, 8)
+    assert dataset.cloud("08/000002").shape == (12000, 3)
+    with pytest.raises(InputError, match="07/000000: sequence not loaded"):
+        dataset.cloud("07/000000")
+    with pytest.raises(InputError, match="no such file"):
+        dataset.cloud("08/000003")
+
+
+def test_bad_input_names_the_file_or_key(tree):
+    root, _ = tree
+    with pytest.raises(InputError, match=r"poses.09.txt: not found; .* data.sequences"):
+        Kitti(root, [8, 9])
+    with pytest.raises(InputError, match="truth=best: unknown; choose one of icp, "):
+        Kitti(root, 8, truth="best")
+    with pytest.raises(InputError, match="distance=0"):
+        Kitti(root, 8, distance=0)
+    folder = root / "dataset/sequences/08"
+    calibration = (folder / "calib.txt").read_text()
+    for text in ("P0: 1 2 3\n", "Tr: 1 2 3\n", calibration.replace("Tr", "Tr2")):
+        (folder / "calib.txt").write_text(text)
+        with pytest.raises(InputError, match=r"calib.txt: has no line `Tr:`"):
+            Kitti(root, 8)
+    (folder / "calib.txt").unlink()
+    with pytest.raises(InputError, match=r"calib.txt: not found"):
+        Kitti(root, 8)
+    (folder / "calib.txt").write_text(calibration)
+    (folder / "velodyne/000001.bin").rename(folder / "velodyne/000007.bin")
+    with pytest.raises(InputError, match=r"000001.bin: missing \(3 scans, 3 poses\)"):
+        Kitti(root, 8)
+    (folder / "velodyne/000007.bin").rename(folder / "velodyne/000001.bin")
+    poses = root / "dataset/poses/08.txt"
+    whole = poses.read_text()
+    poses.write_text(whole[: whole.rfind("\n", 0, -1) + 1])
+    with pytest.raises(InputError, match=r"000002.bin: a scan without a pose \(3 scans, 2 poses\)"):
+        Kitti(root, 8)
+    poses.write_text(whole[:-30])
+    with pytest.raises(InputError, match=r"08.txt: cannot be read as poses"):
+        Kitti(root, 8)
+
+
+def test_real_drive_agrees_with_an_independent_truth(real_data, tmp_path, capsys):
+    """Pair 0, 31 of the city drive, whose truth was refined by generalised ICP."""
+    runpy.run_path(str(real_data / "lidar/unpack.py"))["unpack"](tmp_path)
+    capsys.readouterr()
+    dataset = Kitti(tmp_path, [90], truth="odometry")
+    assert [(pair.source, pair.target) for pair in dataset.pairs] == [
+        ("90/000000", "90/000030"),
+        ("90/000031", "90/000054"),
+        ("90/000055", "90/000079"),
+        ("90/000080", "90/000102"),
+    ]
+    row = np.loadtxt(real_data / "lidar/hdl64_city/pairs_10m.txt")[0]
+    target, source, T_true = int(row[0]), int(row[1]), row[8:].reshape(4, 4)
+    odometry = dataset.drives["90"].motion(source, target)
+    clouds = (dataset.cloud(f"90/{frame:06d}") for frame in (source, target))
+    refined = datasets.icp_truth.icp(*clouds, odometry) @ odometry
+    assert translation_error(odometry, T_true) > 0.04
+    assert translation_error(refined, T_true) < 0.02
+    assert rotation_error(refined, T_true) < 0.1
