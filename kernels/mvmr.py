@@ -19,8 +19,8 @@ def mvmr(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:
     _, G, C, M = weight.shape
     out = features.new_zeros(triplets.n_out, G * M)
     for k, (i, sums) in enumerate(bucket_sums(features, triplets)):
-        products = torch.einsum("pgc,gcm->pgm", sums.unflatten(1, (G, C)), weight[k])
-        out.index_add_(0, i, products.flatten(1))
+        products = sums.unflatten(1, (G, C)).transpose(0, 1) @ weight[k]  # (G, P_k, M)
+        out.index_add_(0, i, products.transpose(0, 1).flatten(1))
     return out
 
 
@@ -30,7 +30,7 @@ def bucket_sums(features: Tensor, triplets: Triplets) -> Iterator[tuple[Tensor, 
     k_offsets = buckets.k_offsets.tolist()
     for low, high in pairwise(k_offsets):
         offsets = buckets.offsets[low : high + 1]
-        first, last = offsets[0], offsets[-1]
+        first, last = int(offsets[0]), int(offsets[-1])
         sums = torch.nn.functional.embedding_bag(
             triplets.j[first:last], features, offsets - first, mode="sum", include_last_offset=True
         )
