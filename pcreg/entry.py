@@ -1,7 +1,7 @@
 """What the entry scripts have in common: compose the configuration, say plainly what is wrong with it."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,22 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
         try:
             cfg = compose(name, overrides)
         except HydraException as error:
-            cause = str(error.__cause__ or error).splitlines()[0]
-            reason = " ".join(str(error).splitlines()[:1])
-            raise InputError(f"{reason.rstrip('.')} ({cause}); --help shows every key") from error
-    if missing := sorted(OmegaConf.missing_keys(cfg)):
-        raise InputError(f"{missing[0]} has no value; add {missing[0]}=... to the command")
+            lines = [str(each).splitlines()[0] for each in (error, error.__cause__) if each]
+            raise InputError(
+                f"{': '.join(line.rstrip('.') for line in lines)}; --help shows every key"
+            ) from error
+    for key in _missing(OmegaConf.to_container(cfg)):
+        raise InputError(f"{key} has no value; add {key}=... to the command")
     return cfg
+
+
+def _missing(node: Any, key: str = "") -> Iterator[str]:
+    """The keys that are `???`; OmegaConf's own search stops at interpolations of such keys."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from _missing(value, f"{key}.{name}" if key else name)
+    elif node == "???":
+        yield key
 
 
 def run(name: str, main: Callable[[DictConfig], Any]) -> None:

@@ -1,0 +1,54 @@
+"""Nearest-neighbour matching of feature rows, exact, in bounded memory.
+
+Features (N, C) and (M, C) are arrays or tensors; the work is done where the tensors live. Rows of
+the index pairs returned refer to rows of the features, so they index the points as well. Equal
+distances go to the lower index.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+Features: TypeAlias = np.ndarray | torch.Tensor
+
+BUDGET_BYTES = 1 << 22  # of the block of the distance matrix held at a time; it should fit the cache
+
+
+@torch.no_grad()
+def nearest(features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES) -> np.ndarray:
+    """For each row of a (N, C) its nearest row of b (M, C) by Euclidean distance, M >= 1: (N,) int64."""
+    a, b = torch.as_tensor(features_a), torch.as_tensor(features_b)
+    # Moving both keeps the distances, and small differences of large histograms keep their digits;
+    # rounded, the move is none for unit vectors.
+    centre = b.mean(0).round()
+    a, b = a - centre, b - centre
+    # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): the same |a|^2 for every b, the rest one product.
+    a = torch.cat([a, torch.ones_like(a[:, :1])], dim=1)
+    b = torch.cat([b, (b * b).sum(1, keepdim=True) / -2], dim=1)
+    rows = max(1, budget_bytes // (b.element_size() * len(b)))
+    return np.concatenate([_argmax(block @ b.T) for block in a.split(rows)])
+
+
+def _argmax(scores: torch.Tensor) -> np.ndarray:
+    """The first maximum of each row; on the CPU NumPy finds it five times as fast as PyTorch."""
+    return scores.numpy().argmax(1) if scores.device.type == "cpu" else scores.argmax(1).cpu().numpy()
+
+
+def one_way(features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES) -> np.ndarray:
+    """Index pairs (N, 2) int64: every row of a with its nearest row of b. (0, 2) if either is empty."""
+    if len(features_a) == 0 or len(features_b) == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    to_b = nearest(features_a, features_b, budget_bytes)
+    return np.stack([np.arange(len(to_b)), to_b], axis=1)
+
+
+def mutual(features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES) -> np.ndarray:
+    """Index pairs (P, 2) int64, sorted by the first, of rows that are each other's nearest."""
+    there = one_way(features_a, features_b, budget_bytes)
+    return agreeing(there, one_way(features_b, features_a, budget_bytes))
+
+
+def agreeing(there: np.ndarray, back: np.ndarray) -> np.ndarray:
+    """Of the one-way pairs (N, 2) from a to b those that the one-way pairs (M, 2) from b to a confirm."""
+    return there[back[there[:, 1], 1] == there[:, 0]]

@@ -1,0 +1,176 @@
+"""A rigid motion from matches of which most are wrong.
+
+Random sample consensus (Fischler and Bolles, 1981), drawn, checked and scored in batches. It is ours
+because it has to repeat: Open3D's, seeded, gives different answers from run to run unless the process
+is pinned to one core.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from pcreg.geometry import procrustes, transform
+
+BATCH = 5_000  # samples drawn between two looks at the stopping rule
+BLOCK = 1 << 19  # residuals held at a time, few enough to stay in the cache
+FINALISTS = 50  # motions that agree best with the matches; the points decide between them
+JUDGES = 5_000  # source points, at most, that decide
+
+
+@dataclass(frozen=True)
+class Estimate:
+    T_target_source: np.ndarray  # (4, 4) float64
+    inliers: int  # matches that the motion brings closer than the distance
+    inlier_ratio: float  # inliers over all matches
+
+
+def ransac(
+    source: np.ndarray,
+    target: np.ndarray,
+    *,
+    distance: float,
+    iterations: int = 50_000,
+    confidence: float = 0.999,
+    seed: int = 0,
+    n: int = 3,
+    edge_length: float = 0.9,
+) -> Estimate:
+    """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
+
+    Of each random sample of `n` >= 3 matches the edges must have like lengths on both sides (shorter
+    over longer > `edge_length`), and the motion fitted to it must bring the sample within `distance`
+    metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2 summed over the
+    matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after `iterations`,
+    or once the inlier ratio found says that with probability `confidence` a sample without outliers
+    was drawn. The best motions are refitted to their inliers. The winner has the best score of source
+    points against their nearest target points, as in Open3D: where few matches are right, whole
+    surfaces tell more than matches.
+
+    Fewer than `n` matches, or none that agree, give the identity with no inliers.
+    Same input and seed on the same machine: same output.
+    """
+    P = len(source)
+    nothing = Estimate(np.eye(4), inliers=0, inlier_ratio=0.0)
+    if n > P:
+        return nothing
+    rng = np.random.default_rng(seed)
+    source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
+    source, target = source - source_centre, target - target_centre
+
+    motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
+    drawn, needed = 0, iterations
+    while drawn < needed:
+        samples = rng.integers(P, size=(min(BATCH, iterations - drawn), n))
+        drawn += len(samples)
+        found = _motions(source[samples], target[samples], distance, edge_length)
+        motions = np.concatenate([motions, found])
+        scores = np.concatenate([scores, _scores(found, source, target, distance)])
+        best = np.argsort(-scores, kind="stable")[:FINALISTS]
+        motions, scores = motions[best], scores[best]
+        if len(motions):
+            inlier_ratio = _inliers(motions[0], source, target, distance).mean()
+            needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
+    if len(motions) == 0:
+        return nothing
+    motions = [_refit(T, source, target, distance) for T in motions]
+    T = _closest(motions, source, target, distance, rng)
+    inliers = int(_inliers(T, source, target, distance).sum())
+    T[:3, 3] += target_centre - T[:3, :3] @ source_centre
+    return Estimate(T, inliers, inliers / P)
+
+
+def _motions(source: np.ndarray, target: np.ndarray, distance: float, edge_length: float) -> np.ndarray:
+    """The motions (H, 4, 4) of those samples (S, n, 3), (S, n, 3) that pass both checks."""
+    alike = _edges_agree(source, target, edge_length)
+    source, target = source[alike], target[alike]
+    T = _fit(source, target)
+    moved = source @ T[:, :3, :3].transpose(0, 2, 1) + T[:, None, :3, 3]
+    return T[(np.linalg.norm(moved - target, axis=2) < distance).all(1)]
+
+
+def _edges_agree(source: np.ndarray, target: np.ndarray, edge_length: float) -> np.ndarray:
+    """Which samples (S, n, 3) have edges of like length on both sides: mask (S,).
+
+    Strict, so that a sample that holds a match twice, an edge of no length, is refused.
+    """
+    first, second = np.triu_indices(source.shape[1], k=1)
+    a = np.linalg.norm(source[:, first] - source[:, second], axis=2)  # (S, n (n - 1) / 2)
+    b = np.linalg.norm(target[:, first] - target[:, second], axis=2)
+    return (np.minimum(a, b) > edge_length * np.maximum(a, b)).all(1)
+
+
+def _fit(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Kabsch's solution (S, 4, 4) of every sample (S, n, 3)."""
+    source_centre, target_centre = source.mean(1), target.mean(1)
+    covariance = (source - source_centre[:, None]).transpose(0, 2, 1) @ (target - target_centre[:, None])
+    U, _, Vt = np.linalg.svd(covariance)
+    Vt[:, 2] *= np.sign(np.linalg.det(U) * np.linalg.det(Vt))[:, None]  # reflections excluded
+    T = np.tile(np.eye(4), (len(source), 1, 1))
+    T[:, :3, :3] = Vt.transpose(0, 2, 1) @ U.transpose(0, 2, 1)
+    T[:, :3, 3] = target_centre - (T[:, :3, :3] @ source_centre[..., None])[..., 0]
+    return T
+
+
+def _scores(motions: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.ndarray:
+    """The MSAC scores (H,) of motions (H, 4, 4) over the matches p (P, 3), q (P, 3)."""
+    R, t = motions[:, :3, :3].astype(np.float32), motions[:, :3, 3].astype(np.float32)
+    p, q = p.T.astype(np.float32), q.T.astype(np.float32)  # (3, P)
+    P = p.shape[1]
+    scores = np.empty(len(R), dtype=np.float32)
+    size = max(1, BLOCK // (3 * P))
+    for start in range(0, len(R), size):
+        block = slice(start, start + size)
+        residuals = (R[block].reshape(-1, 3) @ p).reshape(-1, 3, P)  # (H', 3, P)
+        residuals += t[block, :, None]
+        residuals -= q
+        squares = np.einsum("hcp,hcp->hp", residuals, residuals)
+        scores[block] = np.maximum(1 - squares / distance**2, 0).sum(1)
+    return scores
+
+
+def _inliers(T: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.ndarray:
+    return np.linalg.norm(transform(T, p) - q, axis=1) < distance
+
+
+def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:
+    """How many samples of n hold one without outliers with probability `confidence`."""
+    clean = inlier_ratio**n
+    if clean == 0.0 or confidence >= 1.0:
+        return math.inf
+    return 1 if clean == 1.0 else math.ceil(math.log1p(-confidence) / math.log1p(-clean))
+
+
+def _refit(T: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.ndarray:
+    """Fit to all inliers of T instead of one sample, again and again while the score grows."""
+    score = _scores(T[None], p, q, distance)[0]
+    while True:
+        inliers = _inliers(T, p, q, distance)
+        T_refit = procrustes(p[inliers], q[inliers])
+        refit_score = _scores(T_refit[None], p, q, distance)[0]
+        if refit_score <= score:
+            return T
+        T, score = T_refit, refit_score
+
+
+def _closest(
+    motions: list[np.ndarray],
+    source: np.ndarray,
+    target: np.ndarray,
+    distance: float,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """The motion under which source points lie best on target points, by the score of the matches.
+
+    Of equals it is the first.
+    """
+    if len(source) > JUDGES:
+        source = source[rng.choice(len(source), JUDGES, replace=False)]
+    tree = KDTree(target)
+
+    def score(T: np.ndarray) -> float:
+        distances, _ = tree.query(transform(T, source), distance_upper_bound=distance)  # inf beyond
+        return (1 - np.minimum(distances / distance, 1) ** 2).sum()
+
+    return max(motions, key=score)

@@ -1,0 +1,71 @@
+"""The record file of a run: one JSON line per pair, written as soon as the pair is done.
+
+A run that was stopped goes on where it ended. The line that a kill cut short is dropped. Every line
+carries what the run depends on, so lines of different runs cannot be mixed.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pcreg.errors import InputError
+from pcreg.files import replacing
+
+
+class Records:
+    """The records in `path`, by pair name, and the way to add to them.
+
+    `run` says what the figures depend on. Raises InputError, naming the first difference, if the file
+    holds records of another run, and if it is damaged elsewhere than in its last line.
+    """
+
+    def __init__(self, path: Path, run: dict[str, Any]):
+        self.path = path
+        self.run = json.loads(json.dumps(run))  # as it comes back from the file
+        self.by_pair = {record["pair"]: record for record in self._whole_lines()}
+        for record in self.by_pair.values():
+            if difference := first_difference(record["run"], self.run):
+                raise InputError(
+                    f"{path}: holds another run ({difference}); give this one a folder of its own with out="
+                )
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Append a record; its key `pair` is its name. NaN is no JSON: an error not known is None."""
+        record = {**record, "run": self.run}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as file:
+            file.write(json.dumps(record, allow_nan=False) + "\n")
+        self.by_pair[record["pair"]] = record
+
+    def _whole_lines(self) -> list[dict[str, Any]]:
+        if not self.path.is_file():
+            return []
+        text = self.path.read_text()
+        whole, _, rest = text.rpartition("\n")
+        if rest:
+            with replacing(self.path) as temporary:
+                temporary.write_text(whole + "\n" if whole else "")
+        try:
+            return [json.loads(line) for line in whole.splitlines()]
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{self.path}: line {self._damaged_line(whole)} is damaged; delete that line"
+            ) from error
+
+    def _damaged_line(self, text: str) -> int:
+        for number, line in enumerate(text.splitlines(), start=1):
+            try:
+                json.loads(line)
+            except json.JSONDecodeError:
+                return number
+        raise AssertionError("called for text with a damaged line")
+
+
+def first_difference(there: Any, here: Any, key: str = "") -> str:
+    """The first difference of two nested dicts in words, '' if there is none."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for name in sorted(there.keys() | here.keys()):
+            if words := first_difference(there.get(name), here.get(name), f"{key}.{name}".lstrip(".")):
+                return words
+        return ""
+    return "" if there == here else f"{key} is {there} there and {here} here"

@@ -1,0 +1,81 @@
+"""Trained weights as one .safetensors file that says which network they belong to."""
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+
+import torch
+
+from pcreg.errors import InputError
+from pcreg.files import replacing
+from pcreg.resunet import Architecture, ResUNet
+
+KEY = "pcreg.architecture"  # in the file's metadata
+
+
+def save_weights(path: str | Path, network: ResUNet) -> None:
+    """Write the network's parameters and statistics with its architecture, atomically."""
+    from safetensors.torch import save_file
+
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    metadata = {KEY: json.dumps(dataclasses.asdict(network.architecture))}
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata)
+
+
+def load_weights(path: str | Path) -> ResUNet:
+    """The network of a .safetensors file, in evaluation mode, on the CPU.
+
+    Raises InputError for a file that is missing, damaged, or holds another network's weights.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such weights; check the path")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"{path}: is no .safetensors file, or a damaged one; use weights of train.py"
+        ) from error
+    network = ResUNet(_architecture(path, metadata))
+    try:
+        network.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise InputError(
+            f"{path}: does not fit the architecture that it names ({_difference(network, tensors)}); "
+            "use weights written by train.py"
+        ) from error
+    return network.eval()
+
+
+def fingerprint(network: ResUNet) -> str:
+    """The first 16 digits of the SHA-256 over every parameter and statistic of the network."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
+    if KEY not in metadata:
+        raise InputError(f"{path}: does not say which network it belongs to; use weights written by train.py")
+    try:
+        fields = json.loads(metadata[KEY])
+        return Architecture(**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"{path}: was written for another kind of network ({error}); use weights of this version"
+        ) from error
+
+
+def _difference(network: ResUNet, tensors: dict[str, torch.Tensor]) -> str:
+    """The first tensor that does not fit, in words."""
+    wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))
+    return f"{name} is {found.get(name, 'missing')} and should be {wanted.get(name, 'absent')}"

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from pcreg.cloud import read_cloud
+from pcreg.descriptors import FPFH, thin
+from pcreg.geometry import random_rotation
+
+
+def wavy_sheet(n=30, spacing=0.05):
+    """(n * n, 3): a curved surface three metres in front of the sensor, points about `spacing` apart."""
+    u, v = np.meshgrid(np.arange(n) * spacing, np.arange(n) * spacing, indexing="ij")
+    w = 3 + 0.2 * np.sin(3 * u) * np.cos(2 * v)
+    return np.stack([u, v, w], axis=-1).reshape(-1, 3)
+
+
+def test_thinning_keeps_the_point_nearest_the_centre_of_each_cell():
+    points = np.array([[0.01, 0.01, 0.01], [0.06, 0.05, 0.05], [-0.01, 0.05, 0.05], [0.09, 0.09, 0.09]])
+    assert sorted(thin(points, 0.1)) == [1, 2]  # one cell on either side of x = 0
+    assert thin(points[:0], 0.1).shape == (0,)
+
+
+def test_a_thinned_cloud_is_left_whole():
+    rng = np.random.default_rng(0)
+    once = rng.uniform(-1, 1, (5000, 3))
+    once = once[thin(once, 0.1)]
+    assert len(thin(once, 0.1)) == len(once)
+
+
+def test_real_fragments_are_left_whole(real_data):
+    points = read_cloud(real_data / "indoor/3dmatch/fragments/7-scenes-redkitchen/cloud_bin_0.ply").points
+    assert len(thin(points, 0.025)) == len(points)
+
+
+def test_described_points_are_points_of_the_cloud():
+    points = wavy_sheet()
+    described = FPFH(voxel=0.08).describe(points)
+    assert 0 < len(described.points) < len(points)
+    assert {tuple(p) for p in described.points} <= {tuple(p) for p in points}
+    assert described.features.shape == (len(described.points), 33)
+    assert described.features.dtype == np.float32
+    assert np.isfinite(described.features).all()
+
+
+def test_features_do_not_change_when_the_sensor_is_turned():
+    points = wavy_sheet()
+    turned = points @ random_rotation(np.random.default_rng(0)).T
+    fpfh = FPFH(
+        voxel=0.005, normal_radius=0.2, feature_radius=0.3, feature_neighbors=1000
+    )  # keeps all points
+    described = [fpfh.describe(cloud) for cloud in (points, turned)]
+    rows = [np.lexsort(np.round(np.linalg.norm(d.points, axis=1), 9)[None]) for d in described]
+    features = [d.features[row] for d, row in zip(described, rows, strict=True)]
+    # A pair at the edge between two bins of the histogram may change sides.
+    assert np.median(np.abs(features[0] - features[1]).max(1)) < 0.1
+    assert np.median(np.abs(features[0]).max(1)) > 10
+
+
+def test_the_same_cloud_gives_the_same_description():
+    points = wavy_sheet()
+    first, again = FPFH(voxel=0.05).describe(points), FPFH(voxel=0.05).describe(points)
+    np.testing.assert_array_equal(first.points, again.points)
+    np.testing.assert_array_equal(first.features, again.features)
+
+
+def test_radii_follow_the_voxel_size():
+    fpfh = FPFH(voxel=0.3)
+    assert (fpfh.normal_radius, fpfh.feature_radius) == pytest.approx((1.2, 3.0))
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_clouds_of_hardly_any_points(n):
+    points = np.array([[0, 0, 1], [0.5, 0, 1], [0, 0.5, 1]])[:n]
+    described = FPFH().describe(points)
+    assert described.points.shape == (n, 3)
+    assert described.features.shape == (n, 33)

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+import torch
+
+from pcreg.matching import agreeing, mutual, nearest, one_way
+
+A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
+B = np.array([[0.6, 0.8], [1, 0], [0, -1]])
+
+
+def test_nearest_and_mutual_of_a_hand_computed_example():
+    assert nearest(A, B).tolist() == [1, 0, 0, 2]
+    assert nearest(B, A).tolist() == [2, 0, 0]
+    assert mutual(A, B).tolist() == [[0, 1], [2, 0]]
+    assert one_way(A, B).tolist() == [[0, 1], [1, 0], [2, 0], [3, 2]]
+
+
+@pytest.mark.parametrize("budget", [1, 4_000, 1 << 30])
+def test_nearest_is_exact_whatever_the_budget(budget):
+    rng = np.random.default_rng(0)
+    # An offset as large as that of histograms: squared norms must not swallow the differences.
+    a, b = (rng.normal(100, 1, (n, 33)).astype(np.float32) for n in (257, 131))
+    brute = np.linalg.norm(a[:, None].astype(float) - b[None].astype(float), axis=2).argmin(1)
+    np.testing.assert_array_equal(nearest(a, b, budget), brute)
+    np.testing.assert_array_equal(nearest(torch.from_numpy(a), torch.from_numpy(b), budget), brute)
+
+
+def test_equal_distances_go_to_the_lower_index():
+    assert nearest(np.zeros((2, 4)), np.ones((3, 4))).tolist() == [0, 0]
+
+
+def test_mutual_pairs_are_those_that_both_ways_confirm():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(100, 8)), rng.normal(size=(80, 8))
+    pairs = mutual(a, b)
+    there, back = one_way(a, b), one_way(b, a)
+    both = {tuple(pair) for pair in there} & {tuple(pair[::-1]) for pair in back}
+    assert {tuple(pair) for pair in pairs} == both
+    assert (np.diff(pairs[:, 0]) > 0).all()
+    np.testing.assert_array_equal(agreeing(there, back), pairs)
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
+def test_empty_clouds_match_nothing(n, m):
+    a, b = np.empty((n, 3), np.float32), np.empty((m, 3), np.float32)
+    assert one_way(a, b).shape == (0, 2)
+    assert mutual(a, b).shape == (0, 2)

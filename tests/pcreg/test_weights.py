@@ -1,0 +1,65 @@
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from pcreg.errors import InputError
+from pcreg.weights import KEY, fingerprint, load_weights, save_weights
+
+from .tiny import network
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "weights.safetensors"
+    save_weights(path, network(seed=3))
+    return path
+
+
+def test_weights_return_with_their_architecture(saved):
+    original, loaded = network(seed=3), load_weights(saved)
+    assert loaded.architecture == original.architecture
+    assert not loaded.training
+    for name, tensor in original.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor), name
+
+
+def test_a_fingerprint_tells_weights_apart(saved):
+    assert fingerprint(network(seed=3)) == fingerprint(load_weights(saved)) != fingerprint(network(seed=4))
+
+
+def refused(path, message):
+    with pytest.raises(InputError, match=message) as error:
+        load_weights(path)
+    assert str(path) in str(error.value)
+
+
+def test_missing(tmp_path):
+    refused(tmp_path / "none.safetensors", "no such weights")
+
+
+def test_truncated(saved):
+    saved.write_bytes(saved.read_bytes()[:500])
+    refused(saved, "damaged")
+
+
+def test_not_weights_at_all(saved):
+    saved.write_text("hello")
+    refused(saved, "damaged")
+
+
+def test_without_architecture(saved):
+    save_file({"a": torch.ones(1)}, saved)
+    refused(saved, "does not say which network")
+
+
+def test_of_another_kind_of_network(saved):
+    save_file(load_file(saved), saved, {KEY: json.dumps({"layers": 50})})
+    refused(saved, "another kind of network")
+
+
+def test_of_other_widths(saved):
+    metadata = {KEY: json.dumps({"out_channels": 16})}
+    save_file(load_file(saved), saved, metadata)
+    refused(saved, r"block1\.conv1\.weight is \(27, 1, 4, 4\) and should be \(27, 1, 32, 32\)")

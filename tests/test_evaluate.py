@@ -1,0 +1,129 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+
+import evaluate
+from pcreg.cloud import write_ply
+from pcreg.entry import compose_config
+from pcreg.errors import InputError
+from pcreg.geometry import inverse, random_rotation, se3, transform
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def own_scans(tmp_path):
+    """A folder of three views of one bumpy surface, all of it in each, and pairs.txt with the truth."""
+    rng = np.random.default_rng(0)
+    xy = rng.uniform(-1.5, 1.5, (4000, 2))
+    bumps, heights = rng.uniform(-1.5, 1.5, (25, 2)), rng.uniform(-0.5, 0.5, 25)
+    z = (heights * np.exp(-((xy[:, None] - bumps) ** 2).sum(2) / 0.05)).sum(1)
+    surface = np.column_stack([xy, z + 4])
+    poses = [se3(random_rotation(rng), np.zeros(3)) for _ in range(3)]
+    root = tmp_path / "scans"
+    for view, pose in enumerate(poses):
+        write_ply(root / f"scan_{view}.ply", transform(inverse(pose), surface))
+    lines = [
+        f"scan_{j}.ply scan_{i}.ply {' '.join(map(str, (inverse(poses[i]) @ poses[j]).ravel()))}\n"
+        for i, j in ((0, 1), (0, 2), (1, 2))
+    ]
+    (root / "pairs.txt").write_text("".join(lines))
+    return root
+
+
+def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path, capsys):
+    overrides = ["data=folder", f"data.root={own_scans}", "data.voxel=0.05", f"out={tmp_path / 'out'}"]
+    figures = evaluate.main(compose_config("evaluate", [*overrides, "limit=2"]))
+    assert (figures["pairs"], figures["RR_2m_5deg"]) == (2, 1.0)
+    assert figures["RTE"] < 0.05
+    assert "official recall is left out" in capsys.readouterr().out
+    assert "2 pairs" in (tmp_path / "out" / "table.md").read_text()
+    assert "normal_neighbors: 100" in (tmp_path / "out" / "config.yaml").read_text()
+
+    assert evaluate.main(compose_config("evaluate", overrides))["pairs"] == 3
+    lines = (tmp_path / "out" / "records.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+    run = json.loads(lines[0])["run"]
+    assert run["protocol"]["voxel"] == run["descriptor"]["voxel"] == 0.05
+    assert run["seed"] == 0
+    assert set(run["versions"]) == {"pcreg", "torch", "open3d", "numpy"}
+
+    kept = (tmp_path / "out" / "config.yaml").read_bytes()
+    with pytest.raises(InputError, match="seed is 0 there and 1 here"):
+        evaluate.main(compose_config("evaluate", [*overrides, "seed=1"]))
+    assert (tmp_path / "out" / "config.yaml").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "voxel", "distance"),
+    [
+        ("3dmatch", "3DMatch", 0.025, 0.0375),
+        ("3dlomatch", "3DLoMatch", 0.025, 0.0375),
+        ("kitti", "KITTI", 0.3, 0.45),
+        ("folder", "folder", 0.05, 0.075),
+    ],
+)
+def test_each_data_set_brings_its_protocol(data, name, voxel, distance):
+    cfg = compose_config("evaluate", [f"data={data}", "data.root=anywhere"])
+    protocol, descriptor = instantiate(cfg.protocol), instantiate(cfg.descriptor)
+    assert (protocol.name, protocol.voxel, descriptor.voxel) == (name, voxel, voxel)
+    assert protocol.distance == pytest.approx(distance)
+
+
+def test_another_protocol_can_be_asked_for():
+    cfg = compose_config("evaluate", ["data=folder", "data.root=anywhere", "protocol=kitti"])
+    assert instantiate(cfg.protocol).name == "KITTI"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        (["data.root=/nowhere/at/all"], "/nowhere/at/all"),
+        (["data.root=.", "limit=0"], "limit=0"),
+        (["data.root=.", "protocol.voxel=-1"], "protocol.voxel"),
+    ],
+)
+def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):
+    cfg = compose_config("evaluate", [*overrides, f"out={tmp_path / 'out'}"])
+    # Hydra wraps what a constructor raises; the entry script unwraps it.
+    with pytest.raises((InputError, InstantiationException), match=named):
+        evaluate.main(cfg)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        ([], "data.root has no value"),
+        (["data.root=/nowhere/at/all"], "/nowhere/at/all"),
+        (["data.root=.", "protocol.tau=0.1"], "tau"),
+        (["data.root=.", "descriptor=unheard"], "unheard"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_2(overrides, named, tmp_path):
+    command = [sys.executable, str(CHECKOUT / "evaluate.py"), *overrides]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert named in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_close_fragments_of_a_real_room(real_data, tmp_path):
+    overrides = [
+        f"data.root={real_data / 'indoor/3dmatch'}",
+        "data.scenes=[sun3d-hotel_umd-maryland_hotel3]",
+        "limit=1",
+        f"out={tmp_path}",
+    ]
+    figures = evaluate.main(compose_config("evaluate", overrides))
+    assert (figures["pairs"], figures["pairs_RR"]) == (1, 0)  # neighbours: no official recall
+    assert figures["FMR"] == figures["RR_rmse"] == 1.0
+    assert 0.1 < figures["IR"] < 0.6
