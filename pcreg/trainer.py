@@ -1,0 +1,211 @@
+"""Train a network on batches of pairs with the hardest-contrastive loss.
+
+A training is a function of its seed: stopped at any batch and resumed, it continues bit by bit as if
+it had not been stopped (on the CPU; GPU kernels may sum in another order). All randomness is drawn
+from (seed, epoch, batch), never from global state.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from pcreg.checkpoint import load_checkpoint, save_checkpoint
+from pcreg.errors import InputError
+from pcreg.hierarchy import Hierarchy
+from pcreg.loss import ContrastiveLoss, hardest_contrastive_loss
+from pcreg.resunet import ResUNet
+from pcreg.weights import save_weights
+
+
+class Batch(Protocol):
+    """Several pairs: all sources in one hierarchy, all targets in another."""
+
+    names: list[str]
+    source: Hierarchy
+    target: Hierarchy
+    matches: torch.Tensor  # (P, 2) int64
+    left_out: list[str]
+
+    def to(self, device: torch.device | str) -> "Batch": ...
+
+
+class Batches(Protocol):
+    def __len__(self) -> int: ...
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
+        """The batches of an epoch from number `first` on; None where no pair of one is usable."""
+        ...
+
+
+@dataclasses.dataclass
+class Progressed:
+    """Where a training stands."""
+
+    epoch: int = 0
+    batch: int = 0  # of the epoch, the next one to do
+    step: int = 0  # optimiser steps so far
+    best: list[float] = dataclasses.field(default_factory=lambda: [-1.0, -1.0])  # recall, inlier ratio
+
+
+class Trainer:
+    """Writes to `folder`: last.pt (to resume), best.safetensors and last.safetensors, tensorboard/."""
+
+    def __init__(
+        self,
+        network: ResUNet,
+        optimizer: torch.optim.Optimizer,
+        folder: str | Path,
+        *,
+        decay: float = 0.99,  # of the learning rate, per epoch (FCGF)
+        positives_per_pair: int = 1024,
+        candidates_per_pair: int = 256,
+        checkpoint_every: int = 200,  # optimiser steps
+        seed: int = 0,
+        device: str = "cpu",
+        identity: dict[str, Any] | None = None,  # settings that a resumed training must share
+    ):
+        self.network = network.to(device)
+        self.optimizer = optimizer
+        self.scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, decay)
+        self.folder = Path(folder)
+        self.positives_per_pair, self.candidates_per_pair = positives_per_pair, candidates_per_pair
+        self.checkpoint_every, self.seed, self.device = checkpoint_every, seed, device
+        self.identity = identity or {}
+        self.at = Progressed()
+
+    def resume(self) -> bool:
+        """Continue from last.pt, if there is one. Raises InputError if other settings wrote it."""
+        path = self.folder / "last.pt"
+        if not path.exists():
+            return False
+        state = load_checkpoint(path)
+        for key in self.identity.keys() | state["identity"].keys():
+            before, now = state["identity"].get(key), self.identity.get(key)
+            if before != now:
+                raise InputError(
+                    f"{path}: was trained with {key}={before}, not {now}; "
+                    f"give another out=, or the same {key}"
+                )
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.at = Progressed(**state["at"])
+        return True
+
+    def fit(
+        self,
+        batches: Batches,
+        epochs: int,
+        validate: Callable[[ResUNet], dict[str, float]],
+        validate_every: int = 1,
+    ) -> dict[str, float]:
+        """Train up to `epochs`, validating before, after every few and the last; returns its figures.
+
+        `validate` gives `feature_match_recall` and `inlier_ratio`, by which the best weights are kept.
+        Raises InputError, with the names of the pairs, when a loss or gradient is not finite.
+        """
+        from torch.utils.tensorboard import SummaryWriter
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        figures: dict[str, float] = {}
+        with (
+            SummaryWriter(str(self.folder / "tensorboard"), purge_step=self.at.step) as writer,
+            Progress(*columns) as progress,
+        ):
+            done = self.at.epoch * len(batches) + self.at.batch
+            bar = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
+            if self.at == Progressed():
+                self._validate(validate, writer, progress)
+            while self.at.epoch < epochs:
+                for batch in batches.epoch(self.at.epoch, self.at.batch):
+                    loss = None if batch is None else self._step(batch.to(self.device), writer)
+                    self.at.batch += 1
+                    if self.at.step % self.checkpoint_every == 0:
+                        self._save()
+                    progress.update(bar, advance=1, note="" if loss is None else f"loss {loss:.3f}")
+                self.scheduler.step()
+                self.at.epoch, self.at.batch = self.at.epoch + 1, 0
+                if self.at.epoch % validate_every == 0 or self.at.epoch == epochs:
+                    figures = self._validate(validate, writer, progress)
+                    self._keep_best(figures)
+                self._save()
+        return figures
+
+    def _step(self, batch: Batch, writer) -> float:
+        """One optimiser step; sources and targets go through the network apart, each with its own norms."""
+        self.network.train()
+        loss = self._loss(batch)
+        self._require_finite("loss", loss.total, batch)
+        self.optimizer.zero_grad()
+        loss.total.backward()
+        gradient = torch.nn.utils.get_total_norm(
+            [parameter.grad for parameter in self.network.parameters() if parameter.grad is not None]
+        )
+        self._require_finite("gradient", gradient, batch)
+        self.optimizer.step()
+        self.at.step += 1
+        scalars = {
+            "loss/total": loss.total.item(),
+            "loss/positive": loss.positive.item(),
+            "loss/negative": (loss.negative0 + loss.negative1).item() / 2,
+            "train/gradient_norm": gradient.item(),
+            "train/learning_rate": self.scheduler.get_last_lr()[0],
+            "train/pairs_left_out": len(batch.left_out),
+        }
+        for name, value in scalars.items():
+            writer.add_scalar(name, value, self.at.step)
+        return loss.total.item()
+
+    def _loss(self, batch: Batch) -> ContrastiveLoss:
+        state = np.random.SeedSequence([self.seed, self.at.epoch, self.at.batch]).generate_state(1)
+        return hardest_contrastive_loss(
+            self.network(batch.source),
+            self.network(batch.target),
+            batch.matches,
+            torch.Generator().manual_seed(int(state[0])),
+            self.positives_per_pair * len(batch.names),
+            self.candidates_per_pair * len(batch.names),
+        )
+
+    def _validate(self, validate, writer, progress: Progress) -> dict[str, float]:
+        figures = validate(self.network)
+        words = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
+        progress.console.print(f"epoch {self.at.epoch}: {words}")
+        for name, value in figures.items():
+            writer.add_scalar(f"validation/{name}", value, self.at.step)
+        return figures
+
+    def _require_finite(self, what: str, value: torch.Tensor, batch: Batch) -> None:
+        if not torch.isfinite(value):
+            raise InputError(
+                f"step {self.at.step + 1}: the {what} is {value.item()} on {', '.join(batch.names)}; "
+                "look at these clouds and their poses, or lower optimizer.lr"
+            )
+
+    def _keep_best(self, figures: dict[str, float]) -> None:
+        save_weights(self.folder / "last.safetensors", self.network)
+        score = [figures["feature_match_recall"], figures["inlier_ratio"]]
+        if score > self.at.best:
+            self.at.best = score
+            save_weights(self.folder / "best.safetensors", self.network)
+
+    def _save(self) -> None:
+        save_checkpoint(
+            self.folder / "last.pt",
+            network=self.network.state_dict(),
+            optimizer=self.optimizer.state_dict(),
+            scheduler=self.scheduler.state_dict(),
+            at=dataclasses.asdict(self.at),
+            identity=self.identity,
+        )

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+import torch
+
+from datasets.augment import Augmentation
+from datasets.collate import Batches, TrainingPairs, matching_rows
+from pcreg.errors import InputError
+from pcreg.hierarchy import Geometry
+from pcreg.pair import Pair
+from tests.pcreg.tiny import VOXEL, Sheets, T, batches
+
+
+def test_matches_are_all_rows_within_the_radius():
+    source = np.array([[0.0, 0, 0], [1, 0, 0]])
+    target = np.array([[0.05, 0, 0], [0, 0.1, 0], [5, 5, 5]])
+    assert matching_rows(source, target, 0.1).tolist() == [[0, 0], [0, 1]]
+
+
+def test_a_sample_is_thinned_and_its_matches_are_true():
+    samples = TrainingPairs(Sheets(), VOXEL, Augmentation(rotate=False), 1.5 * VOXEL)
+    sample = samples[0, 1]
+    moved = sample.source[sample.matches[:, 0]] @ T[:3, :3].T + T[:3, 3]
+    assert len(sample.matches) > 100
+    assert np.linalg.norm(moved - sample.target[sample.matches[:, 1]], axis=1).max() <= 1.5 * VOXEL
+    assert len(sample.source) < 1500
+
+
+def test_batches_number_rows_over_all_their_clouds():
+    batch = next(batches().epoch(0))
+    assert len(batch.names) == 2
+    first_source = batch.source.levels[0].lengths[0]
+    second = batch.matches[batch.matches[:, 0] >= first_source]
+    assert 0 < len(second) < len(batch.matches)
+    assert (second[:, 1] >= batch.target.levels[0].lengths[0]).all()
+    assert batch.matches[:, 0].max() < len(batch.source.levels[0])
+
+
+def fingerprint(batch):
+    return batch.names, batch.source.levels[0].points, batch.target.levels[0].points, batch.matches
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_epoch_can_be_joined_midway(workers):
+    whole = list(batches(batch_size=1).epoch(3))
+    rest = list(batches(batch_size=1, workers=workers).epoch(3, first=2))
+    for a, b in zip(whole[2:], rest, strict=True):
+        for x, y in zip(fingerprint(a), fingerprint(b), strict=True):
+            assert torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y
+
+
+def test_epochs_differ_in_order_and_augmentation():
+    epochs = [list(batches(batch_size=1).epoch(epoch)) for epoch in range(4)]
+    orders = {tuple(batch.names[0] for batch in epoch) for epoch in epochs}
+    assert len(orders) > 1
+    assert all(sorted(order) == sorted(next(iter(orders))) for order in orders)
+
+
+class WithoutOverlap(Sheets):
+    """Every second pair has nothing in common."""
+
+    def __init__(self):
+        super().__init__()
+        far = np.eye(4)
+        far[0, 3] = 100.0
+        self.pairs[1] = Pair("1/source", "1/target", far)
+        self.pairs[3] = Pair("3/source", "3/target", far)
+
+
+def test_pairs_without_matches_are_left_out_by_name():
+    epoch = list(batches(WithoutOverlap(), batch_size=4).epoch(0))
+    assert sorted(epoch[0].left_out) == ["1/source->1/target", "3/source->3/target"]
+    assert len(epoch[0].names) == 2
+
+
+def test_a_batch_of_nothing_is_none():
+    epoch = list(batches(WithoutOverlap(), batch_size=1).epoch(0))
+    assert sum(batch is None for batch in epoch) == 2
+
+
+@pytest.mark.parametrize("size", [0, 5])
+def test_a_batch_size_that_cannot_be_is_refused(size):
+    samples = TrainingPairs(Sheets(), VOXEL, Augmentation(), 0.1)
+    with pytest.raises(InputError, match="between 1 and 4"):
+        Batches(samples, Geometry(), batch_size=size)
+
+
+def test_an_empty_data_set_is_refused():
+    with pytest.raises(InputError, match="no pairs"):
+        TrainingPairs(Sheets(0), VOXEL, Augmentation(), 0.1)

@@ -1,0 +1,42 @@
+"""A data set of small surfaces and a network that trains on it in seconds."""
+
+import numpy as np
+import torch
+
+from datasets.augment import Augmentation
+from datasets.collate import Batches, TrainingPairs
+from pcreg.geometry import rotation_about, se3, transform
+from pcreg.pair import Pair
+from pcreg.resunet import Architecture, ResUNet
+
+from .scenes import wavy_sheet
+
+VOXEL = 0.05
+T = se3(rotation_about([0, 0, 1], 30), np.array([0.3, 0.1, 0.0]))
+
+
+class Sheets:
+    """`count` pairs of one wavy sheet and its moved copy, each sheet another."""
+
+    def __init__(self, count: int = 4):
+        self.pairs = [Pair(f"{n}/source", f"{n}/target", T) for n in range(count)]
+
+    def cloud(self, name: str) -> np.ndarray:
+        number, side = name.split("/")
+        points = wavy_sheet(1500, seed=int(number))
+        return points if side == "source" else transform(T, points)
+
+
+def architecture() -> Architecture:
+    return Architecture(voxel=VOXEL, out_channels=8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8))
+
+
+def network(seed: int = 0) -> ResUNet:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return ResUNet(architecture())
+
+
+def batches(dataset=None, batch_size: int = 2, workers: int = 0) -> Batches:
+    samples = TrainingPairs(dataset or Sheets(), VOXEL, Augmentation(jitter=0.002), 1.5 * VOXEL)
+    return Batches(samples, architecture().geometry, batch_size, workers)

@@ -1,0 +1,79 @@
+"""Train descriptors on pairs of clouds.
+
+    python train.py experiment=kitti data.root=/data/kitti
+    python train.py --help        every setting
+
+Run again, the same command goes on from the last checkpoint in `out`.
+"""
+
+from pathlib import Path
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from datasets.collate import Batches, TrainingPairs
+from pcreg import entry
+from pcreg.descriptors import FCGF
+from pcreg.files import replacing
+from pcreg.pair import evenly
+from pcreg.resunet import ResUNet
+from pcreg.trainer import Trainer
+from pcreg.validation import feature_match_recall
+
+# What may differ between a training and its continuation.
+FREE = {"out", "resume", "device", "workers", "epochs", "checkpoint_every", "validate", "validation"}
+
+
+def main(cfg: DictConfig) -> dict[str, float]:
+    """Train as configured; returns the figures of the last validation."""
+    # Threads beyond the cores that the loaders leave would wait for one another at every operator.
+    torch.set_num_threads(max(1, torch.get_num_threads() - cfg.workers))
+    folder = Path(cfg.out)
+    device = cfg.device if cfg.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cfg.seed)
+        network = ResUNet(instantiate(cfg.model, _convert_="all"))
+    architecture = network.architecture
+
+    training, validation = instantiate(cfg.data), instantiate(cfg.validation)
+    training.pairs = evenly(training.pairs, cfg.limit)
+    validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
+    samples = TrainingPairs(
+        training,
+        architecture.voxel,
+        instantiate(cfg.augment, _convert_="all"),
+        positive_radius=cfg.positive_radius * architecture.voxel,
+        maximum_points=cfg.maximum_points,
+        seed=cfg.seed,
+    )
+    batches = Batches(samples, architecture.geometry, cfg.batch_size, cfg.workers)
+    settings = OmegaConf.to_container(cfg, resolve=True)
+    trainer = Trainer(
+        network,
+        instantiate(cfg.optimizer, network.parameters()),
+        folder,
+        decay=cfg.decay,
+        positives_per_pair=cfg.positives_per_pair,
+        candidates_per_pair=cfg.candidates_per_pair,
+        checkpoint_every=cfg.checkpoint_every,
+        seed=cfg.seed,
+        device=device,
+        identity={key: value for key, value in settings.items() if key not in FREE},
+    )
+    if cfg.resume and trainer.resume():
+        print(f"resuming {folder} at epoch {trainer.at.epoch}, batch {trainer.at.batch}")
+    with replacing(folder / "config.yaml") as temporary:
+        temporary.write_text(OmegaConf.to_yaml(cfg))
+
+    def validate(network: ResUNet) -> dict[str, float]:
+        return feature_match_recall(
+            FCGF(network, device), validation, cfg.validate.points, cfg.validate.tau, cfg.validate.minimum
+        )
+
+    print(f"training on {len(samples)} pairs on {device}, validating on {len(validation.pairs)}; {folder}")
+    return trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
+
+
+if __name__ == "__main__":
+    entry.run("train", main)
