@@ -1,0 +1,90 @@
+"""Refinement of a motion that is nearly right: iterated closest points, point to plane.
+
+The start is kept unless the result scores better. The loop is ours because it has to repeat: Open3D's
+adds its sums up in parallel, in an order that changes from run to run.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
+
+from pcreg.geometry import se3, transform
+
+ITERATIONS = 60
+CONVERGED = 1e-7  # radians and metres
+
+
+@dataclass(frozen=True)
+class Refinement:
+    T_target_source: np.ndarray  # (4, 4) float64
+    overlap: float  # fraction of source points with a target point within the distance
+    rmse: float  # metres, over those points; 0 if there are none
+
+
+def refine(
+    source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, distance: float
+) -> Refinement:
+    """Refine T_target_source (4, 4) on source (N, 3) and target (M, 3), M >= 1, spaced about `distance`.
+
+    Point-to-plane ICP (Chen and Medioni, 1992): first with partners up to 2 x `distance`
+    apart, which forgives a rough start, then up to 1 x. Target normals come from a ball of
+    3 x `distance`. A motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being
+    how far the nearest target point is (MSAC; Torr and Zisserman, 2000).
+    """
+    origin = target.mean(0)  # rotations about a far origin lose digits
+    to_work, to_target = se3(np.eye(3), -origin), se3(np.eye(3), origin)
+    start = to_work @ T_target_source
+    moved, target = transform(start, source), target - origin
+    normals = _normals(target, 3 * distance)
+    tree = cKDTree(target)
+
+    step = best = np.eye(4)
+    best_score = _score(moved, tree, distance)
+    for reach in (2 * distance, distance):
+        step = _point_to_plane(moved, tree, normals, step, reach)
+        score = _score(transform(step, moved), tree, distance)
+        if score > best_score:
+            best, best_score = step, score
+    near = _nearest(transform(best, moved), tree, distance)
+    rmse = float(np.sqrt(np.mean(near**2))) if len(near) else 0.0
+    return Refinement(to_target @ best @ start, len(near) / max(len(source), 1), rmse)
+
+
+def _point_to_plane(
+    source: np.ndarray, tree: cKDTree, normals: np.ndarray, T: np.ndarray, reach: float
+) -> np.ndarray:
+    """Iterate from T (4, 4) until the motion stands still, with partners up to `reach` metres apart."""
+    for _ in range(ITERATIONS):
+        points = transform(T, source)
+        apart, partner = tree.query(points, distance_upper_bound=reach)
+        near = np.isfinite(apart)
+        points, normal = points[near], normals[partner[near]]
+        offset = ((tree.data[partner[near]] - points) * normal).sum(1)
+        rows = np.hstack([np.cross(points, normal), normal])  # (K, 6): d offset / d (rotation, translation)
+        # Directions in which the surfaces slide along each other are left alone by the cut-off.
+        twist = np.linalg.lstsq(rows.T @ rows, rows.T @ offset, rcond=1e-8)[0]
+        T = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ T
+        if np.abs(twist).max() < CONVERGED:
+            break
+    return T
+
+
+def _normals(points: np.ndarray, radius: float) -> np.ndarray:
+    """Unit normals (N, 3), of either sign."""
+    import open3d
+
+    cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
+    cloud.estimate_normals(open3d.geometry.KDTreeSearchParamHybrid(radius, 30))
+    return np.asarray(cloud.normals)
+
+
+def _nearest(points: np.ndarray, tree: cKDTree, distance: float) -> np.ndarray:
+    """How far (K,) the K points that have a partner within `distance` are from it."""
+    nearest, _ = tree.query(points, distance_upper_bound=distance)
+    return nearest[np.isfinite(nearest)]
+
+
+def _score(points: np.ndarray, tree: cKDTree, distance: float) -> float:
+    return float((1 - (_nearest(points, tree, distance) / distance) ** 2).sum())

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from pcreg.figures import BACKGROUND, SOURCE, TARGET, from_above, oblique, overview, render
+
+SHEET = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.0]), axis=-1).reshape(-1, 3)
+UP = np.array([0.0, 0.0, 1.0])
+
+
+def test_cameras_are_rotations_that_keep_up_upwards():
+    for camera in (oblique(), oblique(120, 10), from_above()):
+        np.testing.assert_allclose(camera @ camera.T, np.eye(3), atol=1e-12)
+        assert np.linalg.det(camera) == pytest.approx(1)
+        assert camera[0, 2] == pytest.approx(0)  # the horizon is level
+    assert oblique()[1, 2] > 0
+
+
+def test_the_nearer_cloud_hides_the_other():
+    red, green = np.array([1.0, 0, 0]), np.array([0, 1.0, 0])
+    image = render([SHEET, SHEET + UP], [red, green], from_above(), size=(60, 60), splat=5)
+    assert image.shape == (60, 60, 3)
+    centre = image[30, 30]
+    assert centre[1] > centre[0]
+    image = render([SHEET, SHEET - UP], [red, green], from_above(), size=(60, 60), splat=5)
+    assert image[30, 30, 0] > image[30, 30, 1]
+
+
+def test_where_nothing_is_the_background_shows():
+    image = render([SHEET], [SOURCE], from_above(), size=(100, 60), splat=3)
+    np.testing.assert_array_equal(image[:, :15], np.broadcast_to(BACKGROUND, (60, 15, 3)))
+    assert not np.allclose(image[30, 50], BACKGROUND)
+    assert image.min() >= 0
+    assert image.max() <= 1
+
+
+def test_what_lies_behind_an_edge_is_darker():
+    step = SHEET[SHEET[:, 0] > 0.5] + UP / 2
+    image = render([np.concatenate([SHEET, step])], [TARGET], from_above(), size=(200, 200), splat=9)
+    row = image[100].sum(1)
+    assert row[98] < row[40]
+
+
+def test_equal_axes():
+    """A square stays square in a wide picture."""
+    image = render([SHEET], [SOURCE], from_above(), size=(200, 100), splat=5)
+    drawn = ~np.isclose(image, BACKGROUND).all(2)
+    assert abs(int(drawn.any(0).sum()) - int(drawn.any(1).sum())) <= 5
+
+
+def test_overview_is_written_whole(tmp_path):
+    from matplotlib.image import imread
+
+    T = np.eye(4)
+    T[0, 3] = 0.5
+    overview(SHEET, SHEET, T, tmp_path / "a.png", title="sheets", ceiling=1.0)
+    assert imread(tmp_path / "a.png").shape == (1060, 1600, 4)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]

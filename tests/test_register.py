@@ -1,0 +1,183 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import register
+from datasets.synthetic import SyntheticRooms
+from pcreg.cloud import read_cloud, write_ply
+from pcreg.geometry import rotation_error, transform, translation_error
+
+SCRIPT = Path(register.__file__)
+FAST = ["--voxel", "0.08"]
+
+
+@pytest.fixture(scope="module")
+def room():
+    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
+
+
+@pytest.fixture(scope="module")
+def scans(room, tmp_path_factory):
+    """Source and target files; the source holds two rows that are no points."""
+    folder = tmp_path_factory.mktemp("scans")
+    np.save(folder / "source.npy", np.insert(room.source, [0, 100], [[np.nan, 0, 0], [0, np.inf, 0]], axis=0))
+    write_ply(folder / "target.ply", room.target)
+    return folder / "source.npy", folder / "target.ply"
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """A cloud that has nothing in common with the room."""
+    path = tmp_path_factory.mktemp("other") / "other.xyz"
+    np.savetxt(path, np.random.default_rng(0).uniform(-2, 2, (4000, 3)))
+    return path
+
+
+def refusal(capsys, *arguments) -> str:
+    """The one sentence of a refused command."""
+    status = register.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert status == 2
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
+    out = tmp_path / "new" / "folder"
+    assert register.main([*map(str, scans), *FAST, "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["aligned.ply", "result.json"]
+
+    result = json.loads((out / "result.json").read_text())
+    T = np.array(result["T_target_source"])
+    assert rotation_error(T, room.T_target_source) < 0.5
+    assert translation_error(T, room.T_target_source) < 0.03
+    assert result["registered"] is True
+    assert result["confidence"] >= 0.5
+    assert result["dropped"] == {"source": 2, "target": 0}
+    assert result["points"] == {"source": len(room.source), "target": len(room.target)}
+    assert (result["descriptor"], result["voxel"], result["seed"]) == ("fpfh", 0.08, 0)
+    assert list(result["seconds"]) == ["read", "describe", "match", "estimate", "refine", "judge"]
+    for key in result:
+        assert f"  {key}" in register.__doc__ or f", {key}" in register.__doc__, f"{key} is not documented"
+
+    printed = capsys.readouterr().out
+    assert "2 rows dropped" in printed
+    assert "FPFH" in printed
+    assert "\nregistered, confidence" in printed
+    pasted = printed[printed.index("[[") : printed.index("]]") + 2]
+    np.testing.assert_allclose(json.loads(pasted), T, atol=1e-8)
+
+    aligned = read_cloud(out / "aligned.ply").points
+    np.testing.assert_allclose(aligned[: len(room.source)], transform(T, room.source), atol=1e-9)
+    np.testing.assert_array_equal(aligned[len(room.source) :], room.target)
+
+
+def test_clouds_that_do_not_overlap(scans, other, tmp_path, capsys):
+    assert register.main([str(scans[0]), str(other), *FAST, "--out", str(tmp_path)]) == 1
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["registered"] is False
+    assert result["confidence"] < 0.5
+    assert result["reason"] in capsys.readouterr().out
+
+
+def run(*arguments) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, timeout=300)
+
+
+def test_as_a_command_bad_input_is_one_sentence(scans, tmp_path):
+    done = run(scans[0], tmp_path / "missing.ply", "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert done.stderr == f"error: {tmp_path / 'missing.ply'}: no such file; check the path\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_as_a_command_status_one(scans, other, tmp_path):
+    done = run(scans[0], other, *FAST, "--out", tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr == ""
+
+
+def broken(folder: Path) -> dict[str, Path]:
+    """Files that are no clouds, by what is wrong with them."""
+    rng = np.random.default_rng(0)
+    write_ply(folder / "truncated.ply", rng.normal(size=(100, 3)))
+    whole = (folder / "truncated.ply").read_bytes()
+    (folder / "truncated.ply").write_bytes(whole[:-500])
+    (folder / "truncated.bin").write_bytes(b"\0" * 1601)
+    (folder / "unreadable.pcd").write_bytes(bytes(range(256)))
+    (folder / "unreadable.npz").write_bytes(b"PK no archive")
+    for suffix in ("ply", "pcd", "npy", "npz", "bin", "xyz"):
+        (folder / f"empty.{suffix}").touch()
+    (folder / "cloud.las").write_bytes(b"1 2 3\n")
+    np.save(folder / "none.npy", np.empty((0, 3)))
+    np.save(folder / "one.npy", np.ones((1, 3)))
+    np.save(folder / "three.npy", np.eye(3))
+    np.save(folder / "equal.npy", np.ones((500, 3)))
+    np.save(folder / "nan.npy", np.full((500, 3), np.nan))
+    return {path.name: path for path in folder.iterdir()} | {"missing.xyz": folder / "missing.xyz"}
+
+
+def test_every_broken_file_is_refused_by_name_and_nothing_is_written(scans, tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    for name, path in broken(tmp_path / "in").items():
+        for pair in ((path, scans[1]), (scans[0], path)):
+            assert name in refusal(capsys, *pair, *FAST, "--out", tmp_path / "out"), name
+            assert not (tmp_path / "out").exists(), name
+
+
+@pytest.mark.parametrize("name", ["none.npy", "one.npy", "equal.npy", "nan.npy"])
+def test_without_a_scale_no_voxel_is_guessed(tmp_path, capsys, name):
+    path = broken(tmp_path)[name]
+    assert name in refusal(capsys, path, path, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_voxel_too_large_is_refused_with_a_better_one(scans, tmp_path, capsys):
+    message = refusal(capsys, *scans, "--voxel", "5", "--out", tmp_path / "out")
+    assert "try a voxel of 0.0" in message
+
+
+@pytest.mark.parametrize("voxel", ["0", "-0.1", "nan", "inf"])
+def test_a_voxel_that_is_no_size(scans, tmp_path, capsys, voxel):
+    assert "--voxel" in refusal(capsys, *scans, "--voxel", voxel, "--out", tmp_path / "out")
+
+
+def test_out_is_a_file(scans, capsys):
+    assert "--out" in refusal(capsys, *scans, "--out", scans[0])
+
+
+def test_a_negative_seed(scans, tmp_path, capsys):
+    assert "--seed" in refusal(capsys, *scans, "--seed", "-1", "--out", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["one.ply"], ["a.ply", "b.ply", "--voxel", "x"], ["a", "b", "--descriptor", "sift"]]
+)
+def test_a_misspelt_command_is_status_two(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        register.main(arguments)
+    assert caught.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no checkpoint"])
+def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, content):
+    weights = tmp_path / "weights.pt"
+    if content is not None:
+        weights.write_bytes(content)
+    assert "weights.pt" in refusal(capsys, *scans, "--weights", weights, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("extent", "voxel"), [(3.0, 0.024), (7.0, 0.056), (60.0, 0.3), (0.12, 0.00096)])
+def test_the_default_voxel_follows_the_extent(extent, voxel):
+    """A cube whose central 90 % has the given diagonal, and one stray point."""
+    side = extent / np.sqrt(3) / 0.9
+    cube = np.random.default_rng(0).uniform(0, side, (200_000, 3))
+    cube[0] = 1000 * side
+    assert register.default_voxel(cube, cube[1:11]) == pytest.approx(voxel, rel=0.05)
