@@ -1,6 +1,11 @@
 from pathlib import Path
 
 import pytest
+import torch
+
+# The tests' tensors are small: threads that wait for one another at every operator cost more than they
+# save, and on a busy machine a hundred times more.
+torch.set_num_threads(1)
 
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

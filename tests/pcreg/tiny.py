@@ -37,6 +37,7 @@ def network(seed: int = 0) -> ResUNet:
         return ResUNet(architecture())
 
 
-def batches(dataset=None, batch_size: int = 2, workers: int = 0) -> Batches:
-    samples = TrainingPairs(dataset or Sheets(), VOXEL, Augmentation(jitter=0.002), 1.5 * VOXEL)
+def batches(dataset=None, batch_size: int = 2, workers: int = 0, rotate: bool = True) -> Batches:
+    augment = Augmentation(rotate=rotate, jitter=0.002)
+    samples = TrainingPairs(dataset or Sheets(), VOXEL, augment, 1.5 * VOXEL)
     return Batches(samples, architecture().geometry, batch_size, workers)
