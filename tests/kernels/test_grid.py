@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from kernels import reference
+from kernels.cells import cells_of
 from kernels.grid import grid_sample
 
 from .clouds import random_batch
@@ -13,6 +14,13 @@ def test_equals_the_definition(size, offset):
     points, lengths = random_batch([40, 0, 1, 90], dtype=torch.float64)
     points = points + offset
     assert grid_sample(points, lengths, size).tolist() == reference.grid_sample(points, lengths, size)
+
+
+def test_cells_are_floors_not_truncations():
+    x = torch.tensor([-0.01, 0.01, 0.0499, 0.0251, -0.0251], dtype=torch.float64)
+    points = torch.stack([x, torch.zeros(5), torch.zeros(5)], 1)
+    cells = cells_of(points, torch.zeros(5, dtype=torch.int64), torch.zeros(1, 3), 0.025)
+    assert cells[:, 0].tolist() == [-1, 0, 1, 1, -2]
 
 
 def test_lattice_points_each_own_a_cell():
