@@ -109,7 +109,7 @@ class Collate:
             matches.append(sample.matches + rows)
             rows = rows + torch.tensor([len(sample.source), len(sample.target)])
         source, target = (
-            Hierarchy.build(PointBatch.from_clouds(clouds), self.geometry)
+            Hierarchy.build(PointBatch.from_clouds(clouds), self.geometry, training=True)
             for clouds in ([sample.source for sample in kept], [sample.target for sample in kept])
         )
         left_out = [sample.name for sample in samples if len(sample.matches) < MINIMUM_MATCHES]

@@ -38,7 +38,8 @@ class Hierarchy:
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
 
     @staticmethod
-    def build(batch: PointBatch, geometry: Geometry) -> "Hierarchy":
+    def build(batch: PointBatch, geometry: Geometry, training: bool = False) -> "Hierarchy":
+        """Sample and search `batch`. `training` also derives what the input gradients need."""
         levels = _levels(batch, geometry)
         search = _voxel_search if geometry.snap else _native_search
         same = [search(levels, level, level, FINENESS, geometry) for level in range(geometry.n_levels)]
@@ -46,8 +47,8 @@ class Hierarchy:
             search(levels, level + 1, level, FINENESS, geometry) for level in range(geometry.n_levels - 1)
         ]
         stem = search(levels, 0, 0, geometry.stem_fineness, geometry)
-        for triplets in down:
-            _ = triplets.transposed  # the decoder's, computed here so that no layer waits for it
+        for triplets in (*down, *same) if training else down:
+            _ = triplets.transposed  # down: the decoder's; computed here so that no layer waits for it
         return Hierarchy(levels, stem, same, down)
 
     def to(self, device: torch.device | str) -> "Hierarchy":

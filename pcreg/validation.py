@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 
 from pcreg.descriptors import Description, Descriptor
-from pcreg.geometry import transform
 from pcreg.matching import one_way
+from pcreg.metrics import feature_matched, inlier_ratio
 from pcreg.pair import PairDataset
 
 CLOUDS_KEPT = 64  # descriptions in memory at a time
@@ -37,10 +37,9 @@ def feature_match_recall(
     for pair in dataset.pairs:
         source, target = describe(pair.source), describe(pair.target)
         matches = one_way(source.features, target.features)
-        moved = transform(pair.T_target_source, source.points[matches[:, 0]])
-        distances = np.linalg.norm(moved - target.points[matches[:, 1]], axis=1)
-        ratios.append(np.mean(distances < tau) if len(distances) else 0.0)
+        matched = source.points[matches[:, 0]], target.points[matches[:, 1]]
+        ratios.append(inlier_ratio(*matched, pair.T_target_source, tau))
     return {
-        "feature_match_recall": float(np.mean(np.array(ratios) > minimum)),
+        "feature_match_recall": float(feature_matched(ratios, minimum).mean()),
         "inlier_ratio": float(np.mean(ratios)),
     }
