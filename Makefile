@@ -1,7 +1,7 @@
 # make demo   two scans of a made-up room, registered, with a picture
 # make test   lint, format and tests
 # make bench  the operators against a dense product
-# All set up .venv first, if needed: make PYTHON=python3.12 chooses the interpreter.
+# All set up .venv first, if needed: make PYTHON=python3.12 chooses the interpreter of a new one.
 
 PYTHON ?= python3
 
@@ -19,6 +19,6 @@ bench: .venv/complete
 setup: .venv/complete
 
 .venv/complete: pyproject.toml constraints.txt setup.sh
-	PYTHON=$(PYTHON) ./setup.sh
+	PYTHON="$(PYTHON)" ./setup.sh
 
 .PHONY: demo test bench setup

@@ -4,7 +4,8 @@
     python evaluate.py --help        every setting
 
 Writes `records.jsonl` (one line per pair), `table.md` and `config.yaml` to `out`. Run again, the same
-command goes on where it was stopped; `limit=20` takes a quick look.
+command goes on where it was stopped; `limit=20` takes a quick look (truth that has to be computed, by
+ICP on KITTI, is computed for the whole list first; data.sequences shortens it).
 """
 
 from pathlib import Path
@@ -25,8 +26,9 @@ FREE = {"out", "limit"}  # what may differ between a run and its continuation
 
 def main(cfg: DictConfig) -> dict[str, float]:
     """Evaluate as configured; returns the figures averaged over all pairs, see pcreg.tables."""
-    if cfg.limit is not None and cfg.limit < 1:
-        raise InputError(f"limit={cfg.limit}: at least one pair is needed; null takes all")
+    for key, least in (("limit", 1), ("seed", 0)):
+        if cfg[key] is not None and cfg[key] < least:
+            raise InputError(f"{key}={cfg[key]}: give {least} or more")
     protocol = instantiate(cfg.protocol, _convert_="all")
     descriptor = instantiate(cfg.descriptor, _convert_="all")
     dataset = instantiate(cfg.data, _convert_="all")

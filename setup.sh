@@ -31,6 +31,6 @@ if [ "$(uname -s)" = Linux ]; then # what Open3D loads and its wheel does not ca
     done
 fi
 
-[ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
+.venv/bin/python -m pip --version >/dev/null 2>&1 || "$PYTHON" -m venv --clear .venv
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
 touch .venv/complete

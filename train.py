@@ -15,6 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 from datasets.collate import Batches, TrainingPairs
 from pcreg import entry
 from pcreg.descriptors import FCGF
+from pcreg.device import choose_device
+from pcreg.errors import InputError
 from pcreg.files import replacing
 from pcreg.pair import evenly
 from pcreg.resunet import ResUNet
@@ -24,13 +26,33 @@ from pcreg.validation import feature_match_recall
 # What may differ between a training and its continuation.
 FREE = {"out", "resume", "device", "workers", "epochs", "checkpoint_every", "validate", "validation"}
 
+LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
+    (
+        "limit",
+        "epochs",
+        "batch_size",
+        "maximum_points",
+        "positives_per_pair",
+        "candidates_per_pair",
+        "checkpoint_every",
+        "validate.every",
+        "validate.pairs",
+        "validate.points",
+    ),
+    1,
+)
+
 
 def main(cfg: DictConfig) -> dict[str, float]:
     """Train as configured; returns the figures of the last validation."""
     # Threads beyond the cores that the loaders leave would wait for one another at every operator.
     torch.set_num_threads(max(1, torch.get_num_threads() - cfg.workers))
+    for key, least in LEAST.items():
+        value = OmegaConf.select(cfg, key)
+        if value is not None and value < least:
+            raise InputError(f"{key}={value}: give {least} or more")
     folder = Path(cfg.out)
-    device = cfg.device if cfg.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+    device = choose_device(cfg.device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
         network = ResUNet(instantiate(cfg.model, _convert_="all"))

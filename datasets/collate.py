@@ -96,7 +96,7 @@ def matching_rows(source: np.ndarray, target: np.ndarray, radius: float) -> torc
 
 @dataclass(frozen=True)
 class Collate:
-    """Samples into a TrainingBatch, or None when none of them has enough matches."""
+    """Samples into a TrainingBatch, or None if it cannot be used: too few matches or points."""
 
     geometry: Geometry
 
@@ -112,6 +112,8 @@ class Collate:
             Hierarchy.build(PointBatch.from_clouds(clouds), self.geometry, training=True)
             for clouds in ([sample.source for sample in kept], [sample.target for sample in kept])
         )
+        if min(len(hierarchy.levels[-1]) for hierarchy in (source, target)) < 2:
+            return None  # batch norms need two rows
         left_out = [sample.name for sample in samples if len(sample.matches) < MINIMUM_MATCHES]
         return TrainingBatch([sample.name for sample in kept], source, target, torch.cat(matches), left_out)
 

@@ -50,10 +50,8 @@ def cached_icp(
     try:
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(record) + "\n")
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror}); name a folder that can: data.cache=FOLDER"
-        ) from error
+    except InputError as error:
+        raise InputError(f"{error} with data.cache=FOLDER") from error
     return correction
 
 

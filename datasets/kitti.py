@@ -33,7 +33,7 @@ class Kitti:
     multiply by mistake (FCGF issue 65); published tables stand on it, about 3 cm from the other.
     truth `odometry`: the poses as they are, about 25 cm from either.
 
-    Corrections are computed when `pairs` is first asked for, seconds each, and kept under `cache`
+    Corrections are computed when `pairs` is first asked for, about a second each, and kept under `cache`
     (default root/icp). Velodyne and camera are related by each sequence's own calib.txt. Raises
     InputError for scans, poses or calibration that are missing or damaged.
     """

@@ -23,7 +23,7 @@ def read_poses(path: Path) -> np.ndarray:
             return np.stack([rigid(line.reshape(3, 4)) for line in lines])
         if lines.shape[1] == 8:
             rotations = Rotation.from_quat(lines[:, 4:]).as_matrix()
-            return np.stack([se3(R, t) for R, t in zip(rotations, lines[:, 1:4], strict=True)])
+            return np.stack([rigid(se3(R, t)) for R, t in zip(rotations, lines[:, 1:4], strict=True)])
         raise ValueError(f"{lines.shape[1]} numbers in a line")
     except (OSError, ValueError, IndexError) as error:
         raise InputError(

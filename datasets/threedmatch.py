@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from datasets.pickles import load_pickle, load_pth
+from datasets.poses import rigid
 from pcreg.cloud import read_cloud
 from pcreg.errors import InputError
 from pcreg.geometry import se3
@@ -121,12 +122,21 @@ def _pairs_of_log(scene: str, log: Path) -> Iterator[Pair]:
         yield Pair(
             source=f"{scene}/cloud_bin_{j}",
             target=f"{scene}/cloud_bin_{i}",
-            T_target_source=T_i_j,
+            T_target_source=_motion(log, (i, j), T_i_j),
             scene=scene,
             overlap=overlaps.get((i, j)),
             information=informations.get((i, j)),
             consecutive=j - i == 1,
         )
+
+
+def _motion(log: Path, numbers: tuple[int, int], matrix: np.ndarray) -> np.ndarray:
+    try:
+        return rigid(matrix)
+    except ValueError as error:
+        raise InputError(
+            f"{log}: pair {numbers} has {error}; the file is damaged: download it again"
+        ) from error
 
 
 def _read_overlaps(path: Path) -> dict[tuple[int, int], float]:

@@ -27,9 +27,13 @@ def lower_corners(points: Tensor, lengths: Tensor) -> Tensor:
 def cells_of(points: Tensor, cloud: Tensor, origin: Tensor, size: float) -> Tensor:
     """The cell (N, 3) int64 of each point in a grid whose cell 0 has its lower corner at origin[cloud].
 
-    Computed in float64, so that a cell never depends on how far a cloud lies from the origin.
+    Computed in float64, so that a cell never depends on how far a cloud lies from the origin. Raises
+    ValueError when a cloud is more than 2^62 cells wide.
     """
-    return torch.floor((points.double() - origin[cloud]) / size).long()
+    cells = torch.floor((points.double() - origin[cloud]) / size)
+    if cells.numel() and not cells.abs().amax() < LARGEST_KEY:
+        raise ValueError(f"cells of {size:g} m are too small for these clouds; take larger cells")
+    return cells.long()
 
 
 def bounding_box(cells: Tensor, n_clouds: int) -> tuple[Tensor, Tensor]:

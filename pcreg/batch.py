@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+RESOLUTION = 2**-20  # metres
+
 
 @dataclass(frozen=True)
 class PointBatch:
@@ -20,19 +22,20 @@ class PointBatch:
         """Batch clouds (N_b, 3), in any frame.
 
         Each is moved to its own lower corner in float64 before it is cast: the network sees
-        differences of coordinates alone, and coordinates far from zero lose no digits.
+        differences of coordinates alone, and coordinates far from zero lose no digits. What the move
+        leaves in the last digits is rounded away, at a micrometre: sensors deliver multiples of a
+        millimetre, and a point on the border of a cell must not change sides with the cloud's origin.
         """
-        local = [cloud - cloud.min(0) if len(cloud) else cloud for cloud in map(np.float64, clouds)]
+        local = [
+            np.round((cloud - cloud.min(0)) / RESOLUTION) * RESOLUTION if len(cloud) else cloud
+            for cloud in map(np.float64, clouds)
+        ]
         points = torch.from_numpy(np.concatenate([np.empty((0, 3)), *local])).float()
         return PointBatch(points, torch.tensor([len(cloud) for cloud in local], dtype=torch.int64))
 
     def __len__(self) -> int:
         """The number of points N."""
         return len(self.points)
-
-    def split(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """A matrix (N, ...) with one row per point, cloud by cloud."""
-        return rows.split(self.lengths.tolist())
 
     def select(self, rows: Tensor) -> "PointBatch":
         """The sub-batch of the given rows (M,) int64, which must come cloud by cloud."""

@@ -12,6 +12,8 @@ import torch
 
 from kernels.grid import grid_sample
 from pcreg.batch import PointBatch
+from pcreg.device import choose_device
+from pcreg.errors import InputError
 from pcreg.resunet import ResUNet
 from pcreg.weights import fingerprint, load_weights
 
@@ -40,10 +42,14 @@ def thin(points: np.ndarray, voxel: float) -> np.ndarray:
     """Rows (M,) int64 of points (N, 3) to keep: of each cell floor(p / voxel) the one nearest its centre.
 
     Cells start at the origin of the cloud's frame, as they do in FCGF and in the fragments of 3DMatch:
-    a cloud thinned there before comes out whole.
+    a cloud thinned there before comes out whole. Raises InputError for a voxel that is too small to
+    number its cells.
     """
     origin = torch.zeros(1, 3, dtype=torch.float64)
-    rows = grid_sample(torch.from_numpy(points), torch.tensor([len(points)]), voxel, origin)
+    try:
+        rows = grid_sample(torch.from_numpy(points), torch.tensor([len(points)]), voxel, origin)
+    except ValueError as error:
+        raise InputError(f"voxel {voxel:g} m is too small for this cloud ({error})") from error
     return rows.numpy()
 
 
@@ -93,10 +99,10 @@ class FCGF:
     name = "fcgf"
 
     def __init__(self, network: ResUNet, device: str = "cpu") -> None:
-        self.network = network.to(device).eval()
+        self.device = choose_device(device)
+        self.network = network.to(self.device).eval()
         self.voxel = network.architecture.voxel
         self.fingerprint = fingerprint(network)
-        self.device = device
 
     @staticmethod
     def load(weights: str, device: str = "cpu") -> "FCGF":

@@ -27,9 +27,28 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
             raise InputError(
                 f"{': '.join(line.rstrip('.') for line in lines)}; --help shows every key"
             ) from error
+        groups = [each for each in overrides if (CONFIGS / each.split("=")[0]).is_dir()]
+        usual = compose(name, groups)
+    _check_kinds(OmegaConf.to_container(usual), OmegaConf.to_container(cfg))
     for key in _missing(OmegaConf.to_container(cfg)):
         raise InputError(f"{key} has no value; add {key}=... to the command")
     return cfg
+
+
+def _check_kinds(usual: Any, given: Any, key: str = "") -> None:
+    """Refuse a word where the configuration has a number, a switch or a list."""
+    if isinstance(usual, dict) and isinstance(given, dict):
+        for name in usual.keys() & given.keys():
+            _check_kinds(usual[name], given[name], f"{key}.{name}" if key else name)
+        return
+    is_number = isinstance(usual, int | float) and not isinstance(usual, bool)
+    for kind, expected, allowed in (
+        ("a number", is_number, int | float),
+        ("true or false", isinstance(usual, bool), bool),
+        ("a list", isinstance(usual, list), list),
+    ):
+        if expected and given is not None and not isinstance(given, allowed):
+            raise InputError(f"{key}={given}: {kind} is needed, such as {usual}")
 
 
 def _missing(node: Any, key: str = "") -> Iterator[str]:
@@ -51,11 +70,18 @@ def run(name: str, main: Callable[[DictConfig], Any]) -> None:
             return
         main(compose_config(name, arguments))
     except (InputError, InstantiationException) as error:
-        cause = error if isinstance(error, InputError) else error.__cause__
-        if not isinstance(cause, InputError):
-            raise
-        print(f"error: {cause}", file=sys.stderr)
+        print(f"error: {_sentence(error)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _sentence(error: InputError | InstantiationException) -> str:
+    """What is wrong, and for an object that refused its settings, which one it was."""
+    cause = error.__cause__
+    if isinstance(error, InputError) or isinstance(cause, InputError):
+        return str(error if isinstance(error, InputError) else cause)
+    section = str(error).rpartition("full_key: ")[2]
+    reason = str(cause or error).splitlines()[0]
+    return f"{section}: these settings cannot be used ({reason}); --help shows the usual ones"

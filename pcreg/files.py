@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from pcreg.errors import InputError
 
 
 @contextmanager
@@ -11,13 +13,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary name beside `path`; on success it becomes `path` in one step.
 
     After an exception nothing is left behind and an older `path` is untouched. The suffix is kept,
-    since some writers choose their format by it.
+    since some writers choose their format by it. Raises InputError if the place cannot be written to.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); name another folder") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)

@@ -47,8 +47,11 @@ class Hierarchy:
             search(levels, level + 1, level, FINENESS, geometry) for level in range(geometry.n_levels - 1)
         ]
         stem = search(levels, 0, 0, geometry.stem_fineness, geometry)
-        for triplets in (*down, *same) if training else down:
-            _ = triplets.transposed  # down: the decoder's; computed here so that no layer waits for it
+        for triplets in down:
+            _ = triplets.transposed.buckets  # the decoder's, computed here so that no layer waits for it
+        if training:
+            for triplets in (*same, *down, *(triplets.transposed for triplets in down)):
+                _ = triplets.transposed.buckets
         return Hierarchy(levels, stem, same, down)
 
     def to(self, device: torch.device | str) -> "Hierarchy":

@@ -45,20 +45,14 @@ class Records:
         if rest:
             with replacing(self.path) as temporary:
                 temporary.write_text(whole + "\n" if whole else "")
-        try:
-            return [json.loads(line) for line in whole.splitlines()]
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{self.path}: line {self._damaged_line(whole)} is damaged; delete that line"
-            ) from error
-
-    def _damaged_line(self, text: str) -> int:
-        for number, line in enumerate(text.splitlines(), start=1):
+        records = []
+        for number, line in enumerate(whole.splitlines(), start=1):
             try:
-                json.loads(line)
-            except json.JSONDecodeError:
-                return number
-        raise AssertionError("called for text with a damaged line")
+                record = json.loads(line)
+                records.append({"pair": record["pair"], "run": record["run"], **record})
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{self.path}: line {number} is damaged; delete that line") from error
+        return records
 
 
 def first_difference(there: Any, here: Any, key: str = "") -> str:

@@ -28,6 +28,11 @@ class Architecture:
     def __post_init__(self):
         if len(self.encoder) != 4 or len(self.decoder) != 4:
             raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
+        if self.stem_fineness < 1 or self.stem_fineness % 2 == 0:
+            raise ValueError(f"stem_fineness must be odd, such as 3, 5 or 7, got {self.stem_fineness}")
+        for name in ("voxel", "radius_scale", "out_channels"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
     @property
     def geometry(self) -> Geometry:

@@ -18,6 +18,7 @@ from pcreg.checkpoint import load_checkpoint, save_checkpoint
 from pcreg.errors import InputError
 from pcreg.hierarchy import Hierarchy
 from pcreg.loss import ContrastiveLoss, hardest_contrastive_loss
+from pcreg.records import first_difference
 from pcreg.resunet import ResUNet
 from pcreg.weights import save_weights
 
@@ -84,13 +85,14 @@ class Trainer:
         if not path.exists():
             return False
         state = load_checkpoint(path)
-        for key in self.identity.keys() | state["identity"].keys():
-            before, now = state["identity"].get(key), self.identity.get(key)
-            if before != now:
-                raise InputError(
-                    f"{path}: was trained with {key}={before}, not {now}; "
-                    f"give another out=, or the same {key}"
-                )
+        if missing := {"network", "optimizer", "scheduler", "at", "identity"} - state.keys():
+            raise InputError(
+                f"{path}: is no checkpoint of train.py, it lacks {min(missing)}; give another out="
+            )
+        if difference := first_difference(state["identity"], self.identity):
+            raise InputError(
+                f"{path}: belongs to another training ({difference}); give this one an out= of its own"
+            )
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
@@ -120,7 +122,8 @@ class Trainer:
         )
         figures: dict[str, float] = {}
         with (
-            SummaryWriter(str(self.folder / "tensorboard"), purge_step=self.at.step) as writer,
+            # Steps after the checkpoint were written and will be written again.
+            SummaryWriter(str(self.folder / "tensorboard"), purge_step=self.at.step + 1) as writer,
             Progress(*columns) as progress,
         ):
             done = self.at.epoch * len(batches) + self.at.batch
@@ -128,19 +131,26 @@ class Trainer:
             if self.at == Progressed():
                 self._validate(validate, writer, progress)
             while self.at.epoch < epochs:
+                trained = self.at.batch > 0
                 for batch in batches.epoch(self.at.epoch, self.at.batch):
                     loss = None if batch is None else self._step(batch.to(self.device), writer)
+                    trained |= loss is not None
                     self.at.batch += 1
                     if self.at.step % self.checkpoint_every == 0:
                         self._save()
                     progress.update(bar, advance=1, note="" if loss is None else f"loss {loss:.3f}")
+                if not trained:
+                    raise InputError(
+                        f"epoch {self.at.epoch}: no pair has enough matching points to train on; "
+                        "check the poses, and that model.voxel suits the clouds"
+                    )
                 self.scheduler.step()
                 self.at.epoch, self.at.batch = self.at.epoch + 1, 0
                 if self.at.epoch % validate_every == 0 or self.at.epoch == epochs:
                     figures = self._validate(validate, writer, progress)
                     self._keep_best(figures)
                 self._save()
-        return figures
+            return figures or self._validate(validate, writer, progress)
 
     def _step(self, batch: Batch, writer) -> float:
         """One optimiser step; sources and targets go through the network apart, each with its own norms."""

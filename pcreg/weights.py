@@ -42,8 +42,8 @@ def load_weights(path: str | Path) -> ResUNet:
         raise InputError(
             f"{path}: is no .safetensors file, or a damaged one; use weights of train.py"
         ) from error
-    network = ResUNet(_architecture(path, metadata))
     try:
+        network = ResUNet(_architecture(path, metadata))
         network.load_state_dict(tensors)
     except RuntimeError as error:
         raise InputError(
@@ -67,7 +67,7 @@ def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
     try:
         fields = json.loads(metadata[KEY])
         return Architecture(**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: was written for another kind of network ({error}); use weights of this version"
         ) from error

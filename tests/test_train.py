@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import train
+from pcreg import entry
 from pcreg.cloud import write_ply
 from pcreg.descriptors import FCGF
 from pcreg.entry import CONFIGS, compose_config
@@ -34,21 +35,58 @@ def test_every_experiment_composes(experiment):
         ("experiment=nonesuch", "nonesuch"),
         ("model.voxle=0.1", "voxle"),
         ("seed=0", "data.root has no value; add data.root=... to the command"),
+        ("epochs=abc", "epochs=abc: a number is needed, such as 100"),
+        ("resume=7", "resume=7: true or false is needed"),
+        ("augment.scale=2", r"augment.scale=2: a list is needed"),
     ],
 )
-def test_a_wrong_key_is_named(override, message):
+def test_a_wrong_key_or_value_is_named(override, message):
     with pytest.raises(InputError, match=message):
-        compose_config("train", [override])
+        compose_config("train", ["experiment=3dmatch", override])
+
+
+def test_an_experiment_has_to_be_chosen():
+    with pytest.raises(InputError, match="experiment"):
+        compose_config("train", ["data.root=somewhere"])
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("epochs=0", "epochs=0: give 1 or more"),
+        ("workers=-1", "workers=-1: give 0 or more"),
+        ("validate.pairs=0", "validate.pairs=0: give 1 or more"),
+        ("device=tpu", "device=tpu: not on this machine"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(override, message):
+    cfg = compose_config("train", ["experiment=overfit", "data.root=/nowhere", override])
+    with pytest.raises(InputError, match=message):
+        train.main(cfg)
 
 
 def test_the_command_line_refuses_in_one_sentence(tmp_path):
     script = Path(train.__file__)
-    command = [sys.executable, str(script), "data.root=/nowhere", f"out={tmp_path / 'out'}"]
+    command = [
+        sys.executable,
+        str(script),
+        "experiment=3dmatch",
+        "data.root=/nowhere",
+        f"out={tmp_path / 'out'}",
+    ]
     result = subprocess.run(command, capture_output=True, text=True, cwd=script.parent)
     assert result.returncode == 2
     assert result.stderr.startswith("error: /nowhere: has no train pairs")
     assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_settings_that_an_object_refuses_are_one_sentence(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["train.py", "experiment=overfit", "data.root=x", "model.encoder=[1,2]"])
+    with pytest.raises(SystemExit) as stopped:
+        entry.run("train", train.main)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.startswith("error: model: these settings cannot be used")
 
 
 @pytest.fixture
