@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,8 @@ def run(name: str, main: Callable[[DictConfig], Any]) -> None:
     """Run main(cfg) as a command: status 0, or one sentence and status 2 on bad input."""
     arguments = sys.argv[1:]
     try:
-        if {"-h", "--help"} & set(arguments):
-            with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-                print(f"Overrides (key=value) of configs/{name}.yaml:\n\n{OmegaConf.to_yaml(compose(name))}")
+        if asked := {"-h", "--help"} & set(arguments):
+            print(_help(name, [each for each in arguments if each not in asked]))
             return
         main(compose_config(name, arguments))
     except (InputError, InstantiationException) as error:
@@ -75,6 +75,19 @@ def run(name: str, main: Callable[[DictConfig], Any]) -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _help(name: str, overrides: list[str]) -> str:
+    """The configuration with its choices, as far as it is decided."""
+    text = (CONFIGS / f"{name}.yaml").read_text()
+    groups = sorted(folder for folder in CONFIGS.iterdir() if folder.is_dir())
+    choices = [
+        f"  {group.name}: {', '.join(sorted(f.stem for f in group.glob('*.yaml')))}" for group in groups
+    ]
+    # A group that is not chosen yet cannot be composed; then the file itself tells most.
+    with suppress(HydraException), initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        text = OmegaConf.to_yaml(compose(name, overrides))
+    return "\n".join(["Settings are given as key=value. Groups and their choices:", *choices, "", text])
 
 
 def _sentence(error: InputError | InstantiationException) -> str:

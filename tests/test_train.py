@@ -81,6 +81,15 @@ def test_the_command_line_refuses_in_one_sentence(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("chosen", [[], ["experiment=kitti"]])
+def test_help_lists_choices_and_settings(capsys, monkeypatch, chosen):
+    monkeypatch.setattr(sys, "argv", ["train.py", *chosen, "--help"])
+    entry.run("train", train.main)
+    text = capsys.readouterr().out
+    assert "experiment: 3dmatch, folder, kitti, overfit" in text
+    assert "batch_size: 4" in text
+
+
 def test_settings_that_an_object_refuses_are_one_sentence(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["train.py", "experiment=overfit", "data.root=x", "model.encoder=[1,2]"])
     with pytest.raises(SystemExit) as stopped:
