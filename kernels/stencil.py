@@ -34,6 +34,7 @@ def native_triplets(
     Point j is a neighbour of centre i when |p_j - p_i| <= radius (by default `default_radius`);
     its cell is round((p_j - p_i) / size), clamped to the kernel. Radius and fineness are
     independent. centres (N, 3), points (P, 3), lengths (B,) int64, size in metres, fineness odd.
+    Raises ValueError for another fineness or a radius that is not positive.
     """
     reach = _reach(fineness)
     radius = default_radius(size, fineness) if radius is None else radius
@@ -56,6 +57,7 @@ def voxel_triplets(
     Centre i at integer voxel u sees every point whose voxel is stride * u + (x, y, z) for a kernel
     cell (x, y, z): torch's conv3d with padding (t-1)/2, on occupied voxels alone; transposed, its
     conv_transpose3d. centre_cells (N, 3) and point_cells (P, 3) int64.
+    Raises ValueError for an even fineness, and for cells too far apart to be numbered in 62 bits.
     """
     reach = _reach(fineness)
     steps = torch.arange(-reach, reach + 1, device=point_cells.device)

@@ -109,7 +109,8 @@ class Trainer:
         """Train up to `epochs`, validating before, after every few and the last; returns its figures.
 
         `validate` gives `feature_match_recall` and `inlier_ratio`, by which the best weights are kept.
-        Raises InputError, with the names of the pairs, when a loss or gradient is not finite.
+        Raises InputError, with the names of the pairs, when a loss or gradient is not finite, and when
+        an epoch has no pair to train on.
         """
         from torch.utils.tensorboard import SummaryWriter
 
