@@ -109,7 +109,7 @@ class Collate:
             matches.append(sample.matches + rows)
             rows = rows + torch.tensor([len(sample.source), len(sample.target)])
         source, target = (
-            Hierarchy.build(PointBatch.from_clouds(clouds), self.geometry, training=True)
+            Hierarchy.build(PointBatch.from_clouds(clouds), self.geometry)
             for clouds in ([sample.source for sample in kept], [sample.target for sample in kept])
         )
         if min(len(hierarchy.levels[-1]) for hierarchy in (source, target)) < 2:

@@ -6,63 +6,88 @@ The input gradient is the same operator on the transposed triplets with the tran
 import torch
 from torch import Tensor
 
-from kernels.mvmr import mvmr
+from kernels.dataflow import arrange, mvmr, pack, unpack, vvor
 from kernels.triplets import Triplets
-from kernels.vvor import vvor
 
 
-def point_conv(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:
-    """Convolve features (N_in, C) with weight (K, G, C/G, M/G) -> (N_out, M).
+def point_conv(
+    features: Tensor, weight: Tensor, triplets: Triplets, tf32: bool = False, deterministic: bool = False
+) -> Tensor:
+    """Convolve features (N_in, C) with weight (K, G, C/G, M/G) -> (N_out, M), differentiable in both.
 
-    Differentiable in features and weight. Raises ValueError when the shapes or dtypes of the three
-    do not fit.
+    Products are added in float32, or in float64 where the features are float64. On a GPU,
+    - `tf32` multiplies float32 features with ten bits of mantissa, forward and for the input gradient;
+    - `deterministic` makes outputs and gradients bit-equal between runs. Sparse neighbourhoods are
+      slower then; dense ones, such as those of real scans, repeat in any case.
+    Autocast applies. Raises ValueError when the shapes or dtypes of the three do not fit.
     """
+    if torch.is_autocast_enabled(features.device.type):
+        dtype = torch.get_autocast_dtype(features.device.type)
+        features, weight = features.to(dtype), weight.to(dtype)
     _check(features, weight, triplets)
-    needs_transposed = features.requires_grad and torch.is_grad_enabled()
-    transposed = triplets.transposed.tensors() if needs_transposed else []
-    return _point_conv(features, weight, triplets.tensors(), transposed, triplets.n_out)
+    forward = pack(triplets, arrange(triplets, features, deterministic))
+    backward = [], []
+    if features.requires_grad and torch.is_grad_enabled():
+        if triplets.symmetric:
+            backward = forward
+        else:
+            backward = pack(triplets.transposed, arrange(triplets.transposed, features, deterministic))
+    return _point_conv(features, weight, *forward, *backward, triplets.symmetric, tf32)
 
 
 @torch.library.custom_op("pcreg::point_conv", mutates_args=())
 def _point_conv(
-    features: Tensor, weight: Tensor, triplets: list[Tensor], transposed: list[Tensor], n_out: int
+    features: Tensor,
+    weight: Tensor,
+    triplets: list[Tensor],
+    sizes: list[int],
+    transposed: list[Tensor],
+    transposed_sizes: list[int],
+    symmetric: bool,
+    tf32: bool,
 ) -> Tensor:
-    return mvmr(features, weight, Triplets.from_tensors(triplets, n_out, len(features)))
+    return mvmr(features.contiguous(), weight, *unpack(triplets, sizes), tf32)
 
 
 @_point_conv.register_fake
-def _(features, weight, triplets, transposed, n_out):
-    return features.new_empty(n_out, weight.shape[1] * weight.shape[3])
+def _(features, weight, triplets, sizes, transposed, transposed_sizes, symmetric, tf32):
+    return features.new_empty(sizes[0], weight.shape[1] * weight.shape[3])
 
 
 @torch.library.custom_op("pcreg::weight_gradient", mutates_args=())
-def _weight_gradient(features: Tensor, grad_out: Tensor, triplets: list[Tensor], groups: int) -> Tensor:
-    return vvor(features, grad_out, Triplets.from_tensors(triplets, len(grad_out), len(features)), groups)
+def _weight_gradient(
+    features: Tensor, grad_out: Tensor, triplets: list[Tensor], sizes: list[int], groups: int
+) -> Tensor:
+    return vvor(features.contiguous(), grad_out.contiguous(), *unpack(triplets, sizes), groups)
 
 
 @_weight_gradient.register_fake
-def _(features, grad_out, triplets, groups):
+def _(features, grad_out, triplets, sizes, groups):
     C, M = features.shape[1], grad_out.shape[1]
     return features.new_empty(triplets[2].shape[0] - 1, groups, C // groups, M // groups)
 
 
 def _save_for_backward(ctx, inputs, output):
-    features, weight, triplets, transposed, _ = inputs
+    features, weight, triplets, sizes, transposed, transposed_sizes, ctx.symmetric, ctx.tf32 = inputs
     ctx.save_for_backward(features, weight, *triplets, *transposed)
-    ctx.n_triplets = len(triplets)
+    ctx.sizes, ctx.transposed_sizes = sizes, transposed_sizes
+    ctx.n_tensors = len(triplets)
 
 
 def _backward(ctx, grad_out):
     features, weight, *tensors = ctx.saved_tensors
-    triplets, transposed = tensors[: ctx.n_triplets], tensors[ctx.n_triplets :]
-    grad_out = grad_out.contiguous()
+    triplets, transposed = tensors[: ctx.n_tensors], tensors[ctx.n_tensors :]
     grad_features = grad_weight = None
     if ctx.needs_input_grad[0]:
-        weight_t = weight.transpose(2, 3).contiguous()
-        grad_features = _point_conv(grad_out, weight_t, transposed, triplets, len(features))
+        # Symmetric triplets are their own transposed ones, seen through the opposite cell.
+        weight_t = (weight.flip(0) if ctx.symmetric else weight).mT
+        grad_features = _point_conv(
+            grad_out, weight_t, transposed, ctx.transposed_sizes, [], [], False, ctx.tf32
+        )
     if ctx.needs_input_grad[1]:
-        grad_weight = _weight_gradient(features, grad_out, triplets, weight.shape[1])
-    return grad_features, grad_weight, [None] * len(triplets), [None] * len(transposed), None
+        grad_weight = _weight_gradient(features, grad_out, triplets, ctx.sizes, weight.shape[1])
+    none = [None] * len(triplets), None, [None] * len(transposed), None, None, None
+    return grad_features, grad_weight, *none
 
 
 _point_conv.register_autograd(_backward, setup_context=_save_for_backward)

@@ -41,7 +41,7 @@ def native_triplets(
     i, j = radius_search(centres, points, centre_lengths, point_lengths, radius)
     cell = torch.round((points[j] - centres[i]) / size).long().clamp(-reach, reach) + reach
     k = (cell[:, 0] * fineness + cell[:, 1]) * fineness + cell[:, 2]
-    return Triplets.from_unsorted(i, j, k, len(centres), len(points), fineness**3)
+    return Triplets.from_unsorted(i, j, k, len(centres), len(points), fineness**3, centres is points)
 
 
 def voxel_triplets(
@@ -60,10 +60,13 @@ def voxel_triplets(
     Raises ValueError for an even fineness, and for cells too far apart to be numbered in 62 bits.
     """
     reach = _reach(fineness)
+    symmetric = centre_cells is point_cells and stride == 1
     steps = torch.arange(-reach, reach + 1, device=point_cells.device)
     if len(centre_cells) == 0 or len(point_cells) == 0:
         none = torch.empty(0, dtype=torch.int64, device=point_cells.device)
-        return Triplets.from_unsorted(none, none, none, len(centre_cells), len(point_cells), fineness**3)
+        return Triplets.from_unsorted(
+            none, none, none, len(centre_cells), len(point_cells), fineness**3, symmetric
+        )
     lowest, shape = bounding_box(point_cells, len(point_lengths))
     keys, order = torch.sort(pack(point_cells - lowest, cloud_of_rows(point_lengths), shape), stable=True)
     centre_cloud = cloud_of_rows(centre_lengths)
@@ -78,7 +81,7 @@ def voxel_triplets(
         j.append(order[item])
         k.append(torch.full_like(item, index))
     i, j, k = torch.cat(i), torch.cat(j), torch.cat(k)
-    return Triplets.from_unsorted(i, j, k, len(centre_cells), len(point_cells), fineness**3)
+    return Triplets.from_unsorted(i, j, k, len(centre_cells), len(point_cells), fineness**3, symmetric)
 
 
 def _reach(fineness: int) -> int:

@@ -8,6 +8,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from kernels.tiles import Tiles
+
 
 @dataclass(frozen=True)
 class Buckets:
@@ -31,13 +33,16 @@ class Triplets:
     k_offsets: Tensor  # (K + 1,) int64
     n_out: int
     n_in: int
+    symmetric: bool = False  # with (i, j, k) there is (j, i, K - 1 - k): points seen from one another
 
     @staticmethod
-    def from_unsorted(i: Tensor, j: Tensor, k: Tensor, n_out: int, n_in: int, n_cells: int) -> "Triplets":
+    def from_unsorted(
+        i: Tensor, j: Tensor, k: Tensor, n_out: int, n_in: int, n_cells: int, symmetric: bool = False
+    ) -> "Triplets":
         """Sort i, j, k (T,) int64 into triplets with `n_cells` kernel cells."""
         order = torch.sort((k * n_out + i) * n_in + j).indices
         k_offsets = torch.searchsorted(k[order].contiguous(), torch.arange(n_cells + 1, device=k.device))
-        return Triplets(i[order].int(), j[order].int(), k_offsets, n_out, n_in)
+        return Triplets(i[order].int(), j[order].int(), k_offsets, n_out, n_in, symmetric)
 
     def __len__(self) -> int:
         return len(self.i)
@@ -61,9 +66,12 @@ class Triplets:
     @cached_property
     def transposed(self) -> "Triplets":
         """The same triplets with i and j exchanged and k kept: input gradient and up-sampling."""
-        return Triplets.from_unsorted(
-            self.j.long(), self.i.long(), self.cell_of_triplets(), self.n_in, self.n_out, self.n_cells
+        k = self.cell_of_triplets()
+        transposed = Triplets.from_unsorted(
+            self.j.long(), self.i.long(), k, self.n_in, self.n_out, self.n_cells, self.symmetric
         )
+        transposed.__dict__["transposed"] = self  # fills the cached property, as below
+        return transposed
 
     @cached_property
     def buckets(self) -> Buckets:
@@ -74,20 +82,20 @@ class Triplets:
         offsets = torch.cat([starts, starts.new_tensor([len(self)])])
         return Buckets(self.i[starts], offsets.int(), torch.searchsorted(starts, self.k_offsets))
 
-    def tensors(self) -> list[Tensor]:
-        """Everything that a custom op needs of the triplets, for `from_tensors`."""
-        buckets = self.buckets
-        return [self.i, self.j, self.k_offsets, buckets.i, buckets.offsets, buckets.k_offsets]
-
-    @staticmethod
-    def from_tensors(tensors: list[Tensor], n_out: int, n_in: int) -> "Triplets":
-        triplets = Triplets(*tensors[:3], n_out, n_in)
-        triplets.__dict__["buckets"] = Buckets(*tensors[3:])  # fills the cached property
-        return triplets
+    @cached_property
+    def tiles(self) -> Tiles:
+        return Tiles.build(self.i, self.j, self.k_offsets, self.n_out)
 
     def to(self, device: torch.device | str) -> "Triplets":
-        """A copy on `device`, with whatever has been derived from it so far."""
-        moved = Triplets.from_tensors([tensor.to(device) for tensor in self.tensors()], self.n_out, self.n_in)
+        """The same on `device`. Arrangements are derived there anew, the transposed triplets taken along."""
+        if self.i.device == torch.device(device):
+            return self
+        moved = self._moved(device)
         if "transposed" in self.__dict__:
-            moved.__dict__["transposed"] = self.transposed.to(device)
+            transposed = self.transposed._moved(device)
+            moved.__dict__["transposed"], transposed.__dict__["transposed"] = transposed, moved
         return moved
+
+    def _moved(self, device: torch.device | str) -> "Triplets":
+        tensors = (tensor.to(device) for tensor in (self.i, self.j, self.k_offsets))
+        return Triplets(*tensors, self.n_out, self.n_in, self.symmetric)

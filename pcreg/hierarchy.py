@@ -38,8 +38,8 @@ class Hierarchy:
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
 
     @staticmethod
-    def build(batch: PointBatch, geometry: Geometry, training: bool = False) -> "Hierarchy":
-        """Sample and search `batch`. `training` also derives what the input gradients need."""
+    def build(batch: PointBatch, geometry: Geometry) -> "Hierarchy":
+        """Sample and search `batch`."""
         levels = _levels(batch, geometry)
         search = _voxel_search if geometry.snap else _native_search
         same = [search(levels, level, level, FINENESS, geometry) for level in range(geometry.n_levels)]
@@ -48,10 +48,7 @@ class Hierarchy:
         ]
         stem = search(levels, 0, 0, geometry.stem_fineness, geometry)
         for triplets in down:
-            _ = triplets.transposed.buckets  # the decoder's, computed here so that no layer waits for it
-        if training:
-            for triplets in (*same, *down, *(triplets.transposed for triplets in down)):
-                _ = triplets.transposed.buckets
+            _ = triplets.transposed  # the decoder's, computed here so that no layer waits for it
         return Hierarchy(levels, stem, same, down)
 
     def to(self, device: torch.device | str) -> "Hierarchy":
@@ -89,9 +86,10 @@ def _native_search(levels, out_level, in_level, fineness, geometry) -> Triplets:
 
 def _voxel_search(levels, out_level, in_level, fineness, geometry) -> Triplets:
     out, points = levels[out_level], levels[in_level]
+    point_cells = _cells(points, in_level, geometry)
     return voxel_triplets(
-        _cells(out, out_level, geometry),
-        _cells(points, in_level, geometry),
+        point_cells if out is points else _cells(out, out_level, geometry),
+        point_cells,
         out.lengths,
         points.lengths,
         stride=2 ** (out_level - in_level),

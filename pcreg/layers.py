@@ -24,8 +24,9 @@ class PointConv(nn.Module):
         self.weight = nn.Parameter(torch.randn(K, groups, C, M) * math.sqrt(2 / (K * C)))  # He et al. 2015
 
     def forward(self, features: Tensor, triplets: Triplets) -> Tensor:
-        """features (N_in, C) -> (N_out, M)."""
-        return point_conv(features, self.weight, triplets)
+        """features (N_in, C) -> (N_out, M). Heeds torch's switches for tf32 and for repeatable results."""
+        tf32 = torch.backends.cuda.matmul.allow_tf32
+        return point_conv(features, self.weight, triplets, tf32, torch.are_deterministic_algorithms_enabled())
 
     def extra_repr(self) -> str:
         K, G, C, M = self.weight.shape

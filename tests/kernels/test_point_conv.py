@@ -1,12 +1,15 @@
 import pytest
 import torch
 
-from kernels import reference
+from kernels import bucket_sums, reference
 from kernels.autograd import _point_conv, _weight_gradient, point_conv
-from kernels.mvmr import mvmr
-from kernels.vvor import vvor
+from kernels.dataflow import arrange, pack
+from kernels.stencil import native_triplets
+from pcreg.layers import ResidualBlock
 
-from .clouds import random_triplets
+from .clouds import random_batch, random_triplets
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 def problem(n_out=33, n_in=50, C=6, M=8, groups=1, fineness=3, dtype=torch.float64, seed=0, fan_in=0.35):
@@ -24,9 +27,11 @@ def test_operators_equal_their_definitions(fineness, n, C, M, groups):
     features, weight, triplets = problem(n, n, C, M, groups, fineness, torch.float32)
     grad_out = torch.randn(n, M, generator=torch.Generator().manual_seed(9))
     exact = reference.mvmr(features.double(), weight.double(), triplets)
-    torch.testing.assert_close(mvmr(features, weight, triplets).double(), exact, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(
+        bucket_sums.mvmr(features, weight, triplets, triplets.buckets).double(), exact, rtol=1e-5, atol=1e-4
+    )
     exact = reference.vvor(features.double(), grad_out.double(), triplets, groups)
-    result = vvor(features, grad_out, triplets, groups)
+    result = bucket_sums.vvor(features, grad_out, triplets, triplets.buckets, groups)
     torch.testing.assert_close(result.double(), exact, rtol=1e-5, atol=1e-4)
 
 
@@ -54,20 +59,40 @@ def test_gradients(groups):
     )
 
 
-def test_custom_ops_pass_opcheck():
-    features, weight, triplets = problem(9, 11, 4, 6, fan_in=0.7)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_custom_ops_pass_opcheck(device):
+    dtype = torch.float64 if device == "cpu" else torch.float32
+    features, weight, triplets = problem(9, 11, 4, 6, fan_in=0.7, dtype=dtype)
+    features, weight, triplets = features.to(device), weight.to(device), triplets.to(device)
+    forward = pack(triplets, arrange(triplets, features))
+    backward = pack(triplets.transposed, arrange(triplets.transposed, features))
     inputs = (features.requires_grad_(), weight.requires_grad_())
-    arguments = (*inputs, triplets.tensors(), triplets.transposed.tensors(), triplets.n_out)
-    torch.library.opcheck(_point_conv, arguments)
-    grad_out = torch.randn(9, 6, dtype=torch.float64)
-    torch.library.opcheck(_weight_gradient, (features.detach(), grad_out, triplets.tensors(), 1))
+    torch.library.opcheck(_point_conv, (*inputs, *forward, *backward, False, False), atol=1e-5, rtol=1e-5)
+    grad_out = torch.randn(9, 6, dtype=dtype, device=device)
+    torch.library.opcheck(_weight_gradient, (features.detach(), grad_out, *forward, 1))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_residual_block_compiles_to_one_graph(device):
+    points, lengths = random_batch([50])
+    triplets = native_triplets(points, points, lengths, lengths, 0.2).to(device)
+    block = ResidualBlock(8).to(device)
+    features = torch.randn(50, 8, device=device, requires_grad=True)
+    backend = "inductor" if device == "cuda" else "aot_eager"  # the former needs a C++ compiler on a CPU
+    compiled = torch.compile(block, fullgraph=True, backend=backend)
+    results = []
+    for module in (block, compiled):
+        out = module(features, triplets)
+        results.append((out, *torch.autograd.grad(out.square().sum(), (features, *block.parameters()))))
+    for result, expected in zip(*reversed(results), strict=True):
+        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_repeated_calls_are_bit_equal():
     features, weight, triplets = problem(500, 500, 32, 32, dtype=torch.float32)
     torch.set_num_threads(2)  # the order of sums must not depend on them
     try:
-        assert torch.equal(mvmr(features, weight, triplets), mvmr(features, weight, triplets))
+        assert torch.equal(point_conv(features, weight, triplets), point_conv(features, weight, triplets))
     finally:
         torch.set_num_threads(1)
 

@@ -1,4 +1,4 @@
-"""MVMR: out[i] += W[k] x[j] over all triplets. Forward pass and input gradient of a convolution.
+"""MVMR and VVOR in plain PyTorch: the CPU's path, and float64's on any device.
 
 For each kernel cell the features of a bucket (k, i) are summed, multiplied by W[k] once, and added
 to row i, which occurs once per cell: the result does not depend on the order of threads. At no
@@ -11,14 +11,14 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from kernels.triplets import Triplets
+from kernels.triplets import Buckets, Triplets
 
 
-def mvmr(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:
+def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
     """features (N_in, C), weight (K, G, C/G, M/G) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
     _, G, C, M = weight.shape
     out = features.new_zeros(triplets.n_out, G * M)
-    for k, (i, sums) in enumerate(bucket_sums(features, triplets)):
+    for k, (i, sums) in enumerate(_bucket_sums(features, triplets, buckets)):
         products = (
             (sums.unflatten(1, (G, C)).transpose(0, 1) @ weight[k]).transpose(0, 1).flatten(1)
         )  # (P_k, M)
@@ -27,9 +27,18 @@ def mvmr(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:
     return out
 
 
-def bucket_sums(features: Tensor, triplets: Triplets) -> Iterator[tuple[Tensor, Tensor]]:
+def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Buckets, groups: int) -> Tensor:
+    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T."""
+    grads = []
+    for i, sums in _bucket_sums(features, triplets, buckets):
+        x = sums.unflatten(1, (groups, -1)).permute(1, 2, 0)  # (G, C/G, P_k)
+        g = grad_out.index_select(0, i).unflatten(1, (groups, -1)).transpose(0, 1)  # (G, P_k, M/G)
+        grads.append(x @ g)
+    return torch.stack(grads)
+
+
+def _bucket_sums(features: Tensor, triplets: Triplets, buckets: Buckets) -> Iterator[tuple[Tensor, Tensor]]:
     """For each kernel cell the output rows i (P_k,) of its buckets and their summed features (P_k, C)."""
-    buckets = triplets.buckets
     k_offsets = buckets.k_offsets.tolist()
     for low, high in pairwise(k_offsets):
         offsets = buckets.offsets[low : high + 1]

@@ -1,0 +1,32 @@
+"""What the Triton kernels share: block sizes, and which program takes which triplets."""
+
+import torch
+import triton
+import triton.language as tl
+
+SMALLEST = 16  # what tl.dot takes
+
+
+def block(channels: int, largest: int) -> int:
+    """The block of channels that a program holds: a power of two from 16 to `largest`."""
+    return max(SMALLEST, min(triton.next_power_of_2(channels), largest))
+
+
+def processors(device: torch.device) -> int:
+    """Multiprocessors of a GPU; one for the interpreter."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
+
+
+@triton.jit
+def chunk_of_program(program, k_offsets, K, CELLS: tl.constexpr, CHUNK: tl.constexpr):
+    """The kernel cell and the triplets [first, last) that a program takes, at most CHUNK of them.
+
+    Cell k owns the programs from k_offsets[k] // CHUNK + k on, which are enough for its segment
+    wherever it begins: no table of programs is needed, and some programs find nothing to do.
+    """
+    cells = tl.arange(0, CELLS)
+    owned_from = tl.load(k_offsets + cells, mask=cells < K, other=1 << 62) // CHUNK + cells
+    k = tl.sum((owned_from <= program).to(tl.int32)) - 1
+    start = tl.load(k_offsets + k)
+    first = start + (program - (start // CHUNK + k)) * CHUNK
+    return k, first, tl.minimum(first + CHUNK, tl.load(k_offsets + k + 1))

@@ -1,0 +1,81 @@
+"""Which way a convolution is computed: the one place where that is chosen.
+
+    plain PyTorch           CPU, and float64                    arranged as Buckets
+    output-stationary       most buckets are occupied,          arranged as Tiles
+                            or the result has to repeat
+    weight-stationary       few are                             as the triplets are
+
+The output-stationary kernel multiplies a row per bucket (k, i), occupied or not: K N_out of them,
+where the weight-stationary one multiplies T rows and adds as many by atomics. On an H200 they take
+equally long where K N_out / T is about 4 in half precision and 2 in float32 (docs/benchmarks.md): real
+scans have 1.3 to 1.6 with kernels of 27 and 125 cells and the default radius. The choice depends on shapes
+and dtypes alone, so a compiled graph keeps it.
+"""
+
+import torch
+from torch import Tensor
+
+from kernels import bucket_sums
+from kernels.tiles import Tiles
+from kernels.triplets import Buckets, Triplets
+
+MOST_ROWS_PER_TRIPLET = {torch.float16: 4, torch.bfloat16: 4, torch.float32: 2}
+
+Arrangement = Buckets | Tiles | None
+
+
+def arrange(triplets: Triplets, features: Tensor, deterministic: bool = False) -> Arrangement:
+    """The arrangement of `triplets` with which to convolve features of this dtype and device.
+
+    With `deterministic` it is one whose result repeats bit by bit.
+    """
+    most = MOST_ROWS_PER_TRIPLET.get(features.dtype)
+    if most is None or not features.is_cuda:
+        return triplets.buckets
+    occupied = triplets.n_cells * triplets.n_out <= most * len(triplets)
+    return triplets.tiles if occupied or deterministic else None
+
+
+def mvmr(
+    features: Tensor, weight: Tensor, triplets: Triplets, arrangement: Arrangement, tf32: bool = False
+) -> Tensor:
+    """out[i] += W[k] x[j] over all triplets: features (N_in, C), weight (K, G, C/G, M/G) -> (N_out, M)."""
+    if isinstance(arrangement, Buckets):
+        return bucket_sums.mvmr(features, weight, triplets, arrangement)
+    # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
+    from kernels import output_stationary, weight_stationary
+
+    if isinstance(arrangement, Tiles):
+        return output_stationary.mvmr(features, weight, arrangement, triplets.n_out, tf32)
+    return weight_stationary.mvmr(features, weight, triplets, tf32)
+
+
+def vvor(
+    features: Tensor, grad_out: Tensor, triplets: Triplets, arrangement: Arrangement, groups: int
+) -> Tensor:
+    """dW[k] += x[j] g[i]^T over all triplets: features (N_in, C), grad_out (N_out, M) -> (K, G, C/G, M/G)."""
+    if isinstance(arrangement, Buckets):
+        return bucket_sums.vvor(features, grad_out, triplets, arrangement, groups)
+    from kernels import outer_products
+
+    return outer_products.vvor(features, grad_out, triplets, groups)
+
+
+def pack(triplets: Triplets, arrangement: Arrangement) -> tuple[list[Tensor], list[int]]:
+    """Both as the tensors and integers that a custom op takes."""
+    tensors = [triplets.i, triplets.j, triplets.k_offsets]
+    sizes = [triplets.n_out, triplets.n_in]
+    if isinstance(arrangement, Buckets):
+        tensors += [arrangement.i, arrangement.offsets, arrangement.k_offsets]
+    elif isinstance(arrangement, Tiles):
+        tensors += arrangement.tensors()
+        sizes.append(arrangement.most_shared)
+    return tensors, sizes
+
+
+def unpack(tensors: list[Tensor], sizes: list[int]) -> tuple[Triplets, Arrangement]:
+    """What `pack` packed."""
+    triplets = Triplets(*tensors[:3], *sizes[:2])
+    if len(sizes) == 3:
+        return triplets, Tiles(*tensors[3:], sizes[2])
+    return triplets, Buckets(*tensors[3:]) if len(tensors) > 3 else None

@@ -1,0 +1,122 @@
+"""VVOR on the GPU: one program per block of dW[k] and run of triplets, then a sum over the runs.
+
+Both steps add in one order, so that the result repeats bit by bit.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from kernels.blocks import block, chunk_of_program
+from kernels.precision import add_product, in_parts, parts_of
+from kernels.triplets import Triplets
+
+SHORTEST_RUN = 4096  # triplets; shorter ones spend their time on the partial sums
+MOST_PROGRAMS = 1536  # about; bounds the partial sums, whatever the number of triplets
+STEP = 64  # triplets of one product
+
+
+def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1) -> Tensor:
+    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T."""
+    K, T = triplets.n_cells, len(triplets)
+    C, M = features.shape[1] // groups, grad_out.shape[1] // groups
+    if T == 0 or C == 0 or M == 0:
+        return features.new_zeros(K, groups, C, M)
+    wide = features.dtype == torch.float32
+    depth, columns = block(C, 64 if wide else 128), block(M, 64 if wide else 128)
+    blocks = triton.cdiv(C, depth) * triton.cdiv(M, columns)
+    # A power of two, so that few kernels are compiled however the number of triplets varies.
+    run = max(SHORTEST_RUN, triton.next_power_of_2(triton.cdiv(T * blocks * groups, MOST_PROGRAMS)))
+    partial = torch.empty(T // run + K, groups, C, M, dtype=torch.float32, device=features.device)
+    cells = triton.next_power_of_2(K)
+    _partial_sums[(groups * blocks, len(partial))](
+        features,
+        grad_out,
+        partial,
+        triplets.i,
+        triplets.j,
+        triplets.k_offsets,
+        K,
+        G=groups,
+        C=C,
+        M=M,
+        CELLS=cells,
+        RUN=run,
+        STEP=STEP,
+        DEPTH=depth,
+        COLUMNS=columns,
+        IN_PARTS=in_parts(features),
+        STAGES=2 if wide else 3,
+        num_warps=4,
+    )
+    out = features.new_empty(K, groups, C, M)
+    size = groups * C * M
+    _sum_runs[(K, triton.cdiv(size, 256))](partial, out, triplets.k_offsets, size, RUN=run, BLOCK=256)
+    return out
+
+
+@triton.jit
+def _partial_sums(
+    features,  # (N_in, G C)
+    grad_out,  # (N_out, G M)
+    partial,  # (runs, G, C, M) float32
+    i_ptr,  # (T,)
+    j_ptr,  # (T,)
+    k_offsets,  # (K + 1,)
+    K,
+    G: tl.constexpr,
+    C: tl.constexpr,  # of one group, like M
+    M: tl.constexpr,
+    CELLS: tl.constexpr,  # K, rounded up to a power of two
+    RUN: tl.constexpr,
+    STEP: tl.constexpr,
+    DEPTH: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    IN_PARTS: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    # Programs of one run are neighbours, so that the rows one has read are still in the cache for the next.
+    BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
+    PER_GROUP: tl.constexpr = (C + DEPTH - 1) // DEPTH * BLOCKS
+    _, first, last = chunk_of_program(tl.program_id(1), k_offsets, K, CELLS, RUN)
+    if first >= last:
+        return
+    group, part = tl.program_id(0) // PER_GROUP, tl.program_id(0) % PER_GROUP
+    c = part // BLOCKS * DEPTH + tl.arange(0, DEPTH)
+    m = part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros((DEPTH, COLUMNS), tl.float32)
+    for low in tl.range(first, last, STEP, num_stages=STAGES):
+        t = low + tl.arange(0, STEP)
+        inside = tl.minimum(t, last - 1)
+        i, j = tl.load(i_ptr + inside).to(tl.int64), tl.load(j_ptr + inside).to(tl.int64)
+        x = tl.load(
+            features + j[None, :] * (G * C) + group * C + c[:, None],
+            mask=(t < last)[None, :] & (c < C)[:, None],
+            other=0.0,
+        )
+        g = tl.load(
+            grad_out + i[:, None] * (G * M) + group * M + m[None, :],
+            mask=(t < last)[:, None] & (m < M)[None, :],
+            other=0.0,
+        )
+        if IN_PARTS:
+            total = add_product(total, parts_of(x), parts_of(g))
+        else:
+            total = tl.dot(x, g, total, input_precision="ieee")
+    at = (tl.program_id(1).to(tl.int64) * G + group) * C * M + c[:, None] * M + m[None, :]
+    tl.store(partial + at, total, mask=(c < C)[:, None] & (m < M)[None, :])
+
+
+@triton.jit
+def _sum_runs(partial, out, k_offsets, size, RUN: tl.constexpr, BLOCK: tl.constexpr):
+    """out[k] (size,) = the sum of the partial sums of the runs of k, from run k_offsets[k] // RUN + k on."""
+    k = tl.program_id(0)
+    start, end = tl.load(k_offsets + k), tl.load(k_offsets + k + 1)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    partial += (start // RUN + k) * size + at
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(tl.cdiv(end - start, RUN)):
+        total += tl.load(partial, mask=at < size, other=0.0)
+        partial += size
+    tl.store(out + k.to(tl.int64) * size + at, total.to(out.dtype.element_ty), mask=at < size)

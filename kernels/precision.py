@@ -1,0 +1,54 @@
+"""float32 products on tensor cores that multiply bfloat16.
+
+A float32 is exactly the sum of three bfloat16, of eight bits each. Of the nine products of the parts of
+two numbers the six largest are added in float32; the other three are below the last bit. The result
+is as accurate as a fused multiply-add (measured in docs/benchmarks.md). An infinity becomes nan.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+def in_parts(features: Tensor, tf32: bool = False) -> bool:
+    """Whether to multiply features this way: float32 on a GPU with such cores (Ampere and later)."""
+    on_tensor_cores = features.device.type != "cuda" or torch.cuda.get_device_capability(features.device) >= (
+        8,
+        0,
+    )
+    return features.dtype == torch.float32 and not tf32 and on_tensor_cores
+
+
+def parts(values: Tensor) -> Tensor:
+    """values (...) float32 as the sum of three bfloat16: (3, ...), the largest first."""
+    high = values.bfloat16()
+    rest = values - high
+    middle = rest.bfloat16()
+    return torch.stack([high, middle, (rest - middle).bfloat16()])
+
+
+@triton.jit
+def parts_of(values):
+    """`parts` within a kernel."""
+    high = values.to(tl.bfloat16)
+    rest = values - high.to(tl.float32)
+    middle = rest.to(tl.bfloat16)
+    return high, middle, (rest - middle.to(tl.float32)).to(tl.bfloat16)
+
+
+@triton.jit
+def add_product(total, x_parts, w_parts):
+    """total (R, M) + x (R, C) @ w (C, M), both in parts.
+
+    Smallest terms first, and apart from the total: tensor cores cut off the bits that an addition
+    shifts out, which over a long sum would add up (to 2e-5 where this stays below 3e-7).
+    """
+    x_high, x_middle, x_low = x_parts
+    w_high, w_middle, w_low = w_parts
+    product = tl.dot(x_low, w_high)
+    product = tl.dot(x_middle, w_middle, product)
+    product = tl.dot(x_high, w_low, product)
+    product = tl.dot(x_middle, w_high, product)
+    product = tl.dot(x_high, w_middle, product)
+    return total + tl.dot(x_high, w_high, product)

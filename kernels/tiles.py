@@ -1,0 +1,70 @@
+"""Triplets arranged for the output-stationary dataflow: what each tile of output rows reads.
+
+A bucket, the triplets that share (k, i), usually holds one point; those that hold more are listed
+apart, tile by tile, so that a program can sum them first and then read one row per bucket.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+ROWS = 128  # output rows of a tile
+EMPTY = -1
+FIRST_SHARED = -2  # source of shared bucket m of a tile is FIRST_SHARED - m
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """For Q shared buckets of S triplets altogether, in the order of tile, k, i, j."""
+
+    source: Tensor  # (K, N_out) int32: the row j of a bucket of one point, EMPTY, or FIRST_SHARED - m
+    shared_j: Tensor  # (S,) int32, input rows of the shared buckets
+    shared_offsets: Tensor  # (Q + 1,) int32, bucket q is shared_j[shared_offsets[q] : shared_offsets[q + 1]]
+    tile_offsets: Tensor  # (tiles + 1,) int32, the shared buckets of each tile
+    most_shared: int  # in any one tile
+
+    def tensors(self) -> list[Tensor]:
+        return [self.source, self.shared_j, self.shared_offsets, self.tile_offsets]
+
+    @staticmethod
+    def build(i: Tensor, j: Tensor, k_offsets: Tensor, n_out: int) -> "Tiles":
+        """From triplets sorted by k, i, j. The device is waited for once, to learn Q, S and most_shared."""
+        K, T, n_tiles = len(k_offsets) - 1, len(i), -(-n_out // ROWS)
+        k = torch.repeat_interleave(torch.arange(K, device=i.device), torch.diff(k_offsets), output_size=T)
+        bucket = k * n_out + i  # int64, ascending
+        starts, ends = torch.ones(2, T, dtype=torch.bool, device=i.device)
+        torch.ne(bucket[1:], bucket[:-1], out=starts[1:])
+        ends[:-1] = starts[1:]
+        single, first_shared = starts & ends, starts & ~ends
+
+        tile = i // ROWS
+        per_tile = torch.zeros(n_tiles, dtype=torch.int64, device=i.device)
+        per_tile.scatter_add_(0, tile.long(), first_shared.long())
+        sizes = torch.stack(
+            [first_shared.sum(), (~single).sum(), torch.amax(torch.cat([per_tile, per_tile.new_zeros(1)]), 0)]
+        )
+        Q, S, most_shared = sizes.tolist()
+
+        shared = _positions(~single, S)
+        shared = shared[torch.sort(tile[shared], stable=True).indices]  # k, i, j within each tile
+        shared_offsets = torch.cat([_positions(first_shared[shared], Q), sizes[1:2]])
+        first = shared[shared_offsets[:-1]]  # the first triplet of each shared bucket
+        tile_offsets = torch.cat([per_tile.new_zeros(1), per_tile.cumsum(0)])
+        within_tile = torch.arange(Q, device=i.device) - tile_offsets[tile[first].long()]
+
+        source = torch.full((K * n_out + 1,), EMPTY, dtype=torch.int32, device=i.device)
+        source.scatter_(
+            0, torch.where(single, bucket, K * n_out), j
+        )  # the last entry collects what is shared
+        source.scatter_(0, bucket[first], (FIRST_SHARED - within_tile).int())
+        return Tiles(
+            source[:-1].view(K, n_out), j[shared], shared_offsets.int(), tile_offsets.int(), most_shared
+        )
+
+
+def _positions(mask: Tensor, count: int) -> Tensor:
+    """Where mask (T,) holds, which it does `count` times: (count,) int64, without waiting for the device."""
+    slot = torch.where(mask, mask.cumsum(0) - 1, count)
+    positions = torch.empty(count + 1, dtype=torch.int64, device=mask.device)
+    return positions.scatter_(0, slot, torch.arange(len(mask), device=mask.device))[:-1]

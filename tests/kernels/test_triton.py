@@ -1,0 +1,196 @@
+"""The Triton kernels against the definition in float64: on the GPU, or else in Triton's interpreter."""
+
+import pytest
+import torch
+
+from kernels import reference
+from kernels.autograd import point_conv
+from kernels.stencil import native_triplets
+from kernels.triplets import Triplets
+
+from .clouds import random_batch
+
+ON_GPU = torch.cuda.is_available()
+DEVICE = "cuda" if ON_GPU else "cpu"
+needs_gpu = pytest.mark.skipif(not ON_GPU, reason="needs a GPU: the interpreter has no streams and no clocks")
+
+# Largest relative error, in the norm, of forward and both gradients.
+TOLERANCE = {"float32": 1e-5, "tf32": 2e-3, "float16": 1e-2, "bfloat16": 1e-2}
+CHANNELS = [1, 7, 32, 33, 64, 96, 128, 256]
+MANY = 10**6 if ON_GPU else 1023  # triplets
+
+
+def made_up(T, n_out, n_in, n_cells, seed=0, cells=None):
+    """T random triplets; `cells` restricts them to some kernel cells."""
+    generator = torch.Generator().manual_seed(seed)
+    i = torch.randint(max(n_out, 1), (T,), generator=generator)
+    j = torch.randint(max(n_in, 1), (T,), generator=generator)
+    cells = torch.arange(n_cells) if cells is None else torch.tensor(cells)
+    k = cells[torch.randint(len(cells), (T,), generator=generator)]
+    return Triplets.from_unsorted(i, j, k, n_out, n_in, n_cells)
+
+
+def check(triplets, C, M, precision="float32", groups=1, deterministic=False):
+    dtype = torch.float32 if precision == "tf32" else getattr(torch, precision)
+    generator = torch.Generator().manual_seed(0)
+
+    def values(*shape):
+        return torch.randn(shape, generator=generator).to(DEVICE, dtype).requires_grad_()
+
+    triplets = triplets.to(DEVICE)
+    features = values(triplets.n_in, C)
+    weight = values(triplets.n_cells, groups, C // groups, M // groups)
+    grad_out = values(triplets.n_out, M).detach()
+    out = point_conv(features, weight, triplets, precision == "tf32", deterministic)
+    grads = torch.autograd.grad(out, (features, weight), grad_out)
+
+    exact_inputs = [tensor.detach().double().requires_grad_() for tensor in (features, weight)]
+    exact = reference.mvmr(*exact_inputs, triplets)
+    exact_grads = torch.autograd.grad(exact, exact_inputs, grad_out.double())
+    for result, expected in zip((out, *grads), (exact, *exact_grads), strict=True):
+        assert result.dtype == dtype
+        error = (result.double() - expected).norm()
+        assert error <= TOLERANCE[precision] * expected.norm()
+
+
+PAIRS = list(zip(CHANNELS, CHANNELS[3:] + CHANNELS[:3], strict=True))
+
+
+@pytest.mark.parametrize(("C", "M"), PAIRS)
+def test_channels(dataflow, C, M):
+    check(made_up(63, 40, 50, 5), C, M)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "float16", "bfloat16"])
+@pytest.mark.parametrize(("C", "M"), PAIRS if ON_GPU else [(1, 33), (33, 1), (96, 128)])
+def test_precisions(dataflow, C, M, precision):
+    check(made_up(MANY, 5000, 6000, 27) if ON_GPU else made_up(63, 40, 50, 5), C, M, precision)
+
+
+@needs_gpu
+@pytest.mark.parametrize("C", CHANNELS)
+def test_all_channels_with_many_triplets(dataflow, C):
+    triplets = made_up(10**5, 5000, 6000, 27).to(DEVICE)
+    for M in CHANNELS:
+        check(triplets, C, M)
+
+
+@pytest.mark.parametrize("n_cells", [1, 27, 125, 343])
+@pytest.mark.parametrize("T", [0, 1, 63, MANY])
+def test_numbers_of_triplets_and_cells(dataflow, T, n_cells):
+    C, M = (1, 8) if n_cells > 100 else (7, 33)
+    check(made_up(T, max(T // 5, 3), 70, n_cells), C, M)
+
+
+@pytest.mark.parametrize("cell", [0, 13, 26])
+def test_one_cell_holds_all_triplets(dataflow, cell):
+    check(made_up(1023, 300, 300, 27, cells=[cell]), 32, 7)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_buckets_of_up_to_nine_points(dataflow, precision):
+    triplets = made_up(1023, 130, 400, 2)
+    assert torch.diff(triplets.buckets.offsets).max() >= 9
+    check(triplets, 33, 32, precision)
+
+
+@pytest.mark.parametrize(("C", "M", "groups"), [(6, 4, 2), (8, 8, 8), (96, 192, 3)])
+def test_groups(dataflow, C, M, groups):
+    check(made_up(63, 40, 50, 5), C, M, groups=groups)
+
+
+@pytest.mark.parametrize(("n_out", "n_in"), [(0, 0), (0, 5), (5, 0)])
+def test_empty_clouds(dataflow, n_out, n_in):
+    check(made_up(0, n_out, n_in, 27), 7, 8)
+
+
+@pytest.mark.parametrize("fineness", [3, 5])
+def test_points_seen_from_one_another_need_no_transposed_triplets(dataflow, fineness):
+    points, lengths = random_batch([60, 0, 90])
+    triplets = native_triplets(points, points, lengths, lengths, 0.15, fineness)
+    assert triplets.symmetric
+    check(triplets, 16, 8)
+    assert "transposed" not in triplets.__dict__
+
+
+def test_noncontiguous_features_and_weights():
+    triplets = made_up(63, 40, 50, 27).to(DEVICE)
+    features = torch.randn(7, 50, device=DEVICE).T
+    weight = torch.randn(8, 7, 1, 27, device=DEVICE).permute(3, 2, 1, 0)
+    result = point_conv(features, weight, triplets)
+    torch.testing.assert_close(result, point_conv(features.contiguous(), weight.contiguous(), triplets))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the interpreter
+def test_infinity_is_not_hidden(dataflow):
+    triplets = made_up(63, 40, 50, 27).to(DEVICE)
+    features = torch.ones(50, 8, device=DEVICE)
+    features[triplets.j[0]] = torch.inf
+    out = point_conv(features, torch.ones(27, 1, 8, 8, device=DEVICE), triplets)
+    assert not out[triplets.i[0].long()].isfinite().any()
+    assert out.isfinite().all(1).any()
+
+
+@needs_gpu
+def test_deterministic_results_are_bit_equal():
+    triplets = made_up(10**5, 5000, 6000, 343).to(DEVICE)  # sparse: by itself it takes the atomics
+    features, weight = torch.randn(6000, 64, device=DEVICE), torch.randn(343, 1, 64, 64, device=DEVICE)
+    results = []
+    for _ in range(5):
+        inputs = features.clone().requires_grad_(), weight.clone().requires_grad_()
+        out = point_conv(*inputs, triplets, deterministic=True)
+        results.append((out, *torch.autograd.grad(out.square().sum(), inputs)))
+    for result in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(result, results[0], strict=True))
+
+
+@needs_gpu
+def test_offsets_beyond_two_to_the_31():
+    n = 2**25 + 5  # times 64 channels: 2^31 elements and some
+    rows = torch.tensor([0, 7, n - 1])
+    triplets = Triplets.from_unsorted(rows, rows, torch.zeros(3, dtype=torch.int64), n, n, 1).to(DEVICE)
+    features = torch.zeros(n, 64, dtype=torch.float16, device=DEVICE)
+    features[-1] = 1
+    weight = torch.ones(1, 1, 64, 64, dtype=torch.float16, device=DEVICE)
+    for deterministic in (False, True):
+        out = point_conv(features, weight, triplets, deterministic=deterministic)
+        assert out[-1].eq(64).all()
+        assert out[:-1].eq(0).all()
+
+
+@needs_gpu
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_autocast(dtype):
+    triplets = made_up(1023, 300, 300, 27).to(DEVICE)
+    features = torch.randn(300, 32, device=DEVICE, requires_grad=True)
+    weight = torch.randn(27, 1, 32, 32, device=DEVICE, requires_grad=True)
+    with torch.autocast("cuda", dtype):
+        out = point_conv(features, weight, triplets)
+    assert out.dtype == dtype
+    grads = torch.autograd.grad(out.float().sum(), (features, weight))
+    assert all(grad.dtype == torch.float32 for grad in grads)
+
+
+@needs_gpu
+@pytest.mark.parametrize("n_cells", [27, 343])
+def test_cuda_graph_of_forward_and_backward(n_cells):
+    triplets = made_up(10**4, 900, 800, n_cells).to(DEVICE)
+    features = torch.randn(800, 32, device=DEVICE, requires_grad=True)
+    weight = torch.randn(n_cells, 1, 32, 64, device=DEVICE, requires_grad=True)
+
+    def step():
+        out = point_conv(features, weight, triplets, deterministic=True)
+        return out, *torch.autograd.grad(out.square().sum(), (features, weight))
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    with torch.no_grad():
+        features.copy_(torch.randn_like(features))
+    graph.replay()
+    assert all(torch.equal(a, b) for a, b in zip(captured, step(), strict=True))
