@@ -1,96 +1,188 @@
-"""Time the operators against a dense product that does the same multiplications.
+"""Time the operators against a dense product of the same rows and against other engines.
 
-    python benchmarks/bench_operators.py [CLOUD] [--voxel 0.025] [--channels 32 64 128] [--threads N]
+    python benchmarks/bench_operators.py [CLOUD] [--voxel 0.025 ...] [--channels 64:64 ...] [--json FILE]
 
-CLOUD is any point cloud file, thinned to one point per voxel (default: a generated room). The dense
-column is torch.matmul on rows gathered beforehand, cell by cell: what remains when gathering and
-reducing cost nothing. All columns are measured in turn within one run; the table gives medians.
+CLOUD is any point cloud file, thinned to one point per voxel (default: a generated room). Runs on the
+GPU if there is one.
+
+    dense         one torch.matmul of all T rows, gathered beforehand
+    per triplet   a program per triplet, as the paper lists it (float32, GPU)
+    scatter       gather, multiply and index_add per kernel cell
+    spconv        on the voxels of the same points, indices built, if spconv is installed
+    forward, + backward    point_conv, triplets built; of dense: its share of the dense time
+    of bound      the least possible time, by arithmetic or by memory, over the measured one
+
+All columns of a row are measured in turn, in one process; the table gives medians in milliseconds.
 """
 
 import argparse
-import statistics
-from collections.abc import Callable
+import json
+import platform
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
 
 import torch
+from baselines import dense_product, gather_multiply_scatter, spconv_convolution
+from timing import extra_memory, medians
+from workload import PRECISIONS, Workload, device_name, load, measure_ceilings
 
 from kernels.autograd import point_conv
-from kernels.mvmr import mvmr
-from kernels.stencil import native_triplets
+from kernels.dataflow import arrange
+from kernels.tiles import Tiles
 from kernels.triplets import Triplets
-from kernels.vvor import vvor
-from pcreg.batch import PointBatch
-from pcreg.cloud import read_cloud
-from pcreg.descriptors import thin
+from pcreg.device import choose_device
+from pcreg.files import replacing
+
+GPU_CHANNELS = ["1:32", "32:32", "64:64", "64:128", "128:128", "256:256", "512:512"]
+CPU_CHANNELS = ["32:32", "64:64", "128:128"]
+
+
+@dataclass
+class Row:
+    """Milliseconds; None where it does not apply."""
+
+    precision: str
+    C: int
+    M: int
+    dataflow: str
+    dense: float
+    per_triplet: float | None
+    scatter: float
+    spconv: float | None
+    spconv_both: float | None
+    forward: float
+    both: float
+    teraflops: float  # of T products
+    of_bound: float | None
+    extra_forward: float | None  # MiB
+    extra_both: float | None
 
 
 def main() -> None:
     options = parse()
+    device = torch.device(choose_device("auto"))
     torch.set_num_threads(options.threads)
-    points = load(options.cloud, options.voxel)
-    start = perf_counter()
-    triplets = native_triplets(points.points, points.points, points.lengths, points.lengths, options.voxel)
-    searched = perf_counter() - start
-    buckets = len(triplets.buckets.i)
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, float32, median of {options.runs}")
-    print(f"N = {len(points):,} points, T = {len(triplets):,} triplets, {buckets:,} buckets")
-    print(f"triplets built in {1000 * searched:.0f} ms\n")
-    print("milliseconds; speed = dense / forward\n")
-    print("C -> M      dense   forward   speed   forward + backward   weight gradient")
-    for channels in options.channels:
-        print(row(channels, triplets, options.runs))
+    machine = {"device": device_name(device), "torch": torch.__version__, "python": platform.python_version()}
+    print(
+        ", ".join(f"{key} {value}" for key, value in machine.items()), f"medians of {options.runs}", sep=", "
+    )
+    ceilings = measure_ceilings(device, options.runs)
+    report = {"machine": machine, "ceilings": ceilings, "clouds": []}
+    for voxel in options.voxel:
+        report["clouds"].append(bench_cloud(load(options.cloud, voxel, device), ceilings, options))
+    if options.json:
+        with replacing(options.json) as path:
+            path.write_text(json.dumps(report, indent=1))
 
 
-def row(channels: int, triplets: Triplets, runs: int) -> str:
-    generator = torch.Generator().manual_seed(0)
-    features = torch.randn(triplets.n_in, channels, generator=generator)
-    weight = torch.randn(triplets.n_cells, 1, channels, channels, generator=generator) / channels
-    grad_out = torch.randn(triplets.n_out, channels, generator=generator)
-    gathered = [features[j] for _, j in triplets.segments()]
+def bench_cloud(workload: Workload, ceilings: dict[str, float], options: argparse.Namespace) -> dict:
+    device = workload.voxels.device
+    triplets = workload.search()
+    facts = {
+        "voxel": workload.size,
+        "points": triplets.n_out,
+        "triplets": len(triplets),
+        "buckets": len(triplets.buckets.i),
+        "shared_buckets": len(triplets.tiles.shared_offsets) - 1,
+        "points_in_shared_buckets": len(triplets.tiles.shared_j),
+        "triplets_mib": 8 * len(triplets) / 2**20,
+        "search_ms": medians([workload.search], 5, device)[0],
+        "tiles_ms": medians(
+            [lambda: Tiles.build(triplets.i, triplets.j, triplets.k_offsets, triplets.n_out)], 5, device
+        )[0],
+        "tiles_mib": sum(tensor.nbytes for tensor in triplets.tiles.tensors()) / 2**20,
+    }
+    print("\n" + ", ".join(f"{key} {value:.6g}" for key, value in facts.items()))
+    print(HEADER)
+    rows = []
+    for precision in options.precision:
+        for channels in options.channels or (GPU_CHANNELS if device.type == "cuda" else CPU_CHANNELS):
+            C, M = map(int, channels.split(":"))
+            rows.append(bench_row(workload, triplets, precision, C, M, ceilings, options.runs))
+            print(line(rows[-1]), flush=True)
+    return {**facts, "rows": [asdict(row) for row in rows]}
+
+
+def bench_row(workload: Workload, triplets: Triplets, precision, C, M, ceilings, runs) -> Row:
+    device, dtype, tf32 = workload.voxels.device, PRECISIONS[precision], precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    generator = torch.Generator(device).manual_seed(0)
+
+    def values(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, device=device).to(dtype)
+
+    features, weight = values(triplets.n_in, C), values(triplets.n_cells, 1, C, M)
+    grad_out = values(triplets.n_out, M)
     trained = features.clone().requires_grad_(), weight.clone().requires_grad_()
-    _ = triplets.transposed.buckets  # part of the hierarchy, not of the operator
 
-    def dense() -> None:
-        for k, rows in enumerate(gathered):
-            _ = rows @ weight[k, 0]
+    def forward() -> torch.Tensor:
+        return point_conv(features, weight, triplets, tf32)
 
-    dense_ms, forward_ms, both_ms, vvor_ms = medians(
-        [
-            dense,
-            lambda: mvmr(features, weight, triplets),
-            lambda: torch.autograd.grad(point_conv(*trained, triplets), trained, grad_out),
-            lambda: vvor(features, grad_out, triplets),
-        ],
-        runs,
+    def both() -> tuple:
+        out = point_conv(*trained, triplets, tf32)
+        return out, *torch.autograd.grad(out, trained, grad_out)
+
+    functions = {
+        "forward": forward,
+        "both": both,
+        "dense": dense_product(features, weight, triplets),
+        "scatter": gather_multiply_scatter(features, weight, triplets),
+    }
+    if device.type == "cuda" and precision == "float32" and C * M <= 256 * 256:
+        from per_triplet import program_per_triplet
+
+        functions["per_triplet"] = program_per_triplet(features, weight, triplets)
+    if device.type == "cuda" and not tf32:
+        spconv = spconv_convolution(workload.voxels, C, M, dtype)
+        functions.update(zip(["spconv", "spconv_both"], spconv or [], strict=False))
+    times = dict(zip(functions, medians(functions.values(), runs, device), strict=True))
+    products = 2 * C * M
+    dataflow = type(arrange(triplets, features)).__name__
+    return Row(
+        precision,
+        C,
+        M,
+        {"Tiles": "output", "NoneType": "weight", "Buckets": "plain"}[dataflow],
+        times["dense"],
+        times.get("per_triplet"),
+        times["scatter"],
+        times.get("spconv"),
+        times.get("spconv_both"),
+        times["forward"],
+        times["both"],
+        teraflops=len(triplets) * products / times["forward"] / 1e9,
+        of_bound=least_ms(triplets, products, features, grad_out, weight, precision, ceilings)
+        / times["forward"],
+        extra_forward=extra_memory(forward, device),
+        extra_both=extra_memory(both, device),
     )
-    speed = dense_ms / forward_ms
+
+
+def least_ms(triplets, products, features, out, weight, precision, ceilings) -> float:
+    """No less than one product per bucket, and each input read and each output written once."""
+    arithmetic = len(triplets.buckets.i) * products / ceilings[f"{precision}_teraflops"] / 1e9
+    read_once = features.nbytes + out.nbytes + weight.nbytes + triplets.j.nbytes
+    return max(arithmetic, read_once / ceilings["copy_gigabytes"] / 1e6)
+
+
+HEADER = (
+    "precision   C -> M    flow      dense  per triplet  scatter  spconv  + backward  forward  of dense"
+    "  + backward  of dense  TFLOP/s  of bound  extra MiB"
+)
+
+
+def line(row: Row) -> str:
+    def cell(value: float | None, width: int, digits: int = 3) -> str:
+        return f"{'-' if value is None else format(value, f'.{digits}f'):>{width}}"
+
     return (
-        f"{channels:3d} -> {channels:3d} {dense_ms:7.1f} {forward_ms:9.1f} {speed:6.2f}x "
-        f"{both_ms:20.1f} {vvor_ms:17.1f}"
+        f"{row.precision:9} {row.C:3} -> {row.M:3} {row.dataflow:>7} {cell(row.dense, 10)} "
+        f"{cell(row.per_triplet, 12)} {cell(row.scatter, 8)} "
+        f"{cell(row.spconv, 7)} {cell(row.spconv_both, 11)} "
+        f"{cell(row.forward, 8)} {cell(row.forward / row.dense, 9, 2)} {cell(row.both, 11)} "
+        f"{cell(row.both / row.dense, 9, 2)} {cell(row.teraflops, 8, 1)} {cell(row.of_bound, 9, 2)} "
+        f"{cell(row.extra_forward, 5, 0)} {cell(row.extra_both, 4, 0)}"
     )
-
-
-def medians(functions: list[Callable[[], object]], runs: int) -> list[float]:
-    """Milliseconds of each function, run in turn so that a drifting machine slows all of them."""
-    times: list[list[float]] = [[] for _ in functions]
-    for run in range(runs + 1):
-        for function, measured in zip(functions, times, strict=True):
-            start = perf_counter()
-            function()
-            if run > 0:  # the first is a warm-up
-                measured.append(1000 * (perf_counter() - start))
-    return [statistics.median(measured) for measured in times]
-
-
-def load(path: Path | None, voxel: float) -> PointBatch:
-    if path is None:
-        from datasets.synthetic import SyntheticRooms
-
-        cloud = SyntheticRooms(seed=0, count=1).cloud("room-0/source")
-    else:
-        cloud = read_cloud(path).points
-    return PointBatch.from_clouds([cloud[thin(cloud, voxel)]])
 
 
 def parse() -> argparse.Namespace:
@@ -98,11 +190,17 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("cloud", nargs="?", type=Path, metavar="CLOUD")
-    parser.add_argument("--voxel", type=float, default=0.025, help="metres (default: %(default)s)")
-    parser.add_argument("--channels", type=int, nargs="+", default=[32, 64, 128])
+    parser.add_argument("--voxel", type=float, nargs="+", default=[0.025], help="metres (default: 0.025)")
+    parser.add_argument("--channels", nargs="+", metavar="C:M", help="default: those of the network")
+    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: all of the device")
+    parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--runs", type=int, default=5)
-    return parser.parse_args()
+    parser.add_argument("--runs", type=int, help="default: 20 on a GPU, 5 on a CPU")
+    options = parser.parse_args()
+    on_gpu = torch.cuda.is_available()
+    options.precision = options.precision or (list(PRECISIONS) if on_gpu else ["float32"])
+    options.runs = options.runs or (20 if on_gpu else 5)
+    return options
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def point_conv(
         features, weight = features.to(dtype), weight.to(dtype)
     _check(features, weight, triplets)
     forward = pack(triplets, arrange(triplets, features, deterministic))
-    backward = [], []
+    backward = [], [0, 0]  # not empty: torch would take that for a list of tensors
     if features.requires_grad and torch.is_grad_enabled():
         if triplets.symmetric:
             backward = forward
@@ -82,7 +82,7 @@ def _backward(ctx, grad_out):
         # Symmetric triplets are their own transposed ones, seen through the opposite cell.
         weight_t = (weight.flip(0) if ctx.symmetric else weight).mT
         grad_features = _point_conv(
-            grad_out, weight_t, transposed, ctx.transposed_sizes, [], [], False, ctx.tf32
+            grad_out, weight_t, transposed, ctx.transposed_sizes, [], [0, 0], False, ctx.tf32
         )
     if ctx.needs_input_grad[1]:
         grad_weight = _weight_gradient(features, grad_out, triplets, ctx.sizes, weight.shape[1])

@@ -12,8 +12,8 @@ from kernels.blocks import block, chunk_of_program
 from kernels.precision import add_product, in_parts, parts_of
 from kernels.triplets import Triplets
 
-SHORTEST_RUN = 4096  # triplets; shorter ones spend their time on the partial sums
-MOST_PROGRAMS = 1536  # about; bounds the partial sums, whatever the number of triplets
+SHORTEST_RUN = 4096  # triplets
+MOST_PARTIAL = 2**24  # numbers in the partial sums, about: 64 MiB, whatever the number of triplets
 STEP = 64  # triplets of one product
 
 
@@ -25,12 +25,11 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1
         return features.new_zeros(K, groups, C, M)
     wide = features.dtype == torch.float32
     depth, columns = block(C, 64 if wide else 128), block(M, 64 if wide else 128)
-    blocks = triton.cdiv(C, depth) * triton.cdiv(M, columns)
+    blocks = groups * triton.cdiv(C, depth) * triton.cdiv(M, columns)
     # A power of two, so that few kernels are compiled however the number of triplets varies.
-    run = max(SHORTEST_RUN, triton.next_power_of_2(triton.cdiv(T * blocks * groups, MOST_PROGRAMS)))
+    run = max(SHORTEST_RUN, triton.next_power_of_2(T * groups * C * M // MOST_PARTIAL))
     partial = torch.empty(T // run + K, groups, C, M, dtype=torch.float32, device=features.device)
-    cells = triton.next_power_of_2(K)
-    _partial_sums[(groups * blocks, len(partial))](
+    _partial_sums[(blocks, len(partial))](
         features,
         grad_out,
         partial,
@@ -41,7 +40,7 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1
         G=groups,
         C=C,
         M=M,
-        CELLS=cells,
+        CELLS=triton.next_power_of_2(K),
         RUN=run,
         STEP=STEP,
         DEPTH=depth,

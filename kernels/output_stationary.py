@@ -31,7 +31,7 @@ def mvmr(features: Tensor, weight: Tensor, tiles: Tiles, n_out: int, tf32: bool 
     # As many programs as run at once: each owns a scratch, whose size then does not grow with the cloud.
     n_programs = min(n_tiles, processors(features.device) * 256 // max(columns, 32))
     sums = features.new_empty(n_programs, tiles.most_shared, G * C)
-    _kernel[(n_programs,)](
+    _output_stationary[(n_programs,)](
         features,
         weight,
         out,
@@ -57,7 +57,7 @@ def mvmr(features: Tensor, weight: Tensor, tiles: Tiles, n_out: int, tf32: bool 
 
 
 @triton.jit
-def _kernel(
+def _output_stationary(
     features,  # (N_in, G C)
     weight,  # (parts, K, G, C, M)
     out,  # (N_out, G M)
@@ -147,24 +147,23 @@ def _rows(at, features, sums, WIDTH: tl.constexpr):
 def _sum_shared(features, sums, shared_j, shared_offsets, first, last, WIDTH: tl.constexpr):
     """sums[q - first] = the sum over bucket q of features[j], for the buckets [first, last) of a tile."""
     BUCKETS: tl.constexpr = 64
-    COLUMNS: tl.constexpr = 64 if WIDTH >= 64 else 16
+    COLUMNS: tl.constexpr = 128 if WIDTH >= 128 else 64 if WIDTH >= 64 else 16
     for low in tl.range(first, last, BUCKETS, num_stages=1):
         bucket = low + tl.arange(0, BUCKETS)
         inside = tl.minimum(bucket, last - 1)
         start, end = tl.load(shared_offsets + inside), tl.load(shared_offsets + inside + 1)
+        # A shared bucket has two points at least.
+        one = tl.load(shared_j + start).to(tl.int64)[:, None] * WIDTH
+        two = tl.load(shared_j + start + 1).to(tl.int64)[:, None] * WIDTH
         most = tl.max(end - start)
         for column in tl.range(0, WIDTH, COLUMNS, num_stages=1):
             c = (column + tl.arange(0, COLUMNS))[None, :]
-            # A shared bucket has two points at least.
-            one, two = tl.load(shared_j + start), tl.load(shared_j + start + 1)
-            total = tl.load(features + one.to(tl.int64)[:, None] * WIDTH + c, mask=c < WIDTH, other=0.0).to(
-                tl.float32
-            )
-            total += tl.load(features + two.to(tl.int64)[:, None] * WIDTH + c, mask=c < WIDTH, other=0.0)
+            total = tl.load(features + one + c, mask=c < WIDTH, other=0.0).to(tl.float32)
+            total += tl.load(features + two + c, mask=c < WIDTH, other=0.0)
             for r in tl.range(2, most, num_stages=1):
-                j = tl.load(shared_j + tl.minimum(start + r, end - 1))
+                j = tl.load(shared_j + tl.minimum(start + r, end - 1)).to(tl.int64)[:, None] * WIDTH
                 more = (start[:, None] + r < end[:, None]) & (c < WIDTH)
-                total += tl.load(features + j.to(tl.int64)[:, None] * WIDTH + c, mask=more, other=0.0)
+                total += tl.load(features + j + c, mask=more, other=0.0)
             tl.store(
                 sums + (bucket - first)[:, None] * WIDTH + c,
                 total.to(features.dtype.element_ty),

@@ -12,11 +12,15 @@ from torch import Tensor
 ROWS = 128  # output rows of a tile
 EMPTY = -1
 FIRST_SHARED = -2  # source of shared bucket m of a tile is FIRST_SHARED - m
+LARGEST = 16  # buckets of so many points or more are not told apart by size
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """For Q shared buckets of S triplets altogether, in the order of tile, k, i, j."""
+    """For Q shared buckets of S triplets altogether, in the order of tile, size, k, i, j.
+
+    By size, because a program sums several buckets at once and is done with the largest.
+    """
 
     source: Tensor  # (K, N_out) int32: the row j of a bucket of one point, EMPTY, or FIRST_SHARED - m
     shared_j: Tensor  # (S,) int32, input rows of the shared buckets
@@ -47,7 +51,10 @@ class Tiles:
         Q, S, most_shared = sizes.tolist()
 
         shared = _positions(~single, S)
-        shared = shared[torch.sort(tile[shared], stable=True).indices]  # k, i, j within each tile
+        begins = torch.cat([_positions(first_shared[shared], Q), sizes[1:2]])
+        size = torch.repeat_interleave(torch.diff(begins), torch.diff(begins), output_size=S)
+        order = torch.sort(tile[shared] * LARGEST + size.clamp(max=LARGEST - 1), stable=True).indices
+        shared, size = shared[order], size[order]
         shared_offsets = torch.cat([_positions(first_shared[shared], Q), sizes[1:2]])
         first = shared[shared_offsets[:-1]]  # the first triplet of each shared bucket
         tile_offsets = torch.cat([per_tile.new_zeros(1), per_tile.cumsum(0)])

@@ -25,7 +25,7 @@ def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, tf32: bool = Fals
     if len(triplets) == 0 or out.numel() == 0:
         return out.to(features.dtype)
     columns = block(M, 64)
-    _kernel[((len(triplets) // CHUNK + K) * G * triton.cdiv(M, columns),)](
+    _weight_stationary[((len(triplets) // CHUNK + K) * G * triton.cdiv(M, columns),)](
         features,
         weight,
         out,
@@ -49,7 +49,7 @@ def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, tf32: bool = Fals
 
 
 @triton.jit
-def _kernel(
+def _weight_stationary(
     features,  # (N_in, G C)
     weight,  # (K, G, C, M)
     out,  # (N_out, G M) float32, zero

@@ -60,6 +60,16 @@ def test_gradients(groups):
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_weight_gradient_alone(device):
+    """Of a first layer: the features need no gradient."""
+    features, weight, triplets = problem(9, 11, 4, 6, fan_in=0.7, dtype=torch.float32)
+    features, weight, triplets = features.to(device), weight.to(device).requires_grad_(), triplets.to(device)
+    (grad,) = torch.autograd.grad(point_conv(features, weight, triplets).sum(), weight)
+    expected = reference.vvor(features, torch.ones(9, 6, device=device), triplets)
+    torch.testing.assert_close(grad, expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 def test_custom_ops_pass_opcheck(device):
     dtype = torch.float64 if device == "cpu" else torch.float32
     features, weight, triplets = problem(9, 11, 4, 6, fan_in=0.7, dtype=dtype)

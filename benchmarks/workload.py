@@ -1,0 +1,72 @@
+"""What the operator benchmarks measure on: a cloud, its triplets, and the ceilings of the machine."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from timing import medians
+from torch import Tensor
+
+from kernels.stencil import native_triplets
+from kernels.triplets import Triplets
+from pcreg.batch import PointBatch
+from pcreg.cloud import read_cloud
+from pcreg.descriptors import thin
+
+PRECISIONS = {
+    "float32": torch.float32,
+    "tf32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A cloud with one point per voxel."""
+
+    cloud: PointBatch
+    voxels: Tensor  # (N, 3) int64, all different
+    size: float  # metres
+
+    def search(self) -> Triplets:
+        points, lengths = self.cloud.points, self.cloud.lengths
+        return native_triplets(points, points, lengths, lengths, self.size)
+
+
+def load(path: Path | None, size: float, device: torch.device) -> Workload:
+    """The cloud in `path`, by default a generated room, thinned to one point per voxel."""
+    if path is None:
+        from datasets.synthetic import SyntheticRooms
+
+        points = SyntheticRooms(seed=0, count=1).cloud("room-0/source")
+    else:
+        points = read_cloud(path).points
+    points = points[thin(points, size)]
+    voxels = torch.from_numpy(np.floor(points / size)).long()
+    return Workload(PointBatch.from_clouds([points]).to(device), voxels.to(device), size)
+
+
+def measure_ceilings(device: torch.device, runs: int) -> dict[str, float]:
+    """Rates of a large copy (bytes read and written) and of large matrix products, measured."""
+    size, n = (2**28, 8192) if device.type == "cuda" else (2**25, 1024)
+    source = torch.randn(size, device=device)
+    target = torch.empty_like(source)
+    (ms,) = medians([lambda: target.copy_(source)], runs, device)
+    ceilings = {"copy_gigabytes": 8 * size / ms / 1e6}
+    for precision, dtype in PRECISIONS.items():
+        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+        a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
+        (ms,) = medians([lambda a=a, b=b: a @ b], runs, device)
+        ceilings[f"{precision}_teraflops"] = 2 * n**3 / ms / 1e9
+    if device.type == "cuda":  # point_conv takes six bfloat16 products for one of float32
+        ceilings["float32_teraflops"] = max(ceilings["float32_teraflops"], ceilings["bfloat16_teraflops"] / 6)
+    print(", ".join(f"{key} {value:.4g}" for key, value in ceilings.items()))
+    return ceilings
+
+
+def device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU, {torch.get_num_threads()} threads"
