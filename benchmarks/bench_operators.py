@@ -33,8 +33,15 @@ from kernels.triplets import Triplets
 from pcreg.device import choose_device
 from pcreg.files import replacing
 
-GPU_CHANNELS = ["1:32", "32:32", "64:64", "64:128", "128:128", "256:256", "512:512"]
-CPU_CHANNELS = ["32:32", "64:64", "128:128"]
+CHANNELS = {
+    "cpu": {"float32": ["32:32", "64:64", "128:128"]},
+    "cuda": {
+        "float32": ["1:32", "32:32", "64:64", "64:128", "128:128", "256:256"],
+        "float16": ["1:32", "32:32", "64:64", "64:128", "128:128", "256:256", "512:512"],
+    },
+}
+CHANNELS["cuda"] |= {"tf32": CHANNELS["cuda"]["float32"], "bfloat16": CHANNELS["cuda"]["float16"]}
+LARGEST_PER_TRIPLET = 256 * 256  # C M; beyond it takes seconds
 
 
 @dataclass
@@ -96,7 +103,7 @@ def bench_cloud(workload: Workload, ceilings: dict[str, float], options: argpars
     print(HEADER)
     rows = []
     for precision in options.precision:
-        for channels in options.channels or (GPU_CHANNELS if device.type == "cuda" else CPU_CHANNELS):
+        for channels in options.channels or CHANNELS[device.type][precision]:
             C, M = map(int, channels.split(":"))
             rows.append(bench_row(workload, triplets, precision, C, M, ceilings, options.runs))
             print(line(rows[-1]), flush=True)
@@ -128,7 +135,7 @@ def bench_row(workload: Workload, triplets: Triplets, precision, C, M, ceilings,
         "dense": dense_product(features, weight, triplets),
         "scatter": gather_multiply_scatter(features, weight, triplets),
     }
-    if device.type == "cuda" and precision == "float32" and C * M <= 256 * 256:
+    if device.type == "cuda" and precision == "float32" and C * M <= LARGEST_PER_TRIPLET:
         from per_triplet import program_per_triplet
 
         functions["per_triplet"] = program_per_triplet(features, weight, triplets)
@@ -198,7 +205,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="default: 20 on a GPU, 5 on a CPU")
     options = parser.parse_args()
     on_gpu = torch.cuda.is_available()
-    options.precision = options.precision or (list(PRECISIONS) if on_gpu else ["float32"])
+    options.precision = options.precision or list(CHANNELS["cuda" if on_gpu else "cpu"])
     options.runs = options.runs or (20 if on_gpu else 5)
     return options
 

@@ -17,8 +17,8 @@ def point_conv(
 
     Products are added in float32, or in float64 where the features are float64. On a GPU,
     - `tf32` multiplies float32 features with ten bits of mantissa, forward and for the input gradient;
-    - `deterministic` makes outputs and gradients bit-equal between runs. Sparse neighbourhoods are
-      slower then; dense ones, such as those of real scans, repeat in any case.
+    - `deterministic` makes outputs and gradients bit-equal between runs. Sparse neighbourhoods, such as
+      a decoder's, are slower then; dense ones repeat in any case (docs/benchmarks.md).
     Autocast applies. Raises ValueError when the shapes or dtypes of the three do not fit.
     """
     if torch.is_autocast_enabled(features.device.type):

@@ -17,6 +17,14 @@ def processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
+def stages(wanted: int, bytes_each: int, device: torch.device) -> int:
+    """How many iterations' loads to keep in shared memory at once: `wanted`, or as many as fit."""
+    if device.type != "cuda":
+        return wanted
+    fit = torch.cuda.get_device_properties(device).shared_memory_per_block_optin // bytes_each
+    return max(1, min(wanted, fit))
+
+
 @triton.jit
 def chunk_of_program(program, k_offsets, K, CELLS: tl.constexpr, CHUNK: tl.constexpr):
     """The kernel cell and the triplets [first, last) that a program takes, at most CHUNK of them.

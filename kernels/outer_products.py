@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.blocks import block, chunk_of_program
+from kernels.blocks import block, chunk_of_program, stages
 from kernels.precision import add_product, in_parts, parts_of
 from kernels.triplets import Triplets
 
@@ -46,7 +46,7 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1
         DEPTH=depth,
         COLUMNS=columns,
         IN_PARTS=in_parts(features),
-        STAGES=2 if wide else 3,
+        STAGES=stages(2 if wide else 5, STEP * (depth + columns) * features.itemsize, features.device),
         num_warps=4,
     )
     out = features.new_empty(K, groups, C, M)

@@ -42,6 +42,21 @@ def test_transposed_exchanges_i_and_j_and_keeps_k():
     assert (triplets.transposed.n_out, triplets.transposed.n_in) == (50, 33)
 
 
+def test_transposing_twice_costs_nothing():
+    triplets = random_triplets(33, 50)
+    assert triplets.transposed.transposed is triplets
+
+
+@pytest.mark.parametrize("fineness", [1, 3, 5])
+def test_symmetric_triplets_are_their_own_transposed_ones_in_opposite_cells(fineness):
+    points, lengths = random_batch([40, 0, 25])
+    triplets = native_triplets(points, points, lengths, lengths, 0.15, fineness)
+    assert triplets.symmetric
+    last = fineness**3 - 1
+    assert rows(triplets) == sorted((last - k, j, i) for k, i, j in rows(triplets))
+    assert not native_triplets(points, points.clone(), lengths, lengths, 0.15, fineness).symmetric
+
+
 @pytest.mark.parametrize(("n_out", "n_in"), [(0, 0), (1, 1), (40, 63)])
 def test_buckets_are_the_runs_of_equal_k_and_i(n_out, n_in):
     triplets = random_triplets(n_out, n_in, fan_in=0.6)
@@ -65,7 +80,19 @@ def test_buckets_end_at_a_segment_even_when_the_row_goes_on():
 
 def test_triplets_survive_pickling():
     triplets = random_triplets(10, 12)
-    assert rows(pickle.loads(pickle.dumps(triplets))) == rows(triplets)
+    _ = triplets.transposed
+    copy = pickle.loads(pickle.dumps(triplets))
+    assert rows(copy) == rows(triplets)
+    assert copy.transposed.transposed is copy
+
+
+def test_moved_triplets_keep_what_was_transposed():
+    triplets = random_triplets(10, 12)
+    _ = triplets.transposed
+    moved = triplets.to("meta")
+    assert moved.i.device.type == moved.__dict__["transposed"].j.device.type == "meta"
+    assert moved.transposed.transposed is moved
+    assert triplets.to("cpu") is triplets
 
 
 @pytest.mark.parametrize("fineness", [0, 2, -1])

@@ -194,3 +194,13 @@ def test_cuda_graph_of_forward_and_backward(n_cells):
         features.copy_(torch.randn_like(features))
     graph.replay()
     assert all(torch.equal(a, b) for a, b in zip(captured, step(), strict=True))
+
+
+def test_three_bfloat16_parts_are_the_float32():
+    from kernels.precision import parts
+
+    values = torch.randn(1000, generator=torch.Generator().manual_seed(0)) * 10.0 ** torch.arange(
+        -3, 7
+    ).repeat(100)
+    high, middle, low = parts(values).double()
+    assert torch.equal(high + middle + low, values.double())

@@ -1,0 +1,40 @@
+"""The benchmarks run and write what they measured; the figures themselves are nobody's contract."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def cloud(tmp_path) -> Path:
+    path = tmp_path / "cloud.npy"
+    np.save(path, np.random.default_rng(0).uniform(0, 1, (2000, 3)))
+    return path
+
+
+def test_operators(cloud, tmp_path):
+    result = tmp_path / "operators.json"
+    arguments = [cloud, "--voxel", "0.1", "--channels", "3:8", "--precision", "float32", "--runs", "1"]
+    run("bench_operators.py", *arguments, "--json", result)
+    (measured,) = json.loads(result.read_text())["clouds"]
+    assert measured["triplets"] > measured["buckets"] > measured["points"]
+    (row,) = measured["rows"]
+    assert (row["C"], row["M"], row["precision"]) == (3, 8, "float32")
+    assert row["both"] > row["forward"] > 0
+
+
+def test_scale(cloud, tmp_path):
+    result = tmp_path / "scale.json"
+    run("bench_scale.py", cloud, "--voxel", "0.1", "--most", "1e5", "--runs", "1", "--json", result)
+    (row,) = json.loads(result.read_text())["rows"]
+    assert row["triplets"] == pytest.approx(1e5, rel=0.1)
+
+
+def run(script: str, *arguments: object) -> None:
+    subprocess.run([sys.executable, BENCHMARKS / script, *map(str, arguments)], check=True, timeout=120)

@@ -1,0 +1,38 @@
+import pytest
+import torch
+
+from kernels.dataflow import arrange, pack, unpack
+from kernels.tiles import Tiles
+from kernels.triplets import Buckets
+
+from .clouds import random_triplets
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_float64_takes_plain_pytorch(device):
+    triplets = random_triplets(20, 20).to(device)
+    assert isinstance(arrange(triplets, torch.zeros(20, 1, dtype=torch.float64, device=device)), Buckets)
+
+
+@needs_gpu
+def test_occupied_buckets_go_output_stationary_and_sparse_ones_only_if_they_must_repeat():
+    features = torch.zeros(100, 1, device="cuda")
+    dense, sparse = (random_triplets(100, 100, fan_in=fan_in).to("cuda") for fan_in in (1.0, 0.1))
+    assert isinstance(arrange(dense, features), Tiles)
+    assert arrange(sparse, features) is None
+    assert isinstance(arrange(sparse, features, deterministic=True), Tiles)
+
+
+@pytest.mark.parametrize("kind", ["buckets", "tiles", None])
+def test_unpack_reverses_pack(kind):
+    triplets = random_triplets(30, 40)
+    arrangement = getattr(triplets, kind) if kind else None
+    tensors, sizes = pack(triplets, arrangement)
+    again, arrangement_again = unpack(tensors, sizes)
+    assert (again.n_out, again.n_in) == (30, 40)
+    assert torch.equal(again.j, triplets.j)
+    assert type(arrangement_again) is type(arrangement)
+    assert all(map(torch.equal, pack(again, arrangement_again)[0], tensors))
+    assert pack(again, arrangement_again)[1] == sizes
