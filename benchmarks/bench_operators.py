@@ -33,8 +33,9 @@ from kernels.triplets import Triplets
 from pcreg.device import choose_device
 from pcreg.files import replacing
 
+CPU_CHANNELS = ["32:32", "64:64", "128:128"]
 CHANNELS = {
-    "cpu": {"float32": ["32:32", "64:64", "128:128"]},
+    "cpu": {"float32": CPU_CHANNELS},
     "cuda": {
         "float32": ["1:32", "32:32", "64:64", "64:128", "128:128", "256:256"],
         "float16": ["1:32", "32:32", "64:64", "64:128", "128:128", "256:256", "512:512"],
@@ -103,7 +104,7 @@ def bench_cloud(workload: Workload, ceilings: dict[str, float], options: argpars
     print(HEADER)
     rows = []
     for precision in options.precision:
-        for channels in options.channels or CHANNELS[device.type][precision]:
+        for channels in options.channels or CHANNELS[device.type].get(precision, CPU_CHANNELS):
             C, M = map(int, channels.split(":"))
             rows.append(bench_row(workload, triplets, precision, C, M, ceilings, options.runs))
             print(line(rows[-1]), flush=True)
@@ -144,7 +145,7 @@ def bench_row(workload: Workload, triplets: Triplets, precision, C, M, ceilings,
         functions.update(zip(["spconv", "spconv_both"], spconv or [], strict=False))
     times = dict(zip(functions, medians(functions.values(), runs, device), strict=True))
     products = 2 * C * M
-    dataflow = type(arrange(triplets, features)).__name__
+    dataflow = type(arrange(triplets, dtype)).__name__
     return Row(
         precision,
         C,

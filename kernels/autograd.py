@@ -15,23 +15,27 @@ def point_conv(
 ) -> Tensor:
     """Convolve features (N_in, C) with weight (K, G, C/G, M/G) -> (N_out, M), differentiable in both.
 
-    Products are added in float32, or in float64 where the features are float64. On a GPU,
+    Sums are float32, or float64 where the features are float64; half-precision features that share a
+    bucket may be rounded once more, in their own dtype, before they are multiplied. On a GPU,
     - `tf32` multiplies float32 features with ten bits of mantissa, forward and for the input gradient;
     - `deterministic` makes outputs and gradients bit-equal between runs. Sparse neighbourhoods, such as
       a decoder's, are slower then; dense ones repeat in any case (docs/benchmarks.md).
-    Autocast applies. Raises ValueError when the shapes or dtypes of the three do not fit.
+    Autocast applies; there are no second derivatives. Raises ValueError when the shapes, dtypes or
+    devices of the three do not fit.
     """
-    if torch.is_autocast_enabled(features.device.type):
+    _check(features, weight, triplets)
+    if torch.is_autocast_enabled(features.device.type) and features.dtype != torch.float64:
         dtype = torch.get_autocast_dtype(features.device.type)
         features, weight = features.to(dtype), weight.to(dtype)
-    _check(features, weight, triplets)
-    forward = pack(triplets, arrange(triplets, features, deterministic))
+    if features.dtype != weight.dtype:
+        raise ValueError(f"features are {features.dtype} and weight is {weight.dtype}; cast one of them")
+    forward = pack(triplets, arrange(triplets, features.dtype, deterministic))
     backward = [], [0, 0]  # not empty: torch would take that for a list of tensors
     if features.requires_grad and torch.is_grad_enabled():
         if triplets.symmetric:
             backward = forward
         else:
-            backward = pack(triplets.transposed, arrange(triplets.transposed, features, deterministic))
+            backward = pack(triplets.transposed, arrange(triplets.transposed, features.dtype, deterministic))
     return _point_conv(features, weight, *forward, *backward, triplets.symmetric, tf32)
 
 
@@ -106,5 +110,6 @@ def _check(features: Tensor, weight: Tensor, triplets: Triplets) -> None:
             f"features must be ({triplets.n_in}, {G * C}) for this weight and these triplets, "
             f"got {tuple(features.shape)}"
         )
-    if features.dtype != weight.dtype:
-        raise ValueError(f"features are {features.dtype} and weight is {weight.dtype}; cast one of them")
+    if not features.device == weight.device == triplets.i.device:
+        devices = f"{features.device}, {weight.device} and {triplets.i.device}"
+        raise ValueError(f"features, weight and triplets are on {devices}; move them to one with .to()")

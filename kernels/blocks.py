@@ -18,11 +18,14 @@ def processors(device: torch.device) -> int:
 
 
 def stages(wanted: int, bytes_each: int, device: torch.device) -> int:
-    """How many iterations' loads to keep in shared memory at once: `wanted`, or as many as fit."""
+    """The depth of a pipeline: `wanted`, or what fits into shared memory.
+
+    Rows are gathered by indices that are loaded before, so that half of the stages hold rows.
+    """
     if device.type != "cuda":
         return wanted
     fit = torch.cuda.get_device_properties(device).shared_memory_per_block_optin // bytes_each
-    return max(1, min(wanted, fit))
+    return max(1, min(wanted, 2 * fit))
 
 
 @triton.jit

@@ -8,8 +8,9 @@
 The output-stationary kernel multiplies a row per bucket (k, i), occupied or not: K N_out of them,
 where the weight-stationary one multiplies T rows and adds as many by atomics. On an H200 they take
 equally long where K N_out / T is about 6 in half precision and 2 in float32 (docs/benchmarks.md). Between
-points of one level it is 1.3 to 1.6 indoors and 2.4 to 3.2 in LiDAR scans; on a decoder's way up, 7 to
-10. The choice depends on shapes and dtypes alone, so a compiled graph keeps it.
+points of one level it is 1.3 to 1.6 indoors and 2.4 to 3.2 in LiDAR scans (5.8 with the 125 cells of a
+first layer); on a decoder's way up, 7 to 10. The choice depends on shapes and dtypes alone, so a
+compiled graph keeps it.
 """
 
 import torch
@@ -24,13 +25,13 @@ MOST_ROWS_PER_TRIPLET = {torch.float16: 6, torch.bfloat16: 6, torch.float32: 2}
 Arrangement = Buckets | Tiles | None
 
 
-def arrange(triplets: Triplets, features: Tensor, deterministic: bool = False) -> Arrangement:
-    """The arrangement of `triplets` with which to convolve features of this dtype and device.
+def arrange(triplets: Triplets, dtype: torch.dtype, deterministic: bool = False) -> Arrangement:
+    """The arrangement of `triplets` with which to convolve features of this dtype, derived once.
 
     With `deterministic` it is one whose result repeats bit by bit.
     """
-    most = MOST_ROWS_PER_TRIPLET.get(features.dtype)
-    if most is None or not features.is_cuda:
+    most = MOST_ROWS_PER_TRIPLET.get(dtype)
+    if most is None or not triplets.i.is_cuda:
         return triplets.buckets
     occupied = triplets.n_cells * triplets.n_out <= most * len(triplets)
     return triplets.tiles if occupied or deterministic else None
@@ -45,9 +46,10 @@ def mvmr(
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from kernels import output_stationary, weight_stationary
 
-    if isinstance(arrangement, Tiles):
-        return output_stationary.mvmr(features, weight, arrangement, triplets.n_out, tf32)
-    return weight_stationary.mvmr(features, weight, triplets, tf32)
+    with torch.cuda.device_of(features):  # where Triton launches
+        if isinstance(arrangement, Tiles):
+            return output_stationary.mvmr(features, weight, arrangement, triplets.n_out, tf32)
+        return weight_stationary.mvmr(features, weight, triplets, tf32)
 
 
 def vvor(
@@ -58,7 +60,8 @@ def vvor(
         return bucket_sums.vvor(features, grad_out, triplets, arrangement, groups)
     from kernels import outer_products
 
-    return outer_products.vvor(features, grad_out, triplets, groups)
+    with torch.cuda.device_of(features):
+        return outer_products.vvor(features, grad_out, triplets, groups)
 
 
 def pack(triplets: Triplets, arrangement: Arrangement) -> tuple[list[Tensor], list[int]]:

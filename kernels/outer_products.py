@@ -29,7 +29,7 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1
     # A power of two, so that few kernels are compiled however the number of triplets varies.
     run = max(SHORTEST_RUN, triton.next_power_of_2(T * groups * C * M // MOST_PARTIAL))
     partial = torch.empty(T // run + K, groups, C, M, dtype=torch.float32, device=features.device)
-    _partial_sums[(blocks, len(partial))](
+    _partial_sums[(len(partial) * blocks,)](
         features,
         grad_out,
         partial,
@@ -78,10 +78,11 @@ def _partial_sums(
     # Programs of one run are neighbours, so that the rows one has read are still in the cache for the next.
     BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
     PER_GROUP: tl.constexpr = (C + DEPTH - 1) // DEPTH * BLOCKS
-    _, first, last = chunk_of_program(tl.program_id(1), k_offsets, K, CELLS, RUN)
+    run, block = tl.program_id(0) // (G * PER_GROUP), tl.program_id(0) % (G * PER_GROUP)
+    _, first, last = chunk_of_program(run, k_offsets, K, CELLS, RUN)
     if first >= last:
         return
-    group, part = tl.program_id(0) // PER_GROUP, tl.program_id(0) % PER_GROUP
+    group, part = block // PER_GROUP, block % PER_GROUP
     c = part // BLOCKS * DEPTH + tl.arange(0, DEPTH)
     m = part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((DEPTH, COLUMNS), tl.float32)
@@ -103,7 +104,7 @@ def _partial_sums(
             total = add_product(total, parts_of(x), parts_of(g))
         else:
             total = tl.dot(x, g, total, input_precision="ieee")
-    at = (tl.program_id(1).to(tl.int64) * G + group) * C * M + c[:, None] * M + m[None, :]
+    at = (run.to(tl.int64) * G + group) * C * M + c[:, None] * M + m[None, :]
     tl.store(partial + at, total, mask=(c < C)[:, None] & (m < M)[None, :])
 
 

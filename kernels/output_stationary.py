@@ -2,7 +2,8 @@
 
 For each kernel cell a program multiplies one row per bucket by W[k] and adds in registers. Buckets of
 several points are summed beforehand into a scratch that the program owns, so that the main loop
-has one load per row and can be pipelined: summing inside it took 1.4 times as long on an H200.
+has one load per row and can be pipelined: summing inside it took 1.4 times as long on an H200. The sums
+are rounded to the dtype of the features, as the product takes them: in float16 they must stay below 65504.
 """
 
 import torch
@@ -60,7 +61,8 @@ def mvmr(features: Tensor, weight: Tensor, tiles: Tiles, n_out: int, tf32: bool 
     return out
 
 
-@triton.jit
+# Not specialized: clouds vary in size, and every variant would be compiled.
+@triton.jit(do_not_specialize=["n_out", "n_tiles", "most_shared"])
 def _output_stationary(
     features,  # (N_in, G C)
     weight,  # (parts, K, G, C, M)

@@ -12,7 +12,7 @@ from torch import Tensor
 ROWS = 128  # output rows of a tile
 EMPTY = -1
 FIRST_SHARED = -2  # source of shared bucket m of a tile is FIRST_SHARED - m
-LARGEST = 16  # buckets of so many points or more are not told apart by size
+SIZES = 16  # buckets are told apart by size below SIZES - 1 points
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,23 @@ class Tiles:
         tile = i // ROWS
         per_tile = torch.zeros(n_tiles, dtype=torch.int64, device=i.device)
         per_tile.scatter_add_(0, tile.long(), first_shared.long())
-        sizes = torch.stack(
-            [first_shared.sum(), (~single).sum(), torch.amax(torch.cat([per_tile, per_tile.new_zeros(1)]), 0)]
-        )
+        most = torch.cat([per_tile, per_tile.new_zeros(1)]).amax()
+        sizes = torch.stack([first_shared.sum(), (~single).sum(), most])
         Q, S, most_shared = sizes.tolist()
 
         shared = _positions(~single, S)
         begins = torch.cat([_positions(first_shared[shared], Q), sizes[1:2]])
         size = torch.repeat_interleave(torch.diff(begins), torch.diff(begins), output_size=S)
-        order = torch.sort(tile[shared] * LARGEST + size.clamp(max=LARGEST - 1), stable=True).indices
-        shared, size = shared[order], size[order]
+        order = torch.sort(tile[shared] * SIZES + size.clamp(max=SIZES - 1), stable=True).indices
+        shared = shared[order]
         shared_offsets = torch.cat([_positions(first_shared[shared], Q), sizes[1:2]])
         first = shared[shared_offsets[:-1]]  # the first triplet of each shared bucket
         tile_offsets = torch.cat([per_tile.new_zeros(1), per_tile.cumsum(0)])
         within_tile = torch.arange(Q, device=i.device) - tile_offsets[tile[first].long()]
 
         source = torch.full((K * n_out + 1,), EMPTY, dtype=torch.int32, device=i.device)
-        source.scatter_(
-            0, torch.where(single, bucket, K * n_out), j
-        )  # the last entry collects what is shared
+        # The last entry collects what is shared, and is dropped.
+        source.scatter_(0, torch.where(single, bucket, K * n_out), j)
         source.scatter_(0, bucket[first], (FIRST_SHARED - within_tile).int())
         return Tiles(
             source[:-1].view(K, n_out), j[shared], shared_offsets.int(), tile_offsets.int(), most_shared

@@ -1,8 +1,7 @@
 """The triplets (i, j, k) over which a point convolution sums, grouped by kernel cell."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import torch
@@ -15,8 +14,8 @@ from kernels.tiles import Tiles
 class Buckets:
     """Runs of triplets that share (k, i): P buckets, in the order of the triplets.
 
-    On real scans 1.4 points share a bucket, so summing a bucket's features before multiplying by
-    W[k] saves a third of the multiplications.
+    On real scans a bucket has 1.2 to 1.4 points, so summing a bucket's features before multiplying by
+    W[k] saves up to a third of the multiplications.
     """
 
     i: Tensor  # (P,) int32, the output row of each bucket
@@ -34,6 +33,9 @@ class Triplets:
     n_out: int
     n_in: int
     symmetric: bool = False  # with (i, j, k) there is (j, i, K - 1 - k): points seen from one another
+    # What has been derived so far. (functools.cached_property cannot be compiled before Python 3.12.)
+    _arrangements: dict[str, Buckets | Tiles] = field(default_factory=dict, repr=False, compare=False)
+    _transposed: list["Triplets"] = field(default_factory=list, repr=False, compare=False)
 
     @staticmethod
     def from_unsorted(
@@ -63,39 +65,51 @@ class Triplets:
         for low, high in pairwise(bounds):
             yield self.i[low:high], self.j[low:high]
 
-    @cached_property
+    @property
     def transposed(self) -> "Triplets":
         """The same triplets with i and j exchanged and k kept: input gradient and up-sampling."""
-        k = self.cell_of_triplets()
-        transposed = Triplets.from_unsorted(
-            self.j.long(), self.i.long(), k, self.n_in, self.n_out, self.n_cells, self.symmetric
-        )
-        transposed.__dict__["transposed"] = self  # fills the cached property, as below
-        return transposed
+        if not self._transposed:
+            k = self.cell_of_triplets()
+            transposed = Triplets.from_unsorted(
+                self.j.long(), self.i.long(), k, self.n_in, self.n_out, self.n_cells, self.symmetric
+            )
+            self._pair_with(transposed)
+        return self._transposed[0]
 
-    @cached_property
+    def _pair_with(self, transposed: "Triplets") -> None:
+        """Remember both ways. The way back is a copy without the way there: a cycle would outlive its use."""
+        transposed._transposed.append(replace(self, _transposed=[]))
+        self._transposed.append(transposed)
+
+    @property
     def buckets(self) -> Buckets:
+        if "buckets" not in self._arrangements:
+            self._arrangements["buckets"] = self._find_buckets()
+        return self._arrangements["buckets"]
+
+    @property
+    def tiles(self) -> Tiles:
+        if "tiles" not in self._arrangements:
+            self._arrangements["tiles"] = Tiles.build(self.i, self.j, self.k_offsets, self.n_out)
+        return self._arrangements["tiles"]
+
+    def to(self, device: torch.device | str) -> "Triplets":
+        """The same on `device`. Arrangements are derived there anew, the transposed triplets taken along."""
+        if self.i.to(device) is self.i:
+            return self
+        moved = self._moved(device)
+        if self._transposed:
+            moved._pair_with(self.transposed._moved(device))
+        return moved
+
+    def _moved(self, device: torch.device | str) -> "Triplets":
+        tensors = (tensor.to(device) for tensor in (self.i, self.j, self.k_offsets))
+        return Triplets(*tensors, self.n_out, self.n_in, self.symmetric)
+
+    def _find_buckets(self) -> Buckets:
         starts_run = torch.ones(len(self), dtype=torch.bool, device=self.i.device)
         starts_run[1:] = self.i[1:] != self.i[:-1]
         starts_run[self.k_offsets[:-1][torch.diff(self.k_offsets) > 0]] = True
         starts = torch.nonzero(starts_run).squeeze(1)
         offsets = torch.cat([starts, starts.new_tensor([len(self)])])
         return Buckets(self.i[starts], offsets.int(), torch.searchsorted(starts, self.k_offsets))
-
-    @cached_property
-    def tiles(self) -> Tiles:
-        return Tiles.build(self.i, self.j, self.k_offsets, self.n_out)
-
-    def to(self, device: torch.device | str) -> "Triplets":
-        """The same on `device`. Arrangements are derived there anew, the transposed triplets taken along."""
-        if self.i.device == torch.device(device):
-            return self
-        moved = self._moved(device)
-        if "transposed" in self.__dict__:
-            transposed = self.transposed._moved(device)
-            moved.__dict__["transposed"], transposed.__dict__["transposed"] = transposed, moved
-        return moved
-
-    def _moved(self, device: torch.device | str) -> "Triplets":
-        tensors = (tensor.to(device) for tensor in (self.i, self.j, self.k_offsets))
-        return Triplets(*tensors, self.n_out, self.n_in, self.symmetric)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from kernels.cells import cells_of, cloud_of_rows
+from kernels.dataflow import arrange
 from kernels.grid import grid_sample
 from kernels.stencil import default_radius, native_triplets, voxel_triplets
 from kernels.triplets import Triplets
@@ -47,9 +48,7 @@ class Hierarchy:
             search(levels, level + 1, level, FINENESS, geometry) for level in range(geometry.n_levels - 1)
         ]
         stem = search(levels, 0, 0, geometry.stem_fineness, geometry)
-        for triplets in down:
-            _ = triplets.transposed  # the decoder's, computed here so that no layer waits for it
-        return Hierarchy(levels, stem, same, down)
+        return Hierarchy(levels, stem, same, down)._arranged()
 
     def to(self, device: torch.device | str) -> "Hierarchy":
         return Hierarchy(
@@ -57,7 +56,16 @@ class Hierarchy:
             self.stem.to(device),
             [triplets.to(device) for triplets in self.same],
             [triplets.to(device) for triplets in self.down],
-        )
+        )._arranged()
+
+    def _arranged(self) -> "Hierarchy":
+        """Derive here what the layers would otherwise wait for: the decoder's triplets, and arrangements.
+
+        Half precision may take others on a GPU and then derives them in the first forward pass.
+        """
+        for triplets in (self.stem, *self.same, *self.down, *(down.transposed for down in self.down)):
+            arrange(triplets, torch.float32)
+        return self
 
 
 def _levels(batch: PointBatch, geometry: Geometry) -> list[PointBatch]:

@@ -5,7 +5,7 @@ from kernels import bucket_sums, reference
 from kernels.autograd import _point_conv, _weight_gradient, point_conv
 from kernels.dataflow import arrange, pack
 from kernels.stencil import native_triplets
-from pcreg.layers import ResidualBlock
+from pcreg.layers import ResidualBlock, tf32_is_allowed
 
 from .clouds import random_batch, random_triplets
 
@@ -74,8 +74,8 @@ def test_custom_ops_pass_opcheck(device):
     dtype = torch.float64 if device == "cpu" else torch.float32
     features, weight, triplets = problem(9, 11, 4, 6, fan_in=0.7, dtype=dtype)
     features, weight, triplets = features.to(device), weight.to(device), triplets.to(device)
-    forward = pack(triplets, arrange(triplets, features))
-    backward = pack(triplets.transposed, arrange(triplets.transposed, features))
+    forward = pack(triplets, arrange(triplets, features.dtype))
+    backward = pack(triplets.transposed, arrange(triplets.transposed, features.dtype))
     inputs = (features.requires_grad_(), weight.requires_grad_())
     torch.library.opcheck(_point_conv, (*inputs, *forward, *backward, False, False), atol=1e-5, rtol=1e-5)
     grad_out = torch.randn(9, 6, dtype=dtype, device=device)
@@ -84,18 +84,32 @@ def test_custom_ops_pass_opcheck(device):
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 def test_residual_block_compiles_to_one_graph(device):
-    points, lengths = random_batch([50])
-    triplets = native_triplets(points, points, lengths, lengths, 0.2).to(device)
     block = ResidualBlock(8).to(device)
-    features = torch.randn(50, 8, device=device, requires_grad=True)
     backend = "inductor" if device == "cuda" else "aot_eager"  # the former needs a C++ compiler on a CPU
     compiled = torch.compile(block, fullgraph=True, backend=backend)
-    results = []
-    for module in (block, compiled):
-        out = module(features, triplets)
-        results.append((out, *torch.autograd.grad(out.square().sum(), (features, *block.parameters()))))
-    for result, expected in zip(*reversed(results), strict=True):
-        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
+    for n in (50, 70):
+        points, lengths = random_batch([n])
+        triplets = native_triplets(points, points, lengths, lengths, 0.2).to(device)
+        arrange(triplets, torch.float32)  # as a hierarchy does
+        features = torch.randn(n, 8, device=device, requires_grad=True)
+        results = []
+        for module in (compiled, block):
+            out = module(features, triplets)
+            results.append((out, *torch.autograd.grad(out.square().sum(), (features, *block.parameters()))))
+        for result, expected in zip(*results, strict=True):
+            torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("switch", "on", "off"), [("allow_tf32", True, False), ("fp32_precision", "tf32", "ieee")]
+)
+def test_layers_heed_either_switch_for_tf32(switch, on, off):
+    assert not tf32_is_allowed()
+    setattr(torch.backends.cuda.matmul, switch, on)
+    try:
+        assert tf32_is_allowed()
+    finally:
+        setattr(torch.backends.cuda.matmul, switch, off)
 
 
 def test_repeated_calls_are_bit_equal():
@@ -114,6 +128,7 @@ def test_repeated_calls_are_bit_equal():
         (lambda x, w: (x, w[:-1]), "kernel cells"),
         (lambda x, w: (x, w.float()), "cast one of them"),
         (lambda x, w: (x, w[:, 0]), "weight must be"),
+        (lambda x, w: (x.to("meta"), w), "move them to one"),
     ],
 )
 def test_misfits_are_refused(change, message):

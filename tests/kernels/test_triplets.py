@@ -1,5 +1,7 @@
+import gc
 import math
 import pickle
+import weakref
 
 import pytest
 import torch
@@ -44,7 +46,18 @@ def test_transposed_exchanges_i_and_j_and_keeps_k():
 
 def test_transposing_twice_costs_nothing():
     triplets = random_triplets(33, 50)
-    assert triplets.transposed.transposed is triplets
+    assert triplets.transposed.transposed.i is triplets.i
+
+
+def test_triplets_go_when_they_are_no_longer_used():
+    triplets = random_triplets(33, 50)
+    kept = [weakref.ref(triplets), weakref.ref(triplets.transposed)]
+    gc.disable()
+    try:
+        del triplets
+        assert [reference() for reference in kept] == [None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("fineness", [1, 3, 5])
@@ -83,15 +96,15 @@ def test_triplets_survive_pickling():
     _ = triplets.transposed
     copy = pickle.loads(pickle.dumps(triplets))
     assert rows(copy) == rows(triplets)
-    assert copy.transposed.transposed is copy
+    assert rows(copy.transposed) == rows(triplets.transposed)
 
 
 def test_moved_triplets_keep_what_was_transposed():
     triplets = random_triplets(10, 12)
     _ = triplets.transposed
     moved = triplets.to("meta")
-    assert moved.i.device.type == moved.__dict__["transposed"].j.device.type == "meta"
-    assert moved.transposed.transposed is moved
+    assert moved.i.device.type == moved.transposed.j.device.type == "meta"
+    assert moved.transposed.transposed.i is moved.i
     assert triplets.to("cpu") is triplets
 
 

@@ -1,5 +1,6 @@
 """The Triton kernels against the definition in float64: on the GPU, or else in Triton's interpreter."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,6 +11,9 @@ from kernels.triplets import Triplets
 
 from .clouds import random_batch
 
+tl = pytest.importorskip("triton.language", reason="no triton for this platform")
+interpreter = pytest.importorskip("triton.runtime.interpreter")
+
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
 needs_gpu = pytest.mark.skipif(not ON_GPU, reason="needs a GPU: the interpreter has no streams and no clocks")
@@ -18,6 +22,35 @@ needs_gpu = pytest.mark.skipif(not ON_GPU, reason="needs a GPU: the interpreter 
 TOLERANCE = {"float32": 1e-5, "tf32": 2e-3, "float16": 1e-2, "bfloat16": 1e-2}
 CHANNELS = [1, 7, 32, 33, 64, 96, 128, 256]
 MANY = 10**6 if ON_GPU else 1023  # triplets
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bfloat16_in_the_interpreter():
+    """Have the interpreter multiply bfloat16 values: as of Triton 3.7 it multiplies their bit patterns."""
+    InterpreterBuilder, TensorHandle = interpreter.InterpreterBuilder, interpreter.TensorHandle
+
+    def widened(handle):
+        if handle.dtype.scalar != tl.bfloat16:
+            return handle
+        return TensorHandle((handle.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
+
+    multiply_bits = InterpreterBuilder.create_dot
+    InterpreterBuilder.create_dot = lambda self, a, b, *rest: multiply_bits(
+        self, widened(a), widened(b), *rest
+    )
+    yield
+    InterpreterBuilder.create_dot = multiply_bits
+
+
+@pytest.fixture(params=["output-stationary", "weight-stationary"])
+def dataflow(request, monkeypatch) -> str:
+    """Make point_conv take one of the Triton dataflows, whatever it would have chosen."""
+
+    def arrange(triplets, dtype, deterministic):
+        return triplets.tiles if request.param == "output-stationary" else None
+
+    monkeypatch.setattr("kernels.autograd.arrange", arrange)
+    return request.param
 
 
 def made_up(T, n_out, n_in, n_cells, seed=0, cells=None):
@@ -109,16 +142,32 @@ def test_points_seen_from_one_another_need_no_transposed_triplets(dataflow, fine
     points, lengths = random_batch([60, 0, 90])
     triplets = native_triplets(points, points, lengths, lengths, 0.15, fineness)
     assert triplets.symmetric
+    triplets = triplets.to(DEVICE)
     check(triplets, 16, 8)
-    assert "transposed" not in triplets.__dict__
+    assert not triplets._transposed
 
 
-def test_noncontiguous_features_and_weights():
-    triplets = made_up(63, 40, 50, 27).to(DEVICE)
-    features = torch.randn(7, 50, device=DEVICE).T
-    weight = torch.randn(8, 7, 1, 27, device=DEVICE).permute(3, 2, 1, 0)
-    result = point_conv(features, weight, triplets)
-    torch.testing.assert_close(result, point_conv(features.contiguous(), weight.contiguous(), triplets))
+def test_noncontiguous_features_and_weights(dataflow):
+    triplets = made_up(63, 40, 50, 5).to(DEVICE)
+    features = torch.randn(7, 50, device=DEVICE).T.requires_grad_()
+    weight = torch.randn(8, 7, 1, 5, device=DEVICE).permute(3, 2, 1, 0).requires_grad_()
+    copies = [
+        tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
+        for tensor in (features, weight)
+    ]
+    results = []
+    for inputs in ((features, weight), copies):
+        out = point_conv(*inputs, triplets)
+        results.append((out, *torch.autograd.grad(out.T, inputs, torch.ones_like(out.T))))
+    for result, expected in zip(*results, strict=True):
+        torch.testing.assert_close(result, expected)
+
+
+def test_a_program_takes_several_tiles(dataflow):
+    """More tiles than programs: the scratch of shared buckets is used again."""
+    triplets = made_up(3000, 700, 90, 3)
+    assert triplets.tiles.most_shared > 0
+    check(triplets, 7, 128)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the interpreter
