@@ -17,14 +17,13 @@ All columns of a row are measured in turn, in one process; the table gives media
 
 import argparse
 import json
-import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from baselines import dense_product, gather_multiply_scatter, spconv_convolution
 from timing import extra_memory, medians
-from workload import PRECISIONS, Workload, device_name, load, measure_ceilings
+from workload import PRECISIONS, Workload, describe_machine, load, measure_ceilings
 
 from kernels.autograd import point_conv
 from kernels.dataflow import arrange
@@ -70,10 +69,8 @@ def main() -> None:
     options = parse()
     device = torch.device(choose_device("auto"))
     torch.set_num_threads(options.threads)
-    machine = {"device": device_name(device), "torch": torch.__version__, "python": platform.python_version()}
-    print(
-        ", ".join(f"{key} {value}" for key, value in machine.items()), f"medians of {options.runs}", sep=", "
-    )
+    machine = describe_machine(device)
+    print(", ".join(f"{key} {value}" for key, value in machine.items()) + f", medians of {options.runs}")
     ceilings = measure_ceilings(device, options.runs)
     report = {"machine": machine, "ceilings": ceilings, "clouds": []}
     for voxel in options.voxel:
@@ -86,6 +83,10 @@ def main() -> None:
 def bench_cloud(workload: Workload, ceilings: dict[str, float], options: argparse.Namespace) -> dict:
     device = workload.voxels.device
     triplets = workload.search()
+
+    def build_tiles() -> Tiles:
+        return Tiles.build(triplets.i, triplets.j, triplets.k_offsets, triplets.n_out)
+
     facts = {
         "voxel": workload.size,
         "points": triplets.n_out,
@@ -95,9 +96,7 @@ def bench_cloud(workload: Workload, ceilings: dict[str, float], options: argpars
         "points_in_shared_buckets": len(triplets.tiles.shared_j),
         "triplets_mib": 8 * len(triplets) / 2**20,
         "search_ms": medians([workload.search], 5, device)[0],
-        "tiles_ms": medians(
-            [lambda: Tiles.build(triplets.i, triplets.j, triplets.k_offsets, triplets.n_out)], 5, device
-        )[0],
+        "tiles_ms": medians([build_tiles], 5, device)[0],
         "tiles_mib": sum(tensor.nbytes for tensor in triplets.tiles.tensors()) / 2**20,
     }
     print("\n" + ", ".join(f"{key} {value:.6g}" for key, value in facts.items()))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from timing import extra_memory, medians
-from workload import device_name, load
+from workload import describe_machine, load
 
 from kernels.autograd import point_conv
 from kernels.stencil import native_triplets
@@ -27,7 +27,8 @@ def main() -> None:
     options = parse()
     device = torch.device(choose_device("auto"))
     workload = load(options.cloud, options.voxel, device)
-    print(f"{device_name(device)}, torch {torch.__version__}, medians of {options.runs}\n")
+    machine = describe_machine(device)
+    print(", ".join(f"{key} {value}" for key, value in machine.items()) + f", medians of {options.runs}\n")
     print(
         "     points     triplets   forward ms   per triplet ns   + backward ms   per triplet ns   extra MiB"
     )
@@ -39,7 +40,7 @@ def main() -> None:
         T *= 10**0.5
     if options.json:
         with replacing(options.json) as path:
-            path.write_text(json.dumps({"device": device_name(device), "rows": rows}, indent=1))
+            path.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1))
 
 
 def measure(cloud: PointBatch, voxel: float, runs: int) -> dict:

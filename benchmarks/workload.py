@@ -1,6 +1,9 @@
 """What the operator benchmarks measure on: a cloud, its triplets, and the ceilings of the machine."""
 
+import platform
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +69,13 @@ def measure_ceilings(device: torch.device, runs: int) -> dict[str, float]:
     return ceilings
 
 
-def device_name(device: torch.device) -> str:
+def describe_machine(device: torch.device) -> dict[str, str]:
     if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"
+        name = torch.cuda.get_device_name(device)
+    else:
+        name = f"CPU with {torch.get_num_threads()} threads"
+    machine = {"device": name, "python": platform.python_version()}
+    for package in ("torch", "triton"):
+        with suppress(PackageNotFoundError):
+            machine[package] = version(package)
+    return machine
