@@ -11,13 +11,18 @@ from kernels.triplets import Triplets
 
 
 def point_conv(
-    features: Tensor, weight: Tensor, triplets: Triplets, tf32: bool = False, deterministic: bool = False
+    features: Tensor,
+    weight: Tensor,
+    triplets: Triplets,
+    tf32: bool | None = False,
+    deterministic: bool = False,
 ) -> Tensor:
     """Convolve features (N_in, C) with weight (K, G, C/G, M/G) -> (N_out, M), differentiable in both.
 
     Sums are float32, or float64 where the features are float64; half-precision features that share a
     bucket may be rounded once more, in their own dtype, before they are multiplied. On a GPU,
     - `tf32` multiplies float32 features with ten bits of mantissa, forward and for the input gradient;
+      None: if torch.backends.cuda.matmul.fp32_precision says so when it runs;
     - `deterministic` makes outputs and gradients bit-equal between runs. Sparse neighbourhoods, such as
       a decoder's, are slower then; dense ones repeat in any case (docs/benchmarks.md).
     Autocast applies; there are no second derivatives. Raises ValueError when the shapes, dtypes or
@@ -48,8 +53,10 @@ def _point_conv(
     transposed: list[Tensor],
     transposed_sizes: list[int],
     symmetric: bool,
-    tf32: bool,
+    tf32: bool | None,
 ) -> Tensor:
+    if tf32 is None:  # read here, as a compiled graph cannot read it
+        tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
     return mvmr(features.contiguous(), weight, *unpack(triplets, sizes), tf32)
 
 

@@ -26,7 +26,7 @@ class PointConv(nn.Module):
     def forward(self, features: Tensor, triplets: Triplets) -> Tensor:
         """features (N_in, C) -> (N_out, M). Heeds torch's switches for tf32 and for repeatable results."""
         deterministic = torch.are_deterministic_algorithms_enabled()
-        return point_conv(features, self.weight, triplets, tf32_is_allowed(), deterministic)
+        return point_conv(features, self.weight, triplets, None, deterministic)
 
     def extra_repr(self) -> str:
         K, G, C, M = self.weight.shape
@@ -47,11 +47,6 @@ class ResidualBlock(nn.Module):
         """features (N, C) -> (N, C)."""
         out = torch.relu(self.norm1(self.conv1(features, triplets)))
         return torch.relu(self.norm2(self.conv2(out, triplets)) + features)
-
-
-@torch.compiler.assume_constant_result  # no graph can contain the reading of this switch
-def tf32_is_allowed() -> bool:
-    return torch.backends.cuda.matmul.fp32_precision == "tf32"
 
 
 def batch_norm(channels: int) -> nn.BatchNorm1d:

@@ -1,7 +1,12 @@
+import os
 from pathlib import Path
 
 import pytest
 import torch
+
+# Without a GPU the Triton kernels run in Triton's interpreter, on CPU tensors. Read when Triton is imported.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 # The tests' tensors are small: threads that wait for one another at every operator cost more than they
 # save, and on a busy machine a hundred times more.

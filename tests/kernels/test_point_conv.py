@@ -5,7 +5,7 @@ from kernels import bucket_sums, reference
 from kernels.autograd import _point_conv, _weight_gradient, point_conv
 from kernels.dataflow import arrange, pack
 from kernels.stencil import native_triplets
-from pcreg.layers import ResidualBlock, tf32_is_allowed
+from pcreg.layers import PointConv, ResidualBlock
 
 from .clouds import random_batch, random_triplets
 
@@ -103,13 +103,23 @@ def test_residual_block_compiles_to_one_graph(device):
 @pytest.mark.parametrize(
     ("switch", "on", "off"), [("allow_tf32", True, False), ("fp32_precision", "tf32", "ieee")]
 )
-def test_layers_heed_either_switch_for_tf32(switch, on, off):
-    assert not tf32_is_allowed()
+def test_layers_heed_either_switch_for_tf32(switch, on, off, monkeypatch):
+    taken = []
+
+    def spy(features, weight, triplets, arrangement, tf32):
+        taken.append(tf32)
+        return features.clone()
+
+    monkeypatch.setattr("kernels.autograd.mvmr", spy)
+    features, _, triplets = problem(9, 9, 4, 4, dtype=torch.float32)
+    layer = PointConv(4, 4)
+    layer(features, triplets)
     setattr(torch.backends.cuda.matmul, switch, on)
     try:
-        assert tf32_is_allowed()
+        layer(features, triplets)
     finally:
         setattr(torch.backends.cuda.matmul, switch, off)
+    assert taken == [False, True]
 
 
 def test_repeated_calls_are_bit_equal():
