@@ -26,7 +26,7 @@ class PointConv(nn.Module):
     def forward(self, features: Tensor, triplets: Triplets) -> Tensor:
         """features (N_in, C) -> (N_out, M). Heeds torch's switches for tf32 and for repeatable results."""
         deterministic = torch.are_deterministic_algorithms_enabled()
-        return point_conv(features, self.weight, triplets, None, deterministic)
+        return point_conv(features, self.weight, triplets, tf32=None, deterministic=deterministic)
 
     def extra_repr(self) -> str:
         K, G, C, M = self.weight.shape
