@@ -13,12 +13,12 @@ from pathlib import Path
 import torch
 from timing import medians
 from torch import Tensor
-from workload import PRECISIONS, Workload, load
+from workload import PRECISIONS, Workload, load, run
 
-from kernels import output_stationary, weight_stationary
 from kernels.grid import grid_sample
 from kernels.stencil import default_radius, native_triplets
 from kernels.triplets import Triplets
+from pcreg.errors import InputError
 
 # fineness and radius, in units of the default one; None: up
 NEIGHBOURHOODS = [(3, 1.0), (5, 1.0), (3, None), (3, 0.75), (3, 0.6), (5, 0.65), (3, 0.5), (5, 0.5), (7, 0.5)]
@@ -27,6 +27,8 @@ SHARES = [0.1, 0.2, 0.4, 0.6, 0.8]  # of the cells, output-stationary in the mix
 
 def main() -> None:
     options = parse()
+    if not torch.cuda.is_available():
+        raise InputError("this benchmark needs an NVIDIA GPU and finds none; run it on a machine with one")
     device = torch.device("cuda")
     workload = load(options.cloud, options.voxel, device)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, medians of {options.runs}")
@@ -47,6 +49,8 @@ def main() -> None:
 
 
 def measure(triplets: Triplets, dtype: torch.dtype, channels: int, runs: int) -> list[float]:
+    from kernels import output_stationary, weight_stationary  # these need Triton
+
     device = triplets.i.device
     features = torch.randn(triplets.n_in, channels, device=device).to(dtype)
     weight = torch.randn(triplets.n_cells, 1, channels, channels, device=device).to(dtype)
@@ -109,4 +113,4 @@ def parse() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 from baselines import dense_product, gather_multiply_scatter, spconv_convolution
 from timing import extra_memory, medians
-from workload import PRECISIONS, Workload, describe_machine, load, measure_ceilings
+from workload import PRECISIONS, Workload, describe_machine, load, measure_ceilings, run
 
 from kernels.autograd import point_conv
 from kernels.dataflow import arrange
@@ -32,12 +32,12 @@ from kernels.triplets import Triplets
 from pcreg.device import choose_device
 from pcreg.files import replacing
 
-CPU_CHANNELS = ["32:32", "64:64", "128:128"]
+CPU_CHANNELS = [(32, 32), (64, 64), (128, 128)]
 CHANNELS = {
     "cpu": {"float32": CPU_CHANNELS},
     "cuda": {
-        "float32": ["1:32", "32:32", "64:64", "64:128", "128:128", "256:256"],
-        "float16": ["1:32", "32:32", "64:64", "64:128", "128:128", "256:256", "512:512"],
+        "float32": [(1, 32), (32, 32), (64, 64), (64, 128), (128, 128), (256, 256)],
+        "float16": [(1, 32), (32, 32), (64, 64), (64, 128), (128, 128), (256, 256), (512, 512)],
     },
 }
 CHANNELS["cuda"] |= {"tf32": CHANNELS["cuda"]["float32"], "bfloat16": CHANNELS["cuda"]["float16"]}
@@ -60,7 +60,7 @@ class Row:
     forward: float
     both: float
     teraflops: float  # of T products
-    of_bound: float | None
+    of_bound: float
     extra_forward: float | None  # MiB
     extra_both: float | None
 
@@ -103,8 +103,7 @@ def bench_cloud(workload: Workload, ceilings: dict[str, float], options: argpars
     print(HEADER)
     rows = []
     for precision in options.precision:
-        for channels in options.channels or CHANNELS[device.type].get(precision, CPU_CHANNELS):
-            C, M = map(int, channels.split(":"))
+        for C, M in options.channels or CHANNELS[device.type].get(precision, CPU_CHANNELS):
             rows.append(bench_row(workload, triplets, precision, C, M, ceilings, options.runs))
             print(line(rows[-1]), flush=True)
     return {**facts, "rows": [asdict(row) for row in rows]}
@@ -192,13 +191,20 @@ def line(row: Row) -> str:
     )
 
 
+def channel_pair(text: str) -> tuple[int, int]:
+    C, M = map(int, text.split(":"))
+    return C, M
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("cloud", nargs="?", type=Path, metavar="CLOUD")
     parser.add_argument("--voxel", type=float, nargs="+", default=[0.025], help="metres (default: 0.025)")
-    parser.add_argument("--channels", nargs="+", metavar="C:M", help="default: those of the network")
+    parser.add_argument(
+        "--channels", nargs="+", type=channel_pair, metavar="C:M", help="default: those of the network"
+    )
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: all of the device")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -211,4 +217,4 @@ def parse() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

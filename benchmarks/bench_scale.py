@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from timing import extra_memory, medians
-from workload import describe_machine, load
+from workload import describe_machine, load, run
 
 from kernels.autograd import point_conv
 from kernels.stencil import native_triplets
@@ -96,4 +96,4 @@ def parse() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

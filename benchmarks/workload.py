@@ -1,6 +1,8 @@
 """What the operator benchmarks measure on: a cloud, its triplets, and the ceilings of the machine."""
 
 import platform
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +18,7 @@ from kernels.triplets import Triplets
 from pcreg.batch import PointBatch
 from pcreg.cloud import read_cloud
 from pcreg.descriptors import thin
+from pcreg.errors import InputError
 
 PRECISIONS = {
     "float32": torch.float32,
@@ -67,6 +70,15 @@ def measure_ceilings(device: torch.device, runs: int) -> dict[str, float]:
         ceilings["float32_teraflops"] = max(ceilings["float32_teraflops"], ceilings["bfloat16_teraflops"] / 6)
     print(", ".join(f"{key} {value:.4g}" for key, value in ceilings.items()))
     return ceilings
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a benchmark; bad input ends it with one sentence and exit status 2."""
+    try:
+        main()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 def describe_machine(device: torch.device) -> dict[str, str]:

@@ -14,11 +14,9 @@ from torch import Tensor
 
 def in_parts(features: Tensor, tf32: bool = False) -> bool:
     """Whether to multiply features this way: float32 on a GPU with such cores (Ampere and later)."""
-    on_tensor_cores = features.device.type != "cuda" or torch.cuda.get_device_capability(features.device) >= (
-        8,
-        0,
-    )
-    return features.dtype == torch.float32 and not tf32 and on_tensor_cores
+    if features.dtype != torch.float32 or tf32:
+        return False
+    return features.device.type != "cuda" or torch.cuda.get_device_capability(features.device) >= (8, 0)
 
 
 def parts(values: Tensor) -> Tensor:

@@ -36,5 +36,14 @@ def test_scale(cloud, tmp_path):
     assert row["triplets"] == pytest.approx(1e5, rel=0.1)
 
 
+@pytest.mark.parametrize("script", ["bench_operators.py", "bench_scale.py", "bench_dataflow.py"])
+def test_bad_input_is_one_sentence(script, tmp_path):
+    command = [sys.executable, BENCHMARKS / script, tmp_path / "missing.ply"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
 def run(script: str, *arguments: object) -> None:
     subprocess.run([sys.executable, BENCHMARKS / script, *map(str, arguments)], check=True, timeout=120)

@@ -91,7 +91,8 @@ def test_residual_block_compiles_to_one_graph(device):
         points, lengths = random_batch([n])
         triplets = native_triplets(points, points, lengths, lengths, 0.2).to(device)
         arrange(triplets, torch.float32)  # as a hierarchy does
-        features = torch.randn(n, 8, device=device, requires_grad=True)
+        generator = torch.Generator().manual_seed(n)
+        features = torch.randn(n, 8, generator=generator).to(device).requires_grad_()
         results = []
         for module in (compiled, block):
             out = module(features, triplets)

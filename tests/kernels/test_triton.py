@@ -149,8 +149,9 @@ def test_points_seen_from_one_another_need_no_transposed_triplets(dataflow, fine
 
 def test_noncontiguous_features_and_weights(dataflow):
     triplets = made_up(63, 40, 50, 5).to(DEVICE)
-    features = torch.randn(7, 50, device=DEVICE).T.requires_grad_()
-    weight = torch.randn(8, 7, 1, 5, device=DEVICE).permute(3, 2, 1, 0).requires_grad_()
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(7, 50, generator=generator).to(DEVICE).T.requires_grad_()
+    weight = torch.randn(8, 7, 1, 5, generator=generator).to(DEVICE).permute(3, 2, 1, 0).requires_grad_()
     copies = [
         tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
         for tensor in (features, weight)
@@ -248,8 +249,7 @@ def test_cuda_graph_of_forward_and_backward(n_cells):
 def test_three_bfloat16_parts_are_the_float32():
     from kernels.precision import parts
 
-    values = torch.randn(1000, generator=torch.Generator().manual_seed(0)) * 10.0 ** torch.arange(
-        -3, 7
-    ).repeat(100)
+    scales = 10.0 ** torch.arange(-3, 7)
+    values = torch.randn(100, 10, generator=torch.Generator().manual_seed(0)) * scales
     high, middle, low = parts(values).double()
     assert torch.equal(high + middle + low, values.double())
