@@ -37,6 +37,11 @@ def arrange(triplets: Triplets, dtype: torch.dtype, deterministic: bool = False)
     return triplets.tiles if occupied or deterministic else None
 
 
+def some_dtype_takes_tiles(n_cells: int, n_out: int, n_triplets: int) -> bool:
+    """Whether `arrange` asks for Tiles of such triplets, for features of one dtype or another."""
+    return n_cells * n_out <= max(MOST_ROWS_PER_TRIPLET.values()) * n_triplets
+
+
 def mvmr(
     features: Tensor, weight: Tensor, triplets: Triplets, arrangement: Arrangement, tf32: bool = False
 ) -> Tensor:

@@ -38,6 +38,10 @@ def native_triplets(
     """
     reach = _reach(fineness)
     radius = default_radius(size, fineness) if radius is None else radius
+    if points.is_cuda:
+        from kernels.triplet_search import search_native  # Triton comes with builds for GPUs only
+
+        return search_native(centres, points, centre_lengths, point_lengths, size, fineness, radius)
     i, j = radius_search(centres, points, centre_lengths, point_lengths, radius)
     cell = torch.round((points[j] - centres[i]) / size).long().clamp(-reach, reach) + reach
     k = (cell[:, 0] * fineness + cell[:, 1]) * fineness + cell[:, 2]
@@ -60,6 +64,10 @@ def voxel_triplets(
     Raises ValueError for an even fineness, and for cells too far apart to be numbered in 62 bits.
     """
     reach = _reach(fineness)
+    if point_cells.is_cuda:
+        from kernels.triplet_search import search_voxels
+
+        return search_voxels(centre_cells, point_cells, centre_lengths, point_lengths, stride, fineness)
     symmetric = centre_cells is point_cells and stride == 1
     steps = torch.arange(-reach, reach + 1, device=point_cells.device)
     if len(centre_cells) == 0 or len(point_cells) == 0:

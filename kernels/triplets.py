@@ -73,10 +73,10 @@ class Triplets:
             transposed = Triplets.from_unsorted(
                 self.j.long(), self.i.long(), k, self.n_in, self.n_out, self.n_cells, self.symmetric
             )
-            self._pair_with(transposed)
+            self.pair_with(transposed)
         return self._transposed[0]
 
-    def _pair_with(self, transposed: "Triplets") -> None:
+    def pair_with(self, transposed: "Triplets") -> None:
         """Remember both ways. The way back is a copy without the way there: a cycle would outlive its use."""
         transposed._transposed.append(replace(self, _transposed=[]))
         self._transposed.append(transposed)
@@ -93,13 +93,17 @@ class Triplets:
             self._arrangements["tiles"] = Tiles.build(self.i, self.j, self.k_offsets, self.n_out)
         return self._arrangements["tiles"]
 
+    def take_tiles(self, tiles: Tiles) -> None:
+        """Keep the tiles of these triplets, which somebody has derived already."""
+        self._arrangements["tiles"] = tiles
+
     def to(self, device: torch.device | str) -> "Triplets":
         """The same on `device`. Arrangements are derived there anew, the transposed triplets taken along."""
         if self.i.to(device) is self.i:
             return self
         moved = self._moved(device)
         if self._transposed:
-            moved._pair_with(self.transposed._moved(device))
+            moved.pair_with(self.transposed._moved(device))
         return moved
 
     def _moved(self, device: torch.device | str) -> "Triplets":

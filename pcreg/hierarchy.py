@@ -40,7 +40,9 @@ class Hierarchy:
 
     @staticmethod
     def build(batch: PointBatch, geometry: Geometry) -> "Hierarchy":
-        """Sample and search `batch`."""
+        """Sample and search `batch`, where it lies."""
+        if batch.points.is_cuda:
+            return search_at_once(batch, geometry)
         levels = _levels(batch, geometry)
         search = _voxel_search if geometry.snap else _native_search
         same = [search(levels, level, level, FINENESS, geometry) for level in range(geometry.n_levels)]
@@ -66,6 +68,68 @@ class Hierarchy:
         for triplets in (self.stem, *self.same, *self.down, *(down.transposed for down in self.down)):
             arrange(triplets, torch.float32)
         return self
+
+
+def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
+    """The hierarchy by kernels for a GPU, which find the triplets of all layers together.
+
+    One sort of a level serves to sample it and to search it. The device is waited for once per level, to
+    learn its size, and once for all triplets.
+    """
+    from kernels.cell_index import CellIndex, cloud_of_rows
+    from kernels.triplet_search import Search, find_triplets
+
+    n_clouds, n_levels = len(batch.lengths), geometry.n_levels
+    sizes = [geometry.voxel * 2**level for level in range(n_levels + 1)]
+    frames = _frames(batch, sizes, geometry)
+    levels, clouds = [batch], [cloud_of_rows(batch.lengths, len(batch))]
+    bounds = torch.arange(n_clouds + 1, dtype=torch.int32, device=batch.points.device)
+    coarse, own = [], []  # of each level, the points in cells of the next level and of its own
+    for level in range(n_levels):
+        points, cloud = levels[level].points, clouds[level]
+        coarse.append(CellIndex.build(points, cloud, frames[level + 1], sizes[level + 1], n_clouds))
+        if geometry.snap:
+            own.append(CellIndex.build(points, cloud, frames[level], sizes[level], n_clouds))
+        if level + 1 < n_levels:
+            _, points, cloud = coarse[level].representatives()
+            levels.append(PointBatch(points, torch.diff(torch.searchsorted(cloud, bounds))))
+            clouds.append(cloud)
+
+    indices = own if geometry.snap else coarse
+
+    def search(out_level: int, in_level: int, fineness: int = FINENESS) -> Search:
+        size = sizes[min(out_level, in_level)]
+        return Search(
+            indices[in_level],
+            levels[out_level].points,
+            clouds[out_level],
+            size,
+            fineness,
+            radius=None if geometry.snap else geometry.radius_scale * default_radius(size, fineness),
+            stride=1 if out_level == in_level else 2,
+            mirrored=out_level < in_level,
+            symmetric=out_level == in_level,
+        )
+
+    stem, *rest = find_triplets(
+        [search(0, 0, geometry.stem_fineness)]
+        + [search(level, level) for level in range(n_levels)]
+        + [search(level + 1, level) for level in range(n_levels - 1)]
+        + [search(level, level + 1) for level in range(n_levels - 1)]
+    )
+    same, down, up = rest[:n_levels], rest[n_levels : 2 * n_levels - 1], rest[2 * n_levels - 1 :]
+    for there, back in zip(down, up, strict=True):
+        there.pair_with(back)
+    return Hierarchy(levels, stem, same, down)
+
+
+def _frames(batch: PointBatch, sizes: list[float], geometry: Geometry) -> torch.Tensor:
+    """Frames (len(sizes), 7) of kernels.cell_index, with the same corners and cells of the given sizes."""
+    points = batch.points.double()
+    upper = points.amax(0) if len(batch) else points.new_zeros(3)
+    lower = torch.full_like(upper, -geometry.voxel / 2)
+    edges = torch.tensor(sizes, dtype=torch.float64, device=points.device)
+    return torch.cat([torch.cat([lower, upper]).expand(len(sizes), 6), edges[:, None]], 1)
 
 
 def _levels(batch: PointBatch, geometry: Geometry) -> list[PointBatch]:

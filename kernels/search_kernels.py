@@ -1,0 +1,259 @@
+"""The kernels of kernels/triplet_search.py: count, fill and arrange the triplets of several searches."""
+
+import triton
+import triton.language as tl
+
+from kernels.cell_index import cells_along
+from kernels.search_table import (
+    CENTRES,
+    CLOUD,
+    FINENESS,
+    FIRST_ARRANGING,
+    FIRST_BUCKET,
+    FIRST_OFFSET,
+    FIRST_PROGRAM,
+    FIRST_TILE,
+    FIRST_TRIPLET,
+    FRAME,
+    KEYS,
+    MIRRORED,
+    N_CLOUDS,
+    N_IN,
+    N_OUT,
+    ORDER,
+    POINTS,
+    RADIUS,
+    REACH,
+    SIZE,
+    STRIDE,
+    position,
+    search_of_program,
+)
+
+LARGEST = tl.constexpr(1 << 62)
+
+
+# Launched with enable_fp_fusion=False: distances are to the last bit those of the CPU.
+@triton.jit(do_not_specialize=["n_searches", "steps"])
+def visit(
+    table,  # (searches, COLUMNS)
+    n_searches,
+    steps,  # of a binary search in the longest index
+    buckets,  # (1 + all buckets,) int32: zeros that are counted up behind each, or where each begins
+    k_offsets,  # of all searches, int64; read when filling
+    j_out,  # (all triplets,) int32, written when filling
+    COLUMNS: tl.constexpr,
+    SEARCHES: tl.constexpr,
+    BLOCK: tl.constexpr,
+    FLOAT: tl.constexpr,  # dtype of the coordinates
+    VOXEL: tl.constexpr,
+    FILL: tl.constexpr,
+):
+    """Count the triplets of every bucket, or fill in their j."""
+    search, block = search_of_program(table, n_searches, FIRST_PROGRAM, COLUMNS, SEARCHES)
+    row = table + search * COLUMNS
+    i = block * BLOCK + tl.arange(0, BLOCK)
+    n_out = tl.load(row + N_OUT)
+    exists = i < n_out
+    centres = tl.load(row + CENTRES).to(tl.pointer_type(FLOAT)) + 3 * i
+    x = tl.load(centres, mask=exists, other=0.0)
+    y = tl.load(centres + 1, mask=exists, other=0.0)
+    z = tl.load(centres + 2, mask=exists, other=0.0)
+    cloud = tl.load(tl.load(row + CLOUD).to(tl.pointer_type(tl.int32)) + i, mask=exists, other=0).to(tl.int64)
+
+    points = tl.load(row + POINTS).to(tl.pointer_type(FLOAT))
+    keys = tl.load(row + KEYS).to(tl.pointer_type(tl.int64))
+    order = tl.load(row + ORDER).to(tl.pointer_type(tl.int64))
+    frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
+    n_in = tl.load(row + N_IN)
+    shape_x, shape_y, shape_z = cells_along(frame, 0), cells_along(frame, 1), cells_along(frame, 2)
+    size = tl.load(row + SIZE).to(tl.float64, bitcast=True).to(FLOAT)
+    radius = tl.load(row + RADIUS).to(tl.float64, bitcast=True)
+    radius_squared = (radius * radius).to(FLOAT)
+    fineness, reach, mirrored = tl.load(row + FINENESS), tl.load(row + REACH), tl.load(row + MIRRORED)
+    stride = tl.load(row + STRIDE)
+    first_bucket, first_triplet = tl.load(row + FIRST_BUCKET), tl.load(row + FIRST_TRIPLET)
+    k_offsets += tl.load(row + FIRST_OFFSET)
+
+    edge = tl.load(frame + 6)
+    if VOXEL:  # of the level of the centres
+        edge = tl.where(mirrored != 0, edge / stride, edge * stride)
+    cell_x = _cell(x, tl.load(frame), edge)
+    cell_y = _cell(y, tl.load(frame + 1), edge)
+    cell_z = _cell(z, tl.load(frame + 2), edge)
+
+    wide = 2 * reach + 1
+    for step in range(wide * wide):
+        step_x, step_y = step // wide - reach, step % wide - reach
+        if VOXEL:
+            row_x, found_x = _voxel(cell_x, step_x, stride, mirrored)
+            row_y, found_y = _voxel(cell_y, step_y, stride, mirrored)
+            low, high = _voxels_along_z(cell_z, reach, stride, mirrored)
+            seen = exists & found_x & found_y
+        else:
+            row_x, row_y = cell_x + step_x, cell_y + step_y
+            low, high = cell_z - reach, cell_z + reach
+            seen = exists
+        low, high = tl.maximum(low, 0), tl.minimum(high, shape_z - 1)
+        seen &= (row_x >= 0) & (row_x < shape_x) & (row_y >= 0) & (row_y < shape_y) & (low <= high)
+        row_key = ((cloud * shape_x + row_x) * shape_y + row_y) * shape_z
+        last = tl.where(seen, row_key + high, -1)
+        at = _lower_bound(keys, n_in, row_key + low, seen, steps)
+        key = tl.load(keys + at, mask=seen & (at < n_in), other=LARGEST)
+        while tl.max((key <= last).to(tl.int32), 0) > 0:
+            near = key <= last
+            if VOXEL:
+                step_z = _step_along_z(key - row_key, cell_z, stride, mirrored)
+                k = ((step_x + reach) * fineness + step_y + reach) * fineness + step_z + reach
+            else:
+                dx = tl.load(points + 3 * at, mask=near, other=0.0) - x
+                dy = tl.load(points + 3 * at + 1, mask=near, other=0.0) - y
+                dz = tl.load(points + 3 * at + 2, mask=near, other=0.0) - z
+                near &= (dx * dx + dy * dy) + dz * dz <= radius_squared
+                k = _kernel_cell(_turned(dx, mirrored), size, fineness, FLOAT)
+                k = k * fineness + _kernel_cell(_turned(dy, mirrored), size, fineness, FLOAT)
+                k = k * fineness + _kernel_cell(_turned(dz, mirrored), size, fineness, FLOAT)
+            bucket = first_bucket + k * n_out + i
+            if FILL:
+                scanned = tl.atomic_add(buckets + bucket, 1, mask=near, sem="relaxed")
+                first = first_triplet + tl.load(k_offsets + k, mask=near, other=0)
+                j = tl.load(order + at, mask=near, other=0).to(tl.int32)
+                tl.store(j_out + position(scanned, first), j, mask=near)
+            else:
+                tl.atomic_add(buckets + bucket + 1, 1, mask=near, sem="relaxed")
+            at += 1
+            key = tl.load(keys + at, mask=(key <= last) & (at < n_in), other=LARGEST)
+
+
+@triton.jit
+def _cell(coordinate, lower, edge):
+    return tl.floor((coordinate.to(tl.float64) - lower) / edge).to(tl.int64)
+
+
+@triton.jit
+def _turned(displacement, mirrored):
+    """From the centre of the convolution to its neighbour, also where they have changed places."""
+    return tl.where(mirrored != 0, -displacement, displacement)
+
+
+@triton.jit
+def _kernel_cell(displacement, size, fineness, FLOAT: tl.constexpr):
+    """round(displacement / size), halves to even, clamped to the kernel, counted from its face: int64."""
+    cells = tl.div_rn(displacement, size) if FLOAT == tl.float32 else displacement / size
+    reach = (fineness - 1) // 2
+    cells = tl.minimum(tl.maximum(cells, -1.0 - reach), 1.0 + reach)
+    # Added to so large a number, a small one loses its fraction, as the default rounding rounds.
+    LARGE: tl.constexpr = 1.5 * 2**23 if FLOAT == tl.float32 else 1.5 * 2**52
+    rounded = ((cells + LARGE) - LARGE).to(tl.int64)
+    return tl.minimum(tl.maximum(rounded, -reach), reach) + reach
+
+
+@triton.jit
+def _voxel(cell, step, stride, mirrored):
+    """The voxel that a centre's kernel finds `step` away along an axis, and whether there is one."""
+    exchanged = cell - step  # = stride * the voxel sought
+    return (
+        tl.where(mirrored != 0, exchanged // stride, stride * cell + step),
+        (mirrored == 0) | (exchanged % stride == 0),
+    )
+
+
+@triton.jit
+def _voxels_along_z(cell, reach, stride, mirrored):
+    """The first and last voxel along z that a centre's kernel reaches."""
+    low = tl.where(
+        mirrored != 0, (tl.maximum(cell - reach, 0) + stride - 1) // stride, stride * cell - reach
+    )
+    return low, tl.where(mirrored != 0, (cell + reach) // stride, stride * cell + reach)
+
+
+@triton.jit
+def _step_along_z(voxel, cell, stride, mirrored):
+    return tl.where(mirrored != 0, cell - stride * voxel, voxel - stride * cell)
+
+
+@triton.jit
+def _lower_bound(keys, n, key, mask, steps):
+    """The first place whose key is no less than `key`, in the ascending keys (n,)."""
+    at = tl.zeros_like(key)
+    step = tl.full((), 1, tl.int64) << (steps - 1)
+    for _ in range(steps):
+        further = at + step
+        less = tl.load(keys + further - 1, mask=mask & (further <= n), other=LARGEST) < key
+        at = tl.where(less, further, at)
+        step = step >> 1
+    return at
+
+
+@triton.jit(do_not_specialize=["n_searches", "n_all_tiles"])
+def segment(
+    table,
+    n_searches,
+    buckets,  # (1 + all buckets,), where each begins
+    tile_offsets,  # (2, 1 + all tiles): shared buckets and their triplets before each tile
+    k_offsets,  # of all searches, out
+    sizes,  # (searches, 5) int64, out: triplets; shared buckets and their triplets up to here; -; cells
+    n_all_tiles,
+    COLUMNS: tl.constexpr,
+    CELLS: tl.constexpr,  # a power of two, no less than K
+    ROWS: tl.constexpr,
+):
+    """The bounds of every search's segments, and what the host has to know."""
+    search = tl.program_id(0)
+    row = table + search * COLUMNS
+    fineness, n_out = tl.load(row + FINENESS), tl.load(row + N_OUT)
+    K = fineness * fineness * fineness
+    k = tl.arange(0, CELLS)
+    begins = buckets + tl.load(row + FIRST_BUCKET) + k * n_out
+    begin, end = tl.load(begins, mask=k < K, other=0), tl.load(begins + n_out, mask=k < K, other=0)
+    ends = tl.cumsum((end - begin).to(tl.int64), 0)
+    k_offsets += tl.load(row + FIRST_OFFSET)
+    tl.store(k_offsets, tl.full((), 0, tl.int64))
+    tl.store(k_offsets + 1 + k, ends, mask=k < K)
+    sizes += search * 5
+    tl.store(sizes, tl.max(ends))
+    last_tile = tl.load(row + FIRST_TILE) + tl.cdiv(n_out, ROWS)
+    tl.store(sizes + 1, tl.load(tile_offsets + last_tile).to(tl.int64))
+    tl.store(sizes + 2, tl.load(tile_offsets + n_all_tiles + 1 + last_tile).to(tl.int64))
+    frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
+    cells = tl.load(row + N_CLOUDS).to(tl.float64)
+    for axis in tl.static_range(3):
+        cells *= cells_along(frame, axis)
+    tl.store(sizes + 4, tl.minimum(cells, 9e18).to(tl.int64))
+
+
+@triton.jit(do_not_specialize=["n_searches"])
+def arrange(
+    table,
+    n_searches,
+    buckets,  # (1 + all buckets,), where each ends
+    k_offsets,
+    unordered,  # (all triplets,) int32: j, in any order within a bucket
+    i_out,  # (all triplets,) int32, out, like the next
+    j_out,
+    COLUMNS: tl.constexpr,
+    SEARCHES: tl.constexpr,
+    BUCKETS: tl.constexpr,
+):
+    """Write i, and j in ascending order within each bucket."""
+    search, program = search_of_program(table, n_searches, FIRST_ARRANGING, COLUMNS, SEARCHES)
+    row = table + search * COLUMNS
+    n_out = tl.load(row + N_OUT)
+    blocks = tl.cdiv(n_out, BUCKETS)
+    k, i = program // blocks, program % blocks * BUCKETS + tl.arange(0, BUCKETS)
+    exists = i < n_out
+    bucket = tl.load(row + FIRST_BUCKET) + k * n_out + i
+    first = tl.load(row + FIRST_TRIPLET) + tl.load(k_offsets + tl.load(row + FIRST_OFFSET) + k)
+    begin = tl.load(buckets + bucket - 1, mask=exists & (bucket > 0), other=0)
+    size = tl.load(buckets + bucket, mask=exists, other=0) - begin
+    size = tl.where(exists, size, 0)
+    begin = position(begin, first)
+    most = tl.max(size)
+    for n in range(most):
+        j = tl.load(unordered + begin + n, mask=n < size, other=0)
+        rank = tl.zeros_like(size)
+        for other in range(most):
+            smaller = tl.load(unordered + begin + other, mask=other < size, other=0) < j
+            rank += (smaller & (other < size)).to(tl.int32)
+        tl.store(j_out + begin + rank, j, mask=n < size)
+        tl.store(i_out + begin + n, i.to(tl.int32), mask=n < size)

@@ -1,0 +1,91 @@
+"""One launch for several searches: a table tells each program what it searches and where it writes."""
+
+import struct
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+class Row(NamedTuple):
+    """A search as the kernels read it: pointers and numbers in int64, float64 bit by bit."""
+
+    centres: int  # (N, 3)
+    cloud: int  # (N,)
+    n_out: int
+    points: int  # (P, 3), this and the next three of a CellIndex
+    keys: int  # (P,)
+    order: int  # (P,)
+    frame: int  # (7,)
+    n_in: int
+    n_clouds: int
+    size: int  # float64
+    radius: int  # float64
+    fineness: int
+    reach: int
+    stride: int
+    mirrored: int
+    first_bucket: int  # of all searches' buckets, this search's begin here; likewise:
+    first_offset: int  # k_offsets
+    first_tile: int
+    first_program: int  # of the search's programs
+    first_arranging: int
+    first_triplet: int = 0  # known once they are counted
+    source: int = 0  # (K, N) of Tiles, if they are wanted
+
+
+COLUMNS = len(Row._fields)
+(
+    CENTRES,
+    CLOUD,
+    N_OUT,
+    POINTS,
+    KEYS,
+    ORDER,
+    FRAME,
+    N_IN,
+    N_CLOUDS,
+    SIZE,
+    RADIUS,
+    FINENESS,
+    REACH,
+    STRIDE,
+    MIRRORED,
+    FIRST_BUCKET,
+    FIRST_OFFSET,
+    FIRST_TILE,
+    FIRST_PROGRAM,
+    FIRST_ARRANGING,
+    FIRST_TRIPLET,
+    SOURCE,
+) = map(tl.constexpr, range(COLUMNS))
+
+
+def on_device(rows: list[Row], device: torch.device) -> Tensor:
+    """(searches, COLUMNS) int64."""
+    return torch.tensor(rows, dtype=torch.int64).to(device, non_blocking=True)
+
+
+def bits(value: float) -> int:
+    """A float64 as the integer of the same bits."""
+    return struct.unpack("q", struct.pack("d", value))[0]
+
+
+@triton.jit
+def search_of_program(table, n_searches, FIRST: tl.constexpr, COLUMNS: tl.constexpr, SEARCHES: tl.constexpr):
+    """Which search this program works for, and its number among that search's programs.
+
+    FIRST is the column that says which program is each search's first.
+    """
+    search = tl.arange(0, SEARCHES)
+    first = tl.load(table + search * COLUMNS + FIRST, mask=search < n_searches, other=1 << 62)
+    search = tl.sum((first <= tl.program_id(0)).to(tl.int32)) - 1
+    return search, tl.program_id(0) - tl.load(table + search * COLUMNS + FIRST)
+
+
+@triton.jit
+def position(scanned, first):
+    """The place of a triplet, int64, `first` being that of its segment and `scanned` its low 32 bits."""
+    return first + (scanned - first.to(tl.int32)).to(tl.int64)
