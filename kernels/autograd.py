@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from kernels.dataflow import arrange, mvmr, pack, unpack, vvor
+from kernels.epilogue import NOTHING, Epilogue
 from kernels.triplets import Triplets
 
 
@@ -16,6 +17,7 @@ def point_conv(
     triplets: Triplets,
     tf32: bool | None = False,
     deterministic: bool = False,
+    epilogue: Epilogue = NOTHING,
 ) -> Tensor:
     """Convolve features (N_in, C) with weight (K, G, C/G, M/G) -> (N_out, M), differentiable in both.
 
@@ -23,10 +25,11 @@ def point_conv(
     bucket may be rounded once more, in their own dtype, before they are multiplied. On a GPU,
     - `tf32` multiplies float32 features with ten bits of mantissa, forward and for the input gradient;
       None: if torch.backends.cuda.matmul.fp32_precision says so when it runs;
-    - `deterministic` makes outputs and gradients bit-equal between runs. Sparse neighbourhoods, such as
-      a decoder's, are slower then; dense ones repeat in any case (docs/benchmarks.md).
-    Autocast applies; there are no second derivatives. Raises ValueError when the shapes, dtypes or
-    devices of the three do not fit.
+    - `deterministic` makes outputs and gradients bit-equal between runs, and each row's output that
+      of its cloud alone. Sparse neighbourhoods, such as a decoder's, and small clouds are slower then;
+      large dense ones repeat in any case (docs/benchmarks.md).
+    Autocast applies; there are no second derivatives. `epilogue` is for inference: with it, nothing is
+    differentiable. Raises ValueError when the shapes, dtypes or devices of the three do not fit.
     """
     _check(features, weight, triplets)
     if torch.is_autocast_enabled(features.device.type) and features.dtype != torch.float64:
@@ -34,14 +37,26 @@ def point_conv(
         features, weight = features.to(dtype), weight.to(dtype)
     if features.dtype != weight.dtype:
         raise ValueError(f"features are {features.dtype} and weight is {weight.dtype}; cast one of them")
-    forward = pack(triplets, arrange(triplets, features.dtype, deterministic))
+    arrangement = arrange(triplets, features.dtype, deterministic)
+    differentiable = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
+    if epilogue is not NOTHING or not (differentiable or torch.compiler.is_compiling()):
+        # Straight to the operator: in small clouds the way through torch's dispatcher takes longer than it.
+        if tf32 is None:
+            tf32 = _tf32_is_allowed()
+        with torch.no_grad():
+            return mvmr(features.contiguous(), weight, triplets, arrangement, tf32, deterministic, epilogue)
+    forward = pack(triplets, arrangement)
     backward = [], [0, 0]  # not empty: torch would take that for a list of tensors
     if features.requires_grad and torch.is_grad_enabled():
         if triplets.symmetric:
             backward = forward
         else:
             backward = pack(triplets.transposed, arrange(triplets.transposed, features.dtype, deterministic))
-    return _point_conv(features, weight, *forward, *backward, triplets.symmetric, tf32)
+    return _point_conv(features, weight, *forward, *backward, triplets.symmetric, tf32, deterministic)
+
+
+def _tf32_is_allowed() -> bool:
+    return torch.backends.cuda.matmul.fp32_precision == "tf32"
 
 
 @torch.library.custom_op("pcreg::point_conv", mutates_args=())
@@ -54,14 +69,15 @@ def _point_conv(
     transposed_sizes: list[int],
     symmetric: bool,
     tf32: bool | None,
+    deterministic: bool,
 ) -> Tensor:
     if tf32 is None:  # read here, as a compiled graph cannot read it
-        tf32 = torch.backends.cuda.matmul.fp32_precision == "tf32"
-    return mvmr(features.contiguous(), weight, *unpack(triplets, sizes), tf32)
+        tf32 = _tf32_is_allowed()
+    return mvmr(features.contiguous(), weight, *unpack(triplets, sizes), tf32, deterministic)
 
 
 @_point_conv.register_fake
-def _(features, weight, triplets, sizes, transposed, transposed_sizes, symmetric, tf32):
+def _(features, weight, triplets, sizes, transposed, transposed_sizes, symmetric, tf32, deterministic):
     return features.new_empty(sizes[0], weight.shape[1] * weight.shape[3])
 
 
@@ -79,9 +95,9 @@ def _(features, grad_out, triplets, sizes, groups):
 
 
 def _save_for_backward(ctx, inputs, output):
-    features, weight, triplets, sizes, transposed, transposed_sizes, ctx.symmetric, ctx.tf32 = inputs
+    features, weight, triplets, ctx.sizes, transposed, ctx.transposed_sizes, *flags = inputs
+    ctx.symmetric, ctx.tf32, ctx.deterministic = flags
     ctx.save_for_backward(features, weight, *triplets, *transposed)
-    ctx.sizes, ctx.transposed_sizes = sizes, transposed_sizes
     ctx.n_tensors = len(triplets)
 
 
@@ -93,11 +109,19 @@ def _backward(ctx, grad_out):
         # Symmetric triplets are their own transposed ones, seen through the opposite cell.
         weight_t = (weight.flip(0) if ctx.symmetric else weight).mT
         grad_features = _point_conv(
-            grad_out, weight_t, transposed, ctx.transposed_sizes, [], [0, 0], False, ctx.tf32
+            grad_out,
+            weight_t,
+            transposed,
+            ctx.transposed_sizes,
+            [],
+            [0, 0],
+            False,
+            ctx.tf32,
+            ctx.deterministic,
         )
     if ctx.needs_input_grad[1]:
         grad_weight = _weight_gradient(features, grad_out, triplets, ctx.sizes, weight.shape[1])
-    none = [None] * len(triplets), None, [None] * len(transposed), None, None, None
+    none = [None] * len(triplets), None, [None] * len(transposed), None, None, None, None
     return grad_features, grad_weight, *none
 
 

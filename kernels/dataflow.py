@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from kernels import bucket_sums
+from kernels.epilogue import NOTHING, Epilogue
 from kernels.tiles import Tiles
 from kernels.triplets import Buckets, Triplets
 
@@ -43,18 +44,29 @@ def some_dtype_takes_tiles(n_cells: int, n_out: int, n_triplets: int) -> bool:
 
 
 def mvmr(
-    features: Tensor, weight: Tensor, triplets: Triplets, arrangement: Arrangement, tf32: bool = False
+    features: Tensor,
+    weight: Tensor,
+    triplets: Triplets,
+    arrangement: Arrangement,
+    tf32: bool = False,
+    deterministic: bool = False,
+    epilogue: Epilogue = NOTHING,
 ) -> Tensor:
-    """out[i] += W[k] x[j] over all triplets: features (N_in, C), weight (K, G, C/G, M/G) -> (N_out, M)."""
+    """out[i] += W[k] x[j] over all triplets: features (N_in, C), weight (K, G, C/G, M/G) -> (N_out, M).
+
+    With `deterministic` a row does not depend, to the last bit, on the other rows of the arrangement.
+    """
     if isinstance(arrangement, Buckets):
-        return bucket_sums.mvmr(features, weight, triplets, arrangement)
+        return epilogue.apply(bucket_sums.mvmr(features, weight, triplets, arrangement))
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from kernels import output_stationary, weight_stationary
 
     with torch.cuda.device_of(features):  # where Triton launches
         if isinstance(arrangement, Tiles):
-            return output_stationary.mvmr(features, weight, arrangement, triplets.n_out, tf32)
-        return weight_stationary.mvmr(features, weight, triplets, tf32)
+            return output_stationary.mvmr(
+                features, weight, arrangement, triplets.n_out, tf32, not deterministic, epilogue
+            )
+        return weight_stationary.mvmr(features, weight, triplets, tf32, epilogue)
 
 
 def vvor(

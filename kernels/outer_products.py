@@ -55,7 +55,8 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1
     return out
 
 
-@triton.jit
+# Triplets found together begin anywhere in memory.
+@triton.jit(do_not_specialize_on_alignment=["i_ptr", "j_ptr", "k_offsets"])
 def _partial_sums(
     features,  # (N_in, G C)
     grad_out,  # (N_out, G M)
@@ -108,7 +109,7 @@ def _partial_sums(
     tl.store(partial + at, total, mask=(c < C)[:, None] & (m < M)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=["k_offsets"])
 def _sum_runs(partial, out, k_offsets, size, RUN: tl.constexpr, BLOCK: tl.constexpr):
     """out[k] (size,) = the sum of the partial sums of the runs of k, from run k_offsets[k] // RUN + k on."""
     k = tl.program_id(0)

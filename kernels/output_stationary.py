@@ -12,20 +12,35 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.blocks import block, processors, stages
+from kernels.epilogue import NOTHING, Epilogue
+from kernels.finish import finish, finished, in_kernel
 from kernels.precision import add_product, in_parts, parts, parts_of
 from kernels.tiles import ROWS, Tiles
 
+LEAST_CELLS = 3  # kernel cells of a program, where they are shared
 
-def mvmr(features: Tensor, weight: Tensor, tiles: Tiles, n_out: int, tf32: bool = False) -> Tensor:
-    """features (N_in, C), weight (K, G, C/G, M/G) -> (n_out, M), row i the sum of W[k] x[j]."""
+
+def mvmr(
+    features: Tensor,
+    weight: Tensor,
+    tiles: Tiles,
+    n_out: int,
+    tf32: bool = False,
+    split: bool = True,
+    epilogue: Epilogue = NOTHING,
+) -> Tensor:
+    """features (N_in, C), weight (K, G, C/G, M/G) -> (n_out, M), row i the sum of W[k] x[j].
+
+    `split` shares the columns and kernel cells of a tile among several programs where there are few
+    tiles. A row's last bits then depend on how many rows there are, though not on the run.
+    """
     K, G, C, M = weight.shape
-    out = features.new_empty(n_out, G * M)
     n_tiles = len(tiles.tile_offsets) - 1
-    if out.numel() == 0:
-        return out
+    if n_out == 0 or G * M == 0:
+        return features.new_empty(n_out, G * M)
     wide = features.dtype == torch.float32
-    split = in_parts(features, tf32)
-    weight = parts(weight) if split else weight.contiguous()[None]
+    three_parts = in_parts(features, tf32)
+    weight = parts(weight) if three_parts else weight.contiguous()[None]
     if tf32:
         weight = weight.mT.contiguous().mT  # the tensor cores take tf32 in no other order
     columns = block(M, 64 if wide else 128)
@@ -33,19 +48,29 @@ def mvmr(features: Tensor, weight: Tensor, tiles: Tiles, n_out: int, tf32: bool 
     # Measured on an H200. Deep pipelines hide the gathers, but with few columns they cost occupancy.
     wanted = (1 if tf32 else 2) if wide else (4 if columns <= 32 else 7)
     bytes_each = depth * (ROWS * features.itemsize + columns * len(weight) * weight.itemsize)
+    column_shares, cell_shares = _shares(n_tiles, K, G * triton.cdiv(M, columns), features.device, split)
+    shares = column_shares * cell_shares
     # As many programs as run at once: each owns a scratch, whose size then does not grow with the cloud.
-    n_programs = min(n_tiles, processors(features.device) * 256 // max(columns, 32))
+    n_programs = min(
+        n_tiles * shares, processors(features.device) * 256 // max(columns, 32) // shares * shares
+    )
     sums = features.new_empty(n_programs, tiles.most_shared, G * C)
+    whole = cell_shares == 1
+    dtype = features.dtype if whole else torch.float32
+    pieces = features.new_empty(cell_shares, n_out, G * M, dtype=dtype)
     _output_stationary[(n_programs,)](
         features,
         weight,
-        out,
+        pieces,
         sums,
         *tiles.tensors(),
+        *in_kernel(epilogue if whole else NOTHING),
         n_out,
         n_tiles,
         tiles.most_shared,
         K,
+        column_shares,
+        cell_shares,
         *weight.stride(),
         G=G,
         C=C,
@@ -53,29 +78,49 @@ def mvmr(features: Tensor, weight: Tensor, tiles: Tiles, n_out: int, tf32: bool 
         ROWS=ROWS,
         DEPTH=depth,
         COLUMNS=columns,
-        IN_PARTS=split,
+        IN_PARTS=three_parts,
         PRECISION="tf32" if tf32 else "ieee",
         STAGES=stages(wanted, bytes_each, features.device),
+        RELU=whole and epilogue.relu,
         num_warps=4,
     )
-    return out
+    return pieces[0] if whole else finish(pieces, features.dtype, epilogue)
 
 
-# Not specialized: clouds vary in size, and every variant would be compiled.
-@triton.jit(do_not_specialize=["n_out", "n_tiles", "most_shared"])
+def _shares(n_tiles: int, K: int, blocks: int, device: torch.device, split: bool) -> tuple[int, int]:
+    """Among how many programs to share the blocks of columns of each tile, and its kernel cells."""
+    idle = processors(device) // n_tiles
+    if not split or idle < 2:
+        return 1, 1
+    return blocks, max(1, min(idle // blocks, K // LEAST_CELLS))
+
+
+# Not specialized: clouds vary in size, and every variant would be compiled. Tiles may begin anywhere.
+@triton.jit(
+    do_not_specialize=["n_out", "n_tiles", "most_shared", "column_shares", "cell_shares"],
+    do_not_specialize_on_alignment=["source", "shared_j", "shared_offsets", "tile_offsets"],
+)
 def _output_stationary(
     features,  # (N_in, G C)
     weight,  # (parts, K, G, C, M)
-    out,  # (N_out, G M)
+    out,  # (cell_shares, N_out, G M)
     sums,  # (programs, most_shared, G C), scratch
     source,  # (K, N_out) and the rest of Tiles
     shared_j,  # (S,)
     shared_offsets,  # (Q + 1,)
     tile_offsets,  # (tiles + 1,)
+    mean,  # of the epilogue, like the next five
+    variance,
+    scale,
+    shift,
+    epsilon,
+    residual,
     n_out,
     n_tiles,
     most_shared,
     K,
+    column_shares,
+    cell_shares,
     part_stride,
     k_stride,
     group_stride,
@@ -90,22 +135,28 @@ def _output_stationary(
     IN_PARTS: tl.constexpr,
     PRECISION: tl.constexpr,
     STAGES: tl.constexpr,
+    RELU: tl.constexpr,
 ):
     NARROW: tl.constexpr = C < 16  # one product takes several kernel cells
     BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
     sums += tl.program_id(0).to(tl.int64) * most_shared * (G * C)
     steps = (K * C + DEPTH - 1) // DEPTH if NARROW else K * ((C + DEPTH - 1) // DEPTH)
-    for tile in tl.range(tl.program_id(0), n_tiles, tl.num_programs(0), num_stages=1):
+    shares = column_shares * cell_shares
+    column_share, cell_share = tl.program_id(0) % column_shares, tl.program_id(0) % shares // column_shares
+    first_step = steps * cell_share // cell_shares
+    last_step = steps * (cell_share + 1) // cell_shares
+    out += tl.cast(cell_share, tl.int64) * n_out * (G * M)
+    for tile in tl.range(tl.program_id(0) // shares, n_tiles, tl.num_programs(0) // shares, num_stages=1):
         first, last = tl.load(tile_offsets + tile), tl.load(tile_offsets + tile + 1)
         _sum_shared(features, sums, shared_j, shared_offsets, first, last, G * C)
         tl.debug_barrier()  # all of the sums are written
         rows = tile * ROWS + tl.arange(0, ROWS)
         row = tl.minimum(rows, n_out - 1)
-        for part in tl.range(0, G * BLOCKS, num_stages=1):
+        for part in tl.range(column_share, G * BLOCKS, column_shares, num_stages=1):
             group, columns = part // BLOCKS, part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
             group_weight = weight + group * group_stride
             total = tl.zeros((ROWS, COLUMNS), tl.float32)
-            for step in tl.range(0, steps, num_stages=STAGES):
+            for step in tl.range(first_step, last_step, num_stages=STAGES):
                 if NARROW:
                     entry = step * DEPTH + tl.arange(0, DEPTH)
                     k, c = entry // C, entry % C
@@ -135,11 +186,13 @@ def _output_stationary(
                 else:
                     w = tl.load(at_weight, mask=inside, other=0.0)
                     total = tl.dot(x, w, total, input_precision=PRECISION)
-            tl.store(
-                out + row.to(tl.int64)[:, None] * (G * M) + group * M + columns[None, :],
-                total.to(out.dtype.element_ty),
-                mask=(rows < n_out)[:, None] & (columns < M)[None, :],
+            inside = (rows < n_out)[:, None] & (columns < M)[None, :]
+            at_row, column = row.to(tl.int64), tl.where(columns < M, group * M + columns, G * M)
+            total = finished(
+                total, at_row, column, inside, mean, variance, scale, shift, epsilon, residual, G * M, RELU
             )
+            at_out = at_row[:, None] * (G * M) + column[None, :]
+            tl.store(out + at_out, total.to(out.dtype.element_ty), mask=inside)
         tl.debug_barrier()  # nobody still reads them
 
 

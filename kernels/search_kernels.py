@@ -161,9 +161,7 @@ def _voxel(cell, step, stride, mirrored):
 @triton.jit
 def _voxels_along_z(cell, reach, stride, mirrored):
     """The first and last voxel along z that a centre's kernel reaches."""
-    low = tl.where(
-        mirrored != 0, (tl.maximum(cell - reach, 0) + stride - 1) // stride, stride * cell - reach
-    )
+    low = tl.where(mirrored != 0, (tl.maximum(cell - reach, 0) + stride - 1) // stride, stride * cell - reach)
     return low, tl.where(mirrored != 0, (cell + reach) // stride, stride * cell + reach)
 
 

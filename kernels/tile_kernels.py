@@ -107,7 +107,9 @@ def fill_tiles(
 def _bucket(row, buckets, k_offsets, k, i, n_out, mask):
     """Where the triplets of bucket (k, i) begin, int64, and how many they are; 0 where the mask is false."""
     bucket = tl.load(row + FIRST_BUCKET) + k * n_out + i
-    first = tl.load(row + FIRST_TRIPLET) + tl.load(k_offsets + tl.load(row + FIRST_OFFSET) + k, mask=mask, other=0)
+    first = tl.load(row + FIRST_TRIPLET) + tl.load(
+        k_offsets + tl.load(row + FIRST_OFFSET) + k, mask=mask, other=0
+    )
     begin = tl.load(buckets + bucket - 1, mask=mask & (bucket > 0), other=0)
     end = tl.load(buckets + bucket, mask=mask, other=0)
     return position(begin, first), tl.where(mask, end - begin, 0)

@@ -32,6 +32,12 @@ class Tiles:
         return [self.source, self.shared_j, self.shared_offsets, self.tile_offsets]
 
     @staticmethod
+    def of_identity(rows: Tensor) -> "Tiles":
+        """Of triplets that connect each row (N,) int32 to itself, by one kernel cell."""
+        none = rows.new_zeros(1)
+        return Tiles(rows[None], none[:0], none, none.expand(-(-len(rows) // ROWS) + 1), 0)
+
+    @staticmethod
     def build(i: Tensor, j: Tensor, k_offsets: Tensor, n_out: int) -> "Tiles":
         """From triplets sorted by k, i, j. The device is waited for once, to learn Q, S and most_shared."""
         K, T, n_tiles = len(k_offsets) - 1, len(i), -(-n_out // ROWS)

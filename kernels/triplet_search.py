@@ -89,9 +89,9 @@ def search_native(
     index = CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
     symmetric = centres is points
     centre_cloud = cloud if symmetric else cloud_of_rows(centre_lengths, len(centres))
-    return find_triplets(
-        [Search(index, centres, centre_cloud, size, fineness, radius, symmetric=symmetric)]
-    )[0]
+    return find_triplets([Search(index, centres, centre_cloud, size, fineness, radius, symmetric=symmetric)])[
+        0
+    ]
 
 
 def search_voxels(
@@ -153,17 +153,33 @@ def _find_together(searches: list[Search]) -> list[Triplets]:
         return torch.empty(shape, dtype=dtype, device=device)
 
     counts = torch.zeros(1 + totals.buckets, dtype=torch.int32, device=device)
-    k_offsets, sizes = empty(totals.offsets, dtype=torch.int64), torch.zeros(n, 5, dtype=torch.int64, device=device)
+    k_offsets, sizes = (
+        empty(totals.offsets, dtype=torch.int64),
+        torch.zeros(n, 5, dtype=torch.int64, device=device),
+    )
     tile_offsets = torch.zeros(2, 1 + totals.tiles, dtype=torch.int32, device=device)
     if totals.programs:
-        visit[(totals.programs,)](table, n, steps, counts, k_offsets, counts, FILL=False, **constants, **options)
-        size_tiles[(totals.tiles,)](table, n, counts, tile_offsets, sizes, totals.tiles, ROWS=ROWS, **constants)
+        visit[(totals.programs,)](
+            table, n, steps, counts, k_offsets, counts, FILL=False, **constants, **options
+        )
+        size_tiles[(totals.tiles,)](
+            table, n, counts, tile_offsets, sizes, totals.tiles, ROWS=ROWS, **constants
+        )
     buckets = torch.cumsum(counts, 0, dtype=torch.int32)
     del counts
     tile_offsets = torch.cumsum(tile_offsets, 1, dtype=torch.int32)
     cells = triton.next_power_of_2(max(search.n_cells for search in searches))
     segment[(n,)](
-        table, n, buckets, tile_offsets, k_offsets, sizes, totals.tiles, COLUMNS=COLUMNS, CELLS=cells, ROWS=ROWS
+        table,
+        n,
+        buckets,
+        tile_offsets,
+        k_offsets,
+        sizes,
+        totals.tiles,
+        COLUMNS=COLUMNS,
+        CELLS=cells,
+        ROWS=ROWS,
     )
     sizes = sizes.tolist()  # waits for the device
     if max(size[4] for size in sizes) > LARGEST_KEY:
@@ -184,8 +200,12 @@ def _find_together(searches: list[Search]) -> list[Triplets]:
     i, j, unordered = (empty(first_triplet[-1]) for _ in range(3))
     shared_j, shared_offsets = empty(sizes[-1][2]), empty(sizes[-1][1] + 1)
     if totals.programs:
-        visit[(totals.programs,)](table, n, steps, buckets, k_offsets, unordered, FILL=True, **constants, **options)
-        arrange[(totals.arranging,)](table, n, buckets, k_offsets, unordered, i, j, BUCKETS=BUCKETS, **constants)
+        visit[(totals.programs,)](
+            table, n, steps, buckets, k_offsets, unordered, FILL=True, **constants, **options
+        )
+        arrange[(totals.arranging,)](
+            table, n, buckets, k_offsets, unordered, i, j, BUCKETS=BUCKETS, **constants
+        )
         fill_tiles[(totals.tiles,)](
             table,
             n,
@@ -208,10 +228,14 @@ def _find_together(searches: list[Search]) -> list[Triplets]:
         segment_ends = k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
         mine = slice(row.first_triplet, row.first_triplet + size[0])
         found.append(
-            Triplets(i[mine], j[mine], segment_ends, len(search.centres), len(search.index.keys), search.symmetric)
+            Triplets(
+                i[mine], j[mine], segment_ends, len(search.centres), len(search.index.keys), search.symmetric
+            )
         )
         if source is not None:
-            tiles = tile_offsets[0, row.first_tile : row.first_tile + triton.cdiv(len(search.centres), ROWS) + 1]
+            tiles = tile_offsets[
+                0, row.first_tile : row.first_tile + triton.cdiv(len(search.centres), ROWS) + 1
+            ]
             found[-1].take_tiles(Tiles(source, shared_j, shared_offsets, tiles, size[3]))
     return found
 

@@ -46,6 +46,14 @@ class Triplets:
         k_offsets = torch.searchsorted(k[order].contiguous(), torch.arange(n_cells + 1, device=k.device))
         return Triplets(i[order].int(), j[order].int(), k_offsets, n_out, n_in, symmetric)
 
+    @staticmethod
+    def identity(n: int, device: torch.device) -> "Triplets":
+        """Each of n points sees itself: the convolution of one cell is a linear layer."""
+        rows = torch.arange(n, dtype=torch.int32, device=device)
+        triplets = Triplets(rows, rows, torch.arange(2, device=device) * n, n, n, symmetric=True)
+        triplets.take_tiles(Tiles.of_identity(rows))
+        return triplets
+
     def __len__(self) -> int:
         return len(self.i)
 

@@ -10,12 +10,20 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.blocks import block, chunk_of_program
+from kernels.epilogue import NOTHING, Epilogue
+from kernels.finish import finish
 from kernels.triplets import Triplets
 
 CHUNK = 64  # triplets of a program
 
 
-def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, tf32: bool = False) -> Tensor:
+def mvmr(
+    features: Tensor,
+    weight: Tensor,
+    triplets: Triplets,
+    tf32: bool = False,
+    epilogue: Epilogue = NOTHING,
+) -> Tensor:
     """features (N_in, C), weight (K, G, C/G, M/G) with any strides -> (N_out, M), row i the sum of W[k] x[j].
 
     Sums are float32: half-precision features take a float32 (N_out, M) beside the result.
@@ -23,7 +31,7 @@ def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, tf32: bool = Fals
     K, G, C, M = weight.shape
     out = torch.zeros(triplets.n_out, G * M, dtype=torch.float32, device=features.device)
     if len(triplets) == 0 or out.numel() == 0:
-        return out.to(features.dtype)
+        return finish(out[None], features.dtype, epilogue)
     columns = block(M, 64)
     _weight_stationary[((len(triplets) // CHUNK + K) * G * triton.cdiv(M, columns),)](
         features,
@@ -45,10 +53,11 @@ def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, tf32: bool = Fals
         num_warps=4,
         num_stages=3,
     )
-    return out.to(features.dtype)
+    return finish(out[None], features.dtype, epilogue)
 
 
-@triton.jit
+# Triplets found together begin anywhere in memory.
+@triton.jit(do_not_specialize_on_alignment=["i_ptr", "j_ptr", "k_offsets"])
 def _weight_stationary(
     features,  # (N_in, G C)
     weight,  # (K, G, C, M)

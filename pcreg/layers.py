@@ -1,11 +1,15 @@
 """The layers of the network: a convolution on native points, and the residual block made of two."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from kernels.autograd import point_conv
+from kernels.epilogue import NOTHING, Epilogue
 from kernels.triplets import Triplets
 
 BATCH_NORM_MOMENTUM = 0.05  # FCGF
@@ -23,10 +27,10 @@ class PointConv(nn.Module):
         K, C, M = fineness**3, in_channels // groups, out_channels // groups
         self.weight = nn.Parameter(torch.randn(K, groups, C, M) * math.sqrt(2 / (K * C)))  # He et al. 2015
 
-    def forward(self, features: Tensor, triplets: Triplets) -> Tensor:
+    def forward(self, features: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
         """features (N_in, C) -> (N_out, M). Heeds torch's switches for tf32 and for repeatable results."""
         deterministic = torch.are_deterministic_algorithms_enabled()
-        return point_conv(features, self.weight, triplets, tf32=None, deterministic=deterministic)
+        return point_conv(features, self.weight, triplets, None, deterministic, epilogue)
 
     def extra_repr(self) -> str:
         K, G, C, M = self.weight.shape
@@ -45,8 +49,74 @@ class ResidualBlock(nn.Module):
 
     def forward(self, features: Tensor, triplets: Triplets) -> Tensor:
         """features (N, C) -> (N, C)."""
-        out = torch.relu(self.norm1(self.conv1(features, triplets)))
-        return torch.relu(self.norm2(self.conv2(out, triplets)) + features)
+        out = normed_conv(self.conv1, self.norm1, features, triplets, relu=True)
+        return normed_conv(self.conv2, self.norm2, out, triplets, residual=features, relu=True)
+
+
+def normed_conv(
+    conv: PointConv,
+    norm: nn.BatchNorm1d,
+    features: Tensor,
+    triplets: Triplets,
+    residual: Tensor | None = None,
+    relu: bool = False,
+) -> Tensor:
+    """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution."""
+    if not (norm.training or torch.is_grad_enabled()):
+        return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
+    out = norm(conv(features, triplets))
+    if residual is not None:
+        out = out + residual
+    return torch.relu(out) if relu else out
+
+
+def convolve_level(
+    conv: PointConv,
+    norm: nn.BatchNorm1d,
+    block: ResidualBlock,
+    features: Tensor,
+    into: Triplets,
+    within: Triplets,
+) -> Tensor:
+    """A convolution into a level, its norm, and a residual block within the level."""
+    return block(normed_conv(conv, norm, features, into), within)
+
+
+def checkpointed_level(conv, norm, block, features: Tensor, into: Triplets, within: Triplets) -> Tensor:
+    """The same, keeping no more than its input and output for the gradients, which compute it again."""
+    norms = [norm, block.norm1, block.norm2]
+    return checkpoint(
+        convolve_level,
+        *(conv, norm, block, features, into, within),
+        use_reentrant=False,
+        context_fn=lambda: (nullcontext(), statistics_kept(norms)),
+    )
+
+
+@contextmanager
+def statistics_kept(norms: list[nn.BatchNorm1d]) -> Iterator[None]:
+    """Have norms see a batch again without counting it twice in their running statistics."""
+    counted = [norm.num_batches_tracked.clone() for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, count in zip(norms, counted, strict=True):
+            norm.momentum = BATCH_NORM_MOMENTUM
+            norm.num_batches_tracked.copy_(count)
+
+
+def linear(layer: nn.Linear, features: Tensor, relu: bool = False) -> Tensor:
+    """relu(layer(features)), on a GPU in inference by a kernel whose rows do not depend on one another."""
+    if features.is_cuda and not torch.is_grad_enabled():
+        weight = layer.weight.T[None, None]
+        identity = Triplets.identity(len(features), features.device)
+        deterministic = torch.are_deterministic_algorithms_enabled()
+        return point_conv(
+            features, weight, identity, None, deterministic, Epilogue(shift=layer.bias, relu=relu)
+        )
+    return torch.relu(layer(features)) if relu else layer(features)
 
 
 def batch_norm(channels: int) -> nn.BatchNorm1d:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pcreg.batch import PointBatch
 from pcreg.hierarchy import Geometry, Hierarchy
-from pcreg.layers import PointConv, ResidualBlock, batch_norm
+from pcreg.layers import PointConv, ResidualBlock, batch_norm, checkpointed_level, convolve_level, linear
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,10 @@ class Architecture:
 class ResUNet(nn.Module):
     """Points in, one unit-length descriptor per point out."""
 
-    def __init__(self, architecture: Architecture):
+    def __init__(self, architecture: Architecture, checkpointing: bool = False):
+        """With `checkpointing` training keeps the features of levels alone and computes the rest anew."""
         super().__init__()
-        self.architecture = architecture
+        self.architecture, self.checkpointing = architecture, checkpointing
         e, d = architecture.encoder, architecture.decoder
         self.conv1 = PointConv(1, e[0], architecture.stem_fineness)
         self.norm1, self.block1 = batch_norm(e[0]), ResidualBlock(e[0])
@@ -75,18 +76,22 @@ class ResUNet(nn.Module):
         up = [triplets.transposed for triplets in down]
         ones = self.final.weight.new_ones(len(hierarchy.levels[0]), 1)
 
-        level1 = self.block1(self.norm1(self.conv1(ones, hierarchy.stem)), same[0])
-        level2 = self.block2(self.norm2(self.conv2(level1, down[0])), same[1])
-        level3 = self.block3(self.norm3(self.conv3(level2, down[1])), same[2])
-        level4 = self.block4(self.norm4(self.conv4(level3, down[2])), same[3])
+        def level(conv, norm, block, features, into, within) -> Tensor:
+            if self.checkpointing and torch.is_grad_enabled():
+                return checkpointed_level(conv, norm, block, features, into, within)
+            return convolve_level(conv, norm, block, features, into, within)
 
-        out = self.block4_tr(self.norm4_tr(self.conv4_tr(level4, up[2])), same[2])
+        level1 = level(self.conv1, self.norm1, self.block1, ones, hierarchy.stem, same[0])
+        level2 = level(self.conv2, self.norm2, self.block2, level1, down[0], same[1])
+        level3 = level(self.conv3, self.norm3, self.block3, level2, down[1], same[2])
+        level4 = level(self.conv4, self.norm4, self.block4, level3, down[2], same[3])
+
+        out = level(self.conv4_tr, self.norm4_tr, self.block4_tr, level4, up[2], same[2])
         out = torch.cat([out, level3], 1)
-        out = self.block3_tr(self.norm3_tr(self.conv3_tr(out, up[1])), same[1])
+        out = level(self.conv3_tr, self.norm3_tr, self.block3_tr, out, up[1], same[1])
         out = torch.cat([out, level2], 1)
-        out = self.block2_tr(self.norm2_tr(self.conv2_tr(out, up[0])), same[0])
-        out = torch.cat([out, level1], 1)
-        out = self.final(torch.relu(self.conv1_tr(out)))
+        out = level(self.conv2_tr, self.norm2_tr, self.block2_tr, out, up[0], same[0])
+        out = linear(self.final, linear(self.conv1_tr, torch.cat([out, level1], 1), relu=True))
         return nn.functional.normalize(out)
 
     def describe(self, batch: PointBatch) -> Tensor:

@@ -1,0 +1,91 @@
+"""What follows a convolution, and sharing it among programs, on a GPU or else in Triton's interpreter."""
+
+import pytest
+import torch
+
+from kernels import output_stationary, reference
+from kernels.autograd import point_conv
+from kernels.epilogue import Epilogue
+from kernels.triplets import Triplets
+
+from .clouds import random_triplets
+from .test_triton import DEVICE, ON_GPU, bfloat16_in_the_interpreter, dataflow  # noqa: F401
+
+pytest.importorskip("triton", reason="no triton for this platform")
+TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2}
+
+
+def values(*shape, dtype=torch.float32, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE, dtype)
+
+
+def epilogues(N, M, dtype):
+    mean, scale, shift = (values(M, seed=seed) for seed in (1, 2, 3))
+    norm = torch.nn.BatchNorm1d(M).to(DEVICE)
+    with torch.no_grad():
+        for tensor, value in zip(
+            (norm.running_mean, norm.weight, norm.bias), (mean, scale, shift), strict=True
+        ):
+            tensor.copy_(value)
+        norm.running_var.copy_(scale.square() + 0.1)
+    residual = values(N, M, dtype=dtype, seed=4)
+    return {
+        "norm": Epilogue.of_norm(norm.eval(), None, False),
+        "norm, residual, relu": Epilogue.of_norm(norm.eval(), residual, True),
+        "bias, relu": Epilogue(shift=shift, relu=True),
+        "residual": Epilogue(residual=residual),
+    }
+
+
+@pytest.fixture(params=[False, True], ids=["whole", "shared"])
+def shared(request, monkeypatch):
+    """As if there were many more processors than tiles."""
+    if request.param:
+        monkeypatch.setattr(output_stationary, "processors", lambda device: 64)
+    return request.param
+
+
+@pytest.mark.parametrize("kind", ["norm", "norm, residual, relu", "bias, relu", "residual"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("M", [7, 150])
+@torch.no_grad()
+def test_epilogues_are_what_torch_computes_afterwards(dataflow, shared, kind, dtype, M):  # noqa: F811
+    if not ON_GPU and (M > 64 and dtype == torch.float16):
+        pytest.skip("the interpreter is slow, and float16 takes the way of float32 there")
+    triplets = random_triplets(30, 40).to(DEVICE)
+    features, weight = values(40, 9, dtype=dtype), values(27, 1, 9, M, dtype=dtype)
+    epilogue = epilogues(30, M, dtype)[kind]
+    out = point_conv(features, weight, triplets, epilogue=epilogue)
+    exact = reference.mvmr(features.float(), weight.float(), triplets)
+    expected = epilogue.apply(exact).float()
+    assert out.dtype == dtype
+    assert (out.float() - expected).norm() <= TOLERANCE[dtype] * expected.norm()
+
+
+@pytest.mark.parametrize(("C", "M", "fineness"), [(1, 33, 5), (40, 7, 3), (7, 150, 3)])
+@torch.no_grad()
+def test_shares_of_a_tile_add_up(shared, C, M, fineness):
+    triplets = random_triplets(150, 90, fineness=fineness).to(DEVICE)
+    features, weight = values(90, C), values(fineness**3, 1, C, M)
+    out = output_stationary.mvmr(features, weight, triplets.tiles, 150)
+    expected = reference.mvmr(features, weight, triplets)
+    assert (out - expected).norm() <= 1e-5 * expected.norm()
+    again = output_stationary.mvmr(features, weight, triplets.tiles, 150)
+    assert torch.equal(out, again)
+
+
+@pytest.mark.parametrize("n", [0, 1, 150])
+@torch.no_grad()
+def test_identity_triplets_make_a_linear_layer(dataflow, n):  # noqa: F811
+    layer = torch.nn.Linear(9, 5).to(DEVICE)
+    features = values(n, 9)
+    identity = Triplets.identity(n, features.device)
+    out = point_conv(features, layer.weight.T[None, None], identity, epilogue=Epilogue(shift=layer.bias))
+    torch.testing.assert_close(out, layer(features), rtol=1e-5, atol=1e-5)
+
+
+def test_the_relu_does_not_hide_nan(dataflow):  # noqa: F811
+    triplets = random_triplets(5, 5).to(DEVICE)
+    features = torch.full((5, 4), torch.nan, device=DEVICE)
+    out = point_conv(features, values(27, 1, 4, 4), triplets, epilogue=Epilogue(relu=True))
+    assert out.isnan().any()

@@ -1,0 +1,181 @@
+"""The GPU's search equals the CPU's to the last triplet: on a GPU, or else in Triton's interpreter."""
+
+import pytest
+import torch
+
+from kernels import stencil
+from kernels.grid import grid_sample
+from kernels.tiles import Tiles
+
+from .clouds import random_batch
+
+triton = pytest.importorskip("triton", reason="no triton for this platform")
+
+import triton.language as tl
+
+from kernels import triplet_search
+from kernels.cell_index import CellIndex, cloud_of_rows, frame_around
+from kernels.search_table import position
+from kernels.triplet_search import Search, find_triplets, search_native, search_voxels
+
+ON_GPU = torch.cuda.is_available()
+DEVICE = "cuda" if ON_GPU else "cpu"
+MANY = 40 if ON_GPU else 1  # times as many points
+
+
+def batch(lengths, seed=0, dtype=torch.float32):
+    return random_batch([MANY * length for length in lengths], seed=seed, dtype=dtype)
+
+
+def check(triplets, expected):
+    assert (triplets.n_out, triplets.n_in) == (expected.n_out, expected.n_in)
+    assert triplets.symmetric == expected.symmetric
+    for name in ("i", "j", "k_offsets"):
+        assert torch.equal(getattr(triplets, name).cpu(), getattr(expected, name)), name
+
+
+def check_native(centres, points, centre_lengths, lengths, *rest):
+    on_device = [tensor.to(DEVICE) for tensor in (centres, points, centre_lengths, lengths)]
+    if centres is points:
+        on_device[1] = on_device[0]
+    expected = stencil.native_triplets(centres, points, centre_lengths, lengths, *rest)
+    check(search_native(*on_device, *rest), expected)
+    return expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("offset", [0.0, -3.7, 1e4])
+@pytest.mark.parametrize(("fineness", "radius"), [(3, 0.1), (5, 0.3)])
+def test_equals_the_search_on_the_cpu(dtype, offset, fineness, radius):
+    points, lengths = batch([1, 33, 0, 50], dtype=dtype)
+    queries, query_lengths = batch([7, 13, 5, 24], seed=1, dtype=dtype)
+    points, queries = points + offset, queries + offset
+    found = check_native(queries, points, query_lengths, lengths, radius / 2, fineness, radius)
+    assert len(found) > 0
+    check_native(points, points, lengths, lengths, radius / 2, fineness, radius)
+
+
+def test_boundary_is_inclusive_and_halves_are_rounded_to_even_on_a_lattice():
+    axis = torch.arange(-1, 2, dtype=torch.float32) * 0.5
+    points = torch.cartesian_prod(axis, axis, axis)
+    lengths = torch.tensor([len(points)])
+    found = check_native(points, points, lengths, lengths, 1.0, 3, 0.5)
+    assert len(found) == 27 + 2 * 54
+
+
+def test_duplicates_share_a_bucket_in_ascending_order():
+    points = torch.zeros(6, 3)
+    lengths = torch.tensor([2, 4])
+    found = check_native(points, points, lengths, lengths, 0.1, 1, 0.1)
+    assert found.j.tolist() == [0, 1, 0, 1, *[2, 3, 4, 5] * 4]
+
+
+@pytest.mark.parametrize(("n_queries", "n_points"), [(0, 0), (0, 4), (4, 0)])
+def test_empty_clouds_have_no_neighbours(n_queries, n_points):
+    queries, points = torch.zeros(n_queries, 3), torch.zeros(n_points, 3)
+    found = check_native(queries, points, torch.tensor([n_queries]), torch.tensor([n_points]), 1.0, 3, 1.0)
+    assert len(found) == 0
+
+
+def test_far_outliers_do_not_break_the_cells():
+    points, lengths = random_batch([30], dtype=torch.float64)
+    points[0] = torch.tensor([1e9, -1e9, 1e9], dtype=torch.float64)
+    points[1] = points[0] + 0.05
+    check_native(points, points, lengths, lengths, 0.1, 3, 0.1)
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, float("nan")])
+def test_radius_must_be_positive(radius):
+    points, lengths = random_batch([3])
+    with pytest.raises(ValueError, match="radius must be positive"):
+        search_native(points, points, lengths, lengths, 0.1, 3, radius)
+
+
+@pytest.mark.parametrize(("stride", "fineness"), [(1, 3), (1, 5), (2, 3)])
+def test_voxels_equal_those_of_the_cpu(stride, fineness):
+    generator = torch.Generator().manual_seed(0)
+    cells = torch.unique(torch.randint(-4, 5, (MANY * 60, 3), generator=generator), dim=0)
+    coarse = torch.unique(cells // 2, dim=0) if stride == 2 else cells
+    lengths, coarse_lengths = torch.tensor([len(cells)]), torch.tensor([len(coarse)])
+    expected = stencil.voxel_triplets(coarse, cells, coarse_lengths, lengths, stride, fineness)
+    on_device = [tensor.to(DEVICE) for tensor in (coarse, cells, coarse_lengths, lengths)]
+    if coarse is cells:
+        on_device[1] = on_device[0]
+    check(search_voxels(*on_device, stride, fineness), expected)
+
+
+def index_of(points, lengths, edge):
+    points, n_clouds = points.to(DEVICE), len(lengths)
+    cloud = cloud_of_rows(lengths.to(DEVICE), len(points))
+    return CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
+
+
+def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypatch):
+    points, lengths = batch([20, 30])
+    index = index_of(points, lengths, 0.2)
+    cloud, points = index.cloud, points.to(DEVICE)
+    searches = [
+        Search(index, points, cloud, 0.1, fineness, radius, mirrored=mirrored)
+        for fineness, radius, mirrored in [(3, 0.2, False), (1, 0.1, False), (3, 0.3, True)]
+    ]
+    together = find_triplets(searches)
+    with monkeypatch.context() as patch:
+        patch.setattr(triplet_search, "MOST_BUCKETS", 1)
+        alone = find_triplets(searches)
+    for a, b in zip(together, alone, strict=True):
+        assert all(torch.equal(getattr(a, name), getattr(b, name)) for name in ("i", "j", "k_offsets"))
+    expected = [Tiles.build(t.i, t.j, t.k_offsets, t.n_out) for t in together]
+    assert any(tiles.most_shared for tiles in expected)
+    for triplets, tiles in zip(alone, expected, strict=True):
+        for found, wanted in zip(triplets.tiles.tensors(), tiles.tensors(), strict=True):
+            assert torch.equal(found, wanted)
+        assert triplets.tiles.most_shared == tiles.most_shared
+
+
+def test_mirrored_triplets_are_the_transposed_ones():
+    fine, fine_lengths = batch([40, 30])
+    coarse, coarse_lengths = batch([10, 15], seed=1)
+    expected = stencil.native_triplets(coarse, fine, coarse_lengths, fine_lengths, 0.15, 3, 0.3)
+    index = index_of(coarse, coarse_lengths, 0.3)
+    cloud = cloud_of_rows(fine_lengths.to(DEVICE), len(fine))
+    (found,) = find_triplets([Search(index, fine.to(DEVICE), cloud, 0.15, 3, 0.3, mirrored=True)])
+    check(found, expected.transposed)
+
+
+@triton.jit
+def _places(first, scanned, out):
+    n = tl.arange(0, 4)
+    tl.store(out + n, position(tl.load(scanned + n), tl.load(first)))
+
+
+def test_a_scan_that_wraps_around_does_not_matter():
+    """Places of triplets beyond 2^32 from a scan of 32 bits; the interpreter or the GPU computes them."""
+    first = 2**33 + 2**31 - 2
+    wrapped = torch.tensor([(first + n + 2**31) % 2**32 - 2**31 for n in range(4)], dtype=torch.int32)
+    out = torch.empty(4, dtype=torch.int64, device=DEVICE)
+    _places[(1,)](torch.tensor([first], device=DEVICE), wrapped.to(DEVICE), out)
+    assert out.tolist() == [first, first + 1, first + 2, first + 3]
+
+
+def test_representatives_are_those_of_grid_sampling():
+    points, lengths = batch([40, 0, 1, 30])
+    points[5] = points[4]  # equally near: the first row is kept
+    lower = points.amin(0).double() - 0.1
+    frame = torch.cat([lower, points.amax(0).double(), torch.tensor([0.2], dtype=torch.float64)]).to(DEVICE)
+    index = CellIndex.build(
+        points.to(DEVICE), cloud_of_rows(lengths.to(DEVICE), len(points)), frame, 0.2, len(lengths)
+    )
+    rows, picked, cloud = index.representatives()
+    expected = grid_sample(points, lengths, 0.2, lower.expand(len(lengths), 3))
+    assert torch.equal(rows.cpu(), expected)
+    assert torch.equal(picked.cpu(), points[expected])
+    assert torch.equal(cloud.cpu(), cloud_of_rows(lengths, len(points))[expected])
+
+
+def test_too_many_cells_are_refused():
+    points = torch.tensor([[0.0, 0, 0], [1e9, 1e9, 1e9]], device=DEVICE)
+    frame = torch.tensor([0.0] * 3 + [1e9] * 3 + [1e-3], dtype=torch.float64, device=DEVICE)
+    cloud = torch.zeros(2, dtype=torch.int32, device=DEVICE)
+    index = CellIndex.build(points, cloud, frame, 1e-3, 1)
+    with pytest.raises(ValueError, match="take larger cells"):
+        find_triplets([Search(index, points, cloud, 1e-3, 1, 1e-3)])
