@@ -34,8 +34,8 @@ class Tiles:
     @staticmethod
     def of_identity(rows: Tensor) -> "Tiles":
         """Of triplets that connect each row (N,) int32 to itself, by one kernel cell."""
-        none = rows.new_zeros(1)
-        return Tiles(rows[None], none[:0], none, none.expand(-(-len(rows) // ROWS) + 1), 0)
+        none = rows.new_zeros(-(-len(rows) // ROWS) + 1)
+        return Tiles(rows[None], rows[:0], none[:1], none, 0)
 
     @staticmethod
     def build(i: Tensor, j: Tensor, k_offsets: Tensor, n_out: int) -> "Tiles":
