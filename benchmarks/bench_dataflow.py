@@ -62,14 +62,14 @@ def measure(triplets: Triplets, dtype: torch.dtype, channels: int, runs: int) ->
         weights = weight[most_first[:n]], weight[most_first[n:]]
         tiles = dense.tiles
 
-        def mix(tiles=tiles, sparse=sparse, weights=weights) -> Tensor:
-            out = output_stationary.mvmr(features, weights[0], tiles, triplets.n_out)
+        def mix(j=dense.j, tiles=tiles, sparse=sparse, weights=weights) -> Tensor:
+            out = output_stationary.mvmr(features, weights[0], j, tiles, triplets.n_out)
             return out.add_(weight_stationary.mvmr(features, weights[1], sparse))
 
         mixes.append(mix)
     output, weight_first, *mixed = medians(
         [
-            lambda: output_stationary.mvmr(features, weight, triplets.tiles, triplets.n_out),
+            lambda: output_stationary.mvmr(features, weight, triplets.j, triplets.tiles, triplets.n_out),
             lambda: weight_stationary.mvmr(features, weight, triplets),
             *mixes,
         ],

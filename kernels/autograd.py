@@ -44,7 +44,7 @@ def point_conv(
         if tf32 is None:
             tf32 = _tf32_is_allowed()
         with torch.no_grad():
-            return mvmr(features.contiguous(), weight, triplets, arrangement, tf32, deterministic, epilogue)
+            return mvmr(features, weight, triplets, arrangement, tf32, deterministic, epilogue)
     forward = pack(triplets, arrangement)
     backward = [], [0, 0]  # not empty: torch would take that for a list of tensors
     if features.requires_grad and torch.is_grad_enabled():

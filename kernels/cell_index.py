@@ -13,6 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.cells import LARGEST_KEY
+from kernels.launch import launch
 
 BLOCK = 128  # points of a program
 SLACK = 1e-5  # by which a cell is wider than the radius it is made for, more than rounding
@@ -33,10 +34,10 @@ class CellIndex:
     @staticmethod
     def build(points: Tensor, cloud: Tensor, frame: Tensor, edge: float, n_clouds: int) -> "CellIndex":
         """points and cloud in order of rows, cloud ascending; the frame's corners hold all points."""
-        keys = torch.empty(len(points), dtype=torch.int64, device=points.device)
-        if len(points):
-            grid = (triton.cdiv(len(points), BLOCK),)
-            _cells[grid](points, cloud, frame, keys, len(points), BLOCK, enable_fp_fusion=False)
+        P = points.shape[0]
+        keys = torch.empty(P, dtype=torch.int64, device=points.device)
+        arguments = points, cloud, frame, keys, P
+        launch(_cells, -(-P // BLOCK), arguments, {"BLOCK": BLOCK}, points.dtype, enable_fp_fusion=False)
         keys, order = torch.sort(keys, stable=True)
         return CellIndex(points[order], keys, order, cloud, frame, edge, n_clouds)
 
@@ -45,31 +46,21 @@ class CellIndex:
 
         -> rows (M,) int64, their points (M, 3) and cloud (M,) int32. Waits for the device, to learn M.
         """
-        starts_cell = torch.ones(len(self.keys), dtype=torch.bool, device=self.keys.device)
+        P = self.keys.shape[0]
+        starts_cell = torch.ones(P, dtype=torch.bool, device=self.keys.device)
         torch.ne(self.keys[1:], self.keys[:-1], out=starts_cell[1:])
         starts = torch.nonzero(starts_cell).squeeze(1)
-        rows, points = torch.empty_like(starts), self.points.new_empty(len(starts), 3)
-        cloud = self.cloud.new_empty(len(starts))
-        if len(starts):
-            _pick[(triton.cdiv(len(starts), BLOCK),)](
-                self.points,
-                self.cloud,
-                self.order,
-                starts,
-                self.frame,
-                rows,
-                points,
-                cloud,
-                len(starts),
-                len(self.keys),
-                BLOCK,
-                enable_fp_fusion=False,
-            )
+        M = starts.shape[0]
+        rows, points = torch.empty_like(starts), self.points.new_empty((M, 3))
+        cloud = self.cloud.new_empty(M)
+        arguments = self.points, self.cloud, self.order, starts, self.frame, rows, points, cloud, M, P
+        variant = points.dtype
+        launch(_pick, -(-M // BLOCK), arguments, {"BLOCK": BLOCK}, variant, enable_fp_fusion=False)
         return rows, points, cloud
 
 
 def cloud_of_rows(lengths: Tensor, n_rows: int) -> Tensor:
-    """The cloud (n_rows,) int32 of each row of a batch; without waiting for the device, as n_rows is known."""
+    """The cloud (n_rows,) int32 of each row of a batch. Knowing n_rows, it does not wait for the device."""
     clouds = torch.arange(len(lengths), dtype=torch.int32, device=lengths.device)
     return torch.repeat_interleave(clouds, lengths, output_size=n_rows)
 
@@ -100,7 +91,7 @@ def cells_along(frame, axis):
     return cell_of(tl.load(frame + 3 + axis), frame, axis) + 1
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["P"], do_not_specialize_on_alignment=["points", "cloud", "frame", "keys"])
 def _cells(
     points,  # (P, 3)
     cloud,  # (P,)
@@ -118,7 +109,10 @@ def _cells(
     tl.store(keys + n, key, mask=inside)
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=["M", "P"],
+    do_not_specialize_on_alignment=["points", "cloud", "order", "starts", "frame"],
+)
 def _pick(
     points,  # (P, 3) in the order of cells
     cloud,  # (P,) in the order of rows, like the next

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from kernels import bucket_sums
 from kernels.epilogue import NOTHING, Epilogue
+from kernels.launch import aligned, where_triton_launches
 from kernels.tiles import Tiles
 from kernels.triplets import Buckets, Triplets
 
@@ -61,11 +62,11 @@ def mvmr(
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from kernels import output_stationary, weight_stationary
 
-    with torch.cuda.device_of(features):  # where Triton launches
+    features = aligned(features)
+    with where_triton_launches(features):
         if isinstance(arrangement, Tiles):
-            return output_stationary.mvmr(
-                features, weight, arrangement, triplets.n_out, tf32, not deterministic, epilogue
-            )
+            sizes = triplets.n_out, tf32, not deterministic
+            return output_stationary.mvmr(features, weight, triplets.j, arrangement, *sizes, epilogue)
         return weight_stationary.mvmr(features, weight, triplets, tf32, epilogue)
 
 
@@ -77,7 +78,7 @@ def vvor(
         return bucket_sums.vvor(features, grad_out, triplets, arrangement, groups)
     from kernels import outer_products
 
-    with torch.cuda.device_of(features):
+    with where_triton_launches(features):
         return outer_products.vvor(features, grad_out, triplets, groups)
 
 

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from kernels.launch import aligned
+
+VECTORS = ["mean", "variance", "scale", "shift"]  # (M,), as arguments of a kernel
+
 
 @dataclass(frozen=True, eq=False)
 class Epilogue:
@@ -25,6 +29,17 @@ class Epilogue:
     def of_norm(norm: nn.BatchNorm1d, residual: Tensor | None, relu: bool) -> "Epilogue":
         """A batch norm in evaluation mode."""
         return Epilogue(norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps, residual, relu)
+
+    @property
+    def kind(self) -> tuple[bool, ...]:
+        """What a kernel is compiled for."""
+        given = (self.mean, self.scale, self.shift, self.residual)
+        return *(tensor is not None for tensor in given), self.relu
+
+    def arguments(self) -> tuple[Tensor | float | None, ...]:
+        """The arguments of kernels.finish.finished that follow its columns."""
+        residual = None if self.residual is None else aligned(self.residual)
+        return self.mean, self.variance, self.scale, self.shift, self.epsilon, residual
 
     def apply(self, out: Tensor) -> Tensor:
         """The definition, and the CPU's path: on out (N_out, M), which may be overwritten."""

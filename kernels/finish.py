@@ -5,7 +5,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.epilogue import NOTHING, Epilogue
+from kernels.epilogue import NOTHING, VECTORS, Epilogue
+from kernels.launch import launch
 
 BLOCK_ROWS, BLOCK_COLUMNS = 32, 64
 
@@ -15,33 +16,12 @@ def finish(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tensor:
     S, N, M = parts.shape
     if S == 1 and dtype == torch.float32 and epilogue is NOTHING:
         return parts[0]
-    out = parts.new_empty(N, M, dtype=dtype)
-    if out.numel():
-        grid = triton.cdiv(N, BLOCK_ROWS) * triton.cdiv(M, BLOCK_COLUMNS)
-        _finish[(grid,)](
-            parts,
-            out,
-            *in_kernel(epilogue),
-            N,
-            S,
-            M=M,
-            RELU=epilogue.relu,
-            ROWS=BLOCK_ROWS,
-            COLUMNS=BLOCK_COLUMNS,
-        )
+    out = parts.new_empty((N, M), dtype=dtype)
+    arguments = parts, out, *epilogue.arguments(), N, S
+    constants = {"M": M, "RELU": epilogue.relu, "ROWS": BLOCK_ROWS, "COLUMNS": BLOCK_COLUMNS}
+    grid = -(-N // BLOCK_ROWS) * -(-M // BLOCK_COLUMNS)
+    launch(_finish, grid, arguments, constants, (M, dtype, epilogue.kind))
     return out
-
-
-def in_kernel(epilogue: Epilogue) -> tuple[Tensor | float | None, ...]:
-    """The arguments of `finished` that follow its columns."""
-    return (
-        epilogue.mean,
-        epilogue.variance,
-        epilogue.scale,
-        epilogue.shift,
-        epilogue.epsilon,
-        epilogue.residual,
-    )
 
 
 @triton.jit
@@ -75,7 +55,7 @@ def finished(
     return total
 
 
-@triton.jit(do_not_specialize=["N", "S"])
+@triton.jit(do_not_specialize=["N", "S"], do_not_specialize_on_alignment=VECTORS)
 def _finish(
     parts,  # (S, N, M) float32
     out,  # (N, M)

@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.blocks import block, chunk_of_program, stages
-from kernels.precision import add_product, in_parts, parts_of
+from kernels.precision import add_product, parts_of, takes_parts
 from kernels.triplets import Triplets
 
 SHORTEST_RUN = 4096  # triplets
@@ -45,7 +45,7 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1
         STEP=STEP,
         DEPTH=depth,
         COLUMNS=columns,
-        IN_PARTS=in_parts(features),
+        IN_PARTS=takes_parts(features.dtype, False, features.device),
         STAGES=stages(2 if wide else 5, STEP * (depth + columns) * features.itemsize, features.device),
         num_warps=4,
     )

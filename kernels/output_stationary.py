@@ -6,15 +6,19 @@ has one load per row and can be pipelined: summing inside it took 1.4 times as l
 are rounded to the dtype of the features, as the product takes them: in float16 they must stay below 65504.
 """
 
+from dataclasses import dataclass
+from functools import cache
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from kernels.blocks import block, processors, stages
-from kernels.epilogue import NOTHING, Epilogue
-from kernels.finish import finish, finished, in_kernel
-from kernels.precision import add_product, in_parts, parts, parts_of
+from kernels.epilogue import NOTHING, VECTORS, Epilogue
+from kernels.finish import finish, finished
+from kernels.launch import aligned, launch
+from kernels.precision import add_product, parts, parts_of, takes_parts
 from kernels.tiles import ROWS, Tiles
 
 LEAST_CELLS = 3  # kernel cells of a program, where they are shared
@@ -23,6 +27,7 @@ LEAST_CELLS = 3  # kernel cells of a program, where they are shared
 def mvmr(
     features: Tensor,
     weight: Tensor,
+    j: Tensor,
     tiles: Tiles,
     n_out: int,
     tf32: bool = False,
@@ -31,83 +36,105 @@ def mvmr(
 ) -> Tensor:
     """features (N_in, C), weight (K, G, C/G, M/G) -> (n_out, M), row i the sum of W[k] x[j].
 
+    j (T,) are those of the triplets from which the tiles were made; the features are `aligned`.
     `split` shares the columns and kernel cells of a tile among several programs where there are few
     tiles. A row's last bits then depend on how many rows there are, though not on the run.
     """
     K, G, C, M = weight.shape
-    n_tiles = len(tiles.tile_offsets) - 1
+    n_tiles = tiles.tile_offsets.shape[0] - 1
     if n_out == 0 or G * M == 0:
         return features.new_empty(n_out, G * M)
-    wide = features.dtype == torch.float32
-    three_parts = in_parts(features, tf32)
-    weight = parts(weight) if three_parts else weight.contiguous()[None]
-    if tf32:
-        weight = weight.mT.contiguous().mT  # the tensor cores take tf32 in no other order
-    columns = block(M, 64 if wide else 128)
-    depth = block(C, 64 if wide else 32)
-    # Measured on an H200. Deep pipelines hide the gathers, but with few columns they cost occupancy.
-    wanted = (1 if tf32 else 2) if wide else (4 if columns <= 32 else 7)
-    bytes_each = depth * (ROWS * features.itemsize + columns * len(weight) * weight.itemsize)
-    column_shares, cell_shares = _shares(n_tiles, K, G * triton.cdiv(M, columns), features.device, split)
+    plan = _plan(G, C, M, features.dtype, tf32, features.device)
+    weight = parts(weight) if plan.in_parts else aligned(weight.mT if tf32 else weight)
+    column_shares, cell_shares = _shares(n_tiles, K, plan) if split else (1, 1)
     shares = column_shares * cell_shares
     # As many programs as run at once: each owns a scratch, whose size then does not grow with the cloud.
-    n_programs = min(
-        n_tiles * shares, processors(features.device) * 256 // max(columns, 32) // shares * shares
-    )
-    sums = features.new_empty(n_programs, tiles.most_shared, G * C)
+    n_programs = min(n_tiles * shares, plan.most_programs // shares * shares)
+    sums = features.new_empty((n_programs, tiles.most_shared, G * C))
     whole = cell_shares == 1
+    ending = epilogue if whole else NOTHING
     dtype = features.dtype if whole else torch.float32
-    pieces = features.new_empty(cell_shares, n_out, G * M, dtype=dtype)
-    _output_stationary[(n_programs,)](
+    out = features.new_empty((cell_shares, n_out, G * M), dtype=dtype)
+    arguments = (
         features,
         weight,
-        pieces,
+        out,
         sums,
+        j,
         *tiles.tensors(),
-        *in_kernel(epilogue if whole else NOTHING),
+        *ending.arguments(),
         n_out,
         n_tiles,
         tiles.most_shared,
         K,
         column_shares,
         cell_shares,
-        *weight.stride(),
-        G=G,
-        C=C,
-        M=M,
-        ROWS=ROWS,
-        DEPTH=depth,
-        COLUMNS=columns,
-        IN_PARTS=three_parts,
-        PRECISION="tf32" if tf32 else "ieee",
-        STAGES=stages(wanted, bytes_each, features.device),
-        RELU=whole and epilogue.relu,
-        num_warps=4,
     )
-    return pieces[0] if whole else finish(pieces, features.dtype, epilogue)
+    variant = plan, whole, ending.kind
+    constants = plan.constants | {"RELU": ending.relu}
+    launch(_output_stationary, n_programs, arguments, constants, variant, num_warps=4)
+    return out[0] if whole else finish(out, features.dtype, epilogue)
 
 
-def _shares(n_tiles: int, K: int, blocks: int, device: torch.device, split: bool) -> tuple[int, int]:
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What the kernel is compiled for; one object for the same arguments of `_plan`."""
+
+    constants: dict[str, object]
+    in_parts: bool
+    blocks: int  # of columns, of all groups
+    processors: int
+    most_programs: int
+
+
+@cache
+def _plan(G: int, C: int, M: int, dtype: torch.dtype, tf32: bool, device: torch.device) -> _Plan:
+    wide = dtype == torch.float32
+    in_parts = takes_parts(dtype, tf32, device)
+    columns = block(M, 64 if wide else 128)
+    depth = block(C, 64 if wide else 32)
+    # Measured on an H200. Deep pipelines hide the gathers, but with few columns they cost occupancy.
+    wanted = (1 if tf32 else 2) if wide else (4 if columns <= 32 else 7)
+    weight_bytes = columns * (6 if in_parts else dtype.itemsize)
+    constants = {
+        "G": G,
+        "C": C,
+        "M": M,
+        "ROWS": ROWS,
+        "DEPTH": depth,
+        "COLUMNS": columns,
+        "IN_PARTS": in_parts,
+        # The tensor cores take tf32 in no other order.
+        "TRANSPOSED": tf32,
+        "PRECISION": "tf32" if tf32 else "ieee",
+        "STAGES": stages(wanted, depth * (ROWS * dtype.itemsize + weight_bytes), device),
+    }
+    n = processors(device)
+    return _Plan(constants, in_parts, G * -(-M // columns), n, n * 256 // max(columns, 32))
+
+
+def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
     """Among how many programs to share the blocks of columns of each tile, and its kernel cells."""
-    idle = processors(device) // n_tiles
-    if not split or idle < 2:
+    idle = plan.processors // n_tiles
+    if idle < 2:
         return 1, 1
-    return blocks, max(1, min(idle // blocks, K // LEAST_CELLS))
+    return plan.blocks, max(1, min(idle // plan.blocks, K // LEAST_CELLS))
 
 
 # Not specialized: clouds vary in size, and every variant would be compiled. Tiles may begin anywhere.
 @triton.jit(
-    do_not_specialize=["n_out", "n_tiles", "most_shared", "column_shares", "cell_shares"],
-    do_not_specialize_on_alignment=["source", "shared_j", "shared_offsets", "tile_offsets"],
+    do_not_specialize=["n_out", "n_tiles", "most_shared", "K", "column_shares", "cell_shares"],
+    do_not_specialize_on_alignment=["j", "source", "shared_first", "shared_size", "tile_offsets", *VECTORS],
 )
 def _output_stationary(
     features,  # (N_in, G C)
-    weight,  # (parts, K, G, C, M)
+    weight,  # (K, G, C, M), or (K, G, M, C) if TRANSPOSED; three of them IN_PARTS
     out,  # (cell_shares, N_out, G M)
     sums,  # (programs, most_shared, G C), scratch
+    j,  # (T,)
     source,  # (K, N_out) and the rest of Tiles
-    shared_j,  # (S,)
-    shared_offsets,  # (Q + 1,)
+    shared_first,  # (Q,)
+    shared_size,  # (Q,)
     tile_offsets,  # (tiles + 1,)
     mean,  # of the epilogue, like the next five
     variance,
@@ -121,11 +148,6 @@ def _output_stationary(
     K,
     column_shares,
     cell_shares,
-    part_stride,
-    k_stride,
-    group_stride,
-    c_stride,
-    m_stride,
     G: tl.constexpr,
     C: tl.constexpr,  # of one group, like M
     M: tl.constexpr,
@@ -133,6 +155,7 @@ def _output_stationary(
     DEPTH: tl.constexpr,  # of one product
     COLUMNS: tl.constexpr,
     IN_PARTS: tl.constexpr,
+    TRANSPOSED: tl.constexpr,
     PRECISION: tl.constexpr,
     STAGES: tl.constexpr,
     RELU: tl.constexpr,
@@ -141,6 +164,7 @@ def _output_stationary(
     BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
     sums += tl.program_id(0).to(tl.int64) * most_shared * (G * C)
     steps = (K * C + DEPTH - 1) // DEPTH if NARROW else K * ((C + DEPTH - 1) // DEPTH)
+    part_size = tl.cast(K, tl.int64) * (G * C * M)
     shares = column_shares * cell_shares
     column_share, cell_share = tl.program_id(0) % column_shares, tl.program_id(0) % shares // column_shares
     first_step = steps * cell_share // cell_shares
@@ -148,13 +172,13 @@ def _output_stationary(
     out += tl.cast(cell_share, tl.int64) * n_out * (G * M)
     for tile in tl.range(tl.program_id(0) // shares, n_tiles, tl.num_programs(0) // shares, num_stages=1):
         first, last = tl.load(tile_offsets + tile), tl.load(tile_offsets + tile + 1)
-        _sum_shared(features, sums, shared_j, shared_offsets, first, last, G * C)
+        _sum_shared(features, sums, j, shared_first, shared_size, first, last, G * C)
         tl.debug_barrier()  # all of the sums are written
         rows = tile * ROWS + tl.arange(0, ROWS)
         row = tl.minimum(rows, n_out - 1)
         for part in tl.range(column_share, G * BLOCKS, column_shares, num_stages=1):
             group, columns = part // BLOCKS, part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
-            group_weight = weight + group * group_stride
+            group_weight = weight + group * (C * M)
             total = tl.zeros((ROWS, COLUMNS), tl.float32)
             for step in tl.range(first_step, last_step, num_stages=STAGES):
                 if NARROW:
@@ -174,14 +198,15 @@ def _output_stationary(
                         present = present & exists[None, :]
                     base = _rows(at, features, sums, G * C)[:, None]
                 x = tl.load(base + group * C + c[None, :], mask=present, other=0.0)
-                at_weight = (
-                    group_weight + (k * k_stride + c * c_stride)[:, None] + columns[None, :] * m_stride
-                )
+                if TRANSPOSED:
+                    at_weight = group_weight + (k * (G * C * M) + c)[:, None] + columns[None, :] * C
+                else:
+                    at_weight = group_weight + (k * (G * C * M) + c * M)[:, None] + columns[None, :]
                 inside = exists[:, None] & (columns < M)[None, :]
                 if IN_PARTS:
                     w_high = tl.load(at_weight, mask=inside, other=0.0)
-                    w_middle = tl.load(at_weight + part_stride, mask=inside, other=0.0)
-                    w_low = tl.load(at_weight + 2 * part_stride, mask=inside, other=0.0)
+                    w_middle = tl.load(at_weight + part_size, mask=inside, other=0.0)
+                    w_low = tl.load(at_weight + 2 * part_size, mask=inside, other=0.0)
                     total = add_product(total, parts_of(x), (w_high, w_middle, w_low))
                 else:
                     w = tl.load(at_weight, mask=inside, other=0.0)
@@ -203,26 +228,27 @@ def _rows(at, features, sums, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def _sum_shared(features, sums, shared_j, shared_offsets, first, last, WIDTH: tl.constexpr):
+def _sum_shared(features, sums, j, shared_first, shared_size, first, last, WIDTH: tl.constexpr):
     """sums[q - first] = the sum over bucket q of features[j], for the buckets [first, last) of a tile."""
     BUCKETS: tl.constexpr = 64
     COLUMNS: tl.constexpr = 128 if WIDTH >= 128 else 64 if WIDTH >= 64 else 16
     for low in tl.range(first, last, BUCKETS, num_stages=1):
         bucket = low + tl.arange(0, BUCKETS)
         inside = tl.minimum(bucket, last - 1)
-        start, end = tl.load(shared_offsets + inside), tl.load(shared_offsets + inside + 1)
+        start = tl.load(shared_first + inside)
+        end = start + tl.load(shared_size + inside)
         # A shared bucket has two points at least.
-        one = tl.load(shared_j + start).to(tl.int64)[:, None] * WIDTH
-        two = tl.load(shared_j + start + 1).to(tl.int64)[:, None] * WIDTH
+        one = tl.load(j + start).to(tl.int64)[:, None] * WIDTH
+        two = tl.load(j + start + 1).to(tl.int64)[:, None] * WIDTH
         most = tl.max(end - start)
         for column in tl.range(0, WIDTH, COLUMNS, num_stages=1):
             c = (column + tl.arange(0, COLUMNS))[None, :]
             total = tl.load(features + one + c, mask=c < WIDTH, other=0.0).to(tl.float32)
             total += tl.load(features + two + c, mask=c < WIDTH, other=0.0)
             for r in tl.range(2, most, num_stages=1):
-                j = tl.load(shared_j + tl.minimum(start + r, end - 1)).to(tl.int64)[:, None] * WIDTH
+                at = tl.load(j + tl.minimum(start + r, end - 1)).to(tl.int64)[:, None] * WIDTH
                 more = (start[:, None] + r < end[:, None]) & (c < WIDTH)
-                total += tl.load(features + j + c, mask=more, other=0.0)
+                total += tl.load(features + at + c, mask=more, other=0.0)
             tl.store(
                 sums + (bucket - first)[:, None] * WIDTH + c,
                 total.to(features.dtype.element_ty),

@@ -12,11 +12,11 @@ import triton.language as tl
 from torch import Tensor
 
 
-def in_parts(features: Tensor, tf32: bool = False) -> bool:
+def takes_parts(dtype: torch.dtype, tf32: bool, device: torch.device) -> bool:
     """Whether to multiply features this way: float32 on a GPU with such cores (Ampere and later)."""
-    if features.dtype != torch.float32 or tf32:
+    if dtype != torch.float32 or tf32:
         return False
-    return features.device.type != "cuda" or torch.cuda.get_device_capability(features.device) >= (8, 0)
+    return device.type != "cuda" or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def parts(values: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from kernels.search_table import (
     POINTS,
     RADIUS,
     REACH,
+    SHARES,
     SIZE,
     STRIDE,
     position,
@@ -44,15 +45,17 @@ def visit(
     j_out,  # (all triplets,) int32, written when filling
     COLUMNS: tl.constexpr,
     SEARCHES: tl.constexpr,
-    BLOCK: tl.constexpr,
+    BLOCK: tl.constexpr,  # centres
+    ROWS: tl.constexpr,  # rows of cells that are visited at once, so that their loads are waited for together
     FLOAT: tl.constexpr,  # dtype of the coordinates
     VOXEL: tl.constexpr,
     FILL: tl.constexpr,
 ):
-    """Count the triplets of every bucket, or fill in their j."""
-    search, block = search_of_program(table, n_searches, FIRST_PROGRAM, COLUMNS, SEARCHES)
+    """Count the triplets of every bucket, or fill in their j in the order in which they are met."""
+    search, program = search_of_program(table, n_searches, FIRST_PROGRAM, COLUMNS, SEARCHES)
     row = table + search * COLUMNS
-    i = block * BLOCK + tl.arange(0, BLOCK)
+    shares = tl.load(row + SHARES)
+    i = (program // shares * BLOCK + tl.arange(0, BLOCK))[:, None]  # (BLOCK, 1); with rows of cells (1, ROWS)
     n_out = tl.load(row + N_OUT)
     exists = i < n_out
     centres = tl.load(row + CENTRES).to(tl.pointer_type(FLOAT)) + 3 * i
@@ -83,24 +86,25 @@ def visit(
     cell_z = _cell(z, tl.load(frame + 2), edge)
 
     wide = 2 * reach + 1
-    for step in range(wide * wide):
-        step_x, step_y = step // wide - reach, step % wide - reach
+    for first_row in range(program % shares * ROWS, wide * wide, shares * ROWS):
+        place = first_row + tl.arange(0, ROWS)[None, :]
+        step_x, step_y = place // wide - reach, place % wide - reach
         if VOXEL:
             row_x, found_x = _voxel(cell_x, step_x, stride, mirrored)
             row_y, found_y = _voxel(cell_y, step_y, stride, mirrored)
             low, high = _voxels_along_z(cell_z, reach, stride, mirrored)
-            seen = exists & found_x & found_y
+            seen = exists & (place < wide * wide) & found_x & found_y
         else:
             row_x, row_y = cell_x + step_x, cell_y + step_y
             low, high = cell_z - reach, cell_z + reach
-            seen = exists
+            seen = exists & (place < wide * wide)
         low, high = tl.maximum(low, 0), tl.minimum(high, shape_z - 1)
         seen &= (row_x >= 0) & (row_x < shape_x) & (row_y >= 0) & (row_y < shape_y) & (low <= high)
         row_key = ((cloud * shape_x + row_x) * shape_y + row_y) * shape_z
         last = tl.where(seen, row_key + high, -1)
         at = _lower_bound(keys, n_in, row_key + low, seen, steps)
         key = tl.load(keys + at, mask=seen & (at < n_in), other=LARGEST)
-        while tl.max((key <= last).to(tl.int32), 0) > 0:
+        while tl.max((key <= last).to(tl.int32)) > 0:
             near = key <= last
             if VOXEL:
                 step_z = _step_along_z(key - row_key, cell_z, stride, mirrored)
@@ -139,11 +143,11 @@ def _turned(displacement, mirrored):
 @triton.jit
 def _kernel_cell(displacement, size, fineness, FLOAT: tl.constexpr):
     """round(displacement / size), halves to even, clamped to the kernel, counted from its face: int64."""
-    cells = tl.div_rn(displacement, size) if FLOAT == tl.float32 else displacement / size
+    cells = tl.div_rn(displacement, size) if tl.float32 == FLOAT else displacement / size
     reach = (fineness - 1) // 2
     cells = tl.minimum(tl.maximum(cells, -1.0 - reach), 1.0 + reach)
     # Added to so large a number, a small one loses its fraction, as the default rounding rounds.
-    LARGE: tl.constexpr = 1.5 * 2**23 if FLOAT == tl.float32 else 1.5 * 2**52
+    LARGE: tl.constexpr = 1.5 * 2**23 if tl.float32 == FLOAT else 1.5 * 2**52
     rounded = ((cells + LARGE) - LARGE).to(tl.int64)
     return tl.minimum(tl.maximum(rounded, -reach), reach) + reach
 
@@ -183,18 +187,17 @@ def _lower_bound(keys, n, key, mask, steps):
     return at
 
 
-@triton.jit(do_not_specialize=["n_searches", "n_all_tiles"])
+@triton.jit(do_not_specialize=["n_searches"])
 def segment(
     table,
     n_searches,
     buckets,  # (1 + all buckets,), where each begins
-    tile_offsets,  # (2, 1 + all tiles): shared buckets and their triplets before each tile
+    tile_offsets,  # (1 + all tiles,): shared buckets before each tile
     k_offsets,  # of all searches, out
-    sizes,  # (searches, 5) int64, out: triplets; shared buckets and their triplets up to here; -; cells
-    n_all_tiles,
+    sizes,  # (searches, 4) int64, out: triplets; shared buckets up to here; - ; cells
     COLUMNS: tl.constexpr,
     CELLS: tl.constexpr,  # a power of two, no less than K
-    ROWS: tl.constexpr,
+    TILE: tl.constexpr,
 ):
     """The bounds of every search's segments, and what the host has to know."""
     search = tl.program_id(0)
@@ -208,16 +211,14 @@ def segment(
     k_offsets += tl.load(row + FIRST_OFFSET)
     tl.store(k_offsets, tl.full((), 0, tl.int64))
     tl.store(k_offsets + 1 + k, ends, mask=k < K)
-    sizes += search * 5
+    sizes += search * 4
     tl.store(sizes, tl.max(ends))
-    last_tile = tl.load(row + FIRST_TILE) + tl.cdiv(n_out, ROWS)
-    tl.store(sizes + 1, tl.load(tile_offsets + last_tile).to(tl.int64))
-    tl.store(sizes + 2, tl.load(tile_offsets + n_all_tiles + 1 + last_tile).to(tl.int64))
+    tl.store(sizes + 1, tl.load(tile_offsets + tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)).to(tl.int64))
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
     cells = tl.load(row + N_CLOUDS).to(tl.float64)
     for axis in tl.static_range(3):
         cells *= cells_along(frame, axis)
-    tl.store(sizes + 4, tl.minimum(cells, 9e18).to(tl.int64))
+    tl.store(sizes + 3, tl.minimum(cells, 9e18).to(tl.int64))
 
 
 @triton.jit(do_not_specialize=["n_searches"])

@@ -31,6 +31,7 @@ class Row(NamedTuple):
     first_offset: int  # k_offsets
     first_tile: int
     first_program: int  # of the search's programs
+    shares: int  # programs that share the rows of cells of a block of centres
     first_arranging: int
     first_triplet: int = 0  # known once they are counted
     source: int = 0  # (K, N) of Tiles, if they are wanted
@@ -57,6 +58,7 @@ COLUMNS = len(Row._fields)
     FIRST_OFFSET,
     FIRST_TILE,
     FIRST_PROGRAM,
+    SHARES,
     FIRST_ARRANGING,
     FIRST_TRIPLET,
     SOURCE,

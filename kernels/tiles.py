@@ -12,56 +12,52 @@ from torch import Tensor
 ROWS = 128  # output rows of a tile
 EMPTY = -1
 FIRST_SHARED = -2  # source of shared bucket m of a tile is FIRST_SHARED - m
-SIZES = 16  # buckets are told apart by size below SIZES - 1 points
+SIZES = 5  # buckets are told apart by size below SIZES - 1 points
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """For Q shared buckets of S triplets altogether, in the order of tile, size, k, i, j.
+    """For Q shared buckets, in the order of tile, size, k, i. They may be listed with other triplets' ones.
 
     By size, because a program sums several buckets at once and is done with the largest.
     """
 
     source: Tensor  # (K, N_out) int32: the row j of a bucket of one point, EMPTY, or FIRST_SHARED - m
-    shared_j: Tensor  # (S,) int32, input rows of the shared buckets
-    shared_offsets: Tensor  # (Q + 1,) int32, bucket q is shared_j[shared_offsets[q] : shared_offsets[q + 1]]
+    shared_first: Tensor  # (Q,) int64: shared bucket q is triplets shared_first[q] ...
+    shared_size: Tensor  # (Q,) int32: ... and so many in all
     tile_offsets: Tensor  # (tiles + 1,) int32, the shared buckets of each tile
     most_shared: int  # in any one tile
 
     def tensors(self) -> list[Tensor]:
-        return [self.source, self.shared_j, self.shared_offsets, self.tile_offsets]
+        return [self.source, self.shared_first, self.shared_size, self.tile_offsets]
 
     @staticmethod
     def of_identity(rows: Tensor) -> "Tiles":
         """Of triplets that connect each row (N,) int32 to itself, by one kernel cell."""
         none = rows.new_zeros(-(-len(rows) // ROWS) + 1)
-        return Tiles(rows[None], rows[:0], none[:1], none, 0)
+        return Tiles(rows[None], rows[:0].long(), rows[:0], none, 0)
 
     @staticmethod
     def build(i: Tensor, j: Tensor, k_offsets: Tensor, n_out: int) -> "Tiles":
-        """From triplets sorted by k, i, j. The device is waited for once, to learn Q, S and most_shared."""
+        """From triplets sorted by k, i, j. The device is waited for once, to learn Q and most_shared."""
         K, T, n_tiles = len(k_offsets) - 1, len(i), -(-n_out // ROWS)
         k = torch.repeat_interleave(torch.arange(K, device=i.device), torch.diff(k_offsets), output_size=T)
         bucket = k * n_out + i  # int64, ascending
         starts, ends = torch.ones(2, T, dtype=torch.bool, device=i.device)
         torch.ne(bucket[1:], bucket[:-1], out=starts[1:])
         ends[:-1] = starts[1:]
-        single, first_shared = starts & ends, starts & ~ends
+        single = starts & ends
 
         tile = i // ROWS
         per_tile = torch.zeros(n_tiles, dtype=torch.int64, device=i.device)
-        per_tile.scatter_add_(0, tile.long(), first_shared.long())
+        per_tile.scatter_add_(0, tile.long(), (starts & ~single).long())
         most = torch.cat([per_tile, per_tile.new_zeros(1)]).amax()
-        sizes = torch.stack([first_shared.sum(), (~single).sum(), most])
-        Q, S, most_shared = sizes.tolist()
+        Q, most_shared = torch.stack([per_tile.sum(), most]).tolist()
 
-        shared = _positions(~single, S)
-        begins = torch.cat([_positions(first_shared[shared], Q), sizes[1:2]])
-        size = torch.repeat_interleave(torch.diff(begins), torch.diff(begins), output_size=S)
-        order = torch.sort(tile[shared] * SIZES + size.clamp(max=SIZES - 1), stable=True).indices
-        shared = shared[order]
-        shared_offsets = torch.cat([_positions(first_shared[shared], Q), sizes[1:2]])
-        first = shared[shared_offsets[:-1]]  # the first triplet of each shared bucket
+        first = _positions(starts & ~single, Q)
+        size = _positions(ends & ~single, Q) + 1 - first
+        order = torch.sort(tile[first] * SIZES + size.clamp(max=SIZES - 1), stable=True).indices
+        first, size = first[order], size[order]
         tile_offsets = torch.cat([per_tile.new_zeros(1), per_tile.cumsum(0)])
         within_tile = torch.arange(Q, device=i.device) - tile_offsets[tile[first].long()]
 
@@ -69,9 +65,7 @@ class Tiles:
         # The last entry collects what is shared, and is dropped.
         source.scatter_(0, torch.where(single, bucket, K * n_out), j)
         source.scatter_(0, bucket[first], (FIRST_SHARED - within_tile).int())
-        return Tiles(
-            source[:-1].view(K, n_out), j[shared], shared_offsets.int(), tile_offsets.int(), most_shared
-        )
+        return Tiles(source[:-1].view(K, n_out), first, size.int(), tile_offsets.int(), most_shared)
 
 
 def _positions(mask: Tensor, count: int) -> Tensor:

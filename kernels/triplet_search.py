@@ -18,20 +18,24 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
+from kernels.blocks import power_of_two
 from kernels.cell_index import SLACK, CellIndex, cloud_of_rows, frame_around
 from kernels.cells import LARGEST_KEY
 from kernels.dataflow import some_dtype_takes_tiles
+from kernels.launch import launch
 from kernels.search_kernels import arrange, segment, visit
 from kernels.search_table import COLUMNS, Row, bits, on_device
 from kernels.tile_kernels import fill_tiles, size_tiles
-from kernels.tiles import EMPTY, FIRST_SHARED, ROWS, SIZES, Tiles
+from kernels.tiles import EMPTY, FIRST_SHARED, SIZES, Tiles
+from kernels.tiles import ROWS as TILE
 from kernels.triplets import Triplets
 
 BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
+ROWS_AT_ONCE = 4  # rows of cells in which it scans at a time
+FEW_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among programs, to fill a GPU
 BUCKETS = 128  # of a program that arranges
 CELLS = 32  # kernel cells that a program of tiles holds at a time
 MOST_BUCKETS = 2**28  # of searches that run together; a larger search runs alone
@@ -61,8 +65,12 @@ class Search:
         return self.fineness**3
 
     @property
+    def n_blocks(self) -> int:
+        return -(-self.centres.shape[0] // BLOCK)
+
+    @property
     def n_buckets(self) -> int:
-        return self.n_cells * len(self.centres)
+        return self.n_cells * self.centres.shape[0]
 
     @property
     def reach(self) -> int:
@@ -134,114 +142,85 @@ def find_triplets(searches: list[Search]) -> list[Triplets]:
 
 
 def _find_together(searches: list[Search]) -> list[Triplets]:
-    device = searches[0].centres.device
+    device, n = searches[0].centres.device, len(searches)
     rows, totals = _rows(searches)
     table = on_device(rows, device)
-    constants = {"COLUMNS": COLUMNS, "SEARCHES": triton.next_power_of_2(len(searches))}
+    shared = {"COLUMNS": COLUMNS, "SEARCHES": power_of_two(n)}
     wide = searches[0].centres.dtype == torch.float64
-    options = {
-        "BLOCK": BLOCK,
-        "FLOAT": tl.float64 if wide else tl.float32,
-        "VOXEL": searches[0].radius is None,
-        "num_warps": 1,
-        "enable_fp_fusion": False,  # distances are, to the last bit, those of the CPU
-    }
-    steps = max(len(search.index.keys) for search in searches).bit_length()
-    n = len(searches)
+    coordinates = {"FLOAT": tl.float64 if wide else tl.float32, "VOXEL": searches[0].radius is None}
+    steps = max(search.index.keys.shape[0] for search in searches).bit_length()
 
-    def empty(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
-        return torch.empty(shape, dtype=dtype, device=device)
+    def visiting(buckets: Tensor, k_offsets: Tensor, j: Tensor, fill: bool) -> None:
+        constants = shared | {"BLOCK": BLOCK, "ROWS": ROWS_AT_ONCE} | coordinates | {"FILL": fill}
+        arguments = table, n, steps, buckets, k_offsets, j
+        variant = shared["SEARCHES"], *coordinates.values(), fill
+        # Without fused multiply-adds distances are, to the last bit, those of the CPU.
+        launch(visit, totals.programs, arguments, constants, variant, num_warps=1, enable_fp_fusion=False)
 
     counts = torch.zeros(1 + totals.buckets, dtype=torch.int32, device=device)
-    k_offsets, sizes = (
-        empty(totals.offsets, dtype=torch.int64),
-        torch.zeros(n, 5, dtype=torch.int64, device=device),
-    )
-    tile_offsets = torch.zeros(2, 1 + totals.tiles, dtype=torch.int32, device=device)
-    if totals.programs:
-        visit[(totals.programs,)](
-            table, n, steps, counts, k_offsets, counts, FILL=False, **constants, **options
-        )
-        size_tiles[(totals.tiles,)](
-            table, n, counts, tile_offsets, sizes, totals.tiles, ROWS=ROWS, **constants
-        )
+    n_shared = torch.zeros(1 + totals.tiles, dtype=torch.int32, device=device)
+    sizes = torch.zeros(n, 4, dtype=torch.int64, device=device)
+    k_offsets = torch.empty(totals.offsets, dtype=torch.int64, device=device)
+    visiting(counts, k_offsets, counts, fill=False)
+    constants = shared | {"TILE": TILE}
+    launch(size_tiles, totals.tiles, (table, n, counts, n_shared, sizes), constants, shared["SEARCHES"])
     buckets = torch.cumsum(counts, 0, dtype=torch.int32)
     del counts
-    tile_offsets = torch.cumsum(tile_offsets, 1, dtype=torch.int32)
-    cells = triton.next_power_of_2(max(search.n_cells for search in searches))
-    segment[(n,)](
-        table,
-        n,
-        buckets,
-        tile_offsets,
-        k_offsets,
-        sizes,
-        totals.tiles,
-        COLUMNS=COLUMNS,
-        CELLS=cells,
-        ROWS=ROWS,
-    )
+    tile_offsets = torch.cumsum(n_shared, 0, dtype=torch.int32)
+    cells = power_of_two(max(search.n_cells for search in searches))
+    constants = {"COLUMNS": COLUMNS, "CELLS": cells, "TILE": TILE}
+    launch(segment, n, (table, n, buckets, tile_offsets, k_offsets, sizes), constants, cells)
     sizes = sizes.tolist()  # waits for the device
-    if max(size[4] for size in sizes) > LARGEST_KEY:
+    if max(cells for *_, cells in sizes) > LARGEST_KEY:
         raise ValueError("these clouds span more cells than 62-bit keys can number; take larger cells")
 
-    first_triplet = [0, *accumulate(size[0] for size in sizes)]
-    sources = [
-        empty(search.n_cells, len(search.centres))
-        if some_dtype_takes_tiles(search.n_cells, len(search.centres), size[0])
-        else None
-        for search, size in zip(searches, sizes, strict=True)
-    ]
-    rows = [
-        row._replace(first_triplet=first, source=0 if source is None else source.data_ptr())
-        for row, first, source in zip(rows, first_triplet, sources, strict=False)
-    ]
+    first_triplet = [0, *accumulate(length for length, *_ in sizes)]
+    lengths = torch.Size([first_triplet[-1]])
+    i, j, unordered = (torch.empty(lengths, dtype=torch.int32, device=device) for _ in range(3))
+    sources = [_source(search, size[0]) for search, size in zip(searches, sizes, strict=True)]
+    for number, source in enumerate(sources):
+        pointer = 0 if source is None else source.data_ptr()
+        rows[number] = rows[number]._replace(first_triplet=first_triplet[number], source=pointer)
     table = on_device(rows, device)
-    i, j, unordered = (empty(first_triplet[-1]) for _ in range(3))
-    shared_j, shared_offsets = empty(sizes[-1][2]), empty(sizes[-1][1] + 1)
-    if totals.programs:
-        visit[(totals.programs,)](
-            table, n, steps, buckets, k_offsets, unordered, FILL=True, **constants, **options
-        )
-        arrange[(totals.arranging,)](
-            table, n, buckets, k_offsets, unordered, i, j, BUCKETS=BUCKETS, **constants
-        )
-        fill_tiles[(totals.tiles,)](
-            table,
-            n,
-            buckets,
-            k_offsets,
-            j,
-            tile_offsets,
-            shared_offsets,
-            shared_j,
-            totals.tiles,
-            ROWS=ROWS,
-            SIZES=SIZES,
-            EMPTY=EMPTY,
-            FIRST_SHARED=FIRST_SHARED,
-            CELLS=CELLS,
-            **constants,
-        )
+    visiting(buckets, k_offsets, unordered, fill=True)
+    arguments = table, n, buckets, k_offsets, unordered, i, j
+    constants = shared | {"BUCKETS": BUCKETS}
+    launch(arrange, totals.arranging, arguments, constants, shared["SEARCHES"])
+    del unordered
+    shared_first = torch.empty(sizes[-1][1], dtype=torch.int64, device=device)
+    shared_size = torch.empty(sizes[-1][1], dtype=torch.int32, device=device)
+    arguments = table, n, buckets, k_offsets, j, tile_offsets, shared_first, shared_size
+    constants = shared | {
+        "TILE": TILE,
+        "SIZES": SIZES,
+        "EMPTY": EMPTY,
+        "FIRST_SHARED": FIRST_SHARED,
+        "CELLS": CELLS,
+    }
+    launch(fill_tiles, totals.tiles, arguments, constants, shared["SEARCHES"])
+
     found = []
-    for search, row, size, source in zip(searches, rows, sizes, sources, strict=True):
-        segment_ends = k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
-        mine = slice(row.first_triplet, row.first_triplet + size[0])
-        found.append(
-            Triplets(
-                i[mine], j[mine], segment_ends, len(search.centres), len(search.index.keys), search.symmetric
-            )
-        )
+    for search, row, (length, _, most_shared, _), source in zip(searches, rows, sizes, sources, strict=True):
+        mine = slice(row.first_triplet, row.first_triplet + length)
+        segments = k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
+        n_in = search.index.keys.shape[0]
+        found.append(Triplets(i[mine], j[mine], segments, row.n_out, n_in, search.symmetric))
         if source is not None:
-            tiles = tile_offsets[
-                0, row.first_tile : row.first_tile + triton.cdiv(len(search.centres), ROWS) + 1
-            ]
-            found[-1].take_tiles(Tiles(source, shared_j, shared_offsets, tiles, size[3]))
+            tiles = tile_offsets[row.first_tile : row.first_tile + -(-row.n_out // TILE) + 1]
+            found[-1].take_tiles(Tiles(source, shared_first, shared_size, tiles, most_shared))
     return found
 
 
+def _source(search: Search, n_triplets: int) -> Tensor | None:
+    """Room for the source of Tiles, if a convolution may take them."""
+    shape = search.n_cells, search.centres.shape[0]
+    if not some_dtype_takes_tiles(*shape, n_triplets):
+        return None
+    return torch.empty(shape, dtype=torch.int32, device=search.centres.device)
+
+
 class _Totals(NamedTuple):
-    """Of all searches together: what the columns of the same order count."""
+    """Of a search, or of all searches together."""
 
     buckets: int
     offsets: int
@@ -252,29 +231,21 @@ class _Totals(NamedTuple):
 
 def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
     """The table before the triplets are counted."""
-    sizes = [
-        _Totals(
-            buckets=search.n_buckets,
-            offsets=search.n_cells + 1,
-            tiles=triton.cdiv(len(search.centres), ROWS),
-            programs=triton.cdiv(len(search.centres), BLOCK),
-            arranging=search.n_cells * triton.cdiv(len(search.centres), BUCKETS),
-        )
-        for search in searches
-    ]
+    n_blocks = sum(search.n_blocks for search in searches)
     rows, first = [], _Totals(0, 0, 0, 0, 0)
-    for search, size in zip(searches, sizes, strict=True):
-        index = search.index
+    for search in searches:
+        index, n_out, K = search.index, search.centres.shape[0], search.n_cells
+        shares = -(-((2 * search.reach + 1) ** 2) // ROWS_AT_ONCE) if n_blocks < FEW_BLOCKS else 1
         rows.append(
             Row(
                 centres=search.centres.data_ptr(),
                 cloud=search.cloud.data_ptr(),
-                n_out=len(search.centres),
+                n_out=n_out,
                 points=index.points.data_ptr(),
                 keys=index.keys.data_ptr(),
                 order=index.order.data_ptr(),
                 frame=index.frame.data_ptr(),
-                n_in=len(index.keys),
+                n_in=index.keys.shape[0],
                 n_clouds=index.n_clouds,
                 size=bits(search.size),
                 radius=bits(search.radius or 0.0),
@@ -286,8 +257,15 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 first_offset=first.offsets,
                 first_tile=first.tiles,
                 first_program=first.programs,
+                shares=shares,
                 first_arranging=first.arranging,
             )
         )
-        first = _Totals(*map(sum, zip(first, size, strict=True)))
+        first = _Totals(
+            buckets=first.buckets + K * n_out,
+            offsets=first.offsets + K + 1,
+            tiles=first.tiles + -(-n_out // TILE),
+            programs=first.programs + search.n_blocks * shares,
+            arranging=first.arranging + K * -(-n_out // BUCKETS),
+        )
     return rows, first

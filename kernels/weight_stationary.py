@@ -9,9 +9,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.blocks import block, chunk_of_program
+from kernels.blocks import block, chunk_of_program, power_of_two
 from kernels.epilogue import NOTHING, Epilogue
 from kernels.finish import finish
+from kernels.launch import launch
 from kernels.triplets import Triplets
 
 CHUNK = 64  # triplets of a program
@@ -29,31 +30,25 @@ def mvmr(
     Sums are float32: half-precision features take a float32 (N_out, M) beside the result.
     """
     K, G, C, M = weight.shape
-    out = torch.zeros(triplets.n_out, G * M, dtype=torch.float32, device=features.device)
-    if len(triplets) == 0 or out.numel() == 0:
-        return finish(out[None], features.dtype, epilogue)
+    T = triplets.i.shape[0]
+    out = torch.zeros((1, triplets.n_out, G * M), dtype=torch.float32, device=features.device)
     columns = block(M, 64)
-    _weight_stationary[((len(triplets) // CHUNK + K) * G * triton.cdiv(M, columns),)](
-        features,
-        weight,
-        out,
-        triplets.i,
-        triplets.j,
-        triplets.k_offsets,
-        K,
-        *weight.stride(),
-        G=G,
-        C=C,
-        M=M,
-        CELLS=triton.next_power_of_2(K),
-        CHUNK=CHUNK,
-        DEPTH=block(C, 32 if features.dtype == torch.float32 else 64),
-        COLUMNS=columns,
-        PRECISION="tf32" if tf32 else "ieee",
-        num_warps=4,
-        num_stages=3,
-    )
-    return finish(out[None], features.dtype, epilogue)
+    wide = features.dtype == torch.float32
+    constants = {
+        "G": G,
+        "C": C,
+        "M": M,
+        "CELLS": power_of_two(K),
+        "CHUNK": CHUNK,
+        "DEPTH": block(C, 32 if wide else 64),
+        "COLUMNS": columns,
+        "PRECISION": "tf32" if tf32 else "ieee",
+    }
+    grid = (T // CHUNK + K) * G * -(-M // columns) if T and G * M else 0
+    arguments = features, weight, out, triplets.i, triplets.j, triplets.k_offsets, K, *weight.stride()
+    variant = weight.shape, weight.stride(), weight.data_ptr() % 16 == 0, features.dtype, tf32
+    launch(_weight_stationary, grid, arguments, constants, variant, num_warps=4, num_stages=3)
+    return finish(out, features.dtype, epilogue)
 
 
 # Triplets found together begin anywhere in memory.

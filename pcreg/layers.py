@@ -107,16 +107,16 @@ def statistics_kept(norms: list[nn.BatchNorm1d]) -> Iterator[None]:
             norm.num_batches_tracked.copy_(count)
 
 
-def linear(layer: nn.Linear, features: Tensor, relu: bool = False) -> Tensor:
-    """relu(layer(features)), on a GPU in inference by a kernel whose rows do not depend on one another."""
-    if features.is_cuda and not torch.is_grad_enabled():
-        weight = layer.weight.T[None, None]
-        identity = Triplets.identity(len(features), features.device)
-        deterministic = torch.are_deterministic_algorithms_enabled()
-        return point_conv(
-            features, weight, identity, None, deterministic, Epilogue(shift=layer.bias, relu=relu)
-        )
-    return torch.relu(layer(features)) if relu else layer(features)
+def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:
+    """relu(layer(features)); given `identity` triplets, by the convolution's kernel.
+
+    That one is for inference: a matrix product of torch may round a row differently in another batch.
+    """
+    if identity is None:
+        return torch.relu(layer(features)) if relu else layer(features)
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    epilogue = Epilogue(shift=layer.bias, relu=relu)
+    return point_conv(features, layer.weight.T[None, None], identity, None, deterministic, epilogue)
 
 
 def batch_norm(channels: int) -> nn.BatchNorm1d:

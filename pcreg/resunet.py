@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from kernels.triplets import Triplets
 from pcreg.batch import PointBatch
 from pcreg.hierarchy import Geometry, Hierarchy
 from pcreg.layers import PointConv, ResidualBlock, batch_norm, checkpointed_level, convolve_level, linear
@@ -91,7 +92,10 @@ class ResUNet(nn.Module):
         out = level(self.conv3_tr, self.norm3_tr, self.block3_tr, out, up[1], same[1])
         out = torch.cat([out, level2], 1)
         out = level(self.conv2_tr, self.norm2_tr, self.block2_tr, out, up[0], same[0])
-        out = linear(self.final, linear(self.conv1_tr, torch.cat([out, level1], 1), relu=True))
+        inference_on_gpu = out.is_cuda and not torch.is_grad_enabled()
+        identity = Triplets.identity(len(out), out.device) if inference_on_gpu else None
+        out = linear(self.conv1_tr, torch.cat([out, level1], 1), identity, relu=True)
+        out = linear(self.final, out, identity)
         return nn.functional.normalize(out)
 
     def describe(self, batch: PointBatch) -> Tensor:

@@ -1,0 +1,46 @@
+"""Launching a Triton kernel again without asking anew how to compile it.
+
+Triton looks at every argument of every launch to find the compiled variant, which takes the host longer
+than a small cloud's convolution takes the GPU. Here the caller names what the variant depends on.
+"""
+
+from collections.abc import Hashable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+_compiled: dict[Hashable, tuple] = {}
+
+
+def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashable, **options) -> None:
+    """kernel[grid](*arguments, **constants, **options), where `constants` come last and in their order.
+
+    `variant` must tell apart all launches for which Triton would compile another kernel: by the values of
+    constants and options, dtypes, which arguments are None, and those integers that it specializes.
+    Pointers that it specializes must always be `aligned`.
+    """
+    if grid == 0:
+        return
+    key = kernel, torch.cuda.current_device() if torch.cuda.is_initialized() else None, variant
+    known = _compiled.get(key)
+    if known is None:
+        compiled = kernel[(grid,)](*arguments, **constants, **options)
+        if compiled is not None:  # None: from Triton's interpreter
+            _compiled[key] = compiled, tuple(constants.values())
+    else:
+        compiled, values = known
+        compiled[(grid, 1, 1)](*arguments, *values)
+
+
+def where_triton_launches(tensor: Tensor) -> AbstractContextManager:
+    """On the device of the tensor, which is the current one but for those who use several."""
+    if not tensor.is_cuda or tensor.device.index == torch.cuda.current_device():
+        return nullcontext()
+    return torch.cuda.device_of(tensor)
+
+
+def aligned(tensor: Tensor) -> Tensor:
+    """The tensor, contiguous and beginning at a multiple of 16 bytes, as all that torch allocates does."""
+    tensor = tensor.contiguous()
+    return tensor if tensor.data_ptr() % 16 == 0 else tensor.clone()
