@@ -1,0 +1,65 @@
+"""What is compared: our network on native points, the same on voxels, and spconv's on the same voxels."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import torch
+from clouds import Clouds
+from networks import resunet
+from torch import nn
+
+from pcreg.hierarchy import Hierarchy
+from pcreg.resunet import Architecture
+
+
+@dataclass(frozen=True)
+class Engine:
+    name: str
+    precisions: tuple[str, ...]
+    index: Callable[[Clouds, bool], object]  # clouds, whether to train -> what the network takes
+    network: Callable[[], nn.Module]
+    sizes: Callable[[object], str]  # points of the levels of what `index` returned
+
+
+def engines(voxel: float, device: torch.device, spconv_down: list[int]) -> list[Engine]:
+    """spconv takes part on a GPU, if it is installed, once per kernel of its strided convolutions."""
+    both = [ours("native", Architecture(voxel)), ours("voxel", Architecture(voxel, snap=True))]
+    if has_spconv(device):
+        both += [spconv(Architecture(voxel, snap=True), kernel) for kernel in spconv_down]
+    return both
+
+
+def has_spconv(device: torch.device) -> bool:
+    return device.type == "cuda" and find_spec("spconv") is not None
+
+
+def ours(name: str, architecture: Architecture) -> Engine:
+    geometry = architecture.geometry
+    return Engine(
+        name,
+        ("float32", "tf32", "float16", "bfloat16"),
+        lambda clouds, training: Hierarchy.build(clouds.batch(geometry.snap), geometry),
+        lambda: resunet(architecture),
+        lambda hierarchy: sizes(hierarchy.levels),
+    )
+
+
+def spconv(architecture: Architecture, down_kernel: int) -> Engine:
+    from spconv_network import SpconvHierarchy, SpconvResUNet
+
+    def index(clouds: Clouds, training: bool) -> SpconvHierarchy:
+        batch = len(clouds.native.lengths)
+        return SpconvHierarchy.build(clouds.voxels, batch, clouds.shape, architecture, training, down_kernel)
+
+    return Engine(
+        f"spconv {down_kernel}^3",
+        ("float32", "float16"),  # its tf32 is a switch of the process, and it has no bfloat16
+        index,
+        lambda: SpconvResUNet(architecture, down_kernel),
+        lambda hierarchy: sizes(hierarchy.levels),
+    )
+
+
+def sizes(levels: list) -> str:
+    return " ".join(str(len(level)) for level in levels)
