@@ -26,6 +26,7 @@ from index_building import hierarchies, searches
 from inference import forwards
 from memory_plot import plot
 from memory_scale import MODELS, scales
+from probe import working_kernels
 from report import Report
 from time_split import splits
 from training import steps
@@ -72,11 +73,14 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     machine = describe_machine(options.device)
     print(", ".join(f"{key} {value}" for key, value in machine.items()) + f", {options.runs} runs")
+    options.spconv_down = working_kernels(options)
     report = Report(machine, options.json)
-    for name in options.only:
-        report.section(name, SECTIONS[name](options))
-    if options.plot and "scale" in options.only:
-        plot(report.content["scale"], options.plot)
+    try:
+        for name in options.only:
+            report.section(name, SECTIONS[name](options))
+    finally:  # a device that gives up at its largest cloud leaves the smaller ones to draw
+        if options.plot and report.content.get("scale"):
+            plot(report.content["scale"], options.plot)
 
 
 def parse() -> argparse.Namespace:
@@ -94,7 +98,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, help="of a training step (default: %(default)s)")
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, help="of the forward pass")
     parser.add_argument("--spconv-down", type=int, nargs="*", choices=(2, 3), default=[3, 2], metavar="2|3",
-                        help="kernels of its strided convolutions; none: leave its networks out")  # fmt: skip
+                        help="kernels of its strided convolutions; none: leave spconv out")  # fmt: skip
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="to scale")
     parser.add_argument("--least", type=float, help="points to scale from (default: %(default)g)")
     parser.add_argument("--most", type=float, help="points to scale to (default: %(default)g)")

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 
-import torch
 from clouds import Clouds
 from networks import resunet
 from torch import nn
@@ -22,16 +20,10 @@ class Engine:
     sizes: Callable[[object], str]  # points of the levels of what `index` returned
 
 
-def engines(voxel: float, device: torch.device, spconv_down: list[int]) -> list[Engine]:
-    """spconv takes part on a GPU, if it is installed, once per kernel of its strided convolutions."""
+def engines(voxel: float, spconv_down: list[int]) -> list[Engine]:
+    """Ours, and spconv's once per given kernel of its strided convolutions."""
     both = [ours("native", Architecture(voxel)), ours("voxel", Architecture(voxel, snap=True))]
-    if has_spconv(device):
-        both += [spconv(Architecture(voxel, snap=True), kernel) for kernel in spconv_down]
-    return both
-
-
-def has_spconv(device: torch.device) -> bool:
-    return device.type == "cuda" and find_spec("spconv") is not None
+    return both + [spconv(Architecture(voxel, snap=True), kernel) for kernel in spconv_down]
 
 
 def ours(name: str, architecture: Architecture) -> Engine:

@@ -8,7 +8,7 @@ from pcreg.files import replacing
 
 COLORS = {"operator": "#5b8c5a", "ResUNet": "#2b5f9e", "ResNet": "#c8702a"}
 NAMES = {"operator": "one operator, 64 to 64", "ResUNet": "ResUNet", "ResNet": "its encoder (ResNet)"}
-STYLES = {"forward": ":", "training": "-", "checkpointed": "--"}
+STYLES = {"forward": ":", "training": "-", "checkpointed": "--"}  # by mode
 
 
 def plot(rows: list[dict], path: Path) -> None:
@@ -18,7 +18,7 @@ def plot(rows: list[dict], path: Path) -> None:
     from matplotlib import pyplot
     from matplotlib.lines import Line2D
 
-    figure, (memory, time) = pyplot.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+    figure, (memory, time) = pyplot.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
     for model, mode in dict.fromkeys((row["model"], row["mode"]) for row in rows):
         line = [row for row in rows if (row["model"], row["mode"]) == (model, mode)]
         look = {"color": COLORS[model], "linestyle": STYLES[mode], "marker": "o", "markersize": 3.5}
@@ -40,7 +40,7 @@ def plot(rows: list[dict], path: Path) -> None:
     present = dict.fromkeys(row["model"] for row in rows)
     handles = [Line2D([], [], color=COLORS[model], label=NAMES[model]) for model in present]
     handles += [Line2D([], [], color="0.3", linestyle=style, label=mode) for mode, style in STYLES.items()]
-    memory.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0, 0.93))
+    figure.legend(handles=handles, frameon=False, fontsize=9, loc="outside right center")
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=160)
     pyplot.close(figure)

@@ -10,6 +10,7 @@ by a factor of sqrt(10) until memory is full; one more size between the last two
 
 import argparse
 import gc
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -45,8 +46,9 @@ class Operator(nn.Module):
         return native_triplets(points, points, lengths, lengths, self.architecture.voxel)
 
     def forward(self, triplets: Triplets) -> Tensor:
-        like = self.conv.weight
-        features = torch.ones(triplets.n_in, WIDTH, dtype=like.dtype, device=like.device)
+        weight, kind = self.conv.weight, self.conv.weight.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+        features = torch.ones(triplets.n_in, WIDTH, dtype=dtype, device=weight.device)
         if torch.is_grad_enabled():
             features.requires_grad_()
         if self.checkpointing:
@@ -71,8 +73,8 @@ class Case:
             return self._measure(n)
         except torch.cuda.OutOfMemoryError:
             print(f"    {self.model} {self.mode}: {n:,} points do not fit", flush=True)
-        except RuntimeError as error:
-            if not torch.cuda.is_available():
+        except (RuntimeError, ValueError, OverflowError) as error:  # indices have limits, too
+            if self.cloud.points.device.type == "cpu":
                 raise
             print(f"    {self.model} {self.mode}: {n:,} points: {str(error).splitlines()[0]}", flush=True)
         return None
@@ -128,7 +130,7 @@ def grow(case: Case, least: float, most: float) -> Iterator[dict]:
 
 
 def measured(function: Callable[[], object], runs: int, device) -> tuple[object, float, int | None]:
-    """The last result, the least milliseconds of wall-clock time, and the bytes allocated at the peak."""
+    """The last result, the median of the wall-clock milliseconds, and the bytes allocated at the peak."""
     if device.type == "cuda":
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
@@ -138,7 +140,7 @@ def measured(function: Callable[[], object], runs: int, device) -> tuple[object,
         results.clear()
         results.append(function())
 
-    ms = min(wall_ms(keep_last, device) for _ in range(runs))
+    ms = statistics.median(wall_ms(keep_last, device) for _ in range(runs))
     return results[0], ms, torch.cuda.max_memory_allocated() if device.type == "cuda" else None
 
 

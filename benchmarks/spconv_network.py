@@ -34,14 +34,7 @@ class Indices:
     @cached_property
     def transposed(self) -> "Indices":
         """The way back, for a strided convolution."""
-        return Indices(self.forward[0].shape[1], self.backward, self.forward, self.masks, False)
-
-    def tensors(self) -> list[Tensor]:
-        return [
-            tensor
-            for pairs, masks, orders in (self.forward, self.backward)
-            for tensor in (pairs, *masks, *orders)
-        ]
+        return Indices(self.backward[0].shape[1], self.backward, self.forward, self.masks, False)
 
     def count(self) -> int:
         return int((self.forward[0] >= 0).sum())

@@ -45,6 +45,7 @@ FUNCTIONS = {
 }
 STAGES = ("sampling", "search", "grouping", "kernels", "norms", "other")
 SHOWN = 8  # kernels without a stage
+MOST_PROFILED = 5  # calls
 
 
 def splits(options: argparse.Namespace) -> Iterator[dict]:
@@ -52,7 +53,7 @@ def splits(options: argparse.Namespace) -> Iterator[dict]:
     workload = options.load(voxel)
     precision = "bfloat16" if device.type == "cuda" else "float32"
     whole = len(workload.cloud)
-    for engine in engines(voxel, device, [])[:2]:
+    for engine in engines(voxel, []):
         network = in_precision(engine.network().to(device).eval(), precision)
         for clouds, n in ((1, options.fragment), (options.batch, options.fragment), (1, whole)):
             (batch,) = fragments(workload, n, clouds, 1)
@@ -75,7 +76,9 @@ def row(what: str, name: str, precision: str, function: Callable, options: argpa
         function()
     with tf32_if(precision):
         wall = statistics.median(wall_ms(function, device) for _ in range(options.runs))
-        spent = (by_kernel if device.type == "cuda" else by_function)(function, options.runs)
+        spent = (by_kernel if device.type == "cuda" else by_function)(
+            function, min(options.runs, MOST_PROFILED)
+        )
     total = sum(spent.values())
     shares = {stage: spent[stage] / total for stage in STAGES}
     gpu = total if device.type == "cuda" else None
