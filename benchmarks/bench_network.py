@@ -73,7 +73,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     machine = describe_machine(options.device)
     print(", ".join(f"{key} {value}" for key, value in machine.items()) + f", {options.runs} runs")
-    options.spconv_down = working_kernels(options)
+    options.spconv_kernels = working_kernels(options)
     report = Report(machine, options.json)
     try:
         for name in options.only:

@@ -20,10 +20,10 @@ class Engine:
     sizes: Callable[[object], str]  # points of the levels of what `index` returned
 
 
-def engines(voxel: float, spconv_down: list[int]) -> list[Engine]:
-    """Ours, and spconv's once per given kernel of its strided convolutions."""
+def engines(voxel: float, spconv_kernels: list[tuple[int, int]]) -> list[Engine]:
+    """Ours, and spconv's with each of the given kernels of its strided convolutions and of its stem."""
     both = [ours("native", Architecture(voxel)), ours("voxel", Architecture(voxel, snap=True))]
-    return both + [spconv(Architecture(voxel, snap=True), kernel) for kernel in spconv_down]
+    return both + [spconv(voxel, *kernels) for kernels in spconv_kernels]
 
 
 def ours(name: str, architecture: Architecture) -> Engine:
@@ -37,15 +37,17 @@ def ours(name: str, architecture: Architecture) -> Engine:
     )
 
 
-def spconv(architecture: Architecture, down_kernel: int) -> Engine:
+def spconv(voxel: float, down_kernel: int, stem_fineness: int) -> Engine:
     from spconv_network import SpconvHierarchy, SpconvResUNet
+
+    architecture = Architecture(voxel, snap=True, stem_fineness=stem_fineness)
 
     def index(clouds: Clouds, training: bool) -> SpconvHierarchy:
         batch = len(clouds.native.lengths)
         return SpconvHierarchy.build(clouds.voxels, batch, clouds.shape, architecture, training, down_kernel)
 
     return Engine(
-        f"spconv {down_kernel}^3",
+        f"spconv {down_kernel}^3" + (" stem 3^3" if stem_fineness == 3 else ""),
         ("float32", "float16"),  # its tf32 is a switch of the process, and it has no bfloat16
         index,
         lambda: SpconvResUNet(architecture, down_kernel),

@@ -22,7 +22,7 @@ def searches(options: argparse.Namespace) -> Iterator[dict]:
         workload = options.load(voxel)
         inputs = fragments(workload, len(workload.cloud), 1, N_CLOUDS)
         functions = {"native": native, "voxel": snapped}
-        if options.spconv_down:
+        if options.spconv_kernels:
             functions["spconv"] = of_spconv
         calls = {
             name: lambda n, search=search, inputs=inputs: search(inputs[n])
@@ -68,7 +68,7 @@ def hierarchies(options: argparse.Namespace) -> Iterator[dict]:
     MiB is held afterwards, peak at most beyond that. spconv builds the indices of its network, for inference.
     """
     for label, voxel, inputs in batches(options):
-        compared = engines(voxel, options.spconv_down)
+        compared = engines(voxel, options.spconv_kernels)
         calls = {e.name: lambda n, e=e, inputs=inputs: e.index(inputs[n], False) for e in compared}
         times = walls(calls, len(inputs), options.runs, options.device)
         for engine in compared:

@@ -22,7 +22,7 @@ def forwards(options: argparse.Namespace) -> Iterator[dict]:
     for label, voxel, inputs in batches(options):
         for precision in options.precision:
             compared = [
-                engine for engine in engines(voxel, options.spconv_down) if precision in engine.precisions
+                engine for engine in engines(voxel, options.spconv_kernels) if precision in engine.precisions
             ]
             with tf32_if(precision), torch.inference_mode():
                 yield from rows(label, precision, compared, inputs, options)

@@ -13,24 +13,25 @@ from clouds import fragments
 from engines import Engine, spconv
 from networks import autocast, in_precision
 
-from pcreg.resunet import Architecture
-
 SECTIONS = {"index", "hierarchy", "forward", "training"}  # in which it takes part
 
 
-def working_kernels(options: argparse.Namespace) -> list[int]:
-    """Of options.spconv_down, the kernels whose networks work."""
+def working_kernels(options: argparse.Namespace) -> list[tuple[int, int]]:
+    """Cells per axis of its strided convolutions (options.spconv_down) and its stem: 5, if that works."""
     device, voxel = options.device, options.voxel[0]
     if device.type == "cpu" or not find_spec("spconv") or not SECTIONS & set(options.only):
         return []
     workload, working = options.load(voxel), []
     (clouds,) = fragments(workload, len(workload.cloud), 1, 1)
     for kernel in options.spconv_down:
-        try:
-            _try(spconv(Architecture(voxel, snap=True), kernel), clouds, device)
-            working.append(kernel)
-        except Exception as error:  # of a binary made for other versions
-            print(f"spconv with strided kernels of {kernel}^3 is left out: {type(error).__name__}: {error}")
+        for stem in (5, 3):
+            try:
+                _try(spconv(voxel, kernel, stem), clouds, device)
+            except Exception as error:  # of a binary made for other versions
+                print(f"spconv fails, strided {kernel}^3, stem {stem}^3: {type(error).__name__}: {error}")
+            else:
+                working.append((kernel, stem))
+                break
     return working
 
 

@@ -1,9 +1,10 @@
 """The same ResUNet of spconv's sparse voxel convolutions: its layers, widths and concatenations.
 
-It calls the functions that spconv's modules call (2.3.8, implicit GEMM with masks), so that building the
-indices and convolving can be timed apart, which its modules do not allow for strided layers. Its strided
-convolution of 3^3 cells makes a coarse voxel wherever a cell meets a fine one, which is more of them
-than there are cells of twice the size: `down_kernel` 2 has the same voxels as ours.
+It calls the functions that spconv's modules call (2.3.8), so that building the indices and convolving can
+be timed apart, which its modules do not allow for strided layers; and its defaults: implicit GEMM with
+masks, but gathering and scattering per cell (`Native`) for kernels of more than 32 cells, such as the
+stem's. Its strided convolution of 3^3 cells makes a coarse voxel wherever a cell meets a fine one, which
+is more of them than there are cells of twice the size: `down_kernel` 2 has the same voxels as ours.
 """
 
 from dataclasses import dataclass
@@ -41,11 +42,20 @@ class Indices:
 
 
 @dataclass(frozen=True)
+class NativePairs:
+    """What spconv knows of a convolution of many cells."""
+
+    n_out: int
+    pairs: Tensor  # (2, K, N) int32
+    counts: Tensor  # (K,) int32
+
+
+@dataclass(frozen=True)
 class SpconvHierarchy:
     """All indices of the network: what Hierarchy is to ours."""
 
     levels: list[Tensor]  # voxels (N_l, 4) int32
-    stem: Indices
+    stem: Indices | NativePairs
     same: list[Indices]
     down: list[Indices]
 
@@ -60,9 +70,11 @@ class SpconvHierarchy:
     ) -> "SpconvHierarchy":
         """From voxels (N, 4) int32 of cloud, x, y, z, in a grid of this shape."""
         levels, same, down = [voxels], [], []
-        stem = submanifold(voxels, clouds, shape, architecture.stem_fineness, training)
         for level in range(4):
             same.append(submanifold(levels[-1], clouds, shape, 3, training))
+            if level == 0:
+                fineness = architecture.stem_fineness
+                stem = same[0] if fineness == 3 else many_cells(voxels, clouds, shape, fineness)
             if level < 3:
                 coarser, shape, indices = strided(levels[-1], clouds, shape, down_kernel)
                 levels.append(coarser)
@@ -75,6 +87,23 @@ def submanifold(voxels: Tensor, clouds: int, shape: list[int], kernel: int, trai
     found = _search(voxels, clouds, shape, kernel, 1, True, training)
     _, _, pairs, pairs_back, masks, _, orders, _, filters = found
     return Indices(len(voxels), (pairs, masks, orders), (pairs_back, [], []), filters, True)
+
+
+def many_cells(voxels: Tensor, clouds: int, shape: list[int], kernel: int) -> NativePairs:
+    """As SubMConv3d builds them for a kernel of more than 32 cells: masked ones are compiled at run time."""
+    _, pairs, counts = ops.get_indice_pairs(
+        voxels,
+        clouds,
+        shape,
+        ConvAlgo.Native,
+        ksize=[kernel] * 3,
+        stride=[1] * 3,
+        padding=[0] * 3,
+        dilation=[1] * 3,
+        out_padding=[0] * 3,
+        subm=True,
+    )
+    return NativePairs(len(voxels), pairs, counts)
 
 
 def strided(voxels: Tensor, clouds: int, shape: list[int], kernel: int) -> tuple[Tensor, list[int], Indices]:
@@ -111,18 +140,23 @@ class SpconvConv(nn.Module):
         shape = (out_channels, kernel, kernel, kernel, in_channels)
         self.weight = nn.Parameter(torch.randn(shape) * (2 / (kernel**3 * in_channels)) ** 0.5)
 
-    def forward(self, features: Tensor, indices: Indices) -> Tensor:
+    def forward(self, features: Tensor, indices: Indices | NativePairs) -> Tensor:
+        no_bias = None, 0.0, 0.0, tensorview.gemm.Activation.None_  # nor activation
+        timer = CUDAKernelTimer(False)
+        if isinstance(indices, NativePairs):
+            return functional.indice_subm_conv(
+                features.contiguous(), self.weight, indices.pairs, indices.counts, indices.n_out,
+                ConvAlgo.Native, timer, *no_bias,
+            )  # fmt: skip
         (pairs, masks, orders), (pairs_back, masks_back, orders_back) = indices.forward, indices.backward
         if not self.training:
             return ops.implicit_gemm(
                 features.contiguous(), self.weight, pairs, masks, orders, indices.n_out, indices.masks,
                 False, indices.same_voxels, output_dtype=self.weight.dtype,
             )[0]  # fmt: skip
-        no_bias_nor_activation = None, None, 0.0, 0.0, tensorview.gemm.Activation.None_
         return functional.implicit_gemm(
             features.contiguous(), self.weight, pairs, pairs_back, masks, masks_back, orders, orders_back,
-            indices.n_out, indices.masks, True, indices.same_voxels, CUDAKernelTimer(False),
-            *no_bias_nor_activation,
+            indices.n_out, indices.masks, True, indices.same_voxels, timer, None, *no_bias,
         )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ def steps(options: argparse.Namespace) -> Iterator[dict]:
         for precision in precisions:
             if device.type == "cpu" and precision != "float32":
                 continue
-            others = options.spconv_down if loss == "plain" else []
+            others = options.spconv_kernels if loss == "plain" else []
             compared = [e for e in engines(voxel, others) if precision in e.precisions]
             with tf32_if(precision):
                 yield from rows(loss, precision, compared, batches, options)
