@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 import torch
+from clouds import cut_or_repeat
 from timing import extra_memory, medians
 from workload import describe_machine, load, run
 
@@ -73,14 +74,6 @@ def line(points: int, triplets: int, forward: float, both: float, extra: float |
         f"{points:11,} {triplets:12,} {forward:12.3f} {1e6 * forward / triplets:16.4f} "
         f"{both:15.3f} {1e6 * both / triplets:16.4f} {'-' if extra is None else round(extra):>11}"
     )
-
-
-def cut_or_repeat(cloud: PointBatch, n: int) -> PointBatch:
-    """n points: the first of the cloud, or several copies of it, each a cloud of its own."""
-    copies, rest = divmod(n, len(cloud))
-    lengths = [len(cloud)] * copies + [rest] * (rest > 0)
-    points = torch.cat([cloud.points[:length] for length in lengths])
-    return PointBatch(points, torch.tensor(lengths, device=points.device))
 
 
 def parse() -> argparse.Namespace:

@@ -36,7 +36,41 @@ def test_scale(cloud, tmp_path):
     assert row["triplets"] == pytest.approx(1e5, rel=0.1)
 
 
-@pytest.mark.parametrize("script", ["bench_operators.py", "bench_scale.py", "bench_dataflow.py"])
+def test_network(cloud, tmp_path):
+    result, picture = tmp_path / "network.json", tmp_path / "memory.png"
+    small = [
+        "--voxel",
+        "0.1",
+        "--fragment",
+        "300",
+        "--sizes",
+        "2",
+        "--pairs",
+        "1",
+        "--batch",
+        "1",
+        "--runs",
+        "1",
+    ]
+    small += ["--least", "500", "--most", "500", "--threads", "1"]
+    run("bench_network.py", cloud, *small, "--json", result, "--plot", picture)
+    measured = json.loads(result.read_text())
+    native, voxel = measured["index"]
+    assert (native["search"], voxel["search"]) == ("native", "voxel")
+    assert native["points"] == voxel["points"] < native["T"]
+    assert all(row["both"] > 0 for row in measured["forward"])
+    stages = ("sampling", "search", "grouping", "kernels", "norms", "other")
+    for row in measured["split"]:
+        assert sum(row[stage] for stage in stages) == pytest.approx(1)
+        assert min(row["search"], row["kernels"]) > 0
+    assert {row["model"] for row in measured["scale"]} == {"operator", "ResUNet", "ResNet"}
+    assert picture.stat().st_size > 0
+
+
+SCRIPTS = ["bench_operators.py", "bench_scale.py", "bench_dataflow.py", "bench_network.py"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_bad_input_is_one_sentence(script, tmp_path):
     command = [sys.executable, BENCHMARKS / script, tmp_path / "missing.ply"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)

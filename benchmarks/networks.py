@@ -1,0 +1,73 @@
+"""The networks that are measured, and how each takes its precision and its activation checkpoints."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from inspect import signature
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from workload import PRECISIONS
+
+from kernels.triplets import Triplets
+from pcreg.hierarchy import Hierarchy
+from pcreg.layers import PointConv, ResidualBlock, batch_norm
+from pcreg.resunet import Architecture, ResUNet
+
+
+def in_precision(network: nn.Module, precision: str) -> nn.Module:
+    """The network with weights of that precision, for inference."""
+    return network.to(PRECISIONS[precision])
+
+
+def resunet(architecture: Architecture, checkpointing: bool = False) -> ResUNet:
+    return ResUNet(architecture, checkpointing=True) if checkpointing else ResUNet(architecture)
+
+
+def can_checkpoint() -> bool:
+    return "checkpointing" in signature(ResUNet).parameters
+
+
+class Encoder(nn.Module):
+    """A residual network without decoder: the ResUNet's stem and its four levels on the way down."""
+
+    def __init__(self, architecture: Architecture, checkpointing: bool = False):
+        super().__init__()
+        self.architecture, self.checkpointing = architecture, checkpointing
+        widths = architecture.encoder
+        self.convs = nn.ModuleList([PointConv(1, widths[0], architecture.stem_fineness)])
+        self.convs.extend(map(PointConv, widths, widths[1:]))
+        self.norms = nn.ModuleList(map(batch_norm, widths))
+        self.blocks = nn.ModuleList(map(ResidualBlock, widths))
+
+    def forward(self, hierarchy: Hierarchy) -> Tensor:
+        """The features (N_4, 256) of the points of hierarchy.levels[3]."""
+        out = self.convs[0].weight.new_ones(len(hierarchy.levels[0]), 1)
+        for level, triplets in enumerate([hierarchy.stem, *hierarchy.down]):
+            arguments = level, out, triplets, hierarchy.same[level]
+            if self.checkpointing:
+                out = checkpoint(self._level, *arguments, use_reentrant=False)
+            else:
+                out = self._level(*arguments)
+        return out
+
+    def _level(self, level: int, features: Tensor, triplets: Triplets, same: Triplets) -> Tensor:
+        return self.blocks[level](self.norms[level](self.convs[level](features, triplets)), same)
+
+
+@contextmanager
+def tf32_if(precision: str) -> Iterator[None]:
+    """Products of float32 features in tf32 where that is the precision, and nowhere else."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+    try:
+        yield
+    finally:
+        matmul.fp32_precision = before
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager:
+    """Half precision as one trains with it: float32 weights, cast for each product."""
+    dtype = PRECISIONS[precision]
+    return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)
