@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import torch
 from clouds import cut_or_repeat
-from networks import Encoder, autocast, can_checkpoint, in_precision, resunet
+from networks import Encoder, autocast, in_precision, resunet
 from timing import wall_ms
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -107,9 +107,6 @@ def scales(options: argparse.Namespace) -> Iterator[dict]:
     workload = options.load(options.voxel[0])
     for model in options.models:
         for mode in MODES:
-            if mode == "checkpointed" and model == "ResUNet" and not can_checkpoint():
-                print("    ResUNet: has no checkpointing")
-                continue
             case = Case(model, mode, workload.cloud, workload.size, min(options.runs, 3))
             yield from grow(case, options.least, options.most)
 

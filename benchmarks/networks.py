@@ -2,30 +2,25 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from inspect import signature
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from workload import PRECISIONS
 
-from kernels.triplets import Triplets
 from pcreg.hierarchy import Hierarchy
-from pcreg.layers import PointConv, ResidualBlock, batch_norm
+from pcreg.layers import PointConv, ResidualBlock, batch_norm, checkpointed_level, convolve_in, convolve_level
 from pcreg.resunet import Architecture, ResUNet
 
 
 def in_precision(network: nn.Module, precision: str) -> nn.Module:
     """The network with weights of that precision, for inference."""
-    return network.to(PRECISIONS[precision])
+    dtype = PRECISIONS[precision]
+    ours = any(isinstance(layer, PointConv) for layer in network.modules())
+    return convolve_in(network, dtype) if ours else network.to(dtype)
 
 
 def resunet(architecture: Architecture, checkpointing: bool = False) -> ResUNet:
-    return ResUNet(architecture, checkpointing=True) if checkpointing else ResUNet(architecture)
-
-
-def can_checkpoint() -> bool:
-    return "checkpointing" in signature(ResUNet).parameters
+    return ResUNet(architecture, checkpointing)
 
 
 class Encoder(nn.Module):
@@ -44,15 +39,10 @@ class Encoder(nn.Module):
         """The features (N_4, 256) of the points of hierarchy.levels[3]."""
         out = self.convs[0].weight.new_ones(len(hierarchy.levels[0]), 1)
         for level, triplets in enumerate([hierarchy.stem, *hierarchy.down]):
-            arguments = level, out, triplets, hierarchy.same[level]
-            if self.checkpointing:
-                out = checkpoint(self._level, *arguments, use_reentrant=False)
-            else:
-                out = self._level(*arguments)
+            layers = self.convs[level], self.norms[level], self.blocks[level]
+            convolve = checkpointed_level if self.checkpointing else convolve_level
+            out = convolve(*layers, out, triplets, hierarchy.same[level])
         return out
-
-    def _level(self, level: int, features: Tensor, triplets: Triplets, same: Triplets) -> Tensor:
-        return self.blocks[level](self.norms[level](self.convs[level](features, triplets)), same)
 
 
 @contextmanager

@@ -27,11 +27,12 @@ from training import step
 # A kernel belongs to the first stage that lists its whole name (ours) or a part of it (torch's).
 KERNELS = {
     "sampling": ("_cells", "_pick"),
-    "search": ("_count", "_fill"),
-    "grouping": ("_arrange", "_segment", "_tile_sizes", "_fill_tiles"),
+    "search": ("visit",),
+    "grouping": ("arrange", "segment", "size_tiles", "fill_tiles"),
     "kernels": ("_output_stationary", "_weight_stationary", "_finish", "_partial_sums", "_sum_runs"),
 }
 PARTS_OF_NAMES = {
+    "sampling": ("RadixSort", "radixSort"),  # one sort serves to sample a level and to search it
     "grouping": ("DeviceScan", "device_scan", "_scan_"),
     "norms": ("batch_norm", "batchnorm", "bn_fw", "bn_bw"),
 }

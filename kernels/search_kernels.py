@@ -46,7 +46,6 @@ def visit(
     COLUMNS: tl.constexpr,
     SEARCHES: tl.constexpr,
     BLOCK: tl.constexpr,  # centres
-    ROWS: tl.constexpr,  # rows of cells that are visited at once, so that their loads are waited for together
     FLOAT: tl.constexpr,  # dtype of the coordinates
     VOXEL: tl.constexpr,
     FILL: tl.constexpr,
@@ -55,7 +54,7 @@ def visit(
     search, program = search_of_program(table, n_searches, FIRST_PROGRAM, COLUMNS, SEARCHES)
     row = table + search * COLUMNS
     shares = tl.load(row + SHARES)
-    i = (program // shares * BLOCK + tl.arange(0, BLOCK))[:, None]  # (BLOCK, 1); with rows of cells (1, ROWS)
+    i = program // shares * BLOCK + tl.arange(0, BLOCK)
     n_out = tl.load(row + N_OUT)
     exists = i < n_out
     centres = tl.load(row + CENTRES).to(tl.pointer_type(FLOAT)) + 3 * i
@@ -86,25 +85,24 @@ def visit(
     cell_z = _cell(z, tl.load(frame + 2), edge)
 
     wide = 2 * reach + 1
-    for first_row in range(program % shares * ROWS, wide * wide, shares * ROWS):
-        place = first_row + tl.arange(0, ROWS)[None, :]
+    for place in range(program % shares, wide * wide, shares):
         step_x, step_y = place // wide - reach, place % wide - reach
         if VOXEL:
             row_x, found_x = _voxel(cell_x, step_x, stride, mirrored)
             row_y, found_y = _voxel(cell_y, step_y, stride, mirrored)
             low, high = _voxels_along_z(cell_z, reach, stride, mirrored)
-            seen = exists & (place < wide * wide) & found_x & found_y
+            seen = exists & found_x & found_y
         else:
             row_x, row_y = cell_x + step_x, cell_y + step_y
             low, high = cell_z - reach, cell_z + reach
-            seen = exists & (place < wide * wide)
+            seen = exists
         low, high = tl.maximum(low, 0), tl.minimum(high, shape_z - 1)
         seen &= (row_x >= 0) & (row_x < shape_x) & (row_y >= 0) & (row_y < shape_y) & (low <= high)
         row_key = ((cloud * shape_x + row_x) * shape_y + row_y) * shape_z
         last = tl.where(seen, row_key + high, -1)
         at = _lower_bound(keys, n_in, row_key + low, seen, steps)
         key = tl.load(keys + at, mask=seen & (at < n_in), other=LARGEST)
-        while tl.max((key <= last).to(tl.int32)) > 0:
+        while tl.max((key <= last).to(tl.int32), 0) > 0:
             near = key <= last
             if VOXEL:
                 step_z = _step_along_z(key - row_key, cell_z, stride, mirrored)

@@ -47,7 +47,7 @@ def fill_tiles(
     k_offsets,
     j,  # (all triplets,)
     tile_offsets,  # (1 + all tiles,)
-    shared_first,  # of all searches, out, like the next
+    shared_first,  # of all searches, out, like the next; counted from the search's first triplet
     shared_size,
     COLUMNS: tl.constexpr,
     SEARCHES: tl.constexpr,
@@ -55,7 +55,7 @@ def fill_tiles(
     SIZES: tl.constexpr,
     EMPTY: tl.constexpr,
     FIRST_SHARED: tl.constexpr,
-    CELLS: tl.constexpr,  # kernel cells at a time
+    CELLS: tl.constexpr,
 ):
     search, tile = search_of_program(table, n_searches, FIRST_TILE, COLUMNS, SEARCHES)
     row = table + search * COLUMNS
@@ -86,9 +86,9 @@ def fill_tiles(
                 else:
                     chosen = tl.minimum(count, SIZES - 1) == size
                     ones = chosen.to(tl.int32)
-                    in_row = tl.sum(ones, 1)
-                    at = slot + (tl.cumsum(in_row, 0) - in_row)[:, None] + tl.cumsum(ones, 1) - ones
+                    of_row = tl.sum(ones, 0)  # summed along k, which a thread does by itself
+                    at = slot + (tl.cumsum(of_row, 0) - of_row)[None, :] + tl.cumsum(ones, 0) - ones
                     tl.store(source + k * n_out + i, FIRST_SHARED - (at - first_slot), mask=chosen)
-                    tl.store(shared_first + at, begin, mask=chosen)
+                    tl.store(shared_first + at, begin - first_triplet, mask=chosen)
                     tl.store(shared_size + at, count, mask=chosen)
                     slot += tl.sum(ones)

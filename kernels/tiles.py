@@ -13,13 +13,15 @@ ROWS = 128  # output rows of a tile
 EMPTY = -1
 FIRST_SHARED = -2  # source of shared bucket m of a tile is FIRST_SHARED - m
 SIZES = 5  # buckets are told apart by size below SIZES - 1 points
+CELLS = 32  # kernel cells that are listed together
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """For Q shared buckets, in the order of tile, size, k, i. They may be listed with other triplets' ones.
+    """For Q shared buckets, in the order of tile, size, group of CELLS kernel cells, i, k.
 
-    By size, because a program sums several buckets at once and is done with the largest.
+    By size, because a program sums several buckets at once and is done with the largest. The shared
+    buckets of several triplets may stand in one list.
     """
 
     source: Tensor  # (K, N_out) int32: the row j of a bucket of one point, EMPTY, or FIRST_SHARED - m
@@ -56,7 +58,8 @@ class Tiles:
 
         first = _positions(starts & ~single, Q)
         size = _positions(ends & ~single, Q) + 1 - first
-        order = torch.sort(tile[first] * SIZES + size.clamp(max=SIZES - 1), stable=True).indices
+        key = (tile[first] * SIZES + size.clamp(max=SIZES - 1)) * -(-K // CELLS) + k[first] // CELLS
+        order = torch.sort(key * ROWS + i[first] % ROWS, stable=True).indices
         first, size = first[order], size[order]
         tile_offsets = torch.cat([per_tile.new_zeros(1), per_tile.cumsum(0)])
         within_tile = torch.arange(Q, device=i.device) - tile_offsets[tile[first].long()]

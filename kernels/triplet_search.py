@@ -29,15 +29,13 @@ from kernels.launch import launch
 from kernels.search_kernels import arrange, segment, visit
 from kernels.search_table import COLUMNS, Row, bits, on_device
 from kernels.tile_kernels import fill_tiles, size_tiles
-from kernels.tiles import EMPTY, FIRST_SHARED, SIZES, Tiles
+from kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from kernels.tiles import ROWS as TILE
 from kernels.triplets import Triplets
 
 BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
-ROWS_AT_ONCE = 4  # rows of cells in which it scans at a time
 FEW_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among programs, to fill a GPU
 BUCKETS = 128  # of a program that arranges
-CELLS = 32  # kernel cells that a program of tiles holds at a time
 MOST_BUCKETS = 2**28  # of searches that run together; a larger search runs alone
 
 
@@ -128,8 +126,9 @@ def search_voxels(
 def find_triplets(searches: list[Search]) -> list[Triplets]:
     """The triplets of each search, with their Tiles where a convolution may take them.
 
-    Searches of 2^28 buckets altogether run at once, and take 2 GiB; more run in several goes. All are native, or
-    all of voxels, on points of one dtype. Raises ValueError where cells cannot be numbered in 62 bits.
+    Searches of 2^28 buckets altogether run at once, and take 2 GiB; more run in several goes. All are
+    native, or all of voxels, on points of one dtype. Raises ValueError where cells cannot be numbered in
+    62 bits.
     """
     found, group, buckets = [], [], 0
     for search in searches:
@@ -151,7 +150,7 @@ def _find_together(searches: list[Search]) -> list[Triplets]:
     steps = max(search.index.keys.shape[0] for search in searches).bit_length()
 
     def visiting(buckets: Tensor, k_offsets: Tensor, j: Tensor, fill: bool) -> None:
-        constants = shared | {"BLOCK": BLOCK, "ROWS": ROWS_AT_ONCE} | coordinates | {"FILL": fill}
+        constants = shared | {"BLOCK": BLOCK} | coordinates | {"FILL": fill}
         arguments = table, n, steps, buckets, k_offsets, j
         variant = shared["SEARCHES"], *coordinates.values(), fill
         # Without fused multiply-adds distances are, to the last bit, those of the CPU.
@@ -235,7 +234,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
     rows, first = [], _Totals(0, 0, 0, 0, 0)
     for search in searches:
         index, n_out, K = search.index, search.centres.shape[0], search.n_cells
-        shares = -(-((2 * search.reach + 1) ** 2) // ROWS_AT_ONCE) if n_blocks < FEW_BLOCKS else 1
+        shares = (2 * search.reach + 1) ** 2 if n_blocks < FEW_BLOCKS else 1
         rows.append(
             Row(
                 centres=search.centres.data_ptr(),

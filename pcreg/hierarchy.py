@@ -49,7 +49,8 @@ class Hierarchy:
         down = [
             search(levels, level + 1, level, FINENESS, geometry) for level in range(geometry.n_levels - 1)
         ]
-        stem = search(levels, 0, 0, geometry.stem_fineness, geometry)
+        fineness = geometry.stem_fineness
+        stem = same[0] if fineness == FINENESS else search(levels, 0, 0, fineness, geometry)
         return Hierarchy(levels, stem, same, down)._arranged()
 
     def to(self, device: torch.device | str) -> "Hierarchy":
@@ -111,13 +112,16 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
             symmetric=out_level == in_level,
         )
 
-    stem, *rest = find_triplets(
-        [search(0, 0, geometry.stem_fineness)]
-        + [search(level, level) for level in range(n_levels)]
-        + [search(level + 1, level) for level in range(n_levels - 1)]
-        + [search(level, level + 1) for level in range(n_levels - 1)]
-    )
-    same, down, up = rest[:n_levels], rest[n_levels : 2 * n_levels - 1], rest[2 * n_levels - 1 :]
+    searches = [search(level, level) for level in range(n_levels)]
+    searches += [search(level + 1, level) for level in range(n_levels - 1)]
+    searches += [search(level, level + 1) for level in range(n_levels - 1)]
+    if geometry.stem_fineness != FINENESS:
+        searches.append(search(0, 0, geometry.stem_fineness))
+    found = find_triplets(searches)
+    same, down = found[:n_levels], found[n_levels : 2 * n_levels - 1]
+    up, stem = found[2 * n_levels - 1 : 3 * n_levels - 2], found[-1]
+    if geometry.stem_fineness == FINENESS:
+        stem = same[0]
     for there, back in zip(down, up, strict=True):
         there.pair_with(back)
     return Hierarchy(levels, stem, same, down)

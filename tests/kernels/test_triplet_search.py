@@ -8,6 +8,7 @@ from kernels.grid import grid_sample
 from kernels.tiles import Tiles
 
 from .clouds import random_batch
+from .test_tiles import rows_read
 
 triton = pytest.importorskip("triton", reason="no triton for this platform")
 
@@ -126,10 +127,11 @@ def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypa
         assert all(torch.equal(getattr(a, name), getattr(b, name)) for name in ("i", "j", "k_offsets"))
     expected = [Tiles.build(t.i, t.j, t.k_offsets, t.n_out) for t in together]
     assert any(tiles.most_shared for tiles in expected)
-    for triplets, tiles in zip(alone, expected, strict=True):
+    for triplets, listed_together, tiles in zip(alone, together, expected, strict=True):
         for found, wanted in zip(triplets.tiles.tensors(), tiles.tensors(), strict=True):
             assert torch.equal(found, wanted)
         assert triplets.tiles.most_shared == tiles.most_shared
+        assert rows_read(listed_together) == rows_read(triplets)
 
 
 def test_mirrored_triplets_are_the_transposed_ones():
