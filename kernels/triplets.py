@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,9 +43,12 @@ class Triplets:
         i: Tensor, j: Tensor, k: Tensor, n_out: int, n_in: int, n_cells: int, symmetric: bool = False
     ) -> "Triplets":
         """Sort i, j, k (T,) int64 into triplets with `n_cells` kernel cells."""
-        order = torch.sort((k * n_out + i) * n_in + j).indices
-        k_offsets = torch.searchsorted(k[order].contiguous(), torch.arange(n_cells + 1, device=k.device))
-        return Triplets(i[order].int(), j[order].int(), k_offsets, n_out, n_in, symmetric)
+        # All three in the bits of one integer: sorting values is several times as fast as sorting rows.
+        i_bits, j_bits = n_out.bit_length(), n_in.bit_length()
+        key = _sorted(((k << i_bits | i) << j_bits) | j)
+        cells = torch.arange(n_cells + 1, device=key.device) << (i_bits + j_bits)
+        i, j = key >> j_bits & (1 << i_bits) - 1, key & (1 << j_bits) - 1
+        return Triplets(i.int(), j.int(), torch.searchsorted(key, cells), n_out, n_in, symmetric)
 
     def __len__(self) -> int:
         return len(self.i)
@@ -113,3 +117,8 @@ class Triplets:
         starts = torch.nonzero(starts_run).squeeze(1)
         offsets = torch.cat([starts, starts.new_tensor([len(self)])])
         return Buckets(self.i[starts], offsets.int(), torch.searchsorted(starts, self.k_offsets))
+
+
+def _sorted(key: Tensor) -> Tensor:
+    """key (T,) int64 in ascending order. torch.sort also returns where each came from, and waits for it."""
+    return torch.from_numpy(np.sort(key.numpy())) if key.device.type == "cpu" else torch.sort(key).values
