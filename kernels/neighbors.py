@@ -34,8 +34,11 @@ def radius_search(
     points, as (dx^2 + dy^2) + dz^2 <= radius^2. Raises ValueError unless radius > 0.
     """
     i, j, _ = pairs_between(queries, points, query_lengths, point_lengths, radius)
-    order = np.lexsort((j, i))
-    return tuple(torch.from_numpy(rows[order]).to(points.device) for rows in (i, j))
+    bits = len(points).bit_length()
+    pairs = np.sort(i << bits | j)
+    return tuple(
+        torch.from_numpy(rows).to(points.device) for rows in (pairs >> bits, pairs & (1 << bits) - 1)
+    )
 
 
 def pairs_between(
@@ -59,7 +62,8 @@ def pairs_within(points: Tensor, lengths: Tensor, radius: float) -> Pairs:
     points = points.cpu().numpy()
     found = [np.empty((0, 2), np.int64)]
     for cloud in _clouds(lengths):
-        found.append(_tree(points[cloud]).query_pairs(reach, output_type="ndarray") + cloud.start)
+        proposed = _tree(points[cloud]).query_pairs(reach, output_type="ndarray")
+        found.append(proposed + cloud.start)
     return _near(points, points, np.concatenate(found), radius)
 
 

@@ -55,8 +55,9 @@ def native_triplets(
 
 def _kernel_cell(offset: np.ndarray, size: float, reach: int) -> np.ndarray:
     """k (T,) int64 of offsets (3, T) in a kernel that reaches so many cells from its centre."""
-    x, y, z = np.rint(offset / size).clip(-reach, reach).astype(np.int64) + reach
-    return (x * (2 * reach + 1) + y) * (2 * reach + 1) + z
+    x, y, z = np.rint(offset / size).clip(-reach, reach) + reach
+    fineness = 2 * reach + 1
+    return ((x * fineness + y) * fineness + z).astype(np.int64)  # small integers are exact until here
 
 
 def voxel_triplets(
