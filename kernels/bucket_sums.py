@@ -2,48 +2,75 @@
 
 For each kernel cell the features of a bucket (k, i) are summed, multiplied by W[k] once, and added
 to row i, which occurs once per cell: the result does not depend on the order of threads. At no
-time does more than one cell's bucket sums exist.
+time does more than one cell's bucket sums exist, unless they are single numbers: those of a first
+layer, which sees a constant, are one matrix, and one product.
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from kernels.triplets import Buckets, Triplets
 
+FEWEST_ROWS = 16  # with fewer, MKL adds up in another order: a cloud would depend on what it is batched with
+
 
 def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
     """features (N_in, C), weight (K, G, C/G, M/G) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
-    _, G, C, M = weight.shape
+    K, G, C, M = weight.shape
+    if G * C == 1:
+        return _multiply(_sums_of_one_channel(features, triplets, buckets).T, weight.reshape(1, K, M))
     out = features.new_zeros(triplets.n_out, G * M)
     for k, (i, sums) in enumerate(_bucket_sums(features, triplets, buckets)):
-        products = (
-            (sums.unflatten(1, (G, C)).transpose(0, 1) @ weight[k]).transpose(0, 1).flatten(1)
-        )  # (P_k, M)
-        # On the CPU three times as fast as index_add_, which adds row by row.
-        out.scatter_add_(0, i.long()[:, None].expand_as(products), products)
+        out.index_add_(0, i, _multiply(sums, weight[k]))
     return out
 
 
 def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Buckets, groups: int) -> Tensor:
     """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T."""
+    if features.shape[1] == 1:
+        return (_sums_of_one_channel(features, triplets, buckets) @ grad_out)[:, None, None]
     grads = []
     for i, sums in _bucket_sums(features, triplets, buckets):
-        x = sums.unflatten(1, (groups, -1)).permute(1, 2, 0)  # (G, C/G, P_k)
-        g = grad_out.index_select(0, i).unflatten(1, (groups, -1)).transpose(0, 1)  # (G, P_k, M/G)
-        grads.append(x @ g)
+        g = _by_group(grad_out.index_select(0, i), groups)
+        grads.append(torch.bmm(_by_group(sums, groups).mT, g))
     return torch.stack(grads)
 
 
+def _multiply(rows: Tensor, matrices: Tensor) -> Tensor:
+    """rows (P, C), matrices (G, C/G, M/G) -> (P, M), each row the same whichever others there are."""
+    padding = FEWEST_ROWS - len(rows)
+    if padding > 0:
+        rows = torch.nn.functional.pad(rows, (0, 0, 0, padding))
+    products = torch.bmm(_by_group(rows, len(matrices)), matrices).transpose(0, 1).flatten(1)
+    return products[:-padding] if padding > 0 else products
+
+
+def _by_group(rows: Tensor, groups: int) -> Tensor:
+    """(P, C) -> (G, P, C/G)."""
+    return rows.unflatten(1, (groups, -1)).transpose(0, 1)
+
+
+def _sums_of_one_channel(features: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
+    """features (N_in, 1) -> (K, N_out), the sum of each bucket and zero where there is none."""
+    dense = features.new_zeros(triplets.n_cells, triplets.n_out)
+    for cell, (i, sums) in zip(dense, _bucket_sums(features, triplets, buckets), strict=True):
+        cell[i] = sums.squeeze(1)
+    return dense
+
+
 def _bucket_sums(features: Tensor, triplets: Triplets, buckets: Buckets) -> Iterator[tuple[Tensor, Tensor]]:
-    """For each kernel cell the output rows i (P_k,) of its buckets and their summed features (P_k, C)."""
-    k_offsets = buckets.k_offsets.tolist()
-    for low, high in pairwise(k_offsets):
-        offsets = buckets.offsets[low : high + 1]
-        first, last = int(offsets[0]), int(offsets[-1])
+    """For each kernel cell the rows i (P_k,) int64 that its buckets go to, and their sums (P_k, C)."""
+    n_buckets, n_triplets = (
+        torch.diff(k_offsets).tolist() for k_offsets in (buckets.k_offsets, triplets.k_offsets)
+    )
+    rows = buckets.i.long().split(n_buckets)  # with int32, index_add_ would add row by row
+    first = 0
+    for i, j in zip(rows, triplets.j.split(n_triplets), strict=True):
+        offsets = buckets.offsets[first : first + len(i) + 1]
         sums = torch.nn.functional.embedding_bag(
-            triplets.j[first:last], features, offsets - first, mode="sum", include_last_offset=True
+            j, features, offsets - offsets[0], mode="sum", include_last_offset=True
         )
-        yield buckets.i[low:high], sums
+        yield i, sums
+        first += len(i)

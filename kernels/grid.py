@@ -23,7 +23,8 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor | N
     cells = cells_of(points, cloud, origin, size)
     lowest, shape = bounding_box(cells, len(lengths))
     inside = (points.double() - origin[cloud]) / size - cells  # position within the cell, in [0, 1)^3
-    from_centre = (inside - 0.5).square().sum(1)
+    dx, dy, dz = (inside - 0.5).unbind(1)
+    from_centre = (dx * dx + dy * dy) + dz * dz  # in this order on every device
     keys, member_of = torch.unique(pack(cells - lowest, cloud, shape), return_inverse=True)
     nearest = torch.full((len(keys),), torch.inf, dtype=torch.float64, device=points.device)
     nearest = nearest.scatter_reduce(0, member_of, from_centre, "amin")

@@ -1,18 +1,27 @@
-"""Exact fixed-radius search in continuous space, by sorting points into cells and searching the cells.
+"""Exact fixed-radius search in continuous space, on the CPU, with one k-d tree per cloud.
 
-The same code runs on CPU and GPU tensors. Cells have the edge of the radius, so that the neighbours
-of a point lie in 27 of them; the three along z are one contiguous range of sorted keys, which
-leaves nine binary searches per query.
+The tree only proposes: which pairs are near is decided here, in the dtype of the points, so that
+the answer does not depend on how the tree adds up. NumPy in one thread is faster than torch in two
+for these sizes, and does not wait for a core that another process holds.
 """
 
-from itertools import pairwise
+from collections.abc import Iterator
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.spatial import cKDTree
 from torch import Tensor
 
-from kernels.cells import LARGEST_KEY, cells_of, cloud_of_rows, expand_ranges, lower_corners, pack
+SLACK = 8  # units in the last place by which the tree's distance and ours may differ, generously
 
-CANDIDATES_AT_ONCE = 2**22  # bounds the memory of the distance test to about 300 MB
+
+class Pairs(NamedTuple):
+    """T pairs of a query and a point near it, in no particular order."""
+
+    i: np.ndarray  # (T,) int64, rows of the queries
+    j: np.ndarray  # (T,) int64, rows of the points
+    offset: np.ndarray  # (3, T), points[j] - queries[i] in metres, of the dtype of the points
 
 
 def radius_search(
@@ -21,53 +30,66 @@ def radius_search(
     """All (i, j) with |points[j] - queries[i]| <= radius, i and j of the same cloud of the batch.
 
     queries (N, 3) and points (P, 3) of one floating dtype, lengths (B,) int64, radius in metres.
-    Returns i (T,) and j (T,) int64, i ascending. The distance is evaluated in the dtype of the
+    Returns i (T,) and j (T,) int64, by i and then by j. The distance is evaluated in the dtype of the
     points, as (dx^2 + dy^2) + dz^2 <= radius^2. Raises ValueError unless radius > 0.
     """
+    i, j, _ = pairs_between(queries, points, query_lengths, point_lengths, radius)
+    bits = len(points).bit_length()
+    pairs = np.sort(i << bits | j)
+    return tuple(
+        torch.from_numpy(rows).to(points.device) for rows in (pairs >> bits, pairs & (1 << bits) - 1)
+    )
+
+
+def pairs_between(
+    queries: Tensor, points: Tensor, query_lengths: Tensor, point_lengths: Tensor, radius: float
+) -> Pairs:
+    """The pairs that `radius_search` returns."""
+    reach = _reach(points, radius)
+    queries, points = queries.cpu().numpy(), points.cpu().numpy()
+    found = [np.empty((0, 2), np.int64)]
+    for some, others in zip(_clouds(query_lengths), _clouds(point_lengths), strict=True):
+        proposed = _tree(queries[some]).sparse_distance_matrix(
+            _tree(points[others]), reach, output_type="ndarray"
+        )
+        found.append(np.stack([proposed["i"] + some.start, proposed["j"] + others.start], 1))
+    return _near(queries, points, np.concatenate(found), radius)
+
+
+def pairs_within(points: Tensor, lengths: Tensor, radius: float) -> Pairs:
+    """The pairs of points (N, 3) that see one another, each once with i < j: half of the search."""
+    reach = _reach(points, radius)
+    points = points.cpu().numpy()
+    found = [np.empty((0, 2), np.int64)]
+    for cloud in _clouds(lengths):
+        proposed = _tree(points[cloud]).query_pairs(reach, output_type="ndarray")
+        found.append(proposed + cloud.start)
+    return _near(points, points, np.concatenate(found), radius)
+
+
+def _reach(points: Tensor, radius: float) -> float:
+    """The radius in which to look for pairs, so that none within `radius` is lost to rounding."""
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
-    none = torch.empty(0, dtype=torch.int64, device=points.device)
-    if len(queries) == 0 or len(points) == 0:
-        return none, none
-    starts, counts, order = _candidate_ranges(queries, points, query_lengths, point_lengths, radius)
-    found_i, found_j = [none], [none]
-    total = counts.sum(1).cumsum(0)
-    last_of_block = torch.nonzero(torch.diff(total // CANDIDATES_AT_ONCE)).squeeze(1) + 1
-    bounds = [0, *last_of_block.tolist(), len(queries)]
-    for low, high in pairwise(bounds):
-        which, item = expand_ranges(starts[low:high].flatten(), counts[low:high].flatten())
-        i, j = low + which // 9, order[item]
-        dx, dy, dz = (points[j] - queries[i]).unbind(1)
-        near = (dx * dx + dy * dy) + dz * dz <= radius * radius
-        found_i.append(i[near])
-        found_j.append(j[near])
-    return torch.cat(found_i), torch.cat(found_j)
+    return radius * (1 + SLACK * torch.finfo(points.dtype).eps)
 
 
-def _candidate_ranges(queries, points, query_lengths, point_lengths, radius):
-    """For each query the nine ranges of sorted points that can hold neighbours.
+def _clouds(lengths: Tensor) -> Iterator[slice]:
+    """The rows of each cloud."""
+    stops = lengths.cumsum(0).tolist()
+    return map(slice, [0, *stops], stops)
 
-    -> starts (N, 9), counts (N, 9), and the order (P,) that sorts the points.
-    """
-    cloud = cloud_of_rows(point_lengths)
-    query_cloud = cloud_of_rows(query_lengths)
-    origin = lower_corners(points, point_lengths)
-    extent = (points.double() - origin[cloud]).amax()
-    # A cell wider than the radius by more than rounding stays exact; a wide, sparse cloud needs
-    # it so that its cells can be numbered at all.
-    most_per_axis = int((LARGEST_KEY / max(len(point_lengths), 1)) ** (1 / 3)) - 1
-    size = max(radius * (1 + 1e-5), float(extent) / most_per_axis)
-    cells = cells_of(points, cloud, origin, size)
-    shape = cells.amax(0) + 1
-    keys, order = torch.sort(pack(cells, cloud, shape), stable=True)
 
-    steps = torch.tensor([-1, 0, 1], device=points.device)
-    centre = cells_of(queries, query_cloud, origin, size).clamp(torch.full_like(shape, -2), shape + 1)
-    x, y = torch.cartesian_prod(steps, steps).unbind(1)  # (9,) each
-    rows = torch.stack([centre[:, 0, None] + x, centre[:, 1, None] + y], -1)  # (N, 9, 2)
-    z_low, z_high = (centre[:, 2] - 1).clamp(min=0), torch.minimum(centre[:, 2] + 1, shape[2] - 1)
-    inside = ((rows >= 0) & (rows < shape[:2])).all(-1) & (z_low <= z_high)[:, None]
-    row_key = ((query_cloud[:, None] * shape[0] + rows[..., 0]) * shape[1] + rows[..., 1]) * shape[2]
-    starts = torch.searchsorted(keys, row_key + z_low[:, None])
-    stops = torch.searchsorted(keys, row_key + z_high[:, None], right=True)
-    return starts, torch.where(inside, stops - starts, 0), order
+def _tree(points: np.ndarray) -> cKDTree:
+    return cKDTree(points, balanced_tree=False)  # by the middle of a box: quicker to build and to search
+
+
+def _near(queries: np.ndarray, points: np.ndarray, pairs: np.ndarray, radius: float) -> Pairs:
+    """Those of the proposed pairs (T, 2) that are within `radius`."""
+    i, j = np.ascontiguousarray(pairs.T)
+    offset = np.stack([p.take(j) - q.take(i) for q, p in zip(queries.T, points.T, strict=True)])
+    dx, dy, dz = offset
+    near = (dx * dx + dy * dy) + dz * dz <= radius * radius
+    if near.all():  # as a rule
+        return Pairs(i, j, offset)
+    return Pairs(i[near], j[near], offset[:, near])

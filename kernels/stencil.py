@@ -7,11 +7,12 @@ c = (t-1)/2, the order of torch.nn.functional.conv3d.
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
-from kernels.neighbors import radius_search
+from kernels.neighbors import pairs_between, pairs_within
 from kernels.triplets import Triplets
 
 
@@ -42,10 +43,25 @@ def native_triplets(
         from kernels.triplet_search import search_native  # Triton comes with builds for GPUs only
 
         return search_native(centres, points, centre_lengths, point_lengths, size, fineness, radius)
-    i, j = radius_search(centres, points, centre_lengths, point_lengths, radius)
-    cell = torch.round((points[j] - centres[i]) / size).long().clamp(-reach, reach) + reach
-    k = (cell[:, 0] * fineness + cell[:, 1]) * fineness + cell[:, 2]
-    return Triplets.from_unsorted(i, j, k, len(centres), len(points), fineness**3, centres is points)
+    symmetric, last = centres is points, fineness**3 - 1
+    if symmetric:
+        i, j, offset = pairs_within(points, point_lengths, radius)
+        k, own = _kernel_cell(offset, size, reach), np.arange(len(points))
+        # Seen from its other end an offset is the negative, and its cell the opposite one.
+        i, j = np.concatenate([i, j, own]), np.concatenate([j, i, own])
+        k = np.concatenate([k, last - k, np.full_like(own, last // 2)])
+    else:
+        i, j, offset = pairs_between(centres, points, centre_lengths, point_lengths, radius)
+        k = _kernel_cell(offset, size, reach)
+    i, j, k = (torch.from_numpy(rows).to(points.device) for rows in (i, j, k))
+    return Triplets.from_unsorted(i, j, k, len(centres), len(points), fineness**3, symmetric)
+
+
+def _kernel_cell(offset: np.ndarray, size: float, reach: int) -> np.ndarray:
+    """k (T,) int64 of offsets (3, T) in a kernel that reaches so many cells from its centre."""
+    x, y, z = np.rint(offset / size).clip(-reach, reach) + reach
+    fineness = 2 * reach + 1
+    return ((x * fineness + y) * fineness + z).astype(np.int64)  # small integers are exact until here
 
 
 def voxel_triplets(

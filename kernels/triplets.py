@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,9 +43,8 @@ class Triplets:
         i: Tensor, j: Tensor, k: Tensor, n_out: int, n_in: int, n_cells: int, symmetric: bool = False
     ) -> "Triplets":
         """Sort i, j, k (T,) int64 into triplets with `n_cells` kernel cells."""
-        order = torch.sort((k * n_out + i) * n_in + j).indices
-        k_offsets = torch.searchsorted(k[order].contiguous(), torch.arange(n_cells + 1, device=k.device))
-        return Triplets(i[order].int(), j[order].int(), k_offsets, n_out, n_in, symmetric)
+        sort = _sort_on_cpu if k.device.type == "cpu" else _sort_on_gpu
+        return Triplets(*sort(i, j, k, n_out, n_in, n_cells), n_out, n_in, symmetric)
 
     @staticmethod
     def identity(n: int, device: torch.device) -> "Triplets":
@@ -119,9 +119,31 @@ class Triplets:
         return Triplets(*tensors, self.n_out, self.n_in, self.symmetric)
 
     def _find_buckets(self) -> Buckets:
-        starts_run = torch.ones(len(self), dtype=torch.bool, device=self.i.device)
-        starts_run[1:] = self.i[1:] != self.i[:-1]
-        starts_run[self.k_offsets[:-1][torch.diff(self.k_offsets) > 0]] = True
-        starts = torch.nonzero(starts_run).squeeze(1)
-        offsets = torch.cat([starts, starts.new_tensor([len(self)])])
-        return Buckets(self.i[starts], offsets.int(), torch.searchsorted(starts, self.k_offsets))
+        i, k_offsets = self.i.cpu().numpy(), self.k_offsets.cpu().numpy()
+        starts_run = np.ones(len(i), dtype=bool)
+        np.not_equal(i[1:], i[:-1], out=starts_run[1:])
+        starts_run[k_offsets[:-1][np.diff(k_offsets) > 0]] = True
+        starts = np.flatnonzero(starts_run)
+        arrays = i[starts], np.append(starts, len(i)).astype(np.int32), np.searchsorted(starts, k_offsets)
+        return Buckets(*(torch.from_numpy(array).to(self.i.device) for array in arrays))
+
+
+def _sort_on_cpu(i, j, k, n_out, n_in, n_cells) -> tuple[Tensor, Tensor, Tensor]:
+    """The i, j and k_offsets of Triplets. NumPy sorts integers several times as fast as torch sorts rows."""
+    i_bits, j_bits = n_out.bit_length(), n_in.bit_length()
+    key = k.numpy() << i_bits
+    key |= i.numpy()
+    key <<= j_bits
+    key |= j.numpy()
+    key.sort()
+    k_offsets = np.searchsorted(key, np.arange(n_cells + 1) << i_bits + j_bits)
+    j = (key & (1 << j_bits) - 1).astype(np.int32)
+    key >>= j_bits
+    key &= (1 << i_bits) - 1
+    return torch.from_numpy(key.astype(np.int32)), torch.from_numpy(j), torch.from_numpy(k_offsets)
+
+
+def _sort_on_gpu(i, j, k, n_out, n_in, n_cells) -> tuple[Tensor, Tensor, Tensor]:
+    order = torch.sort((k * n_out + i) * n_in + j).indices
+    k_offsets = torch.searchsorted(k[order].contiguous(), torch.arange(n_cells + 1, device=k.device))
+    return i[order].int(), j[order].int(), k_offsets

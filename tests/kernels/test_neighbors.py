@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from kernels import reference
-from kernels.neighbors import radius_search
+from kernels.neighbors import pairs_within, radius_search
 
 from .clouds import random_batch
 
@@ -68,11 +68,17 @@ def test_far_outliers_do_not_break_the_cells():
     assert found(points, points, lengths, lengths, 0.1) == expected
 
 
-def test_many_candidates_are_searched_in_blocks(monkeypatch):
-    monkeypatch.setattr("kernels.neighbors.CANDIDATES_AT_ONCE", 100)
-    points, lengths = random_batch([150])
-    expected = reference.radius_search(points, points, lengths, lengths, 0.3)
-    assert found(points, points, lengths, lengths, 0.3) == expected
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("offset", [0.0, 0.7, 1e3])
+def test_the_dtype_of_the_points_decides_at_the_boundary(dtype, offset):
+    """Steps of 0.1 are a little longer or shorter than the radius, depending on where they are."""
+    axis = torch.arange(8, dtype=dtype) * 0.1 + offset
+    points, lengths = torch.cartesian_prod(axis, axis, axis), torch.tensor([512])
+    expected = reference.radius_search(points, points, lengths, lengths, 0.1)
+    assert len(expected) > 512
+    assert found(points, points, lengths, lengths, 0.1) == expected
+    i, j, _ = pairs_within(points, lengths, 0.1)
+    assert set(zip(i.tolist(), j.tolist(), strict=True)) == {(i, j) for i, j in expected if i < j}
 
 
 @pytest.mark.parametrize("radius", [0.0, -1.0, float("nan")])

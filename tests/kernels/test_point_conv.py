@@ -133,6 +133,24 @@ def test_repeated_calls_are_bit_equal():
         torch.set_num_threads(1)
 
 
+@pytest.mark.parametrize(("C", "groups"), [(1, 1), (32, 1), (32, 4)])
+def test_a_batch_is_bit_equal_to_its_clouds_one_by_one(C, groups):
+    sizes = [1, 5, 40, 300]
+    points, _ = random_batch([sum(sizes)])
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(sum(sizes), C, generator=generator)
+    weight = torch.randn(27, groups, C // groups, 32 // groups, generator=generator)
+
+    def convolve(points, features, lengths):
+        lengths = torch.tensor(lengths)
+        return point_conv(features, weight, native_triplets(points, points, lengths, lengths, 0.15))
+
+    apart = [
+        convolve(p, x, [n]) for p, x, n in zip(points.split(sizes), features.split(sizes), sizes, strict=True)
+    ]
+    assert torch.equal(convolve(points, features, sizes), torch.cat(apart))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -70,6 +70,16 @@ def test_symmetric_triplets_are_their_own_transposed_ones_in_opposite_cells(fine
     assert not native_triplets(points, points.clone(), lengths, lengths, 0.15, fineness).symmetric
 
 
+@pytest.mark.parametrize("fineness", [1, 3, 5])
+@pytest.mark.parametrize("pitch", [None, 0.05])
+def test_searching_half_of_the_pairs_finds_all(fineness, pitch):
+    points, lengths = random_batch([80, 0, 1, 120])
+    if pitch is not None:  # many offsets on the border of kernel cells
+        points = torch.round(points / pitch) * pitch
+    half = native_triplets(points, points, lengths, lengths, 0.1, fineness)
+    assert rows(half) == rows(native_triplets(points, points.clone(), lengths, lengths, 0.1, fineness))
+
+
 @pytest.mark.parametrize(("n_out", "n_in"), [(0, 0), (1, 1), (40, 63)])
 def test_buckets_are_the_runs_of_equal_k_and_i(n_out, n_in):
     triplets = random_triplets(n_out, n_in, fan_in=0.6)
