@@ -61,8 +61,8 @@ class CellIndex:
 
 def cloud_of_rows(lengths: Tensor, n_rows: int) -> Tensor:
     """The cloud (n_rows,) int32 of each row of a batch. Knowing n_rows, it does not wait for the device."""
-    clouds = torch.arange(len(lengths), dtype=torch.int32, device=lengths.device)
-    return torch.repeat_interleave(clouds, lengths, output_size=n_rows)
+    rows = torch.arange(n_rows, device=lengths.device)
+    return torch.searchsorted(lengths.cumsum(0), rows, right=True, out_int32=True)
 
 
 def frame_around(points: Tensor, least_edge: float, n_clouds: int) -> Tensor:

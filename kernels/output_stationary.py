@@ -22,6 +22,7 @@ from kernels.precision import add_product, parts, parts_of, takes_parts
 from kernels.tiles import ROWS, Tiles
 
 LEAST_CELLS = 3  # kernel cells of a program, where they are shared
+LEAST_SHARES = 4  # fewer are not worth the launch that adds them up
 
 
 def mvmr(
@@ -118,7 +119,8 @@ def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
     idle = plan.processors // n_tiles
     if idle < 2:
         return 1, 1
-    return plan.blocks, max(1, min(idle // plan.blocks, K // LEAST_CELLS))
+    cells = min(idle // plan.blocks, K // LEAST_CELLS)
+    return plan.blocks, cells if cells >= LEAST_SHARES else 1
 
 
 # Not specialized: clouds vary in size, and every variant would be compiled. Tiles may begin anywhere.

@@ -32,6 +32,8 @@ from kernels.search_table import (
 )
 
 LARGEST = tl.constexpr(1 << 62)
+SLACK = tl.constexpr(1e-4)  # share by which the radius is widened to choose cells, and in cells at least:
+LEAST_SLACK = tl.constexpr(1e-6)  # both more than float32 rounds
 
 
 # Launched with enable_fp_fusion=False: distances are to the last bit those of the CPU.
@@ -78,11 +80,12 @@ def visit(
     k_offsets += tl.load(row + FIRST_OFFSET)
 
     edge = tl.load(frame + 6)
+    radius_in_cells = (radius / edge * (1 + SLACK) + LEAST_SLACK).to(tl.float32)
     if VOXEL:  # of the level of the centres
         edge = tl.where(mirrored != 0, edge / stride, edge * stride)
-    cell_x = _cell(x, tl.load(frame), edge)
-    cell_y = _cell(y, tl.load(frame + 1), edge)
-    cell_z = _cell(z, tl.load(frame + 2), edge)
+    cell_x, within_x = _cell(x, tl.load(frame), edge)
+    cell_y, within_y = _cell(y, tl.load(frame + 1), edge)
+    cell_z, within_z = _cell(z, tl.load(frame + 2), edge)
 
     wide = 2 * reach + 1
     for place in range(program % shares, wide * wide, shares):
@@ -94,8 +97,12 @@ def visit(
             seen = exists & found_x & found_y
         else:
             row_x, row_y = cell_x + step_x, cell_y + step_y
-            low, high = cell_z - reach, cell_z + reach
-            seen = exists
+            gap_x, gap_y = _gap(within_x, step_x), _gap(within_y, step_y)
+            room = radius_in_cells * radius_in_cells - (gap_x * gap_x + gap_y * gap_y)
+            seen = exists & (room >= 0)
+            along_z = tl.sqrt(tl.maximum(room, 0.0))
+            low = cell_z + tl.floor(within_z - along_z).to(tl.int64)
+            high = cell_z + tl.floor(within_z + along_z).to(tl.int64)
         low, high = tl.maximum(low, 0), tl.minimum(high, shape_z - 1)
         seen &= (row_x >= 0) & (row_x < shape_x) & (row_y >= 0) & (row_y < shape_y) & (low <= high)
         row_key = ((cloud * shape_x + row_x) * shape_y + row_y) * shape_z
@@ -129,7 +136,15 @@ def visit(
 
 @triton.jit
 def _cell(coordinate, lower, edge):
-    return tl.floor((coordinate.to(tl.float64) - lower) / edge).to(tl.int64)
+    """The cell of a coordinate, int64, and where it lies in it, float32 in [0, 1)."""
+    position = (coordinate.to(tl.float64) - lower) / edge
+    return tl.floor(position).to(tl.int64), (position - tl.floor(position)).to(tl.float32)
+
+
+@triton.jit
+def _gap(within, step):
+    """How far along an axis the cell `step` away begins, in cells."""
+    return tl.maximum(tl.maximum(step - within, within - step - 1.0), 0.0)
 
 
 @triton.jit

@@ -13,6 +13,7 @@ is kept: beside the triplets there are two int32 per bucket at first, then one, 
 Places are 64 bits wide; the scan is an int32 that may wrap around, as a segment has less than 2^31 triplets.
 """
 
+import math
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -75,7 +76,7 @@ class Search:
         """Index cells to visit on either side of a centre's own."""
         if self.radius is None:
             return (self.fineness - 1) // 2
-        return int(-(-self.radius * (1 + SLACK / 2) // self.index.edge))
+        return math.ceil(self.radius * (1 + SLACK / 2) / self.index.edge)
 
 
 def search_native(

@@ -55,11 +55,11 @@ class Triplets:
         return triplets
 
     def __len__(self) -> int:
-        return len(self.i)
+        return self.i.shape[0]  # len() takes torch several microseconds
 
     @property
     def n_cells(self) -> int:
-        return len(self.k_offsets) - 1
+        return self.k_offsets.shape[0] - 1
 
     def cell_of_triplets(self) -> Tensor:
         """k (T,) int64 of every triplet."""

@@ -4,6 +4,7 @@ Every descriptor thins the cloud to one original point per voxel cell and return
 one feature row each. Features are compared by Euclidean distance.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +17,10 @@ from pcreg.device import choose_device
 from pcreg.errors import InputError
 from pcreg.resunet import ResUNet
 from pcreg.weights import fingerprint, load_weights
+
+BYTES_PER_POINT = (
+    8192  # that the network and its hierarchy take at their peak (docs/benchmarks.md), generously
+)
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,34 @@ class FCGF:
         """The descriptor of a .safetensors file written by train.py; InputError if it cannot be used."""
         return FCGF(load_weights(weights), device)
 
-    @torch.inference_mode()
     def describe(self, points: np.ndarray) -> Description:
-        kept = points[thin(points, self.voxel)]
-        features = self.network.describe(PointBatch.from_clouds([kept]).to(self.device))
-        return Description(kept, features.float().cpu().numpy())
+        return self.describe_all([points])[0]
+
+    @torch.inference_mode()
+    def describe_all(self, clouds: Sequence[np.ndarray], budget: int = 4 * 2**30) -> list[Description]:
+        """Describe clouds (N, 3) in as few passes as fit into about `budget` bytes of the device's memory.
+
+        What a cloud is batched with does not change its description but for the last bits, and with
+        torch.use_deterministic_algorithms not even those. A cloud too large for the budget goes alone.
+        """
+        kept = [points[thin(points, self.voxel)] for points in clouds]
+        described = []
+        for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
+            features = self.network.describe(PointBatch.from_clouds(batch).to(self.device))
+            split = np.split(
+                features.float().cpu().numpy(), np.cumsum([len(points) for points in batch])[:-1]
+            )
+            described += map(Description, batch, split)
+        return described
+
+
+def _batches(clouds: list[np.ndarray], most_points: int) -> Iterator[list[np.ndarray]]:
+    """The clouds in their order, in lists of no more points altogether unless one cloud has them alone."""
+    batch: list[np.ndarray] = []
+    for points in clouds:
+        if batch and sum(map(len, batch)) + len(points) > most_points:
+            yield batch
+            batch = []
+        batch.append(points)
+    if batch:
+        yield batch

@@ -116,9 +116,9 @@ def convolve_in(network: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:
-    """relu(layer(features)); given `identity` triplets, by the convolution's kernel.
+    """relu(layer(features)); given `identity` triplets, by the convolution's kernels.
 
-    That one is for inference: a matrix product of torch may round a row differently in another batch.
+    That is for inference: there a row does not depend on those it is batched with, to the last bit.
     """
     if identity is None:
         return torch.relu(layer(features)) if relu else layer(features)

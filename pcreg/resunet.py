@@ -92,8 +92,7 @@ class ResUNet(nn.Module):
         out = level(self.conv3_tr, self.norm3_tr, self.block3_tr, out, up[1], same[1])
         out = torch.cat([out, level2], 1)
         out = level(self.conv2_tr, self.norm2_tr, self.block2_tr, out, up[0], same[0])
-        inference_on_gpu = out.is_cuda and not torch.is_grad_enabled()
-        identity = Triplets.identity(len(out), out.device) if inference_on_gpu else None
+        identity = None if torch.is_grad_enabled() else Triplets.identity(len(out), out.device)
         out = linear(self.conv1_tr, torch.cat([out, level1], 1), identity, relu=True)
         out = linear(self.final, out, identity)
         return nn.functional.normalize(out)

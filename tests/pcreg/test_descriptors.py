@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from pcreg.cloud import read_cloud
-from pcreg.descriptors import FPFH, thin
+from pcreg.descriptors import BYTES_PER_POINT, FCGF, FPFH, thin
 from pcreg.geometry import random_rotation
+from pcreg.resunet import Architecture, ResUNet
 
 
 def wavy_sheet(n=30, spacing=0.05):
@@ -73,3 +74,21 @@ def test_clouds_of_hardly_any_points(n):
     described = FPFH().describe(points)
     assert described.points.shape == (n, 3)
     assert described.features.shape == (n, 33)
+
+
+@pytest.mark.parametrize("most_points", [1, 500, 10**6])
+def test_many_clouds_are_described_as_one_by_one(most_points):
+    network = ResUNet(Architecture(voxel=0.1, encoder=(4, 4, 4, 4), decoder=(4, 4, 4, 4), out_channels=8))
+    fcgf = FCGF(network)
+    clouds = [wavy_sheet(n) + n for n in (12, 30, 18)] + [np.empty((0, 3))]
+    described = fcgf.describe_all(clouds, budget=most_points * BYTES_PER_POINT)
+    assert len(described) == len(clouds)
+    for cloud, description in zip(clouds, described, strict=True):
+        alone = fcgf.describe(cloud)
+        np.testing.assert_array_equal(description.points, alone.points)
+        np.testing.assert_allclose(description.features, alone.features, atol=1e-5)
+        assert len(description.features) == len(description.points)
+
+
+def test_no_clouds_have_no_descriptions():
+    assert FCGF(ResUNet(Architecture())).describe_all([]) == []

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pcreg.batch import PointBatch
-from pcreg.hierarchy import Geometry, Hierarchy
+from pcreg.hierarchy import Geometry, Hierarchy, search_at_once
 
 from .scenes import wavy_sheet
 
@@ -49,6 +49,32 @@ def test_snapped_kernels_reach_the_whole_cube(batch):
     geometry = {"voxel": 0.1, "n_levels": 1, "stem_fineness": 3}
     assert len(Hierarchy.build(corner, Geometry(**geometry, snap=True)).stem) == 4
     assert len(Hierarchy.build(corner, Geometry(**geometry, radius_scale=0.9)).stem) == 2
+
+
+@pytest.mark.parametrize("snap", [False, True])
+@pytest.mark.parametrize("stem_fineness", [3, 5])
+def test_searching_all_layers_at_once_finds_the_same(snap, stem_fineness):
+    """By the kernels for a GPU: there, or else in Triton's interpreter."""
+    pytest.importorskip("triton", reason="no triton for this platform")
+    on_gpu = torch.cuda.is_available()
+    sizes = (3000, 0, 2000) if on_gpu else (40, 0, 25)
+    batch = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes])
+    geometry = Geometry(voxel=0.02 if on_gpu else 0.1, snap=snap, stem_fineness=stem_fineness)
+    expected = Hierarchy.build(batch, geometry)
+    found = search_at_once(batch.to("cuda" if on_gpu else "cpu"), geometry)
+    for level, wanted in zip(found.levels, expected.levels, strict=True):
+        assert torch.equal(level.points.cpu(), wanted.points)
+        assert torch.equal(level.lengths.cpu(), wanted.lengths)
+
+    def everything(hierarchy):
+        up = [triplets.transposed for triplets in hierarchy.down]
+        return [hierarchy.stem, *hierarchy.same, *hierarchy.down, *up]
+
+    for triplets, wanted in zip(everything(found), everything(expected), strict=True):
+        for name in ("i", "j", "k_offsets"):
+            assert torch.equal(getattr(triplets, name).cpu(), getattr(wanted, name))
+        assert (triplets.n_out, triplets.n_in) == (wanted.n_out, wanted.n_in)
+        assert triplets.symmetric == wanted.symmetric
 
 
 def test_it_can_be_built_elsewhere_and_moved(batch):

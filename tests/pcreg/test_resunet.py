@@ -1,11 +1,17 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
 
 from pcreg.batch import PointBatch
+from pcreg.hierarchy import Hierarchy
+from pcreg.layers import convolve_in
 from pcreg.resunet import Architecture, ResUNet
 
 from .scenes import wavy_sheet
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 # ResUNetBN2C with a first kernel of 5 and 32 outputs, layer by layer.
 PARAMETERS = {
@@ -96,6 +102,42 @@ def test_a_batch_equals_its_clouds_one_by_one(network):
     clouds = [wavy_sheet(400, seed=2), wavy_sheet(1, seed=3), wavy_sheet(700, seed=6)]
     expected = torch.cat([describe(network, cloud) for cloud in clouds])
     torch.testing.assert_close(describe(network, *clouds), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_in_deterministic_mode_a_batch_equals_its_clouds_bit_by_bit(network, device):
+    network = copy.deepcopy(network).to(device)
+    sizes = (400, 1, 2, 5, 17, 700)
+    batches = [PointBatch.from_clouds([wavy_sheet(n, seed=n)]).to(device) for n in sizes]
+    together = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes]).to(device)
+    torch.use_deterministic_algorithms(True)
+    try:
+        with torch.inference_mode():
+            expected = torch.cat([network.describe(batch) for batch in batches])
+            assert torch.equal(network.describe(together), expected)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_checkpoints_change_neither_gradients_nor_statistics():
+    architecture = Architecture(voxel=0.04, encoder=(4, 6, 4, 4), decoder=(4, 4, 6, 4), out_channels=8)
+    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(300)]), architecture.geometry)
+    trained = []
+    for checkpointing in (False, True):
+        torch.manual_seed(0)
+        network = ResUNet(architecture, checkpointing)
+        network(hierarchy).square().mul(torch.arange(8.0)).sum().backward()
+        gradients = {name: parameter.grad for name, parameter in network.named_parameters()}
+        trained.append(gradients | network.state_dict())
+    for name, value in trained[0].items():
+        assert torch.equal(value, trained[1][name]), name
+
+
+def test_half_precision_describes_nearly_the_same(network):
+    halved = convolve_in(copy.deepcopy(network), torch.bfloat16)
+    assert halved.norm1.running_var.dtype == torch.float32
+    similarity = (describe(halved, wavy_sheet()).float() * describe(network, wavy_sheet())).sum(1)
+    assert similarity.min() > 0.98
 
 
 def test_gradients_reach_every_parameter():
