@@ -7,6 +7,7 @@ from kernels.cell_index import cells_along
 from kernels.search_table import (
     CENTRES,
     CLOUD,
+    COLUMNS,
     FINENESS,
     FIRST_ARRANGING,
     FIRST_BUCKET,
@@ -45,7 +46,6 @@ def visit(
     buckets,  # (1 + all buckets,) int32: zeros that are counted up behind each, or where each begins
     k_offsets,  # of all searches, int64; read when filling
     j_out,  # (all triplets,) int32, written when filling
-    COLUMNS: tl.constexpr,
     SEARCHES: tl.constexpr,
     BLOCK: tl.constexpr,  # centres
     FLOAT: tl.constexpr,  # dtype of the coordinates
@@ -53,7 +53,7 @@ def visit(
     FILL: tl.constexpr,
 ):
     """Count the triplets of every bucket, or fill in their j in the order in which they are met."""
-    search, program = search_of_program(table, n_searches, FIRST_PROGRAM, COLUMNS, SEARCHES)
+    search, program = search_of_program(table, n_searches, FIRST_PROGRAM, SEARCHES)
     row = table + search * COLUMNS
     shares = tl.load(row + SHARES)
     i = program // shares * BLOCK + tl.arange(0, BLOCK)
@@ -208,7 +208,6 @@ def segment(
     tile_offsets,  # (1 + all tiles,): shared buckets before each tile
     k_offsets,  # of all searches, out
     sizes,  # (searches, 4) int64, out: triplets; shared buckets up to here; - ; cells
-    COLUMNS: tl.constexpr,
     CELLS: tl.constexpr,  # a power of two, no less than K
     TILE: tl.constexpr,
 ):
@@ -243,12 +242,11 @@ def arrange(
     unordered,  # (all triplets,) int32: j, in any order within a bucket
     i_out,  # (all triplets,) int32, out, like the next
     j_out,
-    COLUMNS: tl.constexpr,
     SEARCHES: tl.constexpr,
     BUCKETS: tl.constexpr,
 ):
     """Write i, and j in ascending order within each bucket."""
-    search, program = search_of_program(table, n_searches, FIRST_ARRANGING, COLUMNS, SEARCHES)
+    search, program = search_of_program(table, n_searches, FIRST_ARRANGING, SEARCHES)
     row = table + search * COLUMNS
     n_out = tl.load(row + N_OUT)
     blocks = tl.cdiv(n_out, BUCKETS)

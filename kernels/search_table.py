@@ -34,10 +34,14 @@ class Row(NamedTuple):
     shares: int  # programs that share the rows of cells of a block of centres
     first_arranging: int
     first_triplet: int = 0  # known once they are counted
-    source: int = 0  # (K, N) of Tiles, if they are wanted
+    first_source: int = -1  # of the sources of all Tiles; -1: not wanted
+
+    @property
+    def n_buckets(self) -> int:
+        return self.fineness**3 * self.n_out
 
 
-COLUMNS = len(Row._fields)
+COLUMNS = tl.constexpr(len(Row._fields))
 (
     CENTRES,
     CLOUD,
@@ -61,8 +65,8 @@ COLUMNS = len(Row._fields)
     SHARES,
     FIRST_ARRANGING,
     FIRST_TRIPLET,
-    SOURCE,
-) = map(tl.constexpr, range(COLUMNS))
+    FIRST_SOURCE,
+) = map(tl.constexpr, range(len(Row._fields)))
 
 
 def on_device(rows: list[Row], device: torch.device) -> Tensor:
@@ -76,7 +80,7 @@ def bits(value: float) -> int:
 
 
 @triton.jit
-def search_of_program(table, n_searches, FIRST: tl.constexpr, COLUMNS: tl.constexpr, SEARCHES: tl.constexpr):
+def search_of_program(table, n_searches, FIRST: tl.constexpr, SEARCHES: tl.constexpr):
     """Which search this program works for, and its number among that search's programs.
 
     FIRST is the column that says which program is each search's first.

@@ -4,13 +4,14 @@ import triton
 import triton.language as tl
 
 from kernels.search_table import (
+    COLUMNS,
     FINENESS,
     FIRST_BUCKET,
     FIRST_OFFSET,
+    FIRST_SOURCE,
     FIRST_TILE,
     FIRST_TRIPLET,
     N_OUT,
-    SOURCE,
     position,
     search_of_program,
 )
@@ -23,11 +24,10 @@ def size_tiles(
     counts,  # (1 + all buckets,), the size of each bucket behind it
     n_shared,  # (1 + all tiles,) int32, out: shared buckets, behind each tile
     sizes,  # (searches, 4) int64, out: column 2, most shared buckets of a tile
-    COLUMNS: tl.constexpr,
     SEARCHES: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    search, tile = search_of_program(table, n_searches, FIRST_TILE, COLUMNS, SEARCHES)
+    search, tile = search_of_program(table, n_searches, FIRST_TILE, SEARCHES)
     row = table + search * COLUMNS
     n_out, fineness = tl.load(row + N_OUT), tl.load(row + FINENESS)
     i = tile * TILE + tl.arange(0, TILE)
@@ -47,9 +47,9 @@ def fill_tiles(
     k_offsets,
     j,  # (all triplets,)
     tile_offsets,  # (1 + all tiles,)
+    source,  # of all searches, out
     shared_first,  # of all searches, out, like the next; counted from the search's first triplet
     shared_size,
-    COLUMNS: tl.constexpr,
     SEARCHES: tl.constexpr,
     TILE: tl.constexpr,
     SIZES: tl.constexpr,
@@ -57,11 +57,11 @@ def fill_tiles(
     FIRST_SHARED: tl.constexpr,
     CELLS: tl.constexpr,
 ):
-    search, tile = search_of_program(table, n_searches, FIRST_TILE, COLUMNS, SEARCHES)
+    search, tile = search_of_program(table, n_searches, FIRST_TILE, SEARCHES)
     row = table + search * COLUMNS
-    if tl.load(row + SOURCE) == 0:
+    if tl.load(row + FIRST_SOURCE) < 0:
         return
-    source = tl.load(row + SOURCE).to(tl.pointer_type(tl.int32))
+    source += tl.load(row + FIRST_SOURCE)
     n_out, fineness = tl.load(row + N_OUT), tl.load(row + FINENESS)
     first_bucket, first_triplet = tl.load(row + FIRST_BUCKET), tl.load(row + FIRST_TRIPLET)
     k_offsets += tl.load(row + FIRST_OFFSET)

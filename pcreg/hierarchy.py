@@ -78,7 +78,8 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
     learn its size, and once for all triplets.
     """
     from kernels.cell_index import CellIndex, cloud_of_rows
-    from kernels.triplet_search import Search, find_triplets
+    from kernels.search import Search
+    from kernels.triplet_search import find_triplets
 
     n_clouds, n_levels = len(batch.lengths), geometry.n_levels
     sizes = [geometry.voxel * 2**level for level in range(n_levels + 1)]

@@ -11,13 +11,11 @@ from .clouds import random_batch
 from .test_tiles import rows_read
 
 triton = pytest.importorskip("triton", reason="no triton for this platform")
-
-import triton.language as tl
-
-from kernels import triplet_search
-from kernels.cell_index import CellIndex, cloud_of_rows, frame_around
-from kernels.search_table import position
-from kernels.triplet_search import Search, find_triplets, search_native, search_voxels
+tl = pytest.importorskip("triton.language")
+triplet_search = pytest.importorskip("kernels.triplet_search")
+position = pytest.importorskip("kernels.search_table").position
+Search = pytest.importorskip("kernels.search").Search
+cell_index = pytest.importorskip("kernels.cell_index")
 
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
@@ -40,7 +38,7 @@ def check_native(centres, points, centre_lengths, lengths, *rest):
     if centres is points:
         on_device[1] = on_device[0]
     expected = stencil.native_triplets(centres, points, centre_lengths, lengths, *rest)
-    check(search_native(*on_device, *rest), expected)
+    check(triplet_search.search_native(*on_device, *rest), expected)
     return expected
 
 
@@ -89,7 +87,7 @@ def test_far_outliers_do_not_break_the_cells():
 def test_radius_must_be_positive(radius):
     points, lengths = random_batch([3])
     with pytest.raises(ValueError, match="radius must be positive"):
-        search_native(points, points, lengths, lengths, 0.1, 3, radius)
+        triplet_search.search_native(points, points, lengths, lengths, 0.1, 3, radius)
 
 
 @pytest.mark.parametrize(("stride", "fineness"), [(1, 3), (1, 5), (2, 3)])
@@ -102,13 +100,15 @@ def test_voxels_equal_those_of_the_cpu(stride, fineness):
     on_device = [tensor.to(DEVICE) for tensor in (coarse, cells, coarse_lengths, lengths)]
     if coarse is cells:
         on_device[1] = on_device[0]
-    check(search_voxels(*on_device, stride, fineness), expected)
+    check(triplet_search.search_voxels(*on_device, stride, fineness), expected)
 
 
 def index_of(points, lengths, edge):
     points, n_clouds = points.to(DEVICE), len(lengths)
-    cloud = cloud_of_rows(lengths.to(DEVICE), len(points))
-    return CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
+    cloud = cell_index.cloud_of_rows(lengths.to(DEVICE), len(points))
+    return cell_index.CellIndex.build(
+        points, cloud, cell_index.frame_around(points, edge, n_clouds), edge, n_clouds
+    )
 
 
 def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypatch):
@@ -119,10 +119,10 @@ def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypa
         Search(index, points, cloud, 0.1, fineness, radius, mirrored=mirrored)
         for fineness, radius, mirrored in [(3, 0.2, False), (1, 0.1, False), (3, 0.3, True)]
     ]
-    together = find_triplets(searches)
+    together = triplet_search.find_triplets(searches)
     with monkeypatch.context() as patch:
         patch.setattr(triplet_search, "MOST_BUCKETS", 1)
-        alone = find_triplets(searches)
+        alone = triplet_search.find_triplets(searches)
     for a, b in zip(together, alone, strict=True):
         assert all(torch.equal(getattr(a, name), getattr(b, name)) for name in ("i", "j", "k_offsets"))
     expected = [Tiles.build(t.i, t.j, t.k_offsets, t.n_out) for t in together]
@@ -139,8 +139,10 @@ def test_mirrored_triplets_are_the_transposed_ones():
     coarse, coarse_lengths = batch([10, 15], seed=1)
     expected = stencil.native_triplets(coarse, fine, coarse_lengths, fine_lengths, 0.15, 3, 0.3)
     index = index_of(coarse, coarse_lengths, 0.3)
-    cloud = cloud_of_rows(fine_lengths.to(DEVICE), len(fine))
-    (found,) = find_triplets([Search(index, fine.to(DEVICE), cloud, 0.15, 3, 0.3, mirrored=True)])
+    cloud = cell_index.cloud_of_rows(fine_lengths.to(DEVICE), len(fine))
+    (found,) = triplet_search.find_triplets(
+        [Search(index, fine.to(DEVICE), cloud, 0.15, 3, 0.3, mirrored=True)]
+    )
     check(found, expected.transposed)
 
 
@@ -164,20 +166,20 @@ def test_representatives_are_those_of_grid_sampling():
     points[5] = points[4]  # equally near: the first row is kept
     lower = points.amin(0).double() - 0.1
     frame = torch.cat([lower, points.amax(0).double(), torch.tensor([0.2], dtype=torch.float64)]).to(DEVICE)
-    index = CellIndex.build(
-        points.to(DEVICE), cloud_of_rows(lengths.to(DEVICE), len(points)), frame, 0.2, len(lengths)
+    index = cell_index.CellIndex.build(
+        points.to(DEVICE), cell_index.cloud_of_rows(lengths.to(DEVICE), len(points)), frame, 0.2, len(lengths)
     )
     rows, picked, cloud = index.representatives()
     expected = grid_sample(points, lengths, 0.2, lower.expand(len(lengths), 3))
     assert torch.equal(rows.cpu(), expected)
     assert torch.equal(picked.cpu(), points[expected])
-    assert torch.equal(cloud.cpu(), cloud_of_rows(lengths, len(points))[expected])
+    assert torch.equal(cloud.cpu(), cell_index.cloud_of_rows(lengths, len(points))[expected])
 
 
 def test_too_many_cells_are_refused():
     points = torch.tensor([[0.0, 0, 0], [1e9, 1e9, 1e9]], device=DEVICE)
     frame = torch.tensor([0.0] * 3 + [1e9] * 3 + [1e-3], dtype=torch.float64, device=DEVICE)
     cloud = torch.zeros(2, dtype=torch.int32, device=DEVICE)
-    index = CellIndex.build(points, cloud, frame, 1e-3, 1)
+    index = cell_index.CellIndex.build(points, cloud, frame, 1e-3, 1)
     with pytest.raises(ValueError, match="take larger cells"):
-        find_triplets([Search(index, points, cloud, 1e-3, 1, 1e-3)])
+        triplet_search.find_triplets([Search(index, points, cloud, 1e-3, 1, 1e-3)])
