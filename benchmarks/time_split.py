@@ -39,7 +39,11 @@ PARTS_OF_NAMES = {
 # On a CPU: module, object and attribute.
 FUNCTIONS = {
     "sampling": ("pcreg.hierarchy:grid_sample",),
-    "search": ("kernels.stencil:radius_search", "pcreg.hierarchy:voxel_triplets"),
+    "search": (
+        "kernels.stencil:pairs_within",
+        "kernels.stencil:pairs_between",
+        "pcreg.hierarchy:voxel_triplets",
+    ),
     "grouping": ("pcreg.hierarchy:native_triplets", "pcreg.hierarchy:arrange"),
     "kernels": ("kernels.bucket_sums:mvmr", "kernels.bucket_sums:vvor"),
     "norms": ("torch.nn:BatchNorm1d.forward",),

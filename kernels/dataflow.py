@@ -79,24 +79,9 @@ def vvor(
     from kernels import outer_products
 
     with where_triton_launches(features):
-        return outer_products.vvor(features, grad_out, triplets, groups)
+        return outer_products.vvor(aligned(features), aligned(grad_out), triplets, groups)
 
 
-def pack(triplets: Triplets, arrangement: Arrangement) -> tuple[list[Tensor], list[int]]:
-    """Both as the tensors and integers that a custom op takes."""
-    tensors = [triplets.i, triplets.j, triplets.k_offsets]
-    sizes = [triplets.n_out, triplets.n_in]
-    if isinstance(arrangement, Buckets):
-        tensors += [arrangement.i, arrangement.offsets, arrangement.k_offsets]
-    elif isinstance(arrangement, Tiles):
-        tensors += arrangement.tensors()
-        sizes.append(arrangement.most_shared)
-    return tensors, sizes
-
-
-def unpack(tensors: list[Tensor], sizes: list[int]) -> tuple[Triplets, Arrangement]:
-    """What `pack` packed."""
-    triplets = Triplets(*tensors[:3], *sizes[:2])
-    if len(sizes) == 3:
-        return triplets, Tiles(*tensors[3:], sizes[2])
-    return triplets, Buckets(*tensors[3:]) if len(tensors) > 3 else None
+def tf32_is_allowed() -> bool:
+    """Torch's own switch, for who leaves the choice to it."""
+    return torch.backends.cuda.matmul.fp32_precision == "tf32"

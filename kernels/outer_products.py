@@ -8,55 +8,58 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.blocks import block, chunk_of_program, stages
+from kernels.blocks import block, chunk_of_program, power_of_two, stages
+from kernels.launch import launch
 from kernels.precision import add_product, parts_of, takes_parts
 from kernels.triplets import Triplets
 
 SHORTEST_RUN = 4096  # triplets
 MOST_PARTIAL = 2**24  # numbers in the partial sums, about: 64 MiB, whatever the number of triplets
 STEP = 64  # triplets of one product
+BLOCK = 256  # numbers of the gradient that a program sums
 
 
 def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1) -> Tensor:
-    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T."""
+    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T.
+
+    Both are `aligned`.
+    """
     K, T = triplets.n_cells, len(triplets)
     C, M = features.shape[1] // groups, grad_out.shape[1] // groups
     if T == 0 or C == 0 or M == 0:
         return features.new_zeros(K, groups, C, M)
     wide = features.dtype == torch.float32
     depth, columns = block(C, 64 if wide else 128), block(M, 64 if wide else 128)
-    blocks = groups * triton.cdiv(C, depth) * triton.cdiv(M, columns)
+    blocks = groups * -(-C // depth) * -(-M // columns)
     # A power of two, so that few kernels are compiled however the number of triplets varies.
-    run = max(SHORTEST_RUN, triton.next_power_of_2(T * groups * C * M // MOST_PARTIAL))
-    partial = torch.empty(T // run + K, groups, C, M, dtype=torch.float32, device=features.device)
-    _partial_sums[(len(partial) * blocks,)](
-        features,
-        grad_out,
-        partial,
-        triplets.i,
-        triplets.j,
-        triplets.k_offsets,
-        K,
-        G=groups,
-        C=C,
-        M=M,
-        CELLS=triton.next_power_of_2(K),
-        RUN=run,
-        STEP=STEP,
-        DEPTH=depth,
-        COLUMNS=columns,
-        IN_PARTS=takes_parts(features.dtype, False, features.device),
-        STAGES=stages(2 if wide else 5, STEP * (depth + columns) * features.itemsize, features.device),
-        num_warps=4,
-    )
-    out = features.new_empty(K, groups, C, M)
+    run = max(SHORTEST_RUN, power_of_two(T * groups * C * M // MOST_PARTIAL + 1))
+    runs = T // run + K
+    partial = torch.empty((runs, groups, C, M), dtype=torch.float32, device=features.device)
+    constants = {
+        "G": groups,
+        "C": C,
+        "M": M,
+        "CELLS": power_of_two(K),
+        "RUN": run,
+        "STEP": STEP,
+        "DEPTH": depth,
+        "COLUMNS": columns,
+        "IN_PARTS": takes_parts(features.dtype, False, features.device),
+        "STAGES": stages(2 if wide else 5, STEP * (depth + columns) * features.itemsize, features.device),
+    }
+    arguments = features, grad_out, partial, triplets.i, triplets.j, triplets.k_offsets, K
+    variant = features.dtype, *constants.values()
+    launch(_partial_sums, runs * blocks, arguments, constants, variant, num_warps=4)
+    out = features.new_empty((K, groups, C, M))
     size = groups * C * M
-    _sum_runs[(K, triton.cdiv(size, 256))](partial, out, triplets.k_offsets, size, RUN=run, BLOCK=256)
+    arguments = partial, out, triplets.k_offsets, size
+    variant = features.dtype, run
+    launch(_sum_runs, K * -(-size // BLOCK), arguments, {"RUN": run, "BLOCK": BLOCK}, variant)
     return out
 
 
 # Triplets found together begin anywhere in memory.
-@triton.jit(do_not_specialize_on_alignment=["i_ptr", "j_ptr", "k_offsets"])
+@triton.jit(do_not_specialize=["K"], do_not_specialize_on_alignment=["i_ptr", "j_ptr", "k_offsets"])
 def _partial_sums(
     features,  # (N_in, G C)
     grad_out,  # (N_out, G M)
@@ -109,12 +112,13 @@ def _partial_sums(
     tl.store(partial + at, total, mask=(c < C)[:, None] & (m < M)[None, :])
 
 
-@triton.jit(do_not_specialize_on_alignment=["k_offsets"])
+@triton.jit(do_not_specialize=["size"], do_not_specialize_on_alignment=["k_offsets"])
 def _sum_runs(partial, out, k_offsets, size, RUN: tl.constexpr, BLOCK: tl.constexpr):
     """out[k] (size,) = the sum of the partial sums of the runs of k, from run k_offsets[k] // RUN + k on."""
-    k = tl.program_id(0)
+    blocks = tl.cdiv(size, BLOCK)
+    k = tl.program_id(0) // blocks
     start, end = tl.load(k_offsets + k), tl.load(k_offsets + k + 1)
-    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
     partial += (start // RUN + k) * size + at
     total = tl.zeros((BLOCK,), tl.float32)
     for _ in range(tl.cdiv(end - start, RUN)):

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from kernels.dataflow import arrange, pack, unpack
+from kernels.custom_ops import pack, unpack
+from kernels.dataflow import arrange
 from kernels.tiles import Tiles
 from kernels.triplets import Buckets
 

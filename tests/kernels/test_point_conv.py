@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from kernels import bucket_sums, reference
-from kernels.autograd import _point_conv, _weight_gradient, point_conv
-from kernels.dataflow import arrange, pack
+from kernels.autograd import point_conv
+from kernels.custom_ops import pack, point_conv_op, weight_gradient_op
+from kernels.dataflow import arrange
 from kernels.stencil import native_triplets
 from pcreg.layers import PointConv, ResidualBlock
 
@@ -77,10 +78,10 @@ def test_custom_ops_pass_opcheck(device):
     backward = pack(triplets.transposed, arrange(triplets.transposed, features.dtype))
     inputs = (features.requires_grad_(), weight.requires_grad_())
     torch.library.opcheck(
-        _point_conv, (*inputs, *forward, *backward, False, False, True), atol=1e-5, rtol=1e-5
+        point_conv_op, (*inputs, *forward, *backward, False, False, True), atol=1e-5, rtol=1e-5
     )
     grad_out = torch.randn(9, 6, dtype=dtype, device=device)
-    torch.library.opcheck(_weight_gradient, (features.detach(), grad_out, *forward, 1))
+    torch.library.opcheck(weight_gradient_op, (features.detach(), grad_out, *forward, 1))
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
