@@ -214,7 +214,7 @@ def _output_stationary(
                     w = tl.load(at_weight, mask=inside, other=0.0)
                     total = tl.dot(x, w, total, input_precision=PRECISION)
             inside = (rows < n_out)[:, None] & (columns < M)[None, :]
-            at_row, column = row.to(tl.int64), tl.where(columns < M, group * M + columns, G * M)
+            at_row, column = row.to(tl.int64), group * M + columns
             total = finished(
                 total, at_row, column, inside, mean, variance, scale, shift, epsilon, residual, G * M, RELU
             )
