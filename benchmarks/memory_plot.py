@@ -7,7 +7,7 @@ import torch
 from pcreg.files import replacing
 
 COLORS = {"operator": "#5b8c5a", "ResUNet": "#2b5f9e", "ResNet": "#c8702a"}
-NAMES = {"operator": "one operator, 64 to 64", "ResUNet": "ResUNet", "ResNet": "its encoder (ResNet)"}
+NAMES = {"operator": "one operator, 64 to 64", "ResUNet": "ResUNet", "ResNet": "ResNet, encoder alone"}
 STYLES = {"forward": ":", "training": "-", "checkpointed": "--"}  # by mode
 
 
