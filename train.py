@@ -69,7 +69,8 @@ def main(cfg: DictConfig) -> dict[str, float]:
         maximum_points=cfg.maximum_points,
         seed=cfg.seed,
     )
-    batches = Batches(samples, architecture.geometry, cfg.batch_size, cfg.workers)
+    on_gpu = device != "cpu"
+    batches = Batches(samples, architecture.geometry, cfg.batch_size, cfg.workers, on_gpu)
     settings = OmegaConf.to_container(cfg, resolve=True)
     trainer = Trainer(
         network,

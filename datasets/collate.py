@@ -5,7 +5,7 @@ nor on where a resumed training began.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from pcreg.batch import PointBatch
 from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.geometry import transform
-from pcreg.hierarchy import Geometry, Hierarchy
+from pcreg.hierarchy import Geometry, Hierarchy, sample_levels
 from pcreg.pair import PairDataset
 
 MINIMUM_MATCHES = 32  # a pair with fewer has nothing to teach and is left out of its batch
@@ -35,18 +35,24 @@ class Sample:
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Several pairs: all sources in one hierarchy, all targets in another."""
+    """Several pairs: all sources in one hierarchy, all targets in another; or in points to build it of."""
 
     names: list[str]
-    source: Hierarchy
-    target: Hierarchy
+    source: Hierarchy | PointBatch
+    target: Hierarchy | PointBatch
     matches: torch.Tensor  # (P, 2) int64, rows of the whole batch
     left_out: list[str]  # pairs with too few matches
+    geometry: Geometry
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
-        return TrainingBatch(
-            self.names, self.source.to(device), self.target.to(device), self.matches.to(device), self.left_out
+        """On `device`, with its hierarchies."""
+        source, target = (
+            Hierarchy.build(clouds.to(device), self.geometry)
+            if isinstance(clouds, PointBatch)
+            else clouds.to(device)
+            for clouds in (self.source, self.target)
         )
+        return replace(self, source=source, target=target, matches=self.matches.to(device))
 
 
 class TrainingPairs(Dataset):
@@ -96,9 +102,13 @@ def matching_rows(source: np.ndarray, target: np.ndarray, radius: float) -> torc
 
 @dataclass(frozen=True)
 class Collate:
-    """Samples into a TrainingBatch, or None if it cannot be used: too few matches or points."""
+    """Samples into a TrainingBatch, or None if it cannot be used: too few matches or points.
+
+    Its hierarchies are built here, in the loader, unless there is a GPU, which takes milliseconds.
+    """
 
     geometry: Geometry
+    on_gpu: bool = False
 
     def __call__(self, samples: list[Sample]) -> TrainingBatch | None:
         kept = [sample for sample in samples if len(sample.matches) >= MINIMUM_MATCHES]
@@ -109,13 +119,16 @@ class Collate:
             matches.append(sample.matches + rows)
             rows = rows + torch.tensor([len(sample.source), len(sample.target)])
         source, target = (
-            Hierarchy.build(PointBatch.from_clouds(clouds), self.geometry)
+            PointBatch.from_clouds(clouds)
             for clouds in ([sample.source for sample in kept], [sample.target for sample in kept])
         )
-        if min(len(hierarchy.levels[-1]) for hierarchy in (source, target)) < 2:
+        coarsest = [sample_levels(clouds, self.geometry)[-1] for clouds in (source, target)]
+        if min(map(len, coarsest)) < 2:
             return None  # batch norms need two rows
         left_out = [sample.name for sample in samples if len(sample.matches) < MINIMUM_MATCHES]
-        return TrainingBatch([sample.name for sample in kept], source, target, torch.cat(matches), left_out)
+        names = [sample.name for sample in kept]
+        batch = TrainingBatch(names, source, target, torch.cat(matches), left_out, self.geometry)
+        return batch if self.on_gpu else batch.to("cpu")
 
 
 @dataclass(frozen=True)
@@ -126,6 +139,7 @@ class Batches:
     geometry: Geometry
     batch_size: int = 4
     workers: int = 0
+    on_gpu: bool = False  # the training
 
     def __post_init__(self):
         if not 0 < self.batch_size <= len(self.samples):
@@ -147,7 +161,7 @@ class Batches:
             DataLoader(
                 self.samples,
                 batch_sampler=[keys[b * size : (b + 1) * size] for b in range(first, len(self))],
-                collate_fn=Collate(self.geometry),
+                collate_fn=Collate(self.geometry, self.on_gpu),
                 num_workers=self.workers,
             )
         )

@@ -18,9 +18,8 @@ from pcreg.errors import InputError
 from pcreg.resunet import ResUNet
 from pcreg.weights import fingerprint, load_weights
 
-BYTES_PER_POINT = (
-    8192  # that the network and its hierarchy take at their peak (docs/benchmarks.md), generously
-)
+# About what hierarchy and network take at their peak, in float32 (docs/benchmarks.md).
+BYTES_PER_POINT = 4096
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Hierarchy:
         """Sample and search `batch`, where it lies."""
         if batch.points.is_cuda:
             return search_at_once(batch, geometry)
-        levels = _levels(batch, geometry)
+        levels = sample_levels(batch, geometry)
         search = _voxel_search if geometry.snap else _native_search
         same = [search(levels, level, level, FINENESS, geometry) for level in range(geometry.n_levels)]
         down = [
@@ -137,7 +137,7 @@ def _frames(batch: PointBatch, sizes: list[float], geometry: Geometry) -> torch.
     return torch.cat([torch.cat([lower, upper]).expand(len(sizes), 6), edges[:, None]], 1)
 
 
-def _levels(batch: PointBatch, geometry: Geometry) -> list[PointBatch]:
+def sample_levels(batch: PointBatch, geometry: Geometry) -> list[PointBatch]:
     """Cells of all levels are nested: a coarse cell is eight fine ones, counted from one origin."""
     origin = _origin(batch, geometry)
     levels = [batch]

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from datasets.augment import Augmentation
 from datasets.collate import Batches, TrainingPairs, matching_rows
+from pcreg.batch import PointBatch
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry
 from pcreg.pair import Pair
@@ -37,6 +40,17 @@ def test_batches_number_rows_over_all_their_clouds():
 
 def fingerprint(batch):
     return batch.names, batch.source.levels[0].points, batch.target.levels[0].points, batch.matches
+
+
+def test_for_a_gpu_the_hierarchies_are_built_where_the_batch_goes():
+    built = next(batches().epoch(0))
+    points = next(replace(batches(), on_gpu=True).epoch(0))
+    assert isinstance(points.source, PointBatch)
+    assert isinstance(points.target, PointBatch)
+    there = points.to("cpu")
+    for a, b in zip(fingerprint(built), fingerprint(there), strict=True):
+        assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+    assert torch.equal(built.target.stem.j, there.target.stem.j)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
