@@ -89,7 +89,8 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
     coarse, own = [], []  # of each level, the points in cells of the next level and of its own
     for level in range(n_levels):
         points, cloud = levels[level].points, clouds[level]
-        coarse.append(CellIndex.build(points, cloud, frames[level + 1], sizes[level + 1], n_clouds))
+        if level + 1 < n_levels or not geometry.snap:
+            coarse.append(CellIndex.build(points, cloud, frames[level + 1], sizes[level + 1], n_clouds))
         if geometry.snap:
             own.append(CellIndex.build(points, cloud, frames[level], sizes[level], n_clouds))
         if level + 1 < n_levels:

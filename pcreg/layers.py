@@ -62,7 +62,8 @@ def normed_conv(
     relu: bool = False,
 ) -> Tensor:
     """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution."""
-    if not (norm.training or torch.is_grad_enabled()):
+    fused = not (norm.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
+    if fused:
         return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
     out = norm(conv(features, triplets))
     if residual is not None:

@@ -103,6 +103,20 @@ def test_residual_block_compiles_to_one_graph(device):
             torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+@torch.no_grad()
+def test_residual_block_compiles_for_inference(device):
+    block = ResidualBlock(8).to(device).eval()
+    backend = "inductor" if device == "cuda" else "aot_eager"
+    points, lengths = random_batch([50])
+    triplets = native_triplets(points, points, lengths, lengths, 0.2).to(device)
+    arrange(triplets, torch.float32)
+    features = torch.randn(50, 8, generator=torch.Generator().manual_seed(0)).to(device)
+    out = torch.compile(block, fullgraph=True, backend=backend)(features, triplets)
+    torch.testing.assert_close(out, block(features, triplets), rtol=1e-4, atol=1e-4)
+
+
+
 @pytest.mark.parametrize(
     ("switch", "on", "off"), [("allow_tf32", True, False), ("fp32_precision", "tf32", "ieee")]
 )
