@@ -28,7 +28,7 @@ from training import step
 KERNELS = {
     "sampling": ("_cells", "_pick"),
     "search": ("visit",),
-    "grouping": ("arrange", "segment", "size_tiles", "fill_tiles"),
+    "grouping": ("put_in_order", "segment", "size_tiles", "fill_tiles"),
     "kernels": ("_output_stationary", "_weight_stationary", "_finish", "_partial_sums", "_sum_runs"),
 }
 PARTS_OF_NAMES = {

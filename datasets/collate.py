@@ -118,17 +118,20 @@ class Collate:
         for sample in kept:
             matches.append(sample.matches + rows)
             rows = rows + torch.tensor([len(sample.source), len(sample.target)])
-        source, target = (
+        sides = [
             PointBatch.from_clouds(clouds)
             for clouds in ([sample.source for sample in kept], [sample.target for sample in kept])
-        )
-        coarsest = [sample_levels(clouds, self.geometry)[-1] for clouds in (source, target)]
-        if min(map(len, coarsest)) < 2:
+        ]
+        if self.on_gpu:
+            levels = [sample_levels(clouds, self.geometry) for clouds in sides]
+        else:
+            sides = [Hierarchy.build(clouds, self.geometry) for clouds in sides]
+            levels = [hierarchy.levels for hierarchy in sides]
+        if min(len(level[-1]) for level in levels) < 2:
             return None  # batch norms need two rows
         left_out = [sample.name for sample in samples if len(sample.matches) < MINIMUM_MATCHES]
         names = [sample.name for sample in kept]
-        batch = TrainingBatch(names, source, target, torch.cat(matches), left_out, self.geometry)
-        return batch if self.on_gpu else batch.to("cpu")
+        return TrainingBatch(names, *sides, torch.cat(matches), left_out, self.geometry)
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ def point_conv(
     - `deterministic` makes outputs and gradients bit-equal between runs, and each row's output that
       of its cloud alone. Sparse neighbourhoods, such as a decoder's, and small clouds are slower then;
       large dense ones repeat in any case (docs/benchmarks.md).
-    Autocast applies; there are no second derivatives. `epilogue` is for inference: with it, nothing is
-    differentiable. Raises ValueError when the shapes, dtypes or devices of the three do not fit.
+    Autocast applies; there are no second derivatives. `epilogue` is for inference, without gradients and
+    without torch.compile. Raises ValueError when the shapes, dtypes or devices of what is given do not fit.
     """
     _check(features, weight, triplets)
     if torch.is_autocast_enabled(features.device.type) and features.dtype != torch.float64:
@@ -40,7 +40,12 @@ def point_conv(
         raise ValueError(f"features are {features.dtype} and weight is {weight.dtype}; cast one of them")
     arrangement = arrange(triplets, features.dtype, deterministic)
     differentiable = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
-    if epilogue is not NOTHING or not (differentiable or torch.compiler.is_compiling()):
+    compiling = torch.compiler.is_compiling()
+    if epilogue is not NOTHING:
+        if differentiable or compiling:
+            raise ValueError("an epilogue is for inference; use it under torch.no_grad(), and not compiled")
+        epilogue.check(triplets.n_out, weight.shape[1] * weight.shape[3], features.device)
+    if not (differentiable or compiling):
         tf32 = tf32_is_allowed() if tf32 is None else tf32
         with torch.no_grad():
             return mvmr(features, weight, triplets, arrangement, tf32, deterministic, epilogue)
@@ -48,7 +53,7 @@ def point_conv(
     if features.requires_grad and not triplets.symmetric:
         back = triplets.transposed
         back_arrangement = arrange(back, features.dtype, deterministic)
-    if torch.compiler.is_compiling():
+    if compiling:
         ways = *pack(triplets, arrangement), *pack(back, back_arrangement)
         return point_conv_op(features, weight, *ways, triplets.symmetric, tf32, deterministic)
     tf32 = tf32_is_allowed() if tf32 is None else tf32

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from kernels.triplets import Buckets, Triplets
 
-FEWEST_ROWS = 16  # with fewer, MKL adds up in another order: a cloud would depend on what it is batched with
+FEWEST_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would depend on its batch
 
 
 def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
@@ -39,7 +39,10 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Bucket
 
 
 def _multiply(rows: Tensor, matrices: Tensor) -> Tensor:
-    """rows (P, C), matrices (G, C/G, M/G) -> (P, M), each row the same whichever others there are."""
+    """rows (P, C), matrices (G, C/G, M/G) -> (P, M).
+
+    In one group, with C and M multiples of 16, a row was not seen to depend on the others.
+    """
     padding = FEWEST_ROWS - len(rows)
     if padding > 0:
         rows = torch.nn.functional.pad(rows, (0, 0, 0, padding))

@@ -16,7 +16,7 @@ from kernels.cells import LARGEST_KEY
 from kernels.launch import launch
 
 BLOCK = 128  # points of a program
-SLACK = 1e-5  # by which a cell is wider than the radius it is made for, more than rounding
+EDGE_SLACK = 1e-5  # by which a cell is wider than the radius it is made for, more than rounding
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CellIndex:
     @staticmethod
     def build(points: Tensor, cloud: Tensor, frame: Tensor, edge: float, n_clouds: int) -> "CellIndex":
         """points and cloud in order of rows, cloud ascending; the frame's corners hold all points."""
-        P = points.shape[0]
+        points, P = points.contiguous(), points.shape[0]
         keys = torch.empty(P, dtype=torch.int64, device=points.device)
         arguments = points, cloud, frame, keys, P
         launch(_cells, -(-P // BLOCK), arguments, {"BLOCK": BLOCK}, points.dtype, enable_fp_fusion=False)
@@ -59,7 +59,7 @@ class CellIndex:
         return rows, points, cloud
 
 
-def cloud_of_rows(lengths: Tensor, n_rows: int) -> Tensor:
+def cloud_numbers(lengths: Tensor, n_rows: int) -> Tensor:
     """The cloud (n_rows,) int32 of each row of a batch. Knowing n_rows, it does not wait for the device."""
     rows = torch.arange(n_rows, device=lengths.device)
     return torch.searchsorted(lengths.cumsum(0), rows, right=True, out_int32=True)

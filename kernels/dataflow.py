@@ -18,7 +18,7 @@ from torch import Tensor
 
 from kernels import bucket_sums
 from kernels.epilogue import NOTHING, Epilogue
-from kernels.launch import aligned, where_triton_launches
+from kernels.launch import aligned
 from kernels.tiles import Tiles
 from kernels.triplets import Buckets, Triplets
 
@@ -63,11 +63,10 @@ def mvmr(
     from kernels import output_stationary, weight_stationary
 
     features = aligned(features)
-    with where_triton_launches(features):
-        if isinstance(arrangement, Tiles):
-            sizes = triplets.n_out, tf32, not deterministic
-            return output_stationary.mvmr(features, weight, triplets.j, arrangement, *sizes, epilogue)
-        return weight_stationary.mvmr(features, weight, triplets, tf32, epilogue)
+    if isinstance(arrangement, Tiles):
+        sizes = triplets.n_out, tf32, not deterministic
+        return output_stationary.mvmr(features, weight, triplets.j, arrangement, *sizes, epilogue)
+    return weight_stationary.mvmr(features, weight, triplets, tf32, epilogue)
 
 
 def vvor(
@@ -78,8 +77,7 @@ def vvor(
         return bucket_sums.vvor(features, grad_out, triplets, arrangement, groups)
     from kernels import outer_products
 
-    with where_triton_launches(features):
-        return outer_products.vvor(aligned(features), aligned(grad_out), triplets, groups)
+    return outer_products.vvor(aligned(features), aligned(grad_out), triplets, groups)
 
 
 def tf32_is_allowed() -> bool:

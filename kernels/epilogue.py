@@ -15,15 +15,22 @@ VECTORS = ["mean", "variance", "scale", "shift"]  # (M,), as arguments of a kern
 
 @dataclass(frozen=True, eq=False)
 class Epilogue:
-    """relu((x - mean) / sqrt(variance + epsilon) * scale + shift + residual), each part if it is given."""
+    """relu((x - mean) / sqrt(variance + epsilon) * scale + shift + residual), each part if it is given.
 
-    mean: Tensor | None = None  # (M,) float32, like the next three
+    Raises ValueError for a mean without variance, and for a scale without both.
+    """
+
+    mean: Tensor | None = None  # (M,), like the next three
     variance: Tensor | None = None  # given with the mean
     scale: Tensor | None = None
     shift: Tensor | None = None
     epsilon: float = 0.0
-    residual: Tensor | None = None  # (N_out, M), of the dtype of the result
+    residual: Tensor | None = None  # (N_out, M)
     relu: bool = False
+
+    def __post_init__(self):
+        if (self.mean is None) != (self.variance is None) or (self.scale is not None and self.mean is None):
+            raise ValueError("an epilogue takes mean and variance together, and a scale only with them")
 
     @staticmethod
     def of_norm(norm: nn.BatchNorm1d, residual: Tensor | None, relu: bool) -> "Epilogue":
@@ -31,10 +38,21 @@ class Epilogue:
         return Epilogue(norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps, residual, relu)
 
     @property
-    def kind(self) -> tuple[bool, ...]:
+    def kind(self) -> tuple[torch.dtype | bool | None, ...]:
         """What a kernel is compiled for."""
-        given = (self.mean, self.scale, self.shift, self.residual)
-        return *(tensor is not None for tensor in given), self.relu
+        tensors = (self.mean, self.variance, self.scale, self.shift, self.residual)
+        return *(None if tensor is None else tensor.dtype for tensor in tensors), self.relu
+
+    def check(self, n_out: int, M: int, device: torch.device) -> None:
+        """Raise ValueError unless it fits a result (n_out, M) on `device`."""
+        wanted = dict.fromkeys(VECTORS, (M,)) | {"residual": (n_out, M)}
+        for name, shape in wanted.items():
+            tensor = getattr(self, name)
+            if tensor is not None and (tensor.shape != shape or tensor.device != device):
+                raise ValueError(
+                    f"the epilogue's {name} is {tuple(tensor.shape)} on {tensor.device}; "
+                    f"it must be {shape} on {device}"
+                )
 
     def arguments(self) -> tuple[Tensor | float | None, ...]:
         """The arguments of kernels.finish.finished that follow its columns."""
@@ -42,16 +60,16 @@ class Epilogue:
         return self.mean, self.variance, self.scale, self.shift, self.epsilon, residual
 
     def apply(self, out: Tensor) -> Tensor:
-        """The definition, and the CPU's path: on out (N_out, M), which may be overwritten."""
+        """The definition, and the CPU's path: on out (N_out, M), which may be overwritten, in its dtype."""
+        dtype = out.dtype
         if self.mean is not None:
-            out = nn.functional.batch_norm(
-                out, self.mean, self.variance, self.scale, self.shift, eps=self.epsilon
-            )
+            norm = self.mean, self.variance, self.scale, self.shift
+            out = nn.functional.batch_norm(out, *norm, eps=self.epsilon)
         elif self.shift is not None:
             out = out + self.shift
         if self.residual is not None:
-            out = out.add_(self.residual)
-        return torch.relu_(out) if self.relu else out
+            out = out + self.residual
+        return (torch.relu_(out) if self.relu else out).to(dtype)
 
 
 NOTHING = Epilogue()

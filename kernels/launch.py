@@ -18,26 +18,28 @@ def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashab
 
     `variant` must tell apart all launches for which Triton would compile another kernel: by the values of
     constants and options, dtypes, which arguments are None, and those integers that it specializes.
-    Pointers that it specializes must always be `aligned`.
+    Pointers that it specializes must always be `aligned`. The first argument is a tensor.
     """
     if grid == 0:
         return
-    key = kernel, torch.cuda.current_device() if torch.cuda.is_initialized() else None, variant
-    known = _compiled.get(key)
-    if known is None:
-        compiled = kernel[(grid,)](*arguments, **constants, **options)
-        if compiled is not None:  # None: from Triton's interpreter
-            _compiled[key] = compiled, tuple(constants.values())
-    else:
-        compiled, values = known
-        compiled[(grid, 1, 1)](*arguments, *values)
+    device = arguments[0].device
+    key = kernel, device, variant
+    with _where_triton_launches(device):
+        known = _compiled.get(key)
+        if known is None:
+            compiled = kernel[(grid,)](*arguments, **constants, **options)
+            if compiled is not None:  # None: from Triton's interpreter
+                _compiled[key] = compiled, tuple(constants.values())
+        else:
+            compiled, values = known
+            compiled[(grid, 1, 1)](*arguments, *values)
 
 
-def where_triton_launches(tensor: Tensor) -> AbstractContextManager:
-    """On the device of the tensor, which is the current one but for those who use several."""
-    if not tensor.is_cuda or tensor.device.index == torch.cuda.current_device():
+def _where_triton_launches(device: torch.device) -> AbstractContextManager:
+    """With `device` as the current one, which it is already but for those who use several."""
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
         return nullcontext()
-    return torch.cuda.device_of(tensor)
+    return torch.cuda.device(device)
 
 
 def aligned(tensor: Tensor) -> Tensor:

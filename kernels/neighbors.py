@@ -13,7 +13,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-SLACK = 8  # units in the last place by which the tree's distance and ours may differ, generously
+TREE_ULPS = 8  # units in the last place by which the tree's distance and ours may differ, generously
 
 
 class Pairs(NamedTuple):
@@ -71,7 +71,7 @@ def _reach(points: Tensor, radius: float) -> float:
     """The radius in which to look for pairs, so that none within `radius` is lost to rounding."""
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
-    return radius * (1 + SLACK * torch.finfo(points.dtype).eps)
+    return radius * (1 + TREE_ULPS * torch.finfo(points.dtype).eps)
 
 
 def _clouds(lengths: Tensor) -> Iterator[slice]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from kernels.cell_index import SLACK, CellIndex
+from kernels.cell_index import EDGE_SLACK, CellIndex
 
 BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
 
@@ -20,7 +20,7 @@ class Search:
     """
 
     index: CellIndex
-    centres: Tensor  # (N, 3), of the dtype of the points
+    centres: Tensor  # (N, 3) contiguous, of the dtype of the points
     cloud: Tensor  # (N,) int32
     size: float  # metres, the edge of a kernel cell
     fineness: int
@@ -46,4 +46,5 @@ class Search:
         """Index cells to visit on either side of a centre's own."""
         if self.radius is None:
             return (self.fineness - 1) // 2
-        return math.ceil(self.radius * (1 + SLACK / 2) / self.index.edge)
+        # Of the radius that the kernel widens, only the true part has to be reached.
+        return math.ceil(self.radius * (1 + EDGE_SLACK / 2) / self.index.edge)

@@ -1,4 +1,4 @@
-"""The kernels of kernels/triplet_search.py: count, fill and arrange the triplets of several searches."""
+"""The kernels of kernels/search_run.py: count, fill in and order the triplets of several searches."""
 
 import triton
 import triton.language as tl
@@ -15,9 +15,12 @@ from kernels.search_table import (
     FIRST_PROGRAM,
     FIRST_TILE,
     FIRST_TRIPLET,
+    FOUND,
     FRAME,
     KEYS,
+    LENGTH,
     MIRRORED,
+    N_CELLS,
     N_CLOUDS,
     N_IN,
     N_OUT,
@@ -25,6 +28,7 @@ from kernels.search_table import (
     POINTS,
     RADIUS,
     REACH,
+    SHARED,
     SHARES,
     SIZE,
     STRIDE,
@@ -33,8 +37,8 @@ from kernels.search_table import (
 )
 
 LARGEST = tl.constexpr(1 << 62)
-SLACK = tl.constexpr(1e-4)  # share by which the radius is widened to choose cells, and in cells at least:
-LEAST_SLACK = tl.constexpr(1e-6)  # both more than float32 rounds
+# Cells are chosen in float32, by a radius that is wider by more than that rounds: by a share, and in cells.
+REACH_SLACK, LEAST_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
 
 
 # Launched with enable_fp_fusion=False: distances are to the last bit those of the CPU.
@@ -80,7 +84,7 @@ def visit(
     k_offsets += tl.load(row + FIRST_OFFSET)
 
     edge = tl.load(frame + 6)
-    radius_in_cells = (radius / edge * (1 + SLACK) + LEAST_SLACK).to(tl.float32)
+    radius_in_cells = (radius / edge * (1 + REACH_SLACK) + LEAST_SLACK).to(tl.float32)
     if VOXEL:  # of the level of the centres
         edge = tl.where(mirrored != 0, edge / stride, edge * stride)
     cell_x, within_x = _cell(x, tl.load(frame), edge)
@@ -207,7 +211,7 @@ def segment(
     buckets,  # (1 + all buckets,), where each begins
     tile_offsets,  # (1 + all tiles,): shared buckets before each tile
     k_offsets,  # of all searches, out
-    sizes,  # (searches, 4) int64, out: triplets; shared buckets up to here; - ; cells
+    found,  # (searches, FOUND) int64, out, but for MOST_SHARED
     CELLS: tl.constexpr,  # a power of two, no less than K
     TILE: tl.constexpr,
 ):
@@ -223,18 +227,21 @@ def segment(
     k_offsets += tl.load(row + FIRST_OFFSET)
     tl.store(k_offsets, tl.full((), 0, tl.int64))
     tl.store(k_offsets + 1 + k, ends, mask=k < K)
-    sizes += search * 4
-    tl.store(sizes, tl.max(ends))
-    tl.store(sizes + 1, tl.load(tile_offsets + tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)).to(tl.int64))
+    found += search * FOUND
+    tl.store(found + LENGTH, tl.max(ends))
+    tl.store(
+        found + SHARED, tl.load(tile_offsets + tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)).to(tl.int64)
+    )
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
     cells = tl.load(row + N_CLOUDS).to(tl.float64)
     for axis in tl.static_range(3):
         cells *= cells_along(frame, axis)
-    tl.store(sizes + 3, tl.minimum(cells, 9e18).to(tl.int64))
+    # Coordinates that are not finite number no cells, either.
+    tl.store(found + N_CELLS, tl.where((cells >= 1) & (cells < 9e18), cells, 9e18).to(tl.int64))
 
 
 @triton.jit(do_not_specialize=["n_searches"])
-def arrange(
+def put_in_order(
     table,
     n_searches,
     buckets,  # (1 + all buckets,), where each ends

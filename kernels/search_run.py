@@ -6,7 +6,7 @@ sorted cells, then a short scan.
     visit       how many points each bucket (k, i) holds
     scan        where each bucket begins: that groups by k, then i
     visit       the rows j of each bucket, as they are met
-    arrange     j in ascending order within its bucket, and i beside it
+    order       j in ascending order within its bucket, and i beside it
 
 The device is waited for once, after the scan, to learn how long the results are. No list of candidates
 is kept: beside the triplets there are two int32 per bucket at first, then one, and one per triplet.
@@ -25,8 +25,8 @@ from kernels.cells import LARGEST_KEY
 from kernels.dataflow import some_dtype_takes_tiles
 from kernels.launch import launch
 from kernels.search import BLOCK, Search
-from kernels.search_kernels import arrange, segment, visit
-from kernels.search_table import Row, bits, on_device
+from kernels.search_kernels import put_in_order, segment, visit
+from kernels.search_table import Found, Row, bits, on_device
 from kernels.tile_kernels import fill_tiles, size_tiles
 from kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from kernels.tiles import ROWS as TILE
@@ -36,19 +36,12 @@ BUCKETS = 128  # of a program that arranges
 FEW_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among programs, to fill a GPU
 
 
-class Found(NamedTuple):
-    """What the host has to know of a search before it can be filled in."""
-
-    length: int  # triplets
-    shared: int  # buckets of several points, up to the end of this search
-    most_shared: int  # in a tile
-    cells: int  # that the keys of the index number
-
-
 class SearchRun:
-    """Some searches, all native or all of voxels, on points of one dtype."""
+    """Some searches; ValueError unless all are native or all of voxels, on points of one dtype."""
 
     def __init__(self, searches: list[Search]):
+        if len({(search.radius is None, search.centres.dtype) for search in searches}) > 1:
+            raise ValueError("searches run together if all are native or all of voxels, and of one dtype")
         self.searches, self.device = searches, searches[0].centres.device
         self.rows, self.totals = _rows(searches)
         self.table = on_device(self.rows, self.device)
@@ -92,8 +85,10 @@ class SearchRun:
         arguments = self.buckets, self.tile_offsets, self.k_offsets, sizes
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
         found = [Found(*size) for size in sizes.tolist()]  # waits for the device
-        if max(one.cells for one in found) > LARGEST_KEY:
-            raise ValueError("these clouds span more cells than 62-bit keys can number; take larger cells")
+        if max(one.n_cells for one in found) > LARGEST_KEY:
+            raise ValueError(
+                "these clouds are not finite, or span more cells than 62 bits number; take larger cells"
+            )
         return found
 
     def _fill(self, length: int) -> tuple[Tensor, Tensor]:
@@ -101,7 +96,7 @@ class SearchRun:
         self._visit(self.buckets, unordered, fill=True)
         i, j = self._empty(length), self._empty(length)
         arguments = self.buckets, self.k_offsets, unordered, i, j
-        self._launch(arrange, self.totals.arranging, arguments, SEARCHES=self.n_rows, BUCKETS=BUCKETS)
+        self._launch(put_in_order, self.totals.arranging, arguments, SEARCHES=self.n_rows, BUCKETS=BUCKETS)
         return i, j
 
     def _tiles(self, j: Tensor, found: list[Found]) -> list[Tiles | None]:

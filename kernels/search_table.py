@@ -69,6 +69,19 @@ COLUMNS = tl.constexpr(len(Row._fields))
 ) = map(tl.constexpr, range(len(Row._fields)))
 
 
+class Found(NamedTuple):
+    """What the host has to know of a search before it can be filled in."""
+
+    length: int  # triplets
+    shared: int  # buckets of several points, of this search and those before
+    most_shared: int  # in a tile
+    n_cells: int  # that the keys of the index number
+
+
+FOUND = tl.constexpr(len(Found._fields))
+LENGTH, SHARED, MOST_SHARED, N_CELLS = map(tl.constexpr, range(len(Found._fields)))
+
+
 def on_device(rows: list[Row], device: torch.device) -> Tensor:
     """(searches, COLUMNS) int64."""
     return torch.tensor(rows, dtype=torch.int64).to(device, non_blocking=True)

@@ -11,6 +11,8 @@ from kernels.search_table import (
     FIRST_SOURCE,
     FIRST_TILE,
     FIRST_TRIPLET,
+    FOUND,
+    MOST_SHARED,
     N_OUT,
     position,
     search_of_program,
@@ -23,7 +25,7 @@ def size_tiles(
     n_searches,
     counts,  # (1 + all buckets,), the size of each bucket behind it
     n_shared,  # (1 + all tiles,) int32, out: shared buckets, behind each tile
-    sizes,  # (searches, 4) int64, out: column 2, most shared buckets of a tile
+    found,  # (searches, FOUND) int64, out: MOST_SHARED
     SEARCHES: tl.constexpr,
     TILE: tl.constexpr,
 ):
@@ -36,7 +38,7 @@ def size_tiles(
     for k in range(fineness * fineness * fineness):
         shared += (tl.load(counts + k * n_out, mask=i < n_out, other=0) > 1).to(tl.int32)
     tl.store(n_shared + 1 + tl.program_id(0), tl.sum(shared))
-    tl.atomic_max(sizes + search * 4 + 2, tl.sum(shared).to(tl.int64), sem="relaxed")
+    tl.atomic_max(found + search * FOUND + MOST_SHARED, tl.sum(shared).to(tl.int64), sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["n_searches"])

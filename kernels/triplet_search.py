@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from kernels.cell_index import SLACK, CellIndex, cloud_of_rows, frame_around
+from kernels.cell_index import EDGE_SLACK, CellIndex, cloud_numbers, frame_around
 from kernels.search import Search
 from kernels.search_run import SearchRun
 from kernels.triplets import Triplets
@@ -23,14 +23,18 @@ def search_native(
     """What kernels.stencil.native_triplets says."""
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
-    edge, n_clouds = radius * (1 + SLACK), len(point_lengths)
-    cloud = cloud_of_rows(point_lengths, len(points))
+    if centres.dtype != points.dtype or points.dtype not in (torch.float32, torch.float64):
+        raise ValueError(
+            f"centres are {centres.dtype} and points {points.dtype}; pass both in float32 or both in float64"
+        )
+    edge, n_clouds = radius * (1 + EDGE_SLACK), len(point_lengths)
+    cloud = cloud_numbers(point_lengths, len(points))
     index = CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
     symmetric = centres is points
-    centre_cloud = cloud if symmetric else cloud_of_rows(centre_lengths, len(centres))
-    return find_triplets([Search(index, centres, centre_cloud, size, fineness, radius, symmetric=symmetric)])[
-        0
-    ]
+    centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
+    centres = centres.contiguous()
+    search = Search(index, centres, centre_cloud, size, fineness, radius, symmetric=symmetric)
+    return find_triplets([search])[0]
 
 
 def search_voxels(
@@ -42,18 +46,17 @@ def search_voxels(
     fineness: int,
 ) -> Triplets:
     """What kernels.stencil.voxel_triplets says."""
-    points, n_clouds = point_cells.double(), len(point_lengths)
+    points, n_clouds = point_cells.double().contiguous(), len(point_lengths)
     frame = frame_around(points, 1.0, n_clouds)
     frame[:3] = torch.floor(frame[:3] / stride) * stride  # where a coarse cell begins
     frame[6] = 1.0
-    cloud = cloud_of_rows(point_lengths, len(points))
+    cloud = cloud_numbers(point_lengths, len(points))
     index = CellIndex.build(points, cloud, frame, 1.0, n_clouds)
     symmetric = centre_cells is point_cells and stride == 1
-    centres = points if symmetric else (centre_cells * stride).double()
-    centre_cloud = cloud if symmetric else cloud_of_rows(centre_lengths, len(centres))
-    return find_triplets(
-        [Search(index, centres, centre_cloud, 1.0, fineness, None, stride, symmetric=symmetric)]
-    )[0]
+    centres = points if symmetric else (centre_cells * stride).double().contiguous()
+    centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
+    search = Search(index, centres, centre_cloud, 1.0, fineness, None, stride, symmetric=symmetric)
+    return find_triplets([search])[0]
 
 
 def find_triplets(searches: list[Search]) -> list[Triplets]:

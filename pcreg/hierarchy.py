@@ -54,12 +54,10 @@ class Hierarchy:
         return Hierarchy(levels, stem, same, down)._arranged()
 
     def to(self, device: torch.device | str) -> "Hierarchy":
-        return Hierarchy(
-            [level.to(device) for level in self.levels],
-            self.stem.to(device),
-            [triplets.to(device) for triplets in self.same],
-            [triplets.to(device) for triplets in self.down],
-        )._arranged()
+        same = [triplets.to(device) for triplets in self.same]
+        stem = same[0] if self.stem is self.same[0] else self.stem.to(device)
+        levels = [level.to(device) for level in self.levels]
+        return Hierarchy(levels, stem, same, [triplets.to(device) for triplets in self.down])._arranged()
 
     def _arranged(self) -> "Hierarchy":
         """Derive here what the layers would otherwise wait for: the decoder's triplets, and arrangements.
@@ -77,14 +75,17 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
     One sort of a level serves to sample it and to search it. The device is waited for once per level, to
     learn its size, and once for all triplets.
     """
-    from kernels.cell_index import CellIndex, cloud_of_rows
+    from kernels.cell_index import CellIndex, cloud_numbers
     from kernels.search import Search
     from kernels.triplet_search import find_triplets
 
     n_clouds, n_levels = len(batch.lengths), geometry.n_levels
     sizes = [geometry.voxel * 2**level for level in range(n_levels + 1)]
     frames = _frames(batch, sizes, geometry)
-    levels, clouds = [batch], [cloud_of_rows(batch.lengths, len(batch))]
+    levels, clouds = (
+        [PointBatch(batch.points.contiguous(), batch.lengths)],
+        [cloud_numbers(batch.lengths, len(batch))],
+    )
     bounds = torch.arange(n_clouds + 1, dtype=torch.int32, device=batch.points.device)
     coarse, own = [], []  # of each level, the points in cells of the next level and of its own
     for level in range(n_levels):
@@ -101,14 +102,14 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
     indices = own if geometry.snap else coarse
 
     def search(out_level: int, in_level: int, fineness: int = FINENESS) -> Search:
-        size = sizes[min(out_level, in_level)]
+        size, radius = _size_and_radius(min(out_level, in_level), fineness, geometry)
         return Search(
             indices[in_level],
             levels[out_level].points,
             clouds[out_level],
             size,
             fineness,
-            radius=None if geometry.snap else geometry.radius_scale * default_radius(size, fineness),
+            radius=None if geometry.snap else radius,
             stride=1 if out_level == in_level else 2,
             mirrored=out_level < in_level,
             symmetric=out_level == in_level,
@@ -155,10 +156,15 @@ def _origin(batch: PointBatch, geometry: Geometry) -> torch.Tensor:
     return torch.full(shape, -geometry.voxel / 2, dtype=torch.float64, device=batch.points.device)
 
 
+def _size_and_radius(level: int, fineness: int, geometry: Geometry) -> tuple[float, float]:
+    """The edge of the kernel cells, and the radius, of a convolution of points of `level`: metres."""
+    size = geometry.voxel * 2**level
+    return size, geometry.radius_scale * default_radius(size, fineness)
+
+
 def _native_search(levels, out_level, in_level, fineness, geometry) -> Triplets:
-    size = geometry.voxel * 2**in_level
+    size, radius = _size_and_radius(in_level, fineness, geometry)
     out, points = levels[out_level], levels[in_level]
-    radius = geometry.radius_scale * default_radius(size, fineness)
     return native_triplets(out.points, points.points, out.lengths, points.lengths, size, fineness, radius)
 
 

@@ -62,8 +62,8 @@ def normed_conv(
     relu: bool = False,
 ) -> Tensor:
     """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution."""
-    fused = not (norm.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
-    if fused:
+    inference = not (norm.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
+    if inference and norm.running_mean is not None:
         return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
     out = norm(conv(features, triplets))
     if residual is not None:
@@ -97,14 +97,15 @@ def checkpointed_level(conv, norm, block, features: Tensor, into: Triplets, with
 @contextmanager
 def statistics_kept(norms: list[nn.BatchNorm1d]) -> Iterator[None]:
     """Have norms see a batch again without counting it twice in their running statistics."""
-    counted = [norm.num_batches_tracked.clone() for norm in norms]
-    for norm in norms:
+    tracked = [norm for norm in norms if norm.track_running_stats]
+    before = [(norm.momentum, norm.num_batches_tracked.clone()) for norm in tracked]
+    for norm in tracked:
         norm.momentum = 0.0
     try:
         yield
     finally:
-        for norm, count in zip(norms, counted, strict=True):
-            norm.momentum = BATCH_NORM_MOMENTUM
+        for norm, (momentum, count) in zip(tracked, before, strict=True):
+            norm.momentum = momentum
             norm.num_batches_tracked.copy_(count)
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernels import output_stationary, reference
+from kernels import finish, output_stationary, reference, weight_stationary
 from kernels.autograd import point_conv
 from kernels.epilogue import Epilogue
 from kernels.triplets import Triplets
@@ -86,6 +86,70 @@ def test_identity_triplets_make_a_linear_layer(dataflow, n):  # noqa: F811
     torch.testing.assert_close(out, layer(features), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["norm", "residual"])
+@torch.no_grad()
+def test_results_keep_the_dtype_of_the_features(kind):
+    triplets = random_triplets(20, 20)
+    features, weight = (
+        values(20, 4, dtype=torch.bfloat16).cpu(),
+        values(27, 1, 4, 8, dtype=torch.bfloat16).cpu(),
+    )
+    wide = epilogues(20, 8, torch.float32)[kind]
+    if ON_GPU:
+        pytest.skip("this is about the CPU's path; the kernels' dtypes are tested above")
+    assert point_conv(features, weight, triplets, epilogue=wide).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"residual": torch.zeros(1, 8)}, r"residual is \(1, 8\)"),
+        ({"shift": torch.zeros(7)}, r"shift is \(7,\)"),
+    ],
+)
+@torch.no_grad()
+def test_epilogues_that_do_not_fit_are_refused(wrong, sentence):
+    triplets, features = random_triplets(5, 6), torch.zeros(6, 4)
+    with pytest.raises(ValueError, match=sentence):
+        point_conv(features, torch.zeros(27, 1, 4, 8), triplets, epilogue=Epilogue(**wrong))
+
+
+def test_half_given_epilogues_are_refused():
+    with pytest.raises(ValueError, match="together"):
+        Epilogue(mean=torch.zeros(3))
+    with pytest.raises(ValueError, match="only with them"):
+        Epilogue(scale=torch.ones(3))
+
+
+def test_with_gradients_an_epilogue_is_refused():
+    features = torch.zeros(6, 4, requires_grad=True)
+    with pytest.raises(ValueError, match="for inference"):
+        point_conv(features, torch.zeros(27, 1, 4, 8), random_triplets(5, 6), epilogue=Epilogue(relu=True))
+
+
+def test_variants_tell_all_dtypes_apart(monkeypatch):
+    """Launches of one kernel and variant share a compiled one; the interpreter compiles none and hides it."""
+    seen = {}
+
+    def launch(kernel, grid, arguments, constants, variant, **options):
+        kinds = [getattr(argument, "dtype", type(argument)) for argument in arguments]
+        assert seen.setdefault((kernel, variant), kinds) == kinds
+
+    for module in (output_stationary, weight_stationary, finish):
+        monkeypatch.setattr(module, "launch", launch)
+    triplets = random_triplets(9, 9)
+    for dtype in (torch.float32, torch.float16):
+        features, weight = torch.zeros(9, 4, dtype=dtype), torch.zeros(27, 1, 4, 8, dtype=dtype)
+        for other in (torch.float32, torch.float16, None):
+            for name in ("shift", "residual"):
+                shape = (8,) if name == "shift" else (9, 8)
+                epilogue = Epilogue(**{name: None if other is None else torch.zeros(shape, dtype=other)})
+                output_stationary.mvmr(features, weight, triplets.j, triplets.tiles, 9, epilogue=epilogue)
+                weight_stationary.mvmr(features, weight, triplets, epilogue=epilogue)
+    assert len(seen) > 10
+
+
+@torch.no_grad()
 def test_the_relu_does_not_hide_nan(dataflow):  # noqa: F811
     triplets = random_triplets(5, 5).to(DEVICE)
     features = torch.full((5, 4), torch.nan, device=DEVICE)

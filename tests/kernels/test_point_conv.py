@@ -116,7 +116,6 @@ def test_residual_block_compiles_for_inference(device):
     torch.testing.assert_close(out, block(features, triplets), rtol=1e-4, atol=1e-4)
 
 
-
 @pytest.mark.parametrize(
     ("switch", "on", "off"), [("allow_tf32", True, False), ("fp32_precision", "tf32", "ieee")]
 )

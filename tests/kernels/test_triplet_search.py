@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from kernels import stencil
+from kernels.dataflow import some_dtype_takes_tiles
 from kernels.grid import grid_sample
 from kernels.tiles import Tiles
 
@@ -105,7 +106,7 @@ def test_voxels_equal_those_of_the_cpu(stride, fineness):
 
 def index_of(points, lengths, edge):
     points, n_clouds = points.to(DEVICE), len(lengths)
-    cloud = cell_index.cloud_of_rows(lengths.to(DEVICE), len(points))
+    cloud = cell_index.cloud_numbers(lengths.to(DEVICE), len(points))
     return cell_index.CellIndex.build(
         points, cloud, cell_index.frame_around(points, edge, n_clouds), edge, n_clouds
     )
@@ -113,11 +114,11 @@ def index_of(points, lengths, edge):
 
 def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypatch):
     points, lengths = batch([20, 30])
-    index = index_of(points, lengths, 0.2)
+    index = index_of(points, lengths, 0.4)
     cloud, points = index.cloud, points.to(DEVICE)
     searches = [
-        Search(index, points, cloud, 0.1, fineness, radius, mirrored=mirrored)
-        for fineness, radius, mirrored in [(3, 0.2, False), (1, 0.1, False), (3, 0.3, True)]
+        Search(index, points, cloud, 0.2, fineness, radius, mirrored=mirrored)
+        for fineness, radius, mirrored in [(3, 0.4, False), (3, 0.05, False), (1, 0.2, False), (3, 0.4, True)]
     ]
     together = triplet_search.find_triplets(searches)
     with monkeypatch.context() as patch:
@@ -127,7 +128,11 @@ def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypa
         assert all(torch.equal(getattr(a, name), getattr(b, name)) for name in ("i", "j", "k_offsets"))
     expected = [Tiles.build(t.i, t.j, t.k_offsets, t.n_out) for t in together]
     assert any(tiles.most_shared for tiles in expected)
+    assert {"tiles" in triplets._arrangements for triplets in together} == {True, False}
     for triplets, listed_together, tiles in zip(alone, together, expected, strict=True):
+        brought = "tiles" in triplets._arrangements
+        assert brought == ("tiles" in listed_together._arrangements)
+        assert brought == some_dtype_takes_tiles(triplets.n_cells, triplets.n_out, len(triplets))
         for found, wanted in zip(triplets.tiles.tensors(), tiles.tensors(), strict=True):
             assert torch.equal(found, wanted)
         assert triplets.tiles.most_shared == tiles.most_shared
@@ -139,7 +144,7 @@ def test_mirrored_triplets_are_the_transposed_ones():
     coarse, coarse_lengths = batch([10, 15], seed=1)
     expected = stencil.native_triplets(coarse, fine, coarse_lengths, fine_lengths, 0.15, 3, 0.3)
     index = index_of(coarse, coarse_lengths, 0.3)
-    cloud = cell_index.cloud_of_rows(fine_lengths.to(DEVICE), len(fine))
+    cloud = cell_index.cloud_numbers(fine_lengths.to(DEVICE), len(fine))
     (found,) = triplet_search.find_triplets(
         [Search(index, fine.to(DEVICE), cloud, 0.15, 3, 0.3, mirrored=True)]
     )
@@ -167,13 +172,49 @@ def test_representatives_are_those_of_grid_sampling():
     lower = points.amin(0).double() - 0.1
     frame = torch.cat([lower, points.amax(0).double(), torch.tensor([0.2], dtype=torch.float64)]).to(DEVICE)
     index = cell_index.CellIndex.build(
-        points.to(DEVICE), cell_index.cloud_of_rows(lengths.to(DEVICE), len(points)), frame, 0.2, len(lengths)
+        points.to(DEVICE), cell_index.cloud_numbers(lengths.to(DEVICE), len(points)), frame, 0.2, len(lengths)
     )
     rows, picked, cloud = index.representatives()
     expected = grid_sample(points, lengths, 0.2, lower.expand(len(lengths), 3))
     assert torch.equal(rows.cpu(), expected)
     assert torch.equal(picked.cpu(), points[expected])
-    assert torch.equal(cloud.cpu(), cell_index.cloud_of_rows(lengths, len(points))[expected])
+    assert torch.equal(cloud.cpu(), cell_index.cloud_numbers(lengths, len(points))[expected])
+
+
+def test_of_equally_near_points_the_smallest_coordinates_are_kept():
+    """Each pair lies mirrored about the centre of its cell, the larger coordinates first."""
+    points = torch.full((6, 3), 0.5) + torch.arange(3).repeat_interleave(2)[:, None]
+    for axis in range(3):
+        points[2 * axis, axis] += 0.25
+        points[2 * axis + 1, axis] -= 0.25
+    frame = torch.tensor([0.0] * 3 + [3.0] * 3 + [1.0], dtype=torch.float64, device=DEVICE)
+    cloud = torch.zeros(6, dtype=torch.int32, device=DEVICE)
+    rows, _, _ = cell_index.CellIndex.build(points.to(DEVICE), cloud, frame, 1.0, 1).representatives()
+    assert rows.tolist() == [1, 3, 5]
+    assert grid_sample(points, torch.tensor([6]), 1.0, torch.zeros(1, 3)).tolist() == [1, 3, 5]
+
+
+def test_slices_of_wider_rows_are_read_as_what_they_are():
+    rows = batch([30])[0].repeat(1, 2)[:, 1:5]
+    points, lengths = rows[:, :3], torch.tensor([len(rows)])
+    assert not points.is_contiguous()
+    check_native(points, points, lengths, lengths, 0.1, 3, 0.2)
+    check_native(points.flip(1), points, lengths, lengths, 0.1, 3, 0.2)
+
+
+def test_coordinates_of_two_dtypes_are_refused():
+    points, lengths = batch([5])
+    with pytest.raises(ValueError, match="both in float32 or both in float64"):
+        triplet_search.search_native(points.double(), points, lengths, lengths, 0.1, 3, 0.2)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the interpreter
+def test_coordinates_that_are_not_finite_are_refused():
+    points, lengths = batch([5])
+    points[2, 1] = torch.nan
+    points, lengths = points.to(DEVICE), lengths.to(DEVICE)
+    with pytest.raises(ValueError, match="not finite"):
+        triplet_search.search_native(points, points, lengths, lengths, 0.1, 3, 0.2)
 
 
 def test_too_many_cells_are_refused():

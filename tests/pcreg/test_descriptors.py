@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.cloud import read_cloud
-from pcreg.descriptors import BYTES_PER_POINT, FCGF, FPFH, thin
+from pcreg.descriptors import BYTES_PER_POINT, FCGF, FPFH, _batches, thin
 from pcreg.geometry import random_rotation
 from pcreg.resunet import Architecture, ResUNet
 
@@ -88,6 +88,11 @@ def test_many_clouds_are_described_as_one_by_one(most_points):
         np.testing.assert_array_equal(description.points, alone.points)
         np.testing.assert_allclose(description.features, alone.features, atol=1e-5)
         assert len(description.features) == len(description.points)
+
+
+def test_batches_hold_no_more_points_than_fit():
+    clouds = [np.zeros((n, 3)) for n in (3, 4, 20, 1, 2, 7)]
+    assert [[len(cloud) for cloud in batch] for batch in _batches(clouds, 10)] == [[3, 4], [20], [1, 2, 7]]
 
 
 def test_no_clouds_have_no_descriptions():

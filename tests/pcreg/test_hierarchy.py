@@ -75,6 +75,16 @@ def test_searching_all_layers_at_once_finds_the_same(snap, stem_fineness):
             assert torch.equal(getattr(triplets, name).cpu(), getattr(wanted, name))
         assert (triplets.n_out, triplets.n_in) == (wanted.n_out, wanted.n_in)
         assert triplets.symmetric == wanted.symmetric
+    # Together their triplets are views of one buffer; pickled, each is written once.
+    assert len(pickle.dumps(found.same[0])) < 1.5 * len(pickle.dumps(expected.same[0]))
+
+
+@pytest.mark.parametrize("snap", [False, True])
+def test_a_first_layer_of_the_common_fineness_shares_its_triplets(batch, snap):
+    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05, stem_fineness=3, snap=snap))
+    moved = hierarchy.to("meta")
+    assert hierarchy.stem is hierarchy.same[0]
+    assert moved.stem is moved.same[0]
 
 
 def test_it_can_be_built_elsewhere_and_moved(batch):

@@ -6,7 +6,7 @@ import torch
 
 from pcreg.batch import PointBatch
 from pcreg.hierarchy import Hierarchy
-from pcreg.layers import convolve_in
+from pcreg.layers import ResidualBlock, convolve_in
 from pcreg.resunet import Architecture, ResUNet
 
 from .scenes import wavy_sheet
@@ -119,6 +119,35 @@ def test_in_deterministic_mode_a_batch_equals_its_clouds_bit_by_bit(network, dev
         torch.use_deterministic_algorithms(False)
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_inference_computes_what_training_would(network, device):
+    """Norms, shortcuts and relus are done by the convolutions there."""
+    network = copy.deepcopy(network).to(device)
+    hierarchy = Hierarchy.build(
+        PointBatch.from_clouds([wavy_sheet()]).to(device), network.architecture.geometry
+    )
+    with torch.no_grad():
+        fused = network(hierarchy)
+    torch.testing.assert_close(fused, network(hierarchy).detach(), rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_it_compiles_to_one_graph_for_inference(network):
+    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(200)]), network.architecture.geometry)
+    compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(hierarchy), network(hierarchy), rtol=0, atol=1e-5)
+
+
+def test_norms_without_statistics_are_computed_from_the_batch():
+    block = ResidualBlock(4).eval()
+    block.norm1 = torch.nn.BatchNorm1d(4, track_running_stats=False)
+    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(100)]), Architecture(voxel=0.05).geometry)
+    features = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        out = block(features, hierarchy.same[0])
+    torch.testing.assert_close(out, block(features, hierarchy.same[0]).detach(), rtol=0, atol=1e-5)
+
+
 def test_checkpoints_change_neither_gradients_nor_statistics():
     architecture = Architecture(voxel=0.04, encoder=(4, 6, 4, 4), decoder=(4, 4, 6, 4), out_channels=8)
     hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(300)]), architecture.geometry)
@@ -126,8 +155,10 @@ def test_checkpoints_change_neither_gradients_nor_statistics():
     for checkpointing in (False, True):
         torch.manual_seed(0)
         network = ResUNet(architecture, checkpointing)
+        network.norm2.momentum = 0.3
         network(hierarchy).square().mul(torch.arange(8.0)).sum().backward()
         gradients = {name: parameter.grad for name, parameter in network.named_parameters()}
+        assert network.norm2.momentum == 0.3
         trained.append(gradients | network.state_dict())
     for name, value in trained[0].items():
         assert torch.equal(value, trained[1][name]), name
