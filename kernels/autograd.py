@@ -44,7 +44,7 @@ def point_conv(
     if epilogue is not NOTHING:
         if differentiable or compiling:
             raise ValueError("an epilogue is for inference; use it under torch.no_grad(), and not compiled")
-        epilogue.check(triplets.n_out, weight.shape[1] * weight.shape[3], features.device)
+        epilogue.check(triplets.n_out, weight.shape[1] * weight.shape[3])
     if not (differentiable or compiling):
         tf32 = tf32_is_allowed() if tf32 is None else tf32
         with torch.no_grad():

@@ -43,16 +43,13 @@ class Epilogue:
         tensors = (self.mean, self.variance, self.scale, self.shift, self.residual)
         return *(None if tensor is None else tensor.dtype for tensor in tensors), self.relu
 
-    def check(self, n_out: int, M: int, device: torch.device) -> None:
-        """Raise ValueError unless it fits a result (n_out, M) on `device`."""
-        wanted = dict.fromkeys(VECTORS, (M,)) | {"residual": (n_out, M)}
-        for name, shape in wanted.items():
-            tensor = getattr(self, name)
-            if tensor is not None and (tensor.shape != shape or tensor.device != device):
-                raise ValueError(
-                    f"the epilogue's {name} is {tuple(tensor.shape)} on {tensor.device}; "
-                    f"it must be {shape} on {device}"
-                )
+    def check(self, n_out: int, M: int) -> None:
+        """Raise ValueError unless it fits a result (n_out, M)."""
+        if self.residual is not None and self.residual.shape != (n_out, M):
+            raise ValueError(f"the residual is {tuple(self.residual.shape)}; it must be {(n_out, M)}")
+        for vector in (self.mean, self.variance, self.scale, self.shift):
+            if vector is not None and vector.shape != (M,):
+                raise ValueError(f"a vector of the epilogue is {tuple(vector.shape)}; it must be {(M,)}")
 
     def arguments(self) -> tuple[Tensor | float | None, ...]:
         """The arguments of kernels.finish.finished that follow its columns."""

@@ -9,9 +9,9 @@ from kernels.search_table import (
     CLOUD,
     COLUMNS,
     FINENESS,
-    FIRST_ARRANGING,
     FIRST_BUCKET,
     FIRST_OFFSET,
+    FIRST_ORDERING,
     FIRST_PROGRAM,
     FIRST_TILE,
     FIRST_TRIPLET,
@@ -253,7 +253,7 @@ def put_in_order(
     BUCKETS: tl.constexpr,
 ):
     """Write i, and j in ascending order within each bucket."""
-    search, program = search_of_program(table, n_searches, FIRST_ARRANGING, SEARCHES)
+    search, program = search_of_program(table, n_searches, FIRST_ORDERING, SEARCHES)
     row = table + search * COLUMNS
     n_out = tl.load(row + N_OUT)
     blocks = tl.cdiv(n_out, BUCKETS)

@@ -96,7 +96,7 @@ class SearchRun:
         self._visit(self.buckets, unordered, fill=True)
         i, j = self._empty(length), self._empty(length)
         arguments = self.buckets, self.k_offsets, unordered, i, j
-        self._launch(put_in_order, self.totals.arranging, arguments, SEARCHES=self.n_rows, BUCKETS=BUCKETS)
+        self._launch(put_in_order, self.totals.ordering, arguments, SEARCHES=self.n_rows, BUCKETS=BUCKETS)
         return i, j
 
     def _tiles(self, j: Tensor, found: list[Found]) -> list[Tiles | None]:
@@ -157,7 +157,7 @@ class _Totals(NamedTuple):
     offsets: int
     tiles: int
     programs: int
-    arranging: int
+    ordering: int
 
 
 def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
@@ -189,7 +189,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 first_tile=first.tiles,
                 first_program=first.programs,
                 shares=shares,
-                first_arranging=first.arranging,
+                first_ordering=first.ordering,
             )
         )
         first = _Totals(
@@ -197,6 +197,6 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
             offsets=first.offsets + K + 1,
             tiles=first.tiles + -(-n_out // TILE),
             programs=first.programs + search.n_blocks * shares,
-            arranging=first.arranging + K * -(-n_out // BUCKETS),
+            ordering=first.ordering + K * -(-n_out // BUCKETS),
         )
     return rows, first

@@ -32,7 +32,7 @@ class Row(NamedTuple):
     first_tile: int
     first_program: int  # of the search's programs
     shares: int  # programs that share the rows of cells of a block of centres
-    first_arranging: int
+    first_ordering: int
     first_triplet: int = 0  # known once they are counted
     first_source: int = -1  # of the sources of all Tiles; -1: not wanted
 
@@ -63,7 +63,7 @@ COLUMNS = tl.constexpr(len(Row._fields))
     FIRST_TILE,
     FIRST_PROGRAM,
     SHARES,
-    FIRST_ARRANGING,
+    FIRST_ORDERING,
     FIRST_TRIPLET,
     FIRST_SOURCE,
 ) = map(tl.constexpr, range(len(Row._fields)))

@@ -104,7 +104,7 @@ def test_results_keep_the_dtype_of_the_features(kind):
     ("wrong", "sentence"),
     [
         ({"residual": torch.zeros(1, 8)}, r"residual is \(1, 8\)"),
-        ({"shift": torch.zeros(7)}, r"shift is \(7,\)"),
+        ({"shift": torch.zeros(7)}, r"vector of the epilogue is \(7,\)"),
     ],
 )
 @torch.no_grad()
