@@ -24,7 +24,17 @@ from pcreg.trainer import Trainer
 from pcreg.validation import feature_match_recall
 
 # What may differ between a training and its continuation.
-FREE = {"out", "resume", "device", "workers", "epochs", "checkpoint_every", "validate", "validation"}
+FREE = {
+    "out",
+    "resume",
+    "device",
+    "workers",
+    "checkpointing",
+    "epochs",
+    "checkpoint_every",
+    "validate",
+    "validation",
+}
 
 LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
     (
@@ -55,7 +65,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
     device = choose_device(cfg.device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
-        network = ResUNet(instantiate(cfg.model, _convert_="all"))
+        network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
     architecture = network.architecture
 
     training, validation = instantiate(cfg.data), instantiate(cfg.validation)

@@ -6,6 +6,7 @@ among random candidates of the other side, unless that one is a match as well.
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -73,6 +74,14 @@ def contrastive_loss(
 
 
 def _draw(population: int, count: int, generator: torch.Generator) -> Tensor:
+    """`count` different numbers (count,) int64 below `population`, or all of them if there are no more."""
+    if (
+        population > 4 * count
+    ):  # then a permutation of all takes much longer than to draw and drop repetitions
+        drawn = torch.randint(population, (2 * count,), generator=generator).numpy()
+        first = np.sort(np.unique(drawn, return_index=True)[1])
+        if len(first) >= count:  # all but certain
+            return torch.from_numpy(drawn[first[:count]])
     return torch.randperm(population, generator=generator)[:count]
 
 
