@@ -233,7 +233,7 @@ def segment(
         found + SHARED, tl.load(tile_offsets + tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)).to(tl.int64)
     )
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
-    cells = tl.load(row + N_CLOUDS).to(tl.float64)
+    cells = tl.maximum(tl.load(row + N_CLOUDS), 1).to(tl.float64)
     for axis in tl.static_range(3):
         cells *= cells_along(frame, axis)
     # Coordinates that are not finite number no cells, either.

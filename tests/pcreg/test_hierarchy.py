@@ -80,6 +80,16 @@ def test_searching_all_layers_at_once_finds_the_same(snap, stem_fineness):
 
 
 @pytest.mark.parametrize("snap", [False, True])
+@pytest.mark.parametrize("clouds", [[], [np.empty((0, 3))], [np.ones((1, 3))]])
+def test_searching_hardly_any_points_at_once(clouds, snap):
+    pytest.importorskip("triton", reason="no triton for this platform")
+    batch = PointBatch.from_clouds(clouds).to("cuda" if torch.cuda.is_available() else "cpu")
+    hierarchy = search_at_once(batch, Geometry(voxel=0.1, snap=snap))
+    for triplets in (hierarchy.stem, *hierarchy.same, *hierarchy.down):
+        assert len(triplets) == len(triplets.transposed) == len(batch)
+
+
+@pytest.mark.parametrize("snap", [False, True])
 def test_a_first_layer_of_the_common_fineness_shares_its_triplets(batch, snap):
     hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05, stem_fineness=3, snap=snap))
     moved = hierarchy.to("meta")
