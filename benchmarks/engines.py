@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clouds import Clouds
-from networks import resunet
 from torch import nn
 
 from pcreg.hierarchy import Hierarchy
-from pcreg.resunet import Architecture
+from pcreg.resunet import Architecture, ResUNet
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ def ours(name: str, architecture: Architecture) -> Engine:
         name,
         ("float32", "tf32", "float16", "bfloat16"),
         lambda clouds, training: Hierarchy.build(clouds.batch(geometry.snap), geometry),
-        lambda: resunet(architecture),
+        lambda: ResUNet(architecture),
         lambda hierarchy: sizes(hierarchy.levels),
     )
 

@@ -13,7 +13,7 @@ N_CLOUDS = 3  # sizes of a whole cloud that are timed
 
 
 def searches(options: argparse.Namespace) -> Iterator[dict]:
-    """One search with 27 cells, of a whole cloud: triplets sorted and stored, nothing arranged.
+    """One search with 27 cells, of a whole cloud: triplets in order, on a GPU with their tiles.
 
     T counts triplets, MiB what the search returns; peak is what it holds at most beyond that, in units of
     8 bytes per triplet.

@@ -1,12 +1,12 @@
 """Section `scale`: peak memory and time against the number of points, up to the largest that fits.
 
 One operator (64 -> 64), the default ResUNet, and a plain residual network, its encoder alone with a first
-layer of 27 cells instead of 125; forward
-(weights in bfloat16, inference mode) and training (forward + backward under bfloat16 autocast), the latter
-also with activation checkpoints; float32 on a CPU. The points are a cloud cut short or repeated, as a
-batch. `peak MiB` is all that is allocated, points, weights and gradients included, at the worse of
-building the hierarchy (`index MiB`) and running the network; `bytes/point` is that per point. Points grow
-by a factor of sqrt(10) until memory is full; one more size between the last two is then tried.
+layer of 27 cells instead of 125; forward (weights in bfloat16, inference mode) and training (forward +
+backward under bfloat16 autocast), the latter also with activation checkpoints; float32 on a CPU. The points
+are a cloud cut short or repeated, as a batch. `peak MiB` is all that is allocated, points, weights and
+gradients included, at the worse of building the hierarchy (`index MiB`) and running the network;
+`bytes/point` is that per point. Points grow by a factor of sqrt(10) until memory is full; one more size
+between the last two is then tried.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import torch
 from clouds import cut_or_repeat
-from networks import Encoder, autocast, in_precision, resunet
+from networks import Encoder, autocast, in_precision
 from timing import wall_ms
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -27,7 +27,7 @@ from kernels.triplets import Triplets
 from pcreg.batch import PointBatch
 from pcreg.hierarchy import Hierarchy
 from pcreg.layers import PointConv
-from pcreg.resunet import Architecture
+from pcreg.resunet import Architecture, ResUNet
 
 WIDTH = 64  # channels of the operator
 MODES = ("forward", "training", "checkpointed")
@@ -58,7 +58,7 @@ class Operator(nn.Module):
 
 
 STEM_FINENESS = {"ResNet": 3}  # else the network's own
-MODELS: dict[str, Callable[..., nn.Module]] = {"operator": Operator, "ResUNet": resunet, "ResNet": Encoder}
+MODELS: dict[str, Callable[..., nn.Module]] = {"operator": Operator, "ResUNet": ResUNet, "ResNet": Encoder}
 
 
 @dataclass(frozen=True)

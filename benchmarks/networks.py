@@ -9,7 +9,7 @@ from workload import PRECISIONS
 
 from pcreg.hierarchy import Hierarchy
 from pcreg.layers import PointConv, ResidualBlock, batch_norm, checkpointed_level, convolve_in, convolve_level
-from pcreg.resunet import Architecture, ResUNet
+from pcreg.resunet import Architecture
 
 
 def in_precision(network: nn.Module, precision: str) -> nn.Module:
@@ -17,10 +17,6 @@ def in_precision(network: nn.Module, precision: str) -> nn.Module:
     dtype = PRECISIONS[precision]
     ours = any(isinstance(layer, PointConv) for layer in network.modules())
     return convolve_in(network, dtype) if ours else network.to(dtype)
-
-
-def resunet(architecture: Architecture, checkpointing: bool = False) -> ResUNet:
-    return ResUNet(architecture, checkpointing)
 
 
 class Encoder(nn.Module):

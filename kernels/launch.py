@@ -1,7 +1,7 @@
 """Launching a Triton kernel again without asking anew how to compile it.
 
-Triton looks at every argument of every launch to find the compiled variant, which takes the host longer
-than a small cloud's convolution takes the GPU. Here the caller names what the variant depends on.
+Triton looks at every argument of every launch to find the compiled variant, which takes the host as long
+as a small cloud's convolution takes the GPU, or longer. Here the caller names what the variant depends on.
 """
 
 from collections.abc import Hashable

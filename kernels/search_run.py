@@ -32,7 +32,7 @@ from kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from kernels.tiles import ROWS as TILE
 from kernels.triplets import Triplets
 
-BUCKETS = 128  # of a program that arranges
+BUCKETS = 128  # of a program that puts them in order
 FEW_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among programs, to fill a GPU
 
 

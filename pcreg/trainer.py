@@ -24,7 +24,7 @@ from pcreg.weights import save_weights
 
 
 class Batch(Protocol):
-    """Several pairs: all sources in one hierarchy, all targets in another."""
+    """Several pairs; once it is moved `to` a device, all sources in one hierarchy, all targets in another."""
 
     names: list[str]
     source: Hierarchy

@@ -4,6 +4,10 @@ import torch
 
 from kernels.stencil import native_triplets
 
+# Where the Triton kernels are tested: on a GPU, or else in Triton's interpreter.
+ON_GPU = torch.cuda.is_available()
+DEVICE = "cuda" if ON_GPU else "cpu"
+
 
 def random_batch(lengths, extent=1.0, seed=0, dtype=torch.float32):
     """Points uniform in a cube of edge `extent`, lengths as a tensor."""

@@ -8,10 +8,11 @@ from kernels.autograd import point_conv
 from kernels.epilogue import Epilogue
 from kernels.triplets import Triplets
 
-from .clouds import random_triplets
-from .test_triton import DEVICE, ON_GPU, bfloat16_in_the_interpreter, dataflow  # noqa: F401
+from .clouds import DEVICE, ON_GPU, random_triplets
 
 pytest.importorskip("triton", reason="no triton for this platform")
+pytestmark = pytest.mark.usefixtures("bfloat16_in_the_interpreter")
+
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-2}
 
 
@@ -51,7 +52,7 @@ def shared(request, monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("M", [7, 150])
 @torch.no_grad()
-def test_epilogues_are_what_torch_computes_afterwards(dataflow, shared, kind, dtype, M):  # noqa: F811
+def test_epilogues_are_what_torch_computes_afterwards(dataflow, shared, kind, dtype, M):
     if not ON_GPU and (M > 64 and dtype == torch.float16):
         pytest.skip("the interpreter is slow, and float16 takes the way of float32 there")
     triplets = random_triplets(30, 40).to(DEVICE)
@@ -78,7 +79,7 @@ def test_shares_of_a_tile_add_up(shared, C, M, fineness):
 
 @pytest.mark.parametrize("n", [0, 1, 150])
 @torch.no_grad()
-def test_identity_triplets_make_a_linear_layer(dataflow, n):  # noqa: F811
+def test_identity_triplets_make_a_linear_layer(dataflow, n):
     layer = torch.nn.Linear(9, 5).to(DEVICE)
     features = values(n, 9)
     identity = Triplets.identity(n, features.device)
@@ -150,7 +151,7 @@ def test_variants_tell_all_dtypes_apart(monkeypatch):
 
 
 @torch.no_grad()
-def test_the_relu_does_not_hide_nan(dataflow):  # noqa: F811
+def test_the_relu_does_not_hide_nan(dataflow):
     triplets = random_triplets(5, 5).to(DEVICE)
     features = torch.full((5, 4), torch.nan, device=DEVICE)
     out = point_conv(features, values(27, 1, 4, 4), triplets, epilogue=Epilogue(relu=True))

@@ -8,7 +8,7 @@ from kernels.dataflow import some_dtype_takes_tiles
 from kernels.grid import grid_sample
 from kernels.tiles import Tiles
 
-from .clouds import random_batch
+from .clouds import DEVICE, ON_GPU, random_batch
 from .test_tiles import rows_read
 
 triton = pytest.importorskip("triton", reason="no triton for this platform")
@@ -18,8 +18,6 @@ position = pytest.importorskip("kernels.search_table").position
 Search = pytest.importorskip("kernels.search").Search
 cell_index = pytest.importorskip("kernels.cell_index")
 
-ON_GPU = torch.cuda.is_available()
-DEVICE = "cuda" if ON_GPU else "cpu"
 MANY = 40 if ON_GPU else 1  # times as many points
 
 

@@ -1,6 +1,5 @@
 """The Triton kernels against the definition in float64: on the GPU, or else in Triton's interpreter."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -9,48 +8,17 @@ from kernels.autograd import point_conv
 from kernels.stencil import native_triplets
 from kernels.triplets import Triplets
 
-from .clouds import random_batch
+from .clouds import DEVICE, ON_GPU, random_batch
 
-tl = pytest.importorskip("triton.language", reason="no triton for this platform")
-interpreter = pytest.importorskip("triton.runtime.interpreter")
+pytest.importorskip("triton", reason="no triton for this platform")
+pytestmark = pytest.mark.usefixtures("bfloat16_in_the_interpreter")
 
-ON_GPU = torch.cuda.is_available()
-DEVICE = "cuda" if ON_GPU else "cpu"
 needs_gpu = pytest.mark.skipif(not ON_GPU, reason="needs a GPU: the interpreter has no streams and no clocks")
 
 # Largest relative error, in the norm, of forward and both gradients.
 TOLERANCE = {"float32": 1e-5, "tf32": 2e-3, "float16": 1e-2, "bfloat16": 1e-2}
 CHANNELS = [1, 7, 32, 33, 64, 96, 128, 256]
 MANY = 10**6 if ON_GPU else 1023  # triplets
-
-
-@pytest.fixture(scope="module", autouse=True)
-def bfloat16_in_the_interpreter():
-    """Have the interpreter multiply bfloat16 values: as of Triton 3.7 it multiplies their bit patterns."""
-    InterpreterBuilder, TensorHandle = interpreter.InterpreterBuilder, interpreter.TensorHandle
-
-    def widened(handle):
-        if handle.dtype.scalar != tl.bfloat16:
-            return handle
-        return TensorHandle((handle.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
-
-    multiply_bits = InterpreterBuilder.create_dot
-    InterpreterBuilder.create_dot = lambda self, a, b, *rest: multiply_bits(
-        self, widened(a), widened(b), *rest
-    )
-    yield
-    InterpreterBuilder.create_dot = multiply_bits
-
-
-@pytest.fixture(params=["output-stationary", "weight-stationary"])
-def dataflow(request, monkeypatch) -> str:
-    """Make point_conv take one of the Triton dataflows, whatever it would have chosen."""
-
-    def arrange(triplets, dtype, deterministic):
-        return triplets.tiles if request.param == "output-stationary" else None
-
-    monkeypatch.setattr("kernels.autograd.arrange", arrange)
-    return request.param
 
 
 def made_up(T, n_out, n_in, n_cells, seed=0, cells=None):
