@@ -23,6 +23,8 @@ from kernels.tiles import ROWS, Tiles
 
 LEAST_CELLS = 3  # kernel cells of a program, where they are shared
 LEAST_SHARES = 4  # fewer are not worth the launch that adds them up
+WARPS = 4
+REGISTERS = 2**16  # of a processor
 
 
 def mvmr(
@@ -71,9 +73,9 @@ def mvmr(
         column_shares,
         cell_shares,
     )
-    variant = plan, whole, ending.kind
-    constants = plan.constants | {"RELU": ending.relu}
-    launch(_output_stationary, n_programs, arguments, constants, variant, num_warps=4)
+    variant = plan, shares == 1, whole, ending.kind
+    constants = plan.constants | {"SHARED": shares > 1, "RELU": ending.relu}
+    launch(_output_stationary, n_programs, arguments, constants, variant, **plan.options)
     return out[0] if whole else finish(out, features.dtype, epilogue)
 
 
@@ -82,6 +84,7 @@ class _Plan:
     """What the kernel is compiled for; one object for the same arguments of `_plan`."""
 
     constants: dict[str, object]
+    options: dict[str, int]
     in_parts: bool
     blocks: int  # of columns, of all groups
     processors: int
@@ -110,8 +113,11 @@ def _plan(G: int, C: int, M: int, dtype: torch.dtype, tf32: bool, device: torch.
         "PRECISION": "tf32" if tf32 else "ieee",
         "STAGES": stages(wanted, depth * (ROWS * dtype.itemsize + weight_bytes), device),
     }
-    n = processors(device)
-    return _Plan(constants, in_parts, G * -(-M // columns), n, n * 256 // max(columns, 32))
+    n, at_once = processors(device), 256 // max(columns, 32)
+    options = {"num_warps": WARPS}
+    if not wide:  # float32 needs them all
+        options["maxnreg"] = min(255, REGISTERS // (32 * WARPS * at_once))
+    return _Plan(constants, options, in_parts, G * -(-M // columns), n, n * at_once)
 
 
 def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
@@ -160,6 +166,7 @@ def _output_stationary(
     TRANSPOSED: tl.constexpr,
     PRECISION: tl.constexpr,
     STAGES: tl.constexpr,
+    SHARED: tl.constexpr,  # a tile, among column_shares x cell_shares programs
     RELU: tl.constexpr,
 ):
     NARROW: tl.constexpr = C < 16  # one product takes several kernel cells
@@ -167,18 +174,20 @@ def _output_stationary(
     sums += tl.program_id(0).to(tl.int64) * most_shared * (G * C)
     steps = (K * C + DEPTH - 1) // DEPTH if NARROW else K * ((C + DEPTH - 1) // DEPTH)
     part_size = tl.cast(K, tl.int64) * (G * C * M)
-    shares = column_shares * cell_shares
-    column_share, cell_share = tl.program_id(0) % column_shares, tl.program_id(0) % shares // column_shares
-    first_step = steps * cell_share // cell_shares
-    last_step = steps * (cell_share + 1) // cell_shares
-    out += tl.cast(cell_share, tl.int64) * n_out * (G * M)
+    shares, column_share, column_step, first_step, last_step = 1, 0, 1, 0, steps
+    if SHARED:  # otherwise constants, as variables these take half of the registers
+        shares, column_step = column_shares * cell_shares, column_shares
+        column_share, cell_share = tl.program_id(0) % column_shares, tl.program_id(0) % shares // column_shares
+        first_step = steps * cell_share // cell_shares
+        last_step = steps * (cell_share + 1) // cell_shares
+        out += tl.cast(cell_share, tl.int64) * n_out * (G * M)
     for tile in tl.range(tl.program_id(0) // shares, n_tiles, tl.num_programs(0) // shares, num_stages=1):
         first, last = tl.load(tile_offsets + tile), tl.load(tile_offsets + tile + 1)
         _sum_shared(features, sums, j, shared_first, shared_size, first, last, G * C)
         tl.debug_barrier()  # all of the sums are written
         rows = tile * ROWS + tl.arange(0, ROWS)
         row = tl.minimum(rows, n_out - 1)
-        for part in tl.range(column_share, G * BLOCKS, column_shares, num_stages=1):
+        for part in tl.range(column_share, G * BLOCKS, column_step, num_stages=1):
             group, columns = part // BLOCKS, part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
             group_weight = weight + group * (C * M)
             total = tl.zeros((ROWS, COLUMNS), tl.float32)

@@ -1,7 +1,8 @@
-"""What Triton makes of a kernel for a GPU, seen without one: results must leave it sixteen bytes at a time.
+"""What Triton makes of a kernel for a GPU, seen without one.
 
-A column index that the compiler cannot see through makes it store number by number, which took a
-convolution more than twice as long.
+Results must leave it sixteen bytes at a time: a column index that the compiler cannot see through makes
+it store number by number, which took a convolution more than twice as long. And as many programs must
+fit on a processor as are launched for it: registers for one fewer took half as long again.
 """
 
 import os
@@ -15,6 +16,7 @@ import pytest
 pytest.importorskip("triton", reason="no triton for this platform")
 
 COMPILE = """
+import sys
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
@@ -22,8 +24,8 @@ from triton.compiler import ASTSource
 from kernels.output_stationary import _output_stationary as kernel
 
 features = {dtype!r}
-constants = dict(G={groups}, C=64, M=64, ROWS=128, DEPTH=32, COLUMNS=64, IN_PARTS=False, TRANSPOSED=False)
-constants |= dict(PRECISION="ieee", STAGES=4, RELU=False)
+constants = dict(G={groups}, C={columns}, M={columns}, ROWS=128, DEPTH=32, COLUMNS={columns}, IN_PARTS=False)
+constants |= dict(TRANSPOSED=False, PRECISION="ieee", STAGES={stages}, SHARED=False, RELU=False)
 constants |= dict.fromkeys(["mean", "variance", "scale", "shift", "residual"])
 types = dict.fromkeys(["features", "weight", "out", "sums"], features)
 types |= dict.fromkeys(["j", "source", "shared_size", "tile_offsets"], "*i32")
@@ -37,6 +39,7 @@ source = ASTSource(
     {{(names.index(name),): value for name, value in constants.items()}},
     {{(n,): aligned for n, name in enumerate(names) if types.get(name) == features}},
 )
+print(triton.knobs.nvidia.ptxas.path, file=sys.stderr)
 print(triton.compile(source, GPUTarget("cuda", 90, 32), {{"num_warps": 4}}).asm["ptx"])
 """
 
@@ -44,9 +47,27 @@ print(triton.compile(source, GPUTarget("cuda", 90, 32), {{"num_warps": 4}}).asm[
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("dtype", ["*fp16", "*fp32"])
 def test_results_are_stored_sixteen_bytes_at_a_time(dtype, groups):
+    code, _ = compiled(dtype=dtype, groups=groups, columns=64, stages=4)
+    stores = re.findall(r"st\.global\.(\S+)", code)
+    assert stores
+    assert set(stores) == {"v4.b32"}
+
+
+@pytest.mark.parametrize(("columns", "stages"), [(32, 4), (64, 7), (128, 7)])
+def test_as_many_programs_fit_as_are_launched(columns, stages, tmp_path):
+    code, assembler = compiled(dtype="*fp16", groups=1, columns=columns, stages=stages)
+    (tmp_path / "kernel.ptx").write_text(code)
+    command = [assembler, "-arch=sm_90a", "-v", "kernel.ptx", "-o", "kernel.o"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True).stderr
+    registers = int(re.search(r"Used (\d+) registers", said)[1])
+    assert registers * 32 * 4 * (256 // columns) <= 2**16
+
+
+def compiled(**choices) -> tuple[str, str]:
+    """The code of the output-stationary kernel for compute capability 9.0, and the path of its assembler."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     result = subprocess.run(
-        [sys.executable, "-c", COMPILE.format(dtype=dtype, groups=groups)],
+        [sys.executable, "-c", COMPILE.format(**choices)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -54,6 +75,4 @@ def test_results_are_stored_sixteen_bytes_at_a_time(dtype, groups):
         cwd=Path(__file__).parents[2],
     )
     assert result.returncode == 0, result.stderr
-    stores = re.findall(r"st\.global\.(\S+)", result.stdout)
-    assert stores
-    assert set(stores) == {"v4.b32"}
+    return result.stdout, result.stderr.split()[-1]
