@@ -177,7 +177,8 @@ def _output_stationary(
     shares, column_share, column_step, first_step, last_step = 1, 0, 1, 0, steps
     if SHARED:  # otherwise constants, as variables these take half of the registers
         shares, column_step = column_shares * cell_shares, column_shares
-        column_share, cell_share = tl.program_id(0) % column_shares, tl.program_id(0) % shares // column_shares
+        column_share = tl.program_id(0) % column_shares
+        cell_share = tl.program_id(0) % shares // column_shares
         first_step = steps * cell_share // cell_shares
         last_step = steps * (cell_share + 1) // cell_shares
         out += tl.cast(cell_share, tl.int64) * n_out * (G * M)
