@@ -12,7 +12,7 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from datasets.collate import Batches, TrainingPairs
+from datasets.preparation import Preparation
 from pcreg import entry
 from pcreg.descriptors import FCGF
 from pcreg.device import choose_device
@@ -38,9 +38,7 @@ FREE = {
 
 LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
     (
-        "limit",
         "epochs",
-        "batch_size",
         "maximum_points",
         "positives_per_pair",
         "candidates_per_pair",
@@ -68,25 +66,23 @@ def main(cfg: DictConfig) -> dict[str, float]:
         network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
     architecture = network.architecture
 
-    training, validation = instantiate(cfg.data), instantiate(cfg.validation)
-    training.pairs = evenly(training.pairs, cfg.limit)
-    validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
-    samples = TrainingPairs(
-        training,
+    preparation = Preparation(
         architecture.voxel,
         instantiate(cfg.augment, _convert_="all"),
         positive_radius=cfg.positive_radius * architecture.voxel,
         maximum_points=cfg.maximum_points,
-        seed=cfg.seed,
     )
-    on_gpu = device != "cpu"
-    batches = Batches(samples, architecture.geometry, cfg.batch_size, cfg.workers, on_gpu)
+    batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture.geometry, device=device)
+    validation = instantiate(cfg.validation)
+    validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
     settings = OmegaConf.to_container(cfg, resolve=True)
+    optimizer = instantiate(cfg.optimizer, network.parameters())
     trainer = Trainer(
         network,
-        instantiate(cfg.optimizer, network.parameters()),
+        optimizer,
         folder,
-        decay=cfg.decay,
+        scheduler=instantiate(cfg.scheduler, optimizer),
+        precision=cfg.precision,
         positives_per_pair=cfg.positives_per_pair,
         candidates_per_pair=cfg.candidates_per_pair,
         checkpoint_every=cfg.checkpoint_every,
@@ -104,7 +100,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
             FCGF(network, device), validation, cfg.validate.points, cfg.validate.tau, cfg.validate.minimum
         )
 
-    print(f"training on {len(samples)} pairs on {device}, validating on {len(validation.pairs)}; {folder}")
+    print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
     return trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
 
 

@@ -3,21 +3,28 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from pcreg.errors import InputError
-from pcreg.geometry import inverse, random_rotation, se3, transform
+from pcreg.geometry import inverse, random_rotation, se3
+
+BAND = 0.4  # degrees of elevation that are dropped together, about the spacing of 64 beams
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Turn each cloud about its centre, scale both alike, shake every point.
+    """Cut, thin and turn each cloud, scale both alike, shake every point.
 
     The truth follows every change; the translation is scaled along with the clouds.
     """
 
-    rotate: bool = True  # each cloud by its own rotation, uniform over all of them
+    rotate: bool = True  # each cloud about its centre by its own rotation, uniform over all of them
     scale: tuple[float, float] = (1.0, 1.0)  # range of the common factor
     jitter: float = 0.0  # metres, standard deviation per axis
+    crop: float = 0.0  # of each cloud at most this share is cut off by a plane
+    drop: float = 0.0  # of each cloud's points at most this share is missing, here and there
+    beams: float = 0.0  # of a spinning sensor's beams at most this share is missing
 
     def __post_init__(self):
         low, high = self.scale
@@ -27,25 +34,58 @@ class Augmentation:
             )
         if self.jitter < 0:
             raise InputError(f"augment.jitter={self.jitter}: give metres, 0 for none")
+        for name in ("crop", "drop", "beams"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
 
     def __call__(
-        self, source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
+    ) -> tuple[Tensor, Tensor, np.ndarray]:
         """source (N, 3), target (M, 3), T_target_source (4, 4) -> the same three, changed."""
+        noise = torch.Generator(source.device).manual_seed(int(rng.integers(2**63)))
         factor = rng.uniform(*self.scale)
-        source, target, T = source * factor, target * factor, T_target_source.copy()
+        (source, turn_source), (target, turn_target) = (
+            self._change(cloud, factor, rng, noise) for cloud in (source, target)
+        )
+        T = T_target_source.copy()
         T[:3, 3] *= factor
+        return source, target, turn_target @ T @ inverse(turn_source)
+
+    def _change(
+        self, points: Tensor, factor: float, rng: np.random.Generator, noise: torch.Generator
+    ) -> tuple[Tensor, np.ndarray]:
+        """The points changed, and how they were turned (4, 4) after they were scaled."""
+        points = self._thinned(points, rng, noise) * factor
+        turn = np.eye(4)
         if self.rotate:
-            turn_source, turn_target = _turn(source, rng), _turn(target, rng)
-            source, target = transform(turn_source, source), transform(turn_target, target)
-            T = turn_target @ T @ inverse(turn_source)
+            centre, R = points.mean(0).cpu().numpy().astype(float), random_rotation(rng)
+            turn = se3(R, centre - R @ centre)
+            R, t = (torch.from_numpy(part).to(points) for part in (turn[:3, :3], turn[:3, 3]))
+            points = points @ R.T + t
         if self.jitter:
-            source = source + rng.normal(0, self.jitter, source.shape)
-            target = target + rng.normal(0, self.jitter, target.shape)
-        return source, target, T
+            points = points + self.jitter * _normal(points, noise)
+        return points, turn
+
+    def _thinned(self, points: Tensor, rng: np.random.Generator, noise: torch.Generator) -> Tensor:
+        kept = torch.ones(len(points), dtype=torch.bool, device=points.device)
+        if self.crop and len(points):
+            direction = torch.from_numpy(random_rotation(rng)[0]).to(points)
+            along = points @ direction
+            cut = int(len(points) * rng.uniform(0, self.crop))
+            kept &= along >= along.kthvalue(cut + 1).values
+        if self.drop:
+            kept &= _uniform(len(points), noise) >= rng.uniform(0, self.drop)
+        if self.beams:
+            elevation = torch.atan2(points[:, 2], torch.hypot(points[:, 0], points[:, 1]))
+            bands = torch.floor((torch.rad2deg(elevation) + 90 + rng.uniform(0, BAND)) / BAND).long()
+            missing = _uniform(int(182 / BAND), noise) < rng.uniform(0, self.beams)
+            kept &= ~missing[bands]
+        return points[kept] if self.crop or self.drop or self.beams else points
 
 
-def _turn(points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random rotation (4, 4) about the centre of the points."""
-    R, centre = random_rotation(rng), points.mean(0)
-    return se3(R, centre - R @ centre)
+def _uniform(count: int, noise: torch.Generator) -> Tensor:
+    return torch.rand(count, generator=noise, device=noise.device)
+
+
+def _normal(like: Tensor, noise: torch.Generator) -> Tensor:
+    return torch.randn(like.shape, generator=noise, device=like.device, dtype=like.dtype)

@@ -11,26 +11,13 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from datasets.augment import Augmentation
-from kernels.neighbors import radius_search
+from datasets.preparation import Preparation, RawPair, Sample
 from pcreg.batch import PointBatch
-from pcreg.descriptors import thin
 from pcreg.errors import InputError
-from pcreg.geometry import transform
-from pcreg.hierarchy import Geometry, Hierarchy, sample_levels
-from pcreg.pair import PairDataset
+from pcreg.hierarchy import Geometry, Hierarchy
+from pcreg.pair import PairDataset, evenly
 
 MINIMUM_MATCHES = 32  # a pair with fewer has nothing to teach and is left out of its batch
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A pair ready for the network."""
-
-    name: str
-    source: np.ndarray  # (N, 3) float64, `voxel` apart
-    target: np.ndarray  # (M, 3)
-    matches: torch.Tensor  # (P, 2) int64, rows of source and target closer than the positive radius
 
 
 @dataclass(frozen=True)
@@ -55,51 +42,6 @@ class TrainingBatch:
         return replace(self, source=source, target=target, matches=self.matches.to(device))
 
 
-class TrainingPairs(Dataset):
-    """Augmented, thinned and matched pairs of a data set, by (epoch, index)."""
-
-    def __init__(
-        self,
-        pairs: PairDataset,
-        voxel: float,
-        augment: Augmentation,
-        positive_radius: float,
-        maximum_points: int = 40_000,
-        seed: int = 0,
-    ):
-        """positive_radius in metres (FCGF: 1.5 voxels); clouds beyond maximum_points are subsampled."""
-        if len(pairs.pairs) == 0:
-            raise InputError("data: the training set has no pairs; check data.root and its options")
-        self.pairs, self.voxel, self.augment = pairs, voxel, augment
-        self.positive_radius, self.maximum_points, self.seed = positive_radius, maximum_points, seed
-
-    def __len__(self) -> int:
-        return len(self.pairs.pairs)
-
-    def __getitem__(self, key: tuple[int, int]) -> Sample:
-        epoch, index = key
-        pair = self.pairs.pairs[index]
-        rng = np.random.default_rng([self.seed, epoch, index])
-        source, target = self.pairs.cloud(pair.source), self.pairs.cloud(pair.target)
-        source, target, T_target_source = self.augment(source, target, pair.T_target_source, rng)
-        source, target = self._thin(source, rng), self._thin(target, rng)
-        matches = matching_rows(transform(T_target_source, source), target, self.positive_radius)
-        return Sample(pair.name, source, target, matches)
-
-    def _thin(self, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        rows = thin(points, self.voxel)
-        if len(rows) > self.maximum_points:
-            rows = np.sort(rng.choice(rows, self.maximum_points, replace=False))
-        return points[rows]
-
-
-def matching_rows(source: np.ndarray, target: np.ndarray, radius: float) -> torch.Tensor:
-    """All (P, 2) int64 rows of source (N, 3) and target (M, 3) no more than `radius` apart."""
-    clouds = [torch.from_numpy(source), torch.from_numpy(target)]
-    lengths = [torch.tensor([len(cloud)]) for cloud in clouds]
-    return torch.stack(radius_search(*clouds, *lengths, radius), 1)
-
-
 @dataclass(frozen=True)
 class Collate:
     """Samples into a TrainingBatch, or None if it cannot be used: too few matches or points.
@@ -114,24 +56,46 @@ class Collate:
         kept = [sample for sample in samples if len(sample.matches) >= MINIMUM_MATCHES]
         if not kept:
             return None
-        matches, rows = [], torch.zeros(2, dtype=torch.int64)
+        matches, rows = [], np.zeros(2, dtype=np.int64)
         for sample in kept:
-            matches.append(sample.matches + rows)
-            rows = rows + torch.tensor([len(sample.source), len(sample.target)])
+            matches.append(sample.matches + torch.from_numpy(rows).to(sample.matches.device))
+            rows = rows + [len(sample.source), len(sample.target)]
         sides = [
             PointBatch.from_clouds(clouds)
             for clouds in ([sample.source for sample in kept], [sample.target for sample in kept])
         ]
-        if self.on_gpu:
-            levels = [sample_levels(clouds, self.geometry) for clouds in sides]
-        else:
+        if not all(self._norms_work(side) for side in sides):
+            return None
+        if not self.on_gpu:
             sides = [Hierarchy.build(clouds, self.geometry) for clouds in sides]
-            levels = [hierarchy.levels for hierarchy in sides]
-        if min(len(level[-1]) for level in levels) < 2:
-            return None  # batch norms need two rows
         left_out = [sample.name for sample in samples if len(sample.matches) < MINIMUM_MATCHES]
         names = [sample.name for sample in kept]
         return TrainingBatch(names, *sides, torch.cat(matches), left_out, self.geometry)
+
+    def _norms_work(self, clouds: PointBatch) -> bool:
+        """Whether the coarsest level has two points at least, which batch norms need in training."""
+        coarsest = self.geometry.voxel * 2 ** (self.geometry.n_levels - 1)
+        cells = torch.floor((clouds.points + self.geometry.voxel / 2) / coarsest)
+        return len(clouds.lengths) > 1 or bool((cells != cells[0]).any())
+
+
+class TrainingPairs(Dataset):
+    """Prepared pairs of a data set, by (epoch, index)."""
+
+    def __init__(self, pairs: PairDataset, preparation: Preparation, seed: int = 0):
+        if len(pairs.pairs) == 0:
+            raise InputError("data: the training set has no pairs; check data.root and its options")
+        self.pairs, self.preparation, self.seed = pairs, preparation, seed
+
+    def __len__(self) -> int:
+        return len(self.pairs.pairs)
+
+    def __getitem__(self, key: tuple[int, int]) -> Sample:
+        epoch, index = key
+        pair = self.pairs.pairs[index]
+        rng = np.random.default_rng([self.seed, epoch, index])
+        clouds = (torch.from_numpy(self.pairs.cloud(name)) for name in (pair.source, pair.target))
+        return self.preparation([RawPair(pair.name, *clouds, pair.T_target_source)], rng)[0]
 
 
 @dataclass(frozen=True)
@@ -143,6 +107,26 @@ class Batches:
     batch_size: int = 4
     workers: int = 0
     on_gpu: bool = False  # the training
+
+    @staticmethod
+    def of(
+        pairs: PairDataset,
+        preparation: Preparation,
+        geometry: Geometry,
+        *,
+        batch_size: int = 4,
+        limit: int | None = None,
+        workers: int = 0,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> "Batches":
+        """Batches of a data set, or of `limit` of its pairs, for a training on `device`."""
+        pairs.pairs = evenly(pairs.pairs, limit)
+        samples = TrainingPairs(pairs, preparation, seed)
+        return Batches(samples, geometry, batch_size, workers, on_gpu=device != "cpu")
+
+    def __str__(self) -> str:
+        return f"{len(self.samples)} pairs"
 
     def __post_init__(self):
         if not 0 < self.batch_size <= len(self.samples):

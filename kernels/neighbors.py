@@ -1,4 +1,4 @@
-"""Exact fixed-radius search in continuous space, on the CPU, with one k-d tree per cloud.
+"""Exact fixed-radius search in continuous space; on the CPU, with one k-d tree per cloud.
 
 The tree only proposes: which pairs are near is decided here, in the dtype of the points, so that
 the answer does not depend on how the tree adds up. NumPy in one thread is faster than torch in two
@@ -33,6 +33,11 @@ def radius_search(
     Returns i (T,) and j (T,) int64, by i and then by j. The distance is evaluated in the dtype of the
     points, as (dx^2 + dy^2) + dz^2 <= radius^2. Raises ValueError unless radius > 0.
     """
+    if points.is_cuda:
+        from kernels.triplet_search import search_native  # Triton comes with builds for GPUs only
+
+        found = search_native(queries, points, query_lengths, point_lengths, radius, 1, radius)
+        return found.i.long(), found.j.long()
     i, j, _ = pairs_between(queries, points, query_lengths, point_lengths, radius)
     bits = len(points).bit_length()
     pairs = np.sort(i << bits | j)

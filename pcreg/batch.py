@@ -18,20 +18,22 @@ class PointBatch:
     lengths: Tensor  # (B,) int64
 
     @staticmethod
-    def from_clouds(clouds: Sequence[np.ndarray]) -> "PointBatch":
-        """Batch clouds (N_b, 3), in any frame.
+    def from_clouds(clouds: Sequence[np.ndarray | Tensor]) -> "PointBatch":
+        """Batch clouds (N_b, 3), in any frame, where they lie.
 
         Each is moved to its own lower corner in float64 before it is cast: the network sees
         differences of coordinates alone, and coordinates far from zero lose no digits. What the move
         leaves in the last digits is rounded away, at a micrometre: sensors deliver multiples of a
         millimetre, and a point on the border of a cell must not change sides with the cloud's origin.
         """
+        clouds = [torch.as_tensor(cloud, dtype=torch.float64) for cloud in clouds]
         local = [
-            np.round((cloud - cloud.min(0)) / RESOLUTION) * RESOLUTION if len(cloud) else cloud
-            for cloud in map(np.float64, clouds)
+            torch.round((cloud - cloud.amin(0)) / RESOLUTION) * RESOLUTION if len(cloud) else cloud
+            for cloud in clouds
         ]
-        points = torch.from_numpy(np.concatenate([np.empty((0, 3)), *local])).float()
-        return PointBatch(points, torch.tensor([len(cloud) for cloud in local], dtype=torch.int64))
+        points = torch.cat(local).float() if local else torch.empty(0, 3)
+        lengths = torch.tensor([len(cloud) for cloud in local], dtype=torch.int64, device=points.device)
+        return PointBatch(points, lengths)
 
     def __len__(self) -> int:
         """The number of points N."""

@@ -6,6 +6,7 @@ from (seed, epoch, batch), never from global state.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +22,8 @@ from pcreg.loss import ContrastiveLoss, hardest_contrastive_loss
 from pcreg.records import first_difference
 from pcreg.resunet import ResUNet
 from pcreg.weights import save_weights
+
+PRECISIONS = ("float32", "bfloat16")
 
 
 class Batch(Protocol):
@@ -62,7 +65,8 @@ class Trainer:
         optimizer: torch.optim.Optimizer,
         folder: str | Path,
         *,
-        decay: float = 0.99,  # of the learning rate, per epoch (FCGF)
+        scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,  # stepped once per epoch
+        precision: str = "float32",  # or bfloat16: of the convolutions; weights and loss stay float32
         positives_per_pair: int = 1024,
         candidates_per_pair: int = 256,
         checkpoint_every: int = 200,  # optimiser steps
@@ -70,12 +74,17 @@ class Trainer:
         device: str = "cpu",
         identity: dict[str, Any] | None = None,  # settings that a resumed training must share
     ):
+        if precision not in PRECISIONS:
+            raise InputError(f"precision={precision}: choose {' or '.join(PRECISIONS)}")
+        if precision == "bfloat16" and device == "cpu":
+            raise InputError("precision=bfloat16 needs a GPU; leave it out, or give device=cuda")
         self.network = network.to(device)
         self.optimizer = optimizer
-        self.scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, decay)
+        self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
         self.folder = Path(folder)
         self.positives_per_pair, self.candidates_per_pair = positives_per_pair, candidates_per_pair
         self.checkpoint_every, self.seed, self.device = checkpoint_every, seed, device
+        self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
         self.at = Progressed()
 
@@ -157,32 +166,36 @@ class Trainer:
         """One optimiser step; sources and targets go through the network apart, each with its own norms."""
         self.network.train()
         loss = self._loss(batch)
-        self._require_finite("loss", loss.total, batch)
         self.optimizer.zero_grad()
         loss.total.backward()
         gradient = torch.nn.utils.get_total_norm(
             [parameter.grad for parameter in self.network.parameters() if parameter.grad is not None]
         )
-        self._require_finite("gradient", gradient, batch)
+        figures = torch.stack([loss.total, loss.positive, loss.negative0, loss.negative1, gradient])
+        total, positive, negative0, negative1, norm = figures.tolist()  # the one wait for the device
+        self._require_finite("loss", total, batch)
+        self._require_finite("gradient", norm, batch)
         self.optimizer.step()
         self.at.step += 1
         scalars = {
-            "loss/total": loss.total.item(),
-            "loss/positive": loss.positive.item(),
-            "loss/negative": (loss.negative0 + loss.negative1).item() / 2,
-            "train/gradient_norm": gradient.item(),
+            "loss/total": total,
+            "loss/positive": positive,
+            "loss/negative": (negative0 + negative1) / 2,
+            "train/gradient_norm": norm,
             "train/learning_rate": self.scheduler.get_last_lr()[0],
             "train/pairs_left_out": len(batch.left_out),
         }
         for name, value in scalars.items():
             writer.add_scalar(name, value, self.at.step)
-        return loss.total.item()
+        return total
 
     def _loss(self, batch: Batch) -> ContrastiveLoss:
         state = np.random.SeedSequence([self.seed, self.at.epoch, self.at.batch]).generate_state(1)
+        with self.autocast:
+            source, target = self.network(batch.source), self.network(batch.target)
         return hardest_contrastive_loss(
-            self.network(batch.source),
-            self.network(batch.target),
+            source.float(),
+            target.float(),
             batch.matches,
             torch.Generator().manual_seed(int(state[0])),
             self.positives_per_pair * len(batch.names),
@@ -197,10 +210,10 @@ class Trainer:
             writer.add_scalar(f"validation/{name}", value, self.at.step)
         return figures
 
-    def _require_finite(self, what: str, value: torch.Tensor, batch: Batch) -> None:
-        if not torch.isfinite(value):
+    def _require_finite(self, what: str, value: float, batch: Batch) -> None:
+        if not math.isfinite(value):
             raise InputError(
-                f"step {self.at.step + 1}: the {what} is {value.item()} on {', '.join(batch.names)}; "
+                f"step {self.at.step + 1}: the {what} is {value} on {', '.join(batch.names)}; "
                 "look at these clouds and their poses, or lower optimizer.lr"
             )
 

@@ -87,7 +87,7 @@ def test_help_lists_choices_and_settings(capsys, monkeypatch, chosen):
     entry.run("train", train.main)
     text = capsys.readouterr().out
     assert "experiment: 3dmatch, folder, kitti, overfit" in text
-    assert "batch_size: 4" in text
+    assert "epochs: 100" in text
 
 
 def test_settings_that_an_object_refuses_are_one_sentence(capsys, monkeypatch):
@@ -119,7 +119,7 @@ def test_a_training_from_files_to_usable_weights(scans, tmp_path):
             "model.encoder=[4,4,8,8]",
             "model.decoder=[8,8,8,8]",
             "epochs=2",
-            "batch_size=1",
+            "batches.batch_size=1",
             "workers=0",
             "device=cpu",
         ],
@@ -131,6 +131,6 @@ def test_a_training_from_files_to_usable_weights(scans, tmp_path):
     described = FCGF.load(tmp_path / "out" / "best.safetensors").describe(wavy_sheet(500))
     np.testing.assert_allclose(np.linalg.norm(described.features, axis=1), 1, rtol=1e-5)
 
-    cfg.batch_size = 2
+    cfg.batches.batch_size = 2
     with pytest.raises(InputError, match="batch_size"):
         train.main(cfg)

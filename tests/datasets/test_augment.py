@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 
 from datasets.augment import Augmentation
 from pcreg.errors import InputError
@@ -10,17 +11,16 @@ T = se3(rotation_about([1, 2, 3], 40), np.array([1.0, -2.0, 0.5]))
 
 def corresponding(n=50):
     source = np.random.default_rng(0).normal(size=(n, 3)) + 4
-    return source, transform(T, source)
+    return torch.from_numpy(source), torch.from_numpy(transform(T, source))
 
 
 def test_the_truth_follows_rotation_and_scale():
     source, target = corresponding()
     rng = np.random.default_rng(1)
     new_source, new_target, new_T = Augmentation(rotate=True, scale=(0.8, 1.2))(source, target, T, rng)
-    np.testing.assert_allclose(transform(new_T, new_source), new_target, atol=1e-12)
+    np.testing.assert_allclose(transform(new_T, new_source.numpy()), new_target, atol=1e-12)
     assert rotation_error(new_T, T) > 1
-    factor = np.ptp(new_source @ [1, 0, 0]) and np.linalg.norm(new_source[0] - new_source[1])
-    factor /= np.linalg.norm(source[0] - source[1])
+    factor = torch.dist(*new_source[:2]) / torch.dist(*source[:2])
     assert 0.8 < factor < 1.2
     assert abs(factor - 1) > 1e-3
 
@@ -29,9 +29,9 @@ def test_clouds_turn_about_their_own_centres_by_different_rotations():
     source, target = corresponding()
     rng = np.random.default_rng(2)
     new_source, new_target, _ = Augmentation(rotate=True)(source, target, T, rng)
-    np.testing.assert_allclose(new_source.mean(0), source.mean(0), atol=1e-12)
-    np.testing.assert_allclose(new_target.mean(0), target.mean(0), atol=1e-12)
-    assert np.abs(new_source - source).max() > 0.1
+    torch.testing.assert_close(new_source.mean(0), source.mean(0))
+    torch.testing.assert_close(new_target.mean(0), target.mean(0))
+    assert (new_source - source).abs().max() > 0.1
 
 
 def test_jitter_has_the_size_asked_for():
@@ -39,20 +39,57 @@ def test_jitter_has_the_size_asked_for():
     new_source, _, new_T = Augmentation(rotate=False, jitter=0.01)(
         source, target, T, np.random.default_rng(3)
     )
-    assert np.std(new_source - source) == pytest.approx(0.01, rel=0.02)
+    assert (new_source - source).std().item() == pytest.approx(0.01, rel=0.02)
     np.testing.assert_array_equal(new_T, T)
 
 
 def test_the_given_arrays_stay_as_they_are():
     source, target = corresponding()
-    copies = source.copy(), target.copy(), T.copy()
-    Augmentation(scale=(1.1, 1.2), jitter=0.1)(source, target, T, np.random.default_rng(4))
+    copies = source.clone(), target.clone(), T.copy()
+    Augmentation(scale=(1.1, 1.2), jitter=0.1, crop=0.2)(source, target, T, np.random.default_rng(4))
     for array, copy in zip((source, target, T), copies, strict=True):
         np.testing.assert_array_equal(array, copy)
 
 
+def test_a_plane_cuts_off_no_more_than_its_share():
+    source, target = corresponding(1000)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        cut, _, _ = Augmentation(rotate=False, crop=0.3)(source, target, T, rng)
+        assert 700 <= len(cut) <= 1000
+        missing = source[~(source[:, None] == cut[None]).all(2).any(1)]
+        if len(missing) == 0:
+            continue
+        # What is missing lies on one side of a plane.
+        normal = missing.mean(0) - cut.mean(0)
+        assert (missing @ normal).mean() > (cut @ normal).mean()
+
+
+def test_points_are_dropped_here_and_there():
+    source, target = corresponding(1000)
+    sizes = [
+        len(Augmentation(rotate=False, drop=0.6)(source, target, T, np.random.default_rng(seed))[0])
+        for seed in range(20)
+    ]
+    assert 350 < min(sizes) < 600
+    assert 850 < max(sizes) <= 1000
+
+
+def test_beams_are_dropped_whole():
+    elevation = torch.deg2rad(torch.arange(-20.2, 20, 0.4, dtype=torch.float64)).repeat_interleave(50)
+    azimuth = torch.linspace(0, 6, 50, dtype=torch.float64).repeat(len(elevation) // 50)
+    level = torch.cos(elevation)
+    scan = torch.stack([level * torch.cos(azimuth), level * torch.sin(azimuth), torch.sin(elevation)], 1) * 9
+    kept, _, _ = Augmentation(rotate=False, beams=0.9)(scan, scan, T, np.random.default_rng(1))
+    left = torch.asin(kept[:, 2] / 9).rad2deg().mul(1e6).round().unique(return_counts=True)[1]
+    assert len(left) < len(elevation) // 50
+    assert (left == 50).all()
+
+
 @pytest.mark.parametrize(
-    "settings", [{"scale": (1.2, 0.8)}, {"scale": (0.0, 1.0)}, {"jitter": -1.0}], ids=str
+    "settings",
+    [{"crop": 1.0}, {"drop": -0.1}, {"scale": (1.2, 0.8)}, {"scale": (0.0, 1.0)}, {"jitter": -1.0}],
+    ids=str,
 )
 def test_senseless_settings_are_refused(settings):
     with pytest.raises(InputError, match=r"^augment\.\w+="):

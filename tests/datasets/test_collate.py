@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from datasets.augment import Augmentation
-from datasets.collate import Batches, TrainingPairs, matching_rows
+from datasets.collate import Batches, TrainingPairs
+from datasets.preparation import Preparation, matching_rows
 from pcreg.batch import PointBatch
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry
@@ -13,18 +14,24 @@ from pcreg.pair import Pair
 from tests.pcreg.tiny import VOXEL, Sheets, T, batches
 
 
+def preparation(augment=Augmentation()):
+    return Preparation(VOXEL, augment, 1.5 * VOXEL)
+
+
 def test_matches_are_all_rows_within_the_radius():
-    source = np.array([[0.0, 0, 0], [1, 0, 0]])
-    target = np.array([[0.05, 0, 0], [0, 0.1, 0], [5, 5, 5]])
-    assert matching_rows(source, target, 0.1).tolist() == [[0, 0], [0, 1]]
+    source = torch.tensor([[0.0, 0, 0], [1, 0, 0]])
+    target = torch.tensor([[0.05, 0, 0], [0, 0.09, 0], [5, 5, 5]])
+    moved = [source + 1, source], [target + 1, target[1:]]
+    first, second = matching_rows(*moved, 0.1)
+    assert first.tolist() == [[0, 0], [0, 1]]
+    assert second.tolist() == [[0, 0]]
 
 
 def test_a_sample_is_thinned_and_its_matches_are_true():
-    samples = TrainingPairs(Sheets(), VOXEL, Augmentation(rotate=False), 1.5 * VOXEL)
-    sample = samples[0, 1]
-    moved = sample.source[sample.matches[:, 0]] @ T[:3, :3].T + T[:3, 3]
+    sample = TrainingPairs(Sheets(), preparation(Augmentation(rotate=False)))[0, 1]
+    moved = sample.source[sample.matches[:, 0]].numpy() @ T[:3, :3].T + T[:3, 3]
     assert len(sample.matches) > 100
-    assert np.linalg.norm(moved - sample.target[sample.matches[:, 1]], axis=1).max() <= 1.5 * VOXEL
+    assert np.linalg.norm(moved - sample.target[sample.matches[:, 1]].numpy(), axis=1).max() <= 1.5 * VOXEL
     assert len(sample.source) < 1500
 
 
@@ -93,11 +100,11 @@ def test_a_batch_of_nothing_is_none():
 
 @pytest.mark.parametrize("size", [0, 5])
 def test_a_batch_size_that_cannot_be_is_refused(size):
-    samples = TrainingPairs(Sheets(), VOXEL, Augmentation(), 0.1)
+    samples = TrainingPairs(Sheets(), preparation())
     with pytest.raises(InputError, match="between 1 and 4"):
         Batches(samples, Geometry(), batch_size=size)
 
 
 def test_an_empty_data_set_is_refused():
     with pytest.raises(InputError, match="no pairs"):
-        TrainingPairs(Sheets(0), VOXEL, Augmentation(), 0.1)
+        TrainingPairs(Sheets(0), preparation())

@@ -5,6 +5,7 @@ import torch
 
 from datasets.augment import Augmentation
 from datasets.collate import Batches, TrainingPairs
+from datasets.preparation import Preparation
 from pcreg.geometry import rotation_about, se3, transform
 from pcreg.pair import Pair
 from pcreg.resunet import Architecture, ResUNet
@@ -39,5 +40,5 @@ def network(seed: int = 0) -> ResUNet:
 
 def batches(dataset=None, batch_size: int = 2, workers: int = 0, rotate: bool = True) -> Batches:
     augment = Augmentation(rotate=rotate, jitter=0.002)
-    samples = TrainingPairs(dataset or Sheets(), VOXEL, augment, 1.5 * VOXEL)
+    samples = TrainingPairs(dataset or Sheets(), Preparation(VOXEL, augment, 1.5 * VOXEL))
     return Batches(samples, architecture().geometry, batch_size, workers)

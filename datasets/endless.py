@@ -1,0 +1,137 @@
+"""Training batches of scenes that are made up as the training goes, on the device that trains.
+
+A pool holds the recordings of several scenes; every few batches the oldest makes way for a new one.
+What a batch holds depends on the seed and its number alone, wherever a resumed training began.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from datasets.collate import Collate, TrainingBatch
+from datasets.preparation import Preparation, RawPair
+from datasets.recording import Recording
+from pcreg.errors import InputError
+from pcreg.hierarchy import Geometry
+
+# (seed, index, device) -> the recording of scene number `index`
+Recorder = Callable[[int, int, str], Recording]
+
+COARSE = 4  # voxels: edge of the cells by which overlap is estimated
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A recording and those of its pairs that have enough in common."""
+
+    recording: Recording
+    pairs: np.ndarray  # (P, 2), source and target
+    overlap: np.ndarray  # (P,), of the smaller cloud, estimated
+
+    @staticmethod
+    def of(recording: Recording, edge: float, minimum_overlap: float) -> "Scene":
+        shared = shared_cells(recording, edge)
+        overlap = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
+        np.fill_diagonal(overlap, 0.0)
+        pairs = np.argwhere(overlap >= minimum_overlap)
+        return Scene(recording, pairs, overlap[*pairs.T])
+
+    def draw(self, rng: np.random.Generator) -> tuple[int, int]:
+        """A pair; every overlap is as likely as another, though most pairs may have little."""
+        wanted = rng.uniform(self.overlap.min(), self.overlap.max())
+        return tuple(self.pairs[np.abs(self.overlap - wanted).argmin()].tolist())
+
+
+def shared_cells(recording: Recording, edge: float) -> np.ndarray:
+    """Of how many cells of `edge` metres in the world do two clouds both have points: (n, n)."""
+    clouds = recording.clouds
+    number = torch.repeat_interleave(
+        torch.arange(len(clouds)), torch.tensor([len(cloud) for cloud in clouds])
+    ).to(clouds[0].device)
+    moved = [
+        cloud.double() @ torch.from_numpy(T[:3, :3].T).to(cloud.device)
+        + torch.from_numpy(T[:3, 3]).to(cloud.device)
+        for cloud, T in zip(clouds, recording.T_world_cloud, strict=True)
+    ]
+    cells = torch.floor(torch.cat(moved) / edge).long()
+    cells = cells - cells.amin(0)
+    size = cells.amax(0) + 1
+    key = (cells[:, 0] * size[1] + cells[:, 1]) * size[2] + cells[:, 2]
+    cell = torch.unique(key, return_inverse=True)[1]
+    seen = torch.zeros(len(clouds), int(cell.max()) + 1, device=cell.device)
+    seen[number, cell] = 1.0
+    return (seen @ seen.T).cpu().numpy()
+
+
+class Endless:
+    """Batches of a training on made-up scenes; an epoch is as many batches as one likes.
+
+    Several processes of one training (`rank` of `ranks`) see different scenes.
+    """
+
+    def __init__(
+        self,
+        record: Recorder,
+        preparation: Preparation,
+        geometry: Geometry,
+        *,
+        batch_size: int = 4,  # pairs
+        per_epoch: int = 100,  # batches
+        pool: int = 64,  # scenes at a time
+        renew_every: int = 10,  # batches
+        minimum_overlap: float = 0.1,
+        seed: int = 0,
+        device: str = "cpu",
+        rank: int = 0,
+        ranks: int = 1,
+    ):
+        for name, value in dict(
+            batch_size=batch_size, per_epoch=per_epoch, pool=pool, renew_every=renew_every
+        ).items():
+            if value < 1:
+                raise InputError(f"batches.{name}={value}: give at least 1")
+        self.record, self.preparation = record, preparation
+        self.collate = Collate(geometry, on_gpu=device != "cpu")
+        self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
+        self.size, self.minimum_overlap, self.seed, self.device = pool, minimum_overlap, seed, device
+        self.rank, self.ranks = rank, ranks
+        self._scenes: dict[int, Scene] = {}
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return self.per_epoch
+
+    def __str__(self) -> str:
+        return "made-up scenes"
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[TrainingBatch | None]:
+        """The batches of an epoch from number `first` on."""
+        for number in range(first, self.per_epoch):
+            rng = np.random.default_rng([self.seed, epoch, number, self.rank])
+            oldest = (epoch * self.per_epoch + number) // self.renew_every
+            self._renew(oldest)
+            scenes = rng.integers(oldest, oldest + self.size, self.batch_size)
+            pairs = [pair for scene in scenes.tolist() if (pair := self._pair(scene, rng))]
+            yield self.collate(self.preparation(pairs, rng)) if pairs else None
+
+    def _renew(self, oldest: int) -> None:
+        for index in [index for index in self._scenes if index < oldest]:
+            del self._scenes[index]
+        for index in range(oldest, oldest + self.size):
+            if index not in self._scenes:
+                recording = self.record(self.seed, index * self.ranks + self.rank, self.device)
+                edge = COARSE * self.preparation.voxel
+                self._scenes[index] = Scene.of(recording, edge, self.minimum_overlap)
+
+    def _pair(self, index: int, rng: np.random.Generator) -> RawPair | None:
+        """None of a scene whose clouds have nothing in common."""
+        scene = self._scenes[index]
+        if len(scene.pairs) == 0:
+            return None
+        source, target = scene.draw(rng)
+        clouds, T = scene.recording.clouds, scene.recording.T_world_cloud
+        T_target_source = np.linalg.inv(T[target]) @ T[source]
+        name = f"scene {index}, {source}->{target}"
+        return RawPair(name, clouds[source], clouds[target], T_target_source)

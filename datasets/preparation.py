@@ -1,0 +1,89 @@
+"""Raw pairs of clouds into samples that a network can learn from, on the device where the clouds lie."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from datasets.augment import Augmentation
+from kernels.cells import cloud_of_rows
+from kernels.grid import grid_sample
+from kernels.neighbors import radius_search
+
+
+@dataclass(frozen=True)
+class RawPair:
+    """Two clouds as they were recorded, and the true motion between them."""
+
+    name: str
+    source: Tensor  # (N, 3) float32 or float64, metres
+    target: Tensor  # (M, 3)
+    T_target_source: np.ndarray  # (4, 4) float64
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A pair ready for the network."""
+
+    name: str
+    source: Tensor  # (N, 3) float64, `voxel` apart
+    target: Tensor  # (M, 3)
+    matches: Tensor  # (P, 2) int64, rows of source and target closer than the positive radius
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Augment pairs, thin their clouds to one point per voxel, and find the points that match."""
+
+    voxel: float  # metres
+    augment: Augmentation
+    positive_radius: float  # metres (FCGF: 1.5 voxels)
+    maximum_points: int = 40_000  # of a cloud; larger ones are subsampled
+
+    def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
+        changed = [
+            self.augment(pair.source.double(), pair.target.double(), pair.T_target_source, rng)
+            for pair in pairs
+        ]
+        sources, targets, motions = zip(*changed, strict=True)
+        sources, targets = self._thin(sources, rng), self._thin(targets, rng)
+        moved = [_moved(T, cloud) for T, cloud in zip(motions, sources, strict=True)]
+        matches = matching_rows(moved, targets, self.positive_radius)
+        names = [pair.name for pair in pairs]
+        return [Sample(*each) for each in zip(names, sources, targets, matches, strict=True)]
+
+    def _thin(self, clouds: tuple[Tensor, ...], rng: np.random.Generator) -> list[Tensor]:
+        """One point per cell floor(p / voxel) of each cloud, as pcreg.descriptors.thin, and not too many."""
+        points, lengths = _jagged(clouds)
+        origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
+        rows = grid_sample(points, lengths, self.voxel, origins)
+        cloud = cloud_of_rows(lengths)[rows]
+        thinned = points[rows].split(torch.bincount(cloud, minlength=len(clouds)).tolist())
+        return [self._limited(kept, rng) for kept in thinned]
+
+    def _limited(self, points: Tensor, rng: np.random.Generator) -> Tensor:
+        if len(points) <= self.maximum_points:
+            return points
+        rows = np.sort(rng.choice(len(points), self.maximum_points, replace=False))
+        return points[torch.from_numpy(rows).to(points.device)]
+
+
+def matching_rows(sources: list[Tensor], targets: list[Tensor], radius: float) -> list[Tensor]:
+    """For each source (N, 3) and target (M, 3): all (P, 2) int64 rows no more than `radius` apart."""
+    (source, source_lengths), (target, target_lengths) = _jagged(sources), _jagged(targets)
+    i, j = radius_search(source, target, source_lengths, target_lengths, radius)
+    cloud = cloud_of_rows(source_lengths)[i]
+    first = [torch.cumsum(lengths, 0) - lengths for lengths in (source_lengths, target_lengths)]
+    local = torch.stack([i - first[0][cloud], j - first[1][cloud]], 1)
+    return list(local.split(torch.bincount(cloud, minlength=len(sources)).tolist()))
+
+
+def _jagged(clouds: list[Tensor] | tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    points = torch.cat(list(clouds))
+    return points, torch.tensor([len(cloud) for cloud in clouds], device=points.device)
+
+
+def _moved(T: np.ndarray, points: Tensor) -> Tensor:
+    R, t = (torch.from_numpy(part).to(points) for part in (T[:3, :3], T[:3, 3]))
+    return points @ R.T + t
