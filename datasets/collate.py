@@ -59,7 +59,7 @@ class Collate:
         matches, rows = [], np.zeros(2, dtype=np.int64)
         for sample in kept:
             matches.append(sample.matches + torch.from_numpy(rows).to(sample.matches.device))
-            rows = rows + [len(sample.source), len(sample.target)]
+            rows = rows + np.array([len(sample.source), len(sample.target)])
         sides = [
             PointBatch.from_clouds(clouds)
             for clouds in ([sample.source for sample in kept], [sample.target for sample in kept])

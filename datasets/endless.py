@@ -36,7 +36,7 @@ class Scene:
         overlap = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
         np.fill_diagonal(overlap, 0.0)
         pairs = np.argwhere(overlap >= minimum_overlap)
-        return Scene(recording, pairs, overlap[*pairs.T])
+        return Scene(recording, pairs, overlap[tuple(pairs.T)])
 
     def draw(self, rng: np.random.Generator) -> tuple[int, int]:
         """A pair; every overlap is as likely as another, though most pairs may have little."""
@@ -87,9 +87,13 @@ class Endless:
         rank: int = 0,
         ranks: int = 1,
     ):
-        for name, value in dict(
-            batch_size=batch_size, per_epoch=per_epoch, pool=pool, renew_every=renew_every
-        ).items():
+        sizes = {
+            "batch_size": batch_size,
+            "per_epoch": per_epoch,
+            "pool": pool,
+            "renew_every": renew_every,
+        }
+        for name, value in sizes.items():
             if value < 1:
                 raise InputError(f"batches.{name}={value}: give at least 1")
         self.record, self.preparation = record, preparation

@@ -14,8 +14,8 @@ from pcreg.pair import Pair
 from tests.pcreg.tiny import VOXEL, Sheets, T, batches
 
 
-def preparation(augment=Augmentation()):
-    return Preparation(VOXEL, augment, 1.5 * VOXEL)
+def preparation(augment=None):
+    return Preparation(VOXEL, augment or Augmentation(), 1.5 * VOXEL)
 
 
 def test_matches_are_all_rows_within_the_radius():

@@ -28,7 +28,7 @@ def record(seed, index, device):
 
 def endless(**settings):
     preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
-    settings = dict(batch_size=2, per_epoch=4, pool=2, renew_every=2) | settings
+    settings = {"batch_size": 2, "per_epoch": 4, "pool": 2, "renew_every": 2} | settings
     return Endless(record, preparation, Geometry(VOXEL, stem_fineness=3), **settings)
 
 
@@ -79,5 +79,5 @@ def test_ranks_see_different_scenes():
 
 
 def test_senseless_settings_are_refused():
-    with pytest.raises(InputError, match="batches.pool=0"):
+    with pytest.raises(InputError, match=r"batches\.pool=0"):
         endless(pool=0)
