@@ -6,12 +6,13 @@ about the same place: a group is tried against the solids within its cone alone.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Self
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 NEAR = 1e-3  # metres; a ray leaves the surface on which it starts
@@ -29,17 +30,30 @@ class Shape(IntEnum):
 
 @dataclass(frozen=True)
 class Solids:
-    """P solids: `shape` (P,) and `T_world_unit` (P, 4, 4) float64, an affine map each."""
+    """P solids: `shape` (P,) and `T_world_unit` (P, 4, 4) float64, an affine map each.
+
+    `relief` (P,) says how uneven their surfaces are, in metres; none if left out. `cast` does not see it:
+    it is for a sensor to add to what it measures.
+    """
 
     shape: np.ndarray
     T_world_unit: np.ndarray
+    relief: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.relief is None:
+            object.__setattr__(self, "relief", np.zeros(len(self.shape)))
 
     def __len__(self) -> int:
         return len(self.shape)
 
     def placed(self, T: np.ndarray) -> Self:
-        """All of them moved by T (4, 4)."""
-        return type(self)(self.shape, T @ self.T_world_unit)
+        """All of them moved by T (4, 4), or each by its own T (P, 4, 4)."""
+        return replace(self, T_world_unit=T @ self.T_world_unit)
+
+    def uneven(self, relief: float) -> Self:
+        """All of them with this relief in metres."""
+        return replace(self, relief=np.full(len(self), relief))
 
     @staticmethod
     def join(parts: Iterable["Solids"]) -> "Solids":
@@ -51,23 +65,44 @@ class Solids:
 
 def box(low: Iterable[float], high: Iterable[float]) -> Solids:
     """The box between two corners (3,), along the axes."""
-    low, high = np.array(low, float), np.array(high, float)
-    return _one(Shape.BOX, np.diag((high - low) / 2), (low + high) / 2)
+    return boxes([(*low, *high)])
 
 
 def ball(radius: float, centre: Iterable[float], squash: Iterable[float] = (1, 1, 1)) -> Solids:
     """A ball, or with `squash` an ellipsoid along the axes."""
-    return _one(Shape.BALL, np.diag(radius * np.array(squash, float)), np.array(centre, float))
+    return balls([(*centre, *(radius * factor for factor in squash))])
 
 
 def rod(radius: float, bottom: Iterable[float], top: Iterable[float]) -> Solids:
     """A cylinder between the centres of its ends."""
-    return _along(Shape.ROD, radius, bottom, top)
+    return rods([(radius, *bottom, *top)])
 
 
 def cone(radius: float, bottom: Iterable[float], tip: Iterable[float]) -> Solids:
     """A cone from the centre of its base to its tip."""
-    return _along(Shape.CONE, radius, bottom, tip)
+    return cones([(radius, *bottom, *tip)])
+
+
+def boxes(rows: ArrayLike) -> Solids:
+    """Boxes along the axes, one per row: the lower corner and the upper one (N, 6)."""
+    low, high = np.asarray(rows, float).reshape(-1, 2, 3).swapaxes(0, 1)
+    return _affine(Shape.BOX, (high - low)[:, :, None] / 2 * np.eye(3), (low + high) / 2)
+
+
+def balls(rows: ArrayLike) -> Solids:
+    """Ellipsoids along the axes, one per row: the centre and the three radii (N, 6)."""
+    centre, radii = np.asarray(rows, float).reshape(-1, 2, 3).swapaxes(0, 1)
+    return _affine(Shape.BALL, radii[:, :, None] * np.eye(3), centre)
+
+
+def rods(rows: ArrayLike) -> Solids:
+    """Cylinders, one per row: the radius and the centres of both ends (N, 7)."""
+    return _along(Shape.ROD, rows)
+
+
+def cones(rows: ArrayLike) -> Solids:
+    """Cones, one per row: the radius, the centre of the base and the tip (N, 7)."""
+    return _along(Shape.CONE, rows)
 
 
 @dataclass(frozen=True)
@@ -123,24 +158,25 @@ def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hit
     return Hits(distance, (normal * directions).sum(-1).abs(), met)
 
 
-def _arrays(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
-    return solids.shape, solids.T_world_unit
+def _arrays(solids: Solids) -> tuple[np.ndarray, ...]:
+    return solids.shape, solids.T_world_unit, solids.relief
 
 
-def _one(shape: Shape, linear: np.ndarray, centre: np.ndarray) -> Solids:
-    T = np.eye(4)
-    T[:3, :3], T[:3, 3] = linear, centre
-    return Solids(np.array([shape], np.int64), T[None])
+def _affine(shape: Shape, linear: np.ndarray, centre: np.ndarray) -> Solids:
+    T = np.zeros((len(centre), 4, 4))
+    T[:, :3, :3], T[:, :3, 3], T[:, 3, 3] = linear, centre, 1
+    return Solids(np.full(len(centre), shape, np.int64), T)
 
 
-def _along(shape: Shape, radius: float, bottom: Iterable[float], top: Iterable[float]) -> Solids:
-    bottom, top = np.array(bottom, float), np.array(top, float)
+def _along(shape: Shape, rows: ArrayLike) -> Solids:
+    rows = np.asarray(rows, float).reshape(-1, 7)
+    radius, bottom, top = rows[:, :1], rows[:, 1:4], rows[:, 4:]
     half = (top - bottom) / 2
-    axis = half / np.linalg.norm(half)
-    across = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
-    across /= np.linalg.norm(across)
-    linear = np.stack([radius * across, radius * np.cross(axis, across), half], 1)
-    return _one(shape, linear, (bottom + top) / 2)
+    axis = half / np.linalg.norm(half, axis=1, keepdims=True)
+    across = np.cross(axis, np.eye(3)[np.abs(axis).argmin(1)])
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    linear = np.stack([radius * across, radius * np.cross(axis, across), half], 2)
+    return _affine(shape, linear, (bottom + top) / 2)
 
 
 def _reach(solids: Solids) -> np.ndarray:

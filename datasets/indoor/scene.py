@@ -1,0 +1,402 @@
+"""Furnished rooms, corridors and pairs of rooms, drawn from a seeded generator.
+
+World frame: x and y along the walls, z up, the floor at z = 0, metres.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from datasets.indoor import bathroom, fixtures, kitchen, seats, storage, tables
+from datasets.indoor.clutter import clutter
+from datasets.indoor.piece import Piece, extent, pose
+from datasets.indoor.shell import WALL, Opening, passage_beyond, shell, walls
+from datasets.solids import Solids
+
+Maker = Callable[[np.random.Generator], Piece]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All solids, and the rectangles (x0, y0, x1, y1) of the floors one walks on."""
+
+    solids: Solids
+    floors: np.ndarray  # (rooms, 4)
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a kind of room is made of; a piece named twice is twice as frequent."""
+
+    wall: list[Maker]
+    free: list[Maker] = field(default_factory=list)
+    size: tuple[float, float, float, float] = (2.6, 5.0, 2.6, 5.0)  # width from, to; depth from, to
+    full: float = 0.8  # how much of the walls has something before it
+
+
+def indoor_scene(rng: np.random.Generator) -> Scene:
+    """One room, a corridor, or two rooms with a passage between them, of any style."""
+    style = STYLES[rng.integers(len(STYLES))]
+    if rng.random() < 0.3:
+        return _two_rooms(rng, style, STYLES[rng.integers(len(STYLES))])
+    width, depth, height = _size(rng, style)
+    solids = _room(rng, style, width, depth, height, _openings(rng, width, depth))
+    return Scene(solids, np.array([(0, 0, width, depth)]))
+
+
+def _two_rooms(rng: np.random.Generator, first: Style, second: Style) -> Scene:
+    (w1, d1, height), (w2, d2, _) = _size(rng, first), _size(rng, second)
+    wide = rng.uniform(0.8, min(2.2, d1 - 0.8, d2 - 0.8))
+    y = rng.uniform(0.3, min(d1, d2) - wide - 0.3)
+    top = rng.uniform(2.0, height - 0.1)
+    one, two = _openings(rng, w1, d1), _openings(rng, w2, d2)
+    one[1] = [(d1 - y - wide, d1 - y, 0.0, top)]  # along its wall, x runs down from y = d1
+    two[3] = [(y, y + wide, 0.0, top)]
+    solids = [
+        _room(rng, first, w1, d1, height, one, beyond=False),
+        _room(rng, second, w2, d2, height, two, beyond=False).placed(pose(w1 + WALL)),
+    ]
+    floors = [(0, 0, w1, d1), (w1 - 0.3, y, w1 + WALL + 0.3, y + wide), (w1 + WALL, 0, w1 + WALL + w2, d2)]
+    return Scene(Solids.join(solids), np.array(floors))
+
+
+def _size(rng: np.random.Generator, style: Style) -> tuple[float, float, float]:
+    x0, x1, y0, y1 = style.size
+    return rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(2.35, 3.1)
+
+
+def _openings(rng: np.random.Generator, width: float, depth: float) -> list[list[Opening]]:
+    """Windows in some walls and a passage in one."""
+    passage, openings = rng.integers(6), []
+    for n, length in enumerate((width, depth, width, depth)):
+        holes = []
+        if n == passage and length > 2.2:
+            x = rng.uniform(0.3, length - 1.4)
+            holes.append((x, x + rng.uniform(0.8, 1.1), 0.0, rng.uniform(1.98, 2.12)))
+        elif rng.random() < 0.4 and length > 2.2:
+            sill, count = rng.uniform(0.4, 1.1), rng.integers(1, 3) if length > 3 else 1
+            wide = rng.uniform(0.5, min(1.6, (length - 0.8) / count - 0.3))
+            gap = (length - count * wide) / (count + 1)
+            holes = [
+                (gap + k * (wide + gap), gap + k * (wide + gap) + wide, sill, rng.uniform(1.9, 2.25))
+                for k in range(count)
+            ]
+        openings.append(holes)
+    return openings
+
+
+def _room(
+    rng: np.random.Generator,
+    style: Style,
+    width: float,
+    depth: float,
+    height: float,
+    openings: list[list[Opening]],
+    beyond: bool = True,
+) -> Solids:
+    parts = [shell(rng, width, depth, height, openings)]
+    taken = _Floor(width, depth)
+    load = rng.choice([2.0, 5.0, 9.0, 14.0])  # things per square metre of table, in this household
+    for (T, length), holes in zip(walls(width, depth), openings, strict=True):
+        for x0, x1, z0, _ in holes:
+            if z0 == 0:
+                taken.take(T, x0, -0.8, x1, 0)
+                if beyond:
+                    parts.append(passage_beyond(rng, height).placed(T @ pose((x0 + x1) / 2)))
+            else:
+                parts.append(_at_window(rng, (x0 + x1) / 2).placed(T))
+    for n in rng.permutation(4):
+        T, length = walls(width, depth)[n]
+        parts += _along_wall(rng, style, T, length, openings[n], taken, load)
+    for _ in range(rng.poisson(width * depth / 5) if style.free else 0):
+        piece = laden(rng, style.free[rng.integers(len(style.free))](rng), load)
+        yaw = rng.choice([0, 90, 180, 270]) + rng.normal(0, 12)
+        for _ in range(4):
+            T = pose(*rng.uniform(0.6, [width - 0.6, depth - 0.6]), 0, yaw)
+            if taken.fits(T, piece.solids, 0.15):
+                parts.append(piece.solids.placed(T))
+                break
+    for _ in range(rng.poisson(width * depth * rng.choice([0.1, 0.4, 0.9]))):
+        T = pose(*rng.uniform(0.15, [width - 0.15, depth - 0.15]))
+        parts.append(clutter(rng, 0.45).placed(T))
+    for _ in range(rng.integers(1, 4)):
+        parts.append(
+            fixtures.pendant(rng, height).placed(pose(*rng.uniform(0.5, [width - 0.5, depth - 0.5])))
+        )
+    if rng.random() < 0.25:
+        parts.append(fixtures.beams(rng, width, depth, height))
+    return Solids.join(parts)
+
+
+def _at_window(rng: np.random.Generator, x: float) -> Solids:
+    """A radiator below, a curtain or blinds before it, or nothing."""
+    parts = []
+    if rng.random() < 0.5:
+        parts.append(fixtures.radiator(rng).solids.placed(pose(x)))
+    kind = rng.random()
+    if kind < 0.4:
+        side = rng.choice([-1, 1])
+        parts.append(fixtures.curtain(rng).solids.placed(pose(x + side * rng.uniform(0.3, 0.8))))
+    elif kind < 0.55:
+        parts.append(fixtures.blinds(rng).solids.placed(pose(x)))
+    return Solids.join(parts)
+
+
+def _along_wall(
+    rng: np.random.Generator,
+    style: Style,
+    T: np.ndarray,
+    length: float,
+    holes: list[Opening],
+    taken: "_Floor",
+    load: float,
+) -> list[Solids]:
+    """Pieces side by side with gaps, then things that hang between and above them."""
+    parts, x = [], rng.uniform(0.0, 0.4)
+    while x < length - 0.3:
+        if rng.random() > style.full:
+            x += rng.uniform(0.2, 1.0)
+            continue
+        piece = style.wall[rng.integers(len(style.wall))](rng)
+        low, high = extent(piece.solids)
+        end = x + high[0] - low[0]
+        blocked = any(x < x1 and end > x0 and high[2] > z0 + 0.1 for x0, x1, z0, _ in holes)
+        place = T @ pose(
+            x - low[0],
+            -high[1] - rng.uniform(0, 0.06),
+            0,
+            rng.normal(0, 1.2),
+            rng.normal(0, 0.3),
+            rng.normal(0, 0.3),
+        )
+        if end > length or blocked or not taken.fits(place, piece.solids, 0.01):
+            x += 0.3
+            continue
+        parts.append(laden(rng, piece, load).solids.placed(place))
+        x = end + rng.choice([0.005, rng.uniform(0.0, 0.5)])
+    for _ in range(rng.poisson(length * 0.6)):
+        hung = WALL_PIECES[rng.integers(len(WALL_PIECES))](rng).solids
+        x = rng.uniform(0.3, length - 0.3)
+        if not any(x0 - 0.5 < x < x1 + 0.5 for x0, x1, _, _ in holes):
+            parts.append(hung.placed(T @ pose(x, 0, 0, rng.normal(0, 0.5), rng.normal(0, 0.7))))
+    return parts
+
+
+def laden(rng: np.random.Generator, piece: Piece, load: float) -> Piece:
+    """The piece with `load` small things per square metre on it, in the mean."""
+    things = []
+    for x0, y0, x1, y1, z in piece.tops:
+        area = (x1 - x0) * (y1 - y0)
+        margin = min(0.08, (x1 - x0) / 3, (y1 - y0) / 3)
+        for _ in range(min(rng.poisson(area * load), 14)):
+            at = rng.uniform([x0 + margin, y0 + margin], [x1 - margin, y1 - margin])
+            things.append(clutter(rng, rng.choice([0.15, 0.3, 0.45])).placed(pose(*at, z)))
+    return piece.carrying(things)
+
+
+class _Floor:
+    """What of a room's floor is taken, as rectangles along the walls."""
+
+    def __init__(self, width: float, depth: float) -> None:
+        self.size = np.array([width, depth])
+        self.rectangles: list[tuple[float, float, float, float]] = []
+
+    def take(self, T: np.ndarray, x0: float, y0: float, x1: float, y1: float) -> None:
+        a, b = T[:2, :2] @ (x0, y0) + T[:2, 3], T[:2, :2] @ (x1, y1) + T[:2, 3]
+        self.rectangles.append((*np.minimum(a, b), *np.maximum(a, b)))
+
+    def fits(self, T: np.ndarray, solids: Solids, gap: float) -> bool:
+        """Whether they stand within the walls and clear of all others; if so the place is theirs."""
+        low, high = extent(solids.placed(T))
+        x0, y0, x1, y1 = *low[:2] + 0.03, *high[:2] - 0.03
+        if min(x0, y0) < -0.1 or x1 > self.size[0] + 0.1 or y1 > self.size[1] + 0.1:
+            return False
+        for a0, b0, a1, b1 in self.rectangles:
+            if x0 < a1 + gap and x1 > a0 - gap and y0 < b1 + gap and y1 > b0 - gap:
+                return False
+        self.rectangles.append((x0, y0, x1, y1))
+        return True
+
+
+def dining(rng: np.random.Generator) -> Piece:
+    """A table with alike chairs around it."""
+    piece, chair = tables.table(rng), seats.chair(rng).solids
+    low, high = extent(piece.solids)
+    parts = []
+    for _ in range(rng.integers(1, 7)):
+        side, along = rng.choice([-1, 1]), rng.uniform(low[0] + 0.15, high[0] - 0.15)
+        away = side * (high[1] + rng.uniform(-0.1, 0.35))
+        parts.append(chair.placed(pose(along, away, 0, (0 if side > 0 else 180) + rng.normal(0, 15))))
+    return piece.carrying(parts)
+
+
+def chair_rows(rng: np.random.Generator) -> Piece:
+    """Rows of one kind of chair, as in a lecture room."""
+    maker = (seats.chair, seats.chair, seats.stool)[rng.integers(3)]
+    chair, step = maker(rng).solids, rng.uniform([0.5, 0.75], [0.65, 1.0])
+    columns, rows = rng.integers(2, 6), rng.integers(1, 5)
+    places = [
+        pose((c - columns / 2) * step[0], (r - rows / 2) * step[1], 0, rng.normal(0, 4))
+        for c in range(columns)
+        for r in range(rows)
+    ]
+    return Piece(Solids.join(chair.placed(T) for T in places))
+
+
+def desk_rows(rng: np.random.Generator) -> Piece:
+    """Two desks face to face, or one behind the other, each with its chair."""
+    piece = tables.desk(rng)
+    seat = seats.office_chair(rng).solids
+    one = Solids.join([laden(rng, piece, 6).solids, seat.placed(pose(0, -1.1, 0, 180))])
+    two = Solids.join([laden(rng, piece, 6).solids, seat.placed(pose(0.1, -1.15, 0, 200))])
+    turn = pose(0, 0.02, 0, 180) if rng.random() < 0.7 else pose(0, 1.6)
+    return Piece(Solids.join([one, two.placed(turn)]))
+
+
+WALL_PIECES = [
+    fixtures.pictures,
+    fixtures.pictures,
+    fixtures.pipes,
+    fixtures.door,
+    storage.wall_shelf,
+    storage.wall_shelf,
+    storage.coat_hooks,
+]
+_COMMON = [
+    storage.shelf,
+    storage.cabinet,
+    fixtures.column,
+    fixtures.bin,
+    fixtures.big_plant,
+    fixtures.floor_lamp,
+]
+_COMMON += [storage.safe_stack, seats.chair, fixtures.big_thing]
+_ODD = [fixtures.easel, fixtures.figure, fixtures.big_thing, fixtures.bin, seats.stool, fixtures.big_plant]
+
+STYLES = [
+    Style(
+        [
+            *_COMMON,
+            *[kitchen.counter] * 9,
+            *[kitchen.fridge] * 2,
+            kitchen.machine,
+            kitchen.machine,
+            kitchen.microwave_stand,
+        ],
+        [dining, dining, seats.stool, *_ODD],
+        (2.5, 4.5, 2.5, 5.0),
+        0.95,
+    ),
+    Style(
+        [*_COMMON, *[tables.desk] * 6, *[storage.shelf] * 3, storage.cabinet],
+        [desk_rows, desk_rows, seats.office_chair, tables.table, *_ODD],
+        (2.8, 6.0, 2.8, 7.0),
+        0.85,
+    ),
+    Style(
+        [
+            *_COMMON,
+            *[seats.bed] * 4,
+            tables.bedside,
+            tables.bedside,
+            storage.cabinet,
+            tables.desk,
+            storage.rack_with_clothes,
+        ],
+        [seats.chair, seats.sofa, tables.low_table, *_ODD],
+        (2.7, 4.5, 2.7, 5.0),
+        0.85,
+    ),
+    Style(
+        [
+            *_COMMON,
+            *[seats.sofa] * 4,
+            *[fixtures.television] * 2,
+            tables.piano,
+            fixtures.fireplace,
+            storage.shelf,
+        ],
+        [dining, tables.low_table, tables.low_table, seats.sofa, *_ODD],
+        (3.0, 6.5, 3.0, 6.5),
+        0.8,
+    ),
+    Style(
+        [
+            bathroom.toilet,
+            bathroom.toilet,
+            bathroom.washbasin,
+            bathroom.washbasin,
+            bathroom.bath,
+            kitchen.machine,
+            storage.cabinet,
+            bathroom.towel_rail,
+            fixtures.bin,
+            storage.shelf,
+        ],
+        [seats.stool, fixtures.bin, fixtures.big_thing],
+        (2.0, 3.5, 2.2, 4.0),
+        0.85,
+    ),
+    Style(
+        [*_COMMON, seats.bench, tables.piano, fixtures.railing],
+        [chair_rows, chair_rows, chair_rows, tables.table, fixtures.easel, seats.office_chair],
+        (4.5, 8.5, 4.5, 8.5),
+        0.5,
+    ),
+    Style(
+        [
+            *_COMMON,
+            seats.bed,
+            seats.bed,
+            tables.bedside,
+            tables.desk,
+            fixtures.television,
+            seats.sofa,
+            kitchen.fridge,
+        ],
+        [seats.sofa, tables.low_table, seats.office_chair, *_ODD],
+        (3.2, 4.5, 4.0, 6.5),
+        0.8,
+    ),
+    Style(
+        [
+            fixtures.railing,
+            seats.bench,
+            storage.cabinet,
+            fixtures.radiator,
+            fixtures.column,
+            fixtures.big_plant,
+            storage.coat_hooks,
+            fixtures.stairs,
+            storage.shelf,
+            fixtures.bin,
+            fixtures.door,
+            fixtures.bicycle,
+        ],
+        [fixtures.big_thing],
+        (1.5, 2.6, 5.0, 9.0),
+        0.5,
+    ),
+    Style(
+        [*_COMMON, *[seats.sofa] * 2, *[seats.chair] * 2, seats.bench, fixtures.stairs, fixtures.fireplace],
+        [seats.sofa, seats.sofa, tables.low_table, dining, chair_rows, *_ODD],
+        (4.0, 8.0, 4.0, 8.0),
+        0.7,
+    ),
+    Style(
+        [
+            *_COMMON,
+            *[storage.safe_stack] * 3,
+            *[storage.shelf] * 3,
+            fixtures.ladder,
+            fixtures.ladder,
+            fixtures.bicycle,
+            storage.rack_with_clothes,
+            kitchen.machine,
+        ],
+        [fixtures.bicycle, fixtures.ladder, tables.table, fixtures.big_thing, *_ODD],
+        (2.5, 4.5, 2.5, 6.0),
+        0.9,
+    ),
+]
