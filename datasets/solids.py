@@ -12,6 +12,7 @@ from typing import Self
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 NEAR = 1e-3  # metres; a ray leaves the surface on which it starts
@@ -41,6 +42,11 @@ class Solids:
         """All of them moved by T (4, 4)."""
         return type(self)(self.shape, T @ self.T_world_unit)
 
+    def copies(self, T: np.ndarray) -> Self:
+        """All of them moved by each of T (N, 4, 4): N P solids, copy after copy."""
+        moved = T[:, None] @ self.T_world_unit
+        return type(self)(np.tile(self.shape, len(T)), moved.reshape(-1, 4, 4))
+
     @staticmethod
     def join(parts: Iterable["Solids"]) -> "Solids":
         parts = list(parts)
@@ -49,43 +55,50 @@ class Solids:
         return Solids(*(np.concatenate(arrays) for arrays in zip(*map(_arrays, parts), strict=True)))
 
 
-def box(low: Iterable[float], high: Iterable[float]) -> Solids:
-    """The box between two corners (3,), along the axes."""
-    low, high = np.array(low, float), np.array(high, float)
-    return _one(Shape.BOX, np.diag((high - low) / 2), (low + high) / 2)
+def box(low: ArrayLike, high: ArrayLike) -> Solids:
+    """The boxes between pairs of corners (N, 3) or (3,), along the axes."""
+    low, high = np.broadcast_arrays(np.atleast_2d(low).astype(float), np.atleast_2d(high).astype(float))
+    return _solids(Shape.BOX, np.eye(3) * ((high - low) / 2)[:, None], (low + high) / 2)
 
 
-def ball(radius: float, centre: Iterable[float], squash: Iterable[float] = (1, 1, 1)) -> Solids:
-    """A ball, or with `squash` an ellipsoid along the axes."""
-    return _one(Shape.BALL, np.diag(radius * np.array(squash, float)), np.array(centre, float))
+def ball(radius: ArrayLike, centre: ArrayLike, squash: ArrayLike = (1, 1, 1)) -> Solids:
+    """Balls of a radius each, or one for all, about centres (N, 3) or (3,); with `squash` ellipsoids."""
+    centre = np.atleast_2d(centre).astype(float)
+    size = np.broadcast_to(np.reshape(radius, (-1, 1)) * np.asarray(squash, float), centre.shape)
+    return _solids(Shape.BALL, np.eye(3) * size[:, None], centre)
 
 
-def rod(radius: float, bottom: Iterable[float], top: Iterable[float]) -> Solids:
-    """A cylinder between the centres of its ends."""
+def rod(radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
+    """Cylinders between the centres of their ends, (N, 3) or (3,) each."""
     return _along(Shape.ROD, radius, bottom, top)
 
 
-def cone(radius: float, bottom: Iterable[float], tip: Iterable[float]) -> Solids:
-    """A cone from the centre of its base to its tip."""
+def cone(radius: ArrayLike, bottom: ArrayLike, tip: ArrayLike) -> Solids:
+    """Cones from the centres of their bases to their tips, (N, 3) or (3,) each."""
     return _along(Shape.CONE, radius, bottom, tip)
 
 
 @dataclass(frozen=True)
 class Hits:
-    """What rays (G, R) met first: the distance, infinite if nothing; |cos| of the angle to the normal; which."""
+    """What rays (G, R) met first."""
 
-    distance: Tensor  # (G, R) float32, metres
-    cosine: Tensor  # (G, R) float32
+    distance: Tensor  # (G, R) float32, metres, infinite if nothing
+    cosine: Tensor  # (G, R) float32, of the angle between ray and normal, not negative
     solid: Tensor  # (G, R) int64, -1 if nothing
 
 
 @torch.no_grad()
-def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hits:
+def cast(
+    solids: Solids, origins: Tensor, directions: Tensor, far: float | Tensor, present: Tensor | None = None
+) -> Hits:
     """Cast rays from origins (G, R, 3) along unit directions (G, R, 3), float32, up to `far` metres.
 
-    A ray that starts within a solid meets it from inside. Runs where the rays are; memory is bounded.
+    `far` may differ from group to group (G,). A ray that starts within a solid meets it from inside.
+    `present` (G, P) bool: the solids that are there for the rays of a group, all if not given. Runs where
+    the rays are; memory is bounded.
     """
     device = directions.device
+    far = torch.as_tensor(far, device=device).reshape(-1, 1)
     T_unit_world = torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float().to(device)
     centre = torch.from_numpy(solids.T_world_unit[:, :3, 3]).float().to(device)
     reach = torch.from_numpy(_reach(solids)).float().to(device)
@@ -93,6 +106,8 @@ def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hit
     distance = torch.full((G, R), torch.inf, device=device)
     met = torch.full((G, R), -1, dtype=torch.int64, device=device)
     in_cone = _in_cone(origins, directions, centre, reach, far)  # (G, P)
+    if present is not None:
+        in_cone &= present
     for shape in Shape:
         index = torch.from_numpy(np.flatnonzero(solids.shape == shape)).to(device)
         tried = in_cone[:, index]
@@ -104,10 +119,8 @@ def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hit
         while end > 0 and most[end - 1] > 0:
             step = max(1, BUDGET // (R * most[end - 1]))
             groups = order[max(0, end - step) : end]
-            found = torch.argsort(~tried[groups], dim=1, stable=True)[
-                :, : most[end - 1]
-            ]  # those in the cone first
-            exists = torch.gather(tried[groups], 1, found)
+            found = _compact(tried[groups], most[end - 1])
+            exists = torch.arange(most[end - 1], device=device) < counts[groups, None]
             candidates = index[found]
             t = _first_meeting(shape, T_unit_world[candidates], origins[groups], directions[groups])
             t = torch.where(exists[:, None], t, torch.inf)
@@ -117,8 +130,9 @@ def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hit
             solid = torch.gather(candidates, 1, nearest.indices)
             met[groups] = torch.where(closer, solid, met[groups])
             end -= len(groups)
-    met[distance > far] = -1
-    distance[distance > far] = torch.inf
+    beyond = distance > far
+    met = torch.where(beyond, -1, met)
+    distance = torch.where(beyond, torch.inf, distance)
     normal = _normals(solids, T_unit_world, origins, directions, distance, met)
     return Hits(distance, (normal * directions).sum(-1).abs(), met)
 
@@ -127,20 +141,20 @@ def _arrays(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
     return solids.shape, solids.T_world_unit
 
 
-def _one(shape: Shape, linear: np.ndarray, centre: np.ndarray) -> Solids:
-    T = np.eye(4)
-    T[:3, :3], T[:3, 3] = linear, centre
-    return Solids(np.array([shape], np.int64), T[None])
+def _solids(shape: Shape, linear: np.ndarray, centre: np.ndarray) -> Solids:
+    T = np.zeros((len(centre), 4, 4))
+    T[:, :3, :3], T[:, :3, 3], T[:, 3, 3] = linear, centre, 1
+    return Solids(np.full(len(centre), shape, np.int64), T)
 
 
-def _along(shape: Shape, radius: float, bottom: Iterable[float], top: Iterable[float]) -> Solids:
-    bottom, top = np.array(bottom, float), np.array(top, float)
+def _along(shape: Shape, radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
+    bottom, top = np.broadcast_arrays(np.atleast_2d(bottom).astype(float), np.atleast_2d(top).astype(float))
     half = (top - bottom) / 2
-    axis = half / np.linalg.norm(half)
-    across = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
-    across /= np.linalg.norm(across)
-    linear = np.stack([radius * across, radius * np.cross(axis, across), half], 1)
-    return _one(shape, linear, (bottom + top) / 2)
+    axis = half / np.linalg.norm(half, axis=1, keepdims=True)
+    across = np.cross(axis, np.eye(3)[np.abs(axis).argmin(1)])
+    across *= np.reshape(radius, (-1, 1)) / np.linalg.norm(across, axis=1, keepdims=True)
+    linear = np.stack([across, np.cross(axis, across), half], 2)
+    return _solids(shape, linear, (bottom + top) / 2)
 
 
 def _reach(solids: Solids) -> np.ndarray:
@@ -150,7 +164,7 @@ def _reach(solids: Solids) -> np.ndarray:
     return np.linalg.norm(corners, axis=-1).max(0)
 
 
-def _in_cone(origins: Tensor, directions: Tensor, centre: Tensor, reach: Tensor, far: float) -> Tensor:
+def _in_cone(origins: Tensor, directions: Tensor, centre: Tensor, reach: Tensor, far: Tensor) -> Tensor:
     """Whether a ray of a group may meet a solid (G, P)."""
     origin = origins.mean(1)
     spread = (origins - origin[:, None]).norm(dim=-1).amax(1)
@@ -163,6 +177,15 @@ def _in_cone(origins: Tensor, directions: Tensor, centre: Tensor, reach: Tensor,
     inside = away <= reach
     within = torch.arcsin((reach / away.clamp(min=1e-9)).clamp(max=1))
     return (inside | (angle <= half[:, None] + within + 1e-3)) & (away - reach <= far)
+
+
+def _compact(chosen: Tensor, width: int) -> Tensor:
+    """The columns chosen (G, P) in each row, in order, then zeros: (G, width)."""
+    row, column = chosen.nonzero(as_tuple=True)
+    place = chosen.cumsum(1)[row, column] - 1
+    columns = torch.zeros(len(chosen), width, dtype=torch.int64, device=chosen.device)
+    columns[row, place] = column
+    return columns
 
 
 def _first_meeting(shape: Shape, T_unit_world: Tensor, origins: Tensor, directions: Tensor) -> Tensor:
