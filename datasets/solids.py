@@ -55,6 +55,11 @@ class Solids:
         """All of them with this relief in metres."""
         return replace(self, relief=np.full(len(self), relief))
 
+    def copies(self, T: np.ndarray) -> Self:
+        """All of them moved by each of T (N, 4, 4): N P solids, copy after copy."""
+        moved = T[:, None] @ self.T_world_unit
+        return type(self)(np.tile(self.shape, len(T)), moved.reshape(-1, 4, 4), np.tile(self.relief, len(T)))
+
     @staticmethod
     def join(parts: Iterable["Solids"]) -> "Solids":
         parts = list(parts)
@@ -63,46 +68,49 @@ class Solids:
         return Solids(*(np.concatenate(arrays) for arrays in zip(*map(_arrays, parts), strict=True)))
 
 
-def box(low: Iterable[float], high: Iterable[float]) -> Solids:
-    """The box between two corners (3,), along the axes."""
-    return boxes([(*low, *high)])
+def box(low: ArrayLike, high: ArrayLike) -> Solids:
+    """The boxes between pairs of corners (N, 3) or (3,), along the axes."""
+    low, high = np.broadcast_arrays(np.atleast_2d(low).astype(float), np.atleast_2d(high).astype(float))
+    return _solids(Shape.BOX, np.eye(3) * ((high - low) / 2)[:, None], (low + high) / 2)
 
 
-def ball(radius: float, centre: Iterable[float], squash: Iterable[float] = (1, 1, 1)) -> Solids:
-    """A ball, or with `squash` an ellipsoid along the axes."""
-    return balls([(*centre, *(radius * factor for factor in squash))])
+def ball(radius: ArrayLike, centre: ArrayLike, squash: ArrayLike = (1, 1, 1)) -> Solids:
+    """Balls of a radius each, or one for all, about centres (N, 3) or (3,); with `squash` ellipsoids."""
+    centre = np.atleast_2d(centre).astype(float)
+    size = np.broadcast_to(np.reshape(radius, (-1, 1)) * np.asarray(squash, float), centre.shape)
+    return _solids(Shape.BALL, np.eye(3) * size[:, None], centre)
 
 
-def rod(radius: float, bottom: Iterable[float], top: Iterable[float]) -> Solids:
-    """A cylinder between the centres of its ends."""
-    return rods([(radius, *bottom, *top)])
+def rod(radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
+    """Cylinders between the centres of their ends, (N, 3) or (3,) each."""
+    return _along(Shape.ROD, radius, bottom, top)
 
 
-def cone(radius: float, bottom: Iterable[float], tip: Iterable[float]) -> Solids:
-    """A cone from the centre of its base to its tip."""
-    return cones([(radius, *bottom, *tip)])
+def cone(radius: ArrayLike, bottom: ArrayLike, tip: ArrayLike) -> Solids:
+    """Cones from the centres of their bases to their tips, (N, 3) or (3,) each."""
+    return _along(Shape.CONE, radius, bottom, tip)
 
 
 def boxes(rows: ArrayLike) -> Solids:
-    """Boxes along the axes, one per row: the lower corner and the upper one (N, 6)."""
-    low, high = np.asarray(rows, float).reshape(-1, 2, 3).swapaxes(0, 1)
-    return _affine(Shape.BOX, (high - low)[:, :, None] / 2 * np.eye(3), (low + high) / 2)
+    """Boxes, one per row: the lower corner and the upper one (N, 6)."""
+    low, high = np.hsplit(np.reshape(rows, (-1, 6)), [3])
+    return box(low, high)
 
 
 def balls(rows: ArrayLike) -> Solids:
     """Ellipsoids along the axes, one per row: the centre and the three radii (N, 6)."""
-    centre, radii = np.asarray(rows, float).reshape(-1, 2, 3).swapaxes(0, 1)
-    return _affine(Shape.BALL, radii[:, :, None] * np.eye(3), centre)
+    centre, radii = np.hsplit(np.reshape(rows, (-1, 6)), [3])
+    return ball(1.0, centre, radii)
 
 
 def rods(rows: ArrayLike) -> Solids:
     """Cylinders, one per row: the radius and the centres of both ends (N, 7)."""
-    return _along(Shape.ROD, rows)
+    return rod(*np.hsplit(np.reshape(rows, (-1, 7)), [1, 4]))
 
 
 def cones(rows: ArrayLike) -> Solids:
     """Cones, one per row: the radius, the centre of the base and the tip (N, 7)."""
-    return _along(Shape.CONE, rows)
+    return cone(*np.hsplit(np.reshape(rows, (-1, 7)), [1, 4]))
 
 
 @dataclass(frozen=True)
@@ -115,12 +123,17 @@ class Hits:
 
 
 @torch.no_grad()
-def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hits:
+def cast(
+    solids: Solids, origins: Tensor, directions: Tensor, far: float | Tensor, present: Tensor | None = None
+) -> Hits:
     """Cast rays from origins (G, R, 3) along unit directions (G, R, 3), float32, up to `far` metres.
 
-    A ray that starts within a solid meets it from inside. Runs where the rays are; memory is bounded.
+    `far` may differ from group to group (G,). A ray that starts within a solid meets it from inside.
+    `present` (G, P) bool: the solids that are there for the rays of a group, all if not given. Runs where
+    the rays are; memory is bounded.
     """
     device = directions.device
+    far = torch.as_tensor(far, device=device).reshape(-1, 1)
     T_unit_world = torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float().to(device)
     centre = torch.from_numpy(solids.T_world_unit[:, :3, 3]).float().to(device)
     reach = torch.from_numpy(_reach(solids)).float().to(device)
@@ -128,6 +141,8 @@ def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hit
     distance = torch.full((G, R), torch.inf, device=device)
     met = torch.full((G, R), -1, dtype=torch.int64, device=device)
     in_cone = _in_cone(origins, directions, centre, reach, far)  # (G, P)
+    if present is not None:
+        in_cone &= present
     for shape in Shape:
         index = torch.from_numpy(np.flatnonzero(solids.shape == shape)).to(device)
         tried = in_cone[:, index]
@@ -139,10 +154,8 @@ def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hit
         while end > 0 and most[end - 1] > 0:
             step = max(1, BUDGET // (R * most[end - 1]))
             groups = order[max(0, end - step) : end]
-            found = torch.argsort(~tried[groups], dim=1, stable=True)[
-                :, : most[end - 1]
-            ]  # those in the cone first
-            exists = torch.gather(tried[groups], 1, found)
+            found = _compact(tried[groups], most[end - 1])
+            exists = torch.arange(most[end - 1], device=device) < counts[groups, None]
             candidates = index[found]
             t = _first_meeting(shape, T_unit_world[candidates], origins[groups], directions[groups])
             t = torch.where(exists[:, None], t, torch.inf)
@@ -152,8 +165,9 @@ def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hit
             solid = torch.gather(candidates, 1, nearest.indices)
             met[groups] = torch.where(closer, solid, met[groups])
             end -= len(groups)
-    met[distance > far] = -1
-    distance[distance > far] = torch.inf
+    beyond = distance > far
+    met = torch.where(beyond, -1, met)
+    distance = torch.where(beyond, torch.inf, distance)
     normal = _normals(solids, T_unit_world, origins, directions, distance, met)
     return Hits(distance, (normal * directions).sum(-1).abs(), met)
 
@@ -162,21 +176,20 @@ def _arrays(solids: Solids) -> tuple[np.ndarray, ...]:
     return solids.shape, solids.T_world_unit, solids.relief
 
 
-def _affine(shape: Shape, linear: np.ndarray, centre: np.ndarray) -> Solids:
+def _solids(shape: Shape, linear: np.ndarray, centre: np.ndarray) -> Solids:
     T = np.zeros((len(centre), 4, 4))
     T[:, :3, :3], T[:, :3, 3], T[:, 3, 3] = linear, centre, 1
     return Solids(np.full(len(centre), shape, np.int64), T)
 
 
-def _along(shape: Shape, rows: ArrayLike) -> Solids:
-    rows = np.asarray(rows, float).reshape(-1, 7)
-    radius, bottom, top = rows[:, :1], rows[:, 1:4], rows[:, 4:]
+def _along(shape: Shape, radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
+    bottom, top = np.broadcast_arrays(np.atleast_2d(bottom).astype(float), np.atleast_2d(top).astype(float))
     half = (top - bottom) / 2
     axis = half / np.linalg.norm(half, axis=1, keepdims=True)
     across = np.cross(axis, np.eye(3)[np.abs(axis).argmin(1)])
-    across /= np.linalg.norm(across, axis=1, keepdims=True)
-    linear = np.stack([radius * across, radius * np.cross(axis, across), half], 2)
-    return _affine(shape, linear, (bottom + top) / 2)
+    across *= np.reshape(radius, (-1, 1)) / np.linalg.norm(across, axis=1, keepdims=True)
+    linear = np.stack([across, np.cross(axis, across), half], 2)
+    return _solids(shape, linear, (bottom + top) / 2)
 
 
 def _reach(solids: Solids) -> np.ndarray:
@@ -186,7 +199,7 @@ def _reach(solids: Solids) -> np.ndarray:
     return np.linalg.norm(corners, axis=-1).max(0)
 
 
-def _in_cone(origins: Tensor, directions: Tensor, centre: Tensor, reach: Tensor, far: float) -> Tensor:
+def _in_cone(origins: Tensor, directions: Tensor, centre: Tensor, reach: Tensor, far: Tensor) -> Tensor:
     """Whether a ray of a group may meet a solid (G, P)."""
     origin = origins.mean(1)
     spread = (origins - origin[:, None]).norm(dim=-1).amax(1)
@@ -199,6 +212,15 @@ def _in_cone(origins: Tensor, directions: Tensor, centre: Tensor, reach: Tensor,
     inside = away <= reach
     within = torch.arcsin((reach / away.clamp(min=1e-9)).clamp(max=1))
     return (inside | (angle <= half[:, None] + within + 1e-3)) & (away - reach <= far)
+
+
+def _compact(chosen: Tensor, width: int) -> Tensor:
+    """The columns chosen (G, P) in each row, in order, then zeros: (G, width)."""
+    row, column = chosen.nonzero(as_tuple=True)
+    place = chosen.cumsum(1)[row, column] - 1
+    columns = torch.zeros(len(chosen), width, dtype=torch.int64, device=chosen.device)
+    columns[row, place] = column
+    return columns
 
 
 def _first_meeting(shape: Shape, T_unit_world: Tensor, origins: Tensor, directions: Tensor) -> Tensor:

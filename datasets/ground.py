@@ -1,0 +1,119 @@
+"""Open ground: a height for every place, and where rays meet it.
+
+Slope, long waves, roads with camber and kerbs, banks or ditches beside them, and roughness off the
+road. Roads are arcs of circles: the distance to one is a formula, in NumPy for those who build on it
+and in PyTorch for rays.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+STEEPEST = 0.35  # slope that a step along a ray reckons with
+STEPS = 28
+TOUCHING = 0.02  # metres above or below the ground where a ray has met it
+
+
+@dataclass(frozen=True)
+class Road:
+    """An arc through (x, y), heading towards `heading` (radians) there; `curvature` (1/m) is to the left."""
+
+    x: float = 0.0
+    y: float = 0.0
+    heading: float = 0.0
+    curvature: float = 0.0
+    half_width: float = 4.0  # metres, kerb to middle
+
+    def at(self, station: np.ndarray, offset: np.ndarray = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """x, y and direction (radians) `station` metres along the road, `offset` metres to its left."""
+        station, offset = np.broadcast_arrays(
+            np.asarray(station, dtype=float), np.asarray(offset, dtype=float)
+        )
+        turned = self.heading + self.curvature * station
+        half = self.curvature * station / 2
+        chord = station * np.sinc(half / np.pi)
+        x = self.x + chord * np.cos(self.heading + half) - offset * np.sin(turned)
+        y = self.y + chord * np.sin(self.heading + half) + offset * np.cos(turned)
+        return x, y, turned
+
+    def aside(self, x, y):
+        """Signed distance to the left of the middle, of NumPy arrays or tensors alike."""
+        c, s = float(np.cos(self.heading)), float(np.sin(self.heading))
+        along, left = c * (x - self.x) + s * (y - self.y), c * (y - self.y) - s * (x - self.x)
+        k = self.curvature
+        return (2 * left - k * (along**2 + left**2)) / (1 + ((1 - k * left) ** 2 + (k * along) ** 2) ** 0.5)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Heights in metres. Waves are rows of (height, wave numbers in x and y in 1/m, phase)."""
+
+    roads: tuple[Road, ...] = ()
+    slope: tuple[float, float] = (0.0, 0.0)
+    waves: np.ndarray = field(default_factory=lambda: np.empty((0, 4)))
+    kerb: float = 0.0  # height of all that is not road
+    camber: float = 0.0  # fall from the middle of a road to its side, per metre
+    bank: tuple[float, float, float] = (1.0, 1.0, 0.0)  # from, to (metres off the road), height
+    rough: np.ndarray = field(default_factory=lambda: np.empty((0, 4)))  # waves off the road alone
+
+    def height(self, x: Tensor, y: Tensor) -> Tensor:
+        """Heights at x, y, tensors of any shape."""
+        z = self.slope[0] * x + self.slope[1] * y
+        for height, kx, ky, phase in self.waves.tolist():
+            z = z + height * torch.sin(kx * x + ky * y + phase)
+        if not self.roads:
+            return z
+        off, inside = None, None
+        for road in self.roads:
+            aside = road.aside(x, y).abs()
+            off = aside - road.half_width if off is None else torch.minimum(off, aside - road.half_width)
+            inside = aside if inside is None else torch.minimum(inside, aside)
+        if self.camber:
+            z = z - self.camber * inside.clamp(max=max(road.half_width for road in self.roads))
+        if self.kerb:
+            z = z + self.kerb * (off * 20 + 0.5).clamp(0, 1)
+        start, end, height = self.bank
+        if height:
+            s = ((off - start) / (end - start)).clamp(0, 1)
+            z = z + height * s * s * (3 - 2 * s)
+        if len(self.rough):
+            rough = 0.0
+            for height, kx, ky, phase in self.rough.tolist():
+                rough = rough + height * torch.sin(kx * x + ky * y + phase)
+            z = z + rough * (off - 0.3).clamp(0, 1)
+        return z
+
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The same for NumPy arrays."""
+        return self.height(torch.from_numpy(np.asarray(x)), torch.from_numpy(np.asarray(y))).numpy()
+
+    @torch.no_grad()
+    def meet(self, origins: Tensor, directions: Tensor, far: float) -> tuple[Tensor, Tensor]:
+        """Distances (...) along rays (..., 3), infinite for none up to `far`, and |cos| to the normal (...).
+
+        A step is as long as the height above the ground allows where it rises no more than STEEPEST; at a
+        kerb a step may go too far, and the next goes back.
+        """
+        x, y, z = origins.unbind(-1)
+        dx, dy, dz = directions.unbind(-1)
+        reach = (STEEPEST * torch.sqrt((1 - dz * dz).clamp(min=0)) - dz).clamp(min=0.05)
+        t = torch.zeros_like(z)
+        for _ in range(STEPS):
+            above = z + t * dz - self.height(x + t * dx, y + t * dy)
+            t = (t + above / reach).clamp(0, 2 * far)
+        px, py = x + t * dx, y + t * dy
+        h = self.height(px, py)
+        above = z + t * dz - h
+        small = 0.05
+        sx = (self.height(px + small, py) - h) / small
+        sy = (self.height(px, py + small) - h) / small
+        fall = dz - sx * dx - sy * dy  # how fast the ray comes down on the ground
+        # A last step down the slope that it meets.
+        t = t - torch.where(fall.abs() > 1e-3, above / torch.where(fall.abs() > 1e-3, fall, 1.0), 0).clamp(
+            -0.5, 0.5
+        )
+        met = (above.abs() < TOUCHING + 0.002 * t) & (t < far) & (fall < 0)
+        cosine = fall.abs() / torch.sqrt(1 + sx * sx + sy * sy)
+        return torch.where(met, t, torch.inf), cosine

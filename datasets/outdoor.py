@@ -1,0 +1,151 @@
+"""Recordings of procedural outdoor scenes by spinning LiDARs: endless, seeded, on the CPU or a GPU."""
+
+import numpy as np
+import torch
+
+from datasets.ground import Road
+from datasets.recording import Recording
+from datasets.site import Scene
+from datasets.spinning_lidar import LIDARS, Drive, sweeps
+from datasets.street import outdoor_scene
+from pcreg.geometry import rotation_about, se3
+
+ON_FOOT = ("park", "court", "hall", "old town", "square")
+# How often each model is used on wheels and in the hand.
+ON_WHEELS_SHARES = {
+    "HDL-64E": 6,
+    "HDL-32E": 2,
+    "VLP-16": 2,
+    "VLP-32C": 2,
+    "Pandar64": 2,
+    "OS1-64": 2,
+    "OS1-128": 1,
+    "OS0-64": 1,
+}
+IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
+
+
+def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+    """Recording `index`: 10 to 20 sweeps of one LiDAR on one way through one scene.
+
+    Places are up to a few metres apart along the way, so that pairs 0 to 40 m apart occur; some ways turn
+    into a side street, some come back. The same (seed, index, device) gives the same clouds.
+    """
+    rng = np.random.default_rng([seed, index])
+    generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+    scene = outdoor_scene(rng)
+    in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
+    shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
+    lidar = LIDARS[str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))]
+    drive = _drive(rng, scene, in_hand)
+    # Above a car's roof the car hides a part of the ground; a person stands behind what the hand holds.
+    if in_hand:
+        shadow = [rng.uniform(-0.4, 0.3), -0.05, rng.uniform(0.3, 0.6), rng.uniform(0.05, 0.3)]
+    else:
+        above = rng.uniform(0.2, 0.6)
+        shadow = [-above, *(above * rng.uniform(0.5, [3.5, 3.5, 2.5]))]
+    clouds = sweeps(scene, lidar, drive, torch.tensor(shadow, device=device), generator)
+    return Recording(clouds, drive.T_world_sensor)
+
+
+def _drive(rng: np.random.Generator, scene: Scene, in_hand: bool) -> Drive:
+    count = int(rng.integers(10, 21))
+    x, y, yaw = _way(rng, scene, count, in_hand)
+    height = rng.uniform(0.7, 1.9) if in_hand else rng.uniform(0.5, 2.2)
+    z = scene.ground.heights(x, y) + height + rng.normal(0, 0.05 if in_hand else 0.01, count)
+    up = _up(scene, x, y)
+    mount = rotation_about(rng.standard_normal(3), abs(rng.normal(0, 1.5)))
+    if rng.random() < 0.2:  # forwards is not forwards for every driver
+        mount = mount @ rotation_about((0, 0, 1), rng.uniform(0, 360))
+    sway = rng.uniform(3, 25) if in_hand else rng.uniform(0.1, 1.0)
+    T = np.stack(
+        [
+            se3(
+                _towards(up[n])
+                @ rotation_about((0, 0, 1), np.degrees(yaw[n]))
+                @ rotation_about(rng.standard_normal(3), rng.normal(0, sway))
+                @ mount,
+                np.array([x[n], y[n], z[n]]),
+            )
+            for n in range(count)
+        ]
+    )
+    speed = rng.uniform(0.5, 1.8) if in_hand else rng.uniform(2, 25 if scene.kind == "highway" else 12)
+    gone = np.linalg.norm(np.diff(np.stack([x, y], 1), axis=0), axis=1)
+    seconds = np.concatenate([[0.0], np.cumsum(gone)]) / speed
+    forward = np.stack([np.cos(yaw), np.sin(yaw), np.zeros(count)], 1)
+    velocity = 0.1 * speed * (T[:, :3, :3].transpose(0, 2, 1) @ forward[..., None])[..., 0]
+    spin = rng.normal(0, np.radians(6 if in_hand else 0.6), (count, 3)) * (
+        [1, 1, 1] if in_hand else [0.3, 0.3, 3]
+    )
+    distortion = rng.choice([0.0, rng.uniform(0, 0.15), rng.uniform(0, 0.5), 1.0], p=[0.5, 0.25, 0.15, 0.1])
+    return Drive(T, seconds, velocity, spin, float(distortion))
+
+
+def _way(
+    rng: np.random.Generator, scene: Scene, count: int, in_hand: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Places x, y (count,) and headings: along the main way, perhaps into another and perhaps back."""
+    room = 0.8 if scene.kind in ("hall", "court") else 1.0
+    step = rng.uniform(0.5, 2.0) if in_hand else rng.uniform(1.5, 5.0)
+    back = count if rng.random() < 0.6 else int(rng.integers(count // 2, count))
+    turning = rng.integers(2, count) if len(scene.ways) > 1 and rng.random() < 0.4 else count
+    main = scene.ways[0]
+    step = min(step, 14 * room / back) if scene.kind in ("hall", "court") else step
+    ahead = np.cumsum(rng.uniform(0.6, 1.4, back)) * step
+    side = rng.choice([-1.0, 1.0])
+    if turning < back:
+        other = scene.ways[int(rng.integers(1, len(scene.ways)))]
+        crossing = _station(main, other.x, other.y)
+        ahead = ahead - ahead[turning]
+        first = _along(main, crossing + side * ahead[:turning], _lane(rng, main, side), side < 0)
+        bend = rng.choice([-1.0, 1.0])
+        rest = _along(other, bend * ahead[turning:], _lane(rng, other, bend), bend < 0)
+        places = np.concatenate([first, rest])
+    else:
+        start = side * (-ahead[-1] / 2 + rng.uniform(-10, 10) * (0.2 if room < 1 else 1))
+        places = _along(main, start + side * ahead, _lane(rng, main, side), side < 0)
+    if back < count:  # the same way again in the other direction, a lane aside
+        again = np.sort(rng.choice(back, count - back, replace=False))[::-1]
+        lane = rng.uniform(0.5, min(3.0, main.half_width))
+        x, y, yaw = places[again].T
+        shift = rng.normal(0, 0.5, len(again))
+        x = x - lane * np.sin(yaw) + shift * np.cos(yaw)
+        y = y + lane * np.cos(yaw) + shift * np.sin(yaw)
+        places = np.concatenate([places, np.stack([x, y, yaw + np.pi], 1)])
+    x, y, yaw = places.T
+    if in_hand and rng.random() < 0.6:
+        yaw = yaw + rng.uniform(-np.pi, np.pi, count)
+    return x, y, yaw + rng.normal(0, 0.05, count)
+
+
+def _along(road: Road, station: np.ndarray, offset: float, backwards: bool) -> np.ndarray:
+    x, y, yaw = road.at(station, offset)
+    return np.stack([x, y, yaw + np.pi * backwards], 1)
+
+
+def _lane(rng: np.random.Generator, road: Road, side: float) -> float:
+    """To the right of the middle, mostly."""
+    return -side * rng.uniform(-0.2, 0.8) * max(0.3, road.half_width - 1.5)
+
+
+def _station(road: Road, x: float, y: float) -> float:
+    """Where on the road the place (x, y) is, near its middle."""
+    stations = np.linspace(-90, 90, 1801)
+    at = road.at(stations)
+    return float(stations[np.hypot(at[0] - x, at[1] - y).argmin()])
+
+
+def _up(scene: Scene, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The ground's normals (N, 3) over a car's length."""
+    h = scene.ground.heights
+    sx, sy = h(x + 1.2, y) - h(x - 1.2, y), h(x, y + 1.2) - h(x, y - 1.2)
+    up = np.stack([-sx / 2.4, -sy / 2.4, np.ones(len(x))], 1)
+    return up / np.linalg.norm(up, axis=1, keepdims=True)
+
+
+def _towards(up: np.ndarray) -> np.ndarray:
+    """The least rotation that takes z to `up`."""
+    axis = np.cross([0, 0, 1], up)
+    sine = np.linalg.norm(axis)
+    return np.eye(3) if sine < 1e-9 else rotation_about(axis, np.degrees(np.arcsin(min(1.0, sine))))

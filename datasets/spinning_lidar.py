@@ -1,0 +1,199 @@
+"""Spinning LiDARs: their beams, and a drive's sweeps cast into a scene all at once.
+
+A sensor's frame: x forward, y left, z up, the sensor at the origin; a sweep's points are in the frame
+that the sensor has in its middle. Angles of the models from their manuals (Velodyne HDL-64E S3,
+HDL-32E, VLP-16, VLP-32C; Hesai Pandar64; Ouster OS0 and OS1), in degrees, elevation upwards.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from datasets.site import Scene
+from datasets.solids import Solids, cast
+from datasets.things import Material, Things
+
+BLOCK = 16  # columns that are cast together
+# Of each Material, from and to, drawn for each solid: the reflected fraction, and how often a ray is lost.
+ALBEDO = torch.tensor([[0.08, 0.8], [0.03, 0.3], [0.02, 0.3], [0.2, 0.6]])
+LOST = torch.tensor([[0.0, 0.01], [0.0, 1.2], [0.0, 0.3], [0.0, 0.04]])
+GROUND_ALBEDO = 0.25
+LOOSE = 0.22  # metres that a ray goes on between leaves, on average
+GAPS = 0.15  # of the rays pass a crown altogether
+
+
+@dataclass(frozen=True)
+class Lidar:
+    """A model: the elevation of each beam (degrees), what it sees and how exactly."""
+
+    elevation: tuple[float, ...]
+    columns: int  # firings per turn that are simulated, a multiple of BLOCK
+    far: float  # metres
+    near: float = 1.0
+    noise: float = 0.015  # metres, sigma of the range
+    faintest: float = 1.5e-6  # what still returns: reflected fraction times cosine over squared range
+
+    @property
+    def rows(self) -> int:
+        """Neighbouring beams that are cast together: a power of two that span some degrees."""
+        span = abs(self.elevation[0] - self.elevation[-1]) / len(self.elevation)
+        return min(16, 2 ** int(np.log2(max(1.0, 10 / span))), len(self.elevation))
+
+
+def _even(low: float, high: float, beams: int) -> tuple[float, ...]:
+    return tuple(np.linspace(high, low, beams))
+
+
+# fmt: off
+_VLP32C = (
+    15, 10.333, 7, 4.667, 3.333, 2.333, 1.667, 1.333, 1, 0.667, 0.333, 0, -0.333, -0.667, -1, -1.333, -1.667,
+    -2, -2.333, -2.667, -3, -3.333, -3.667, -4, -4.667, -5.333, -6.148, -7.254, -8.843, -11.31, -15.639, -25,
+)
+# fmt: on
+_PANDAR64 = (15, 11, 8, 5, 3, *np.arange(12, -37, -1) / 6, *range(-7, -15, -1), -19, -25)
+LIDARS = {
+    "HDL-64E": Lidar((*_even(-8.33, 2, 32), *_even(-24.33, -8.83, 32)), 1008, 80, 2.5, 0.018, 1.5e-6),
+    "HDL-32E": Lidar(_even(-30.67, 10.67, 32), 1088, 80, 1.0, 0.02, 3e-6),
+    "VLP-16": Lidar(_even(-15, 15, 16), 1200, 90, 0.8, 0.02, 3e-6),
+    "VLP-32C": Lidar(_VLP32C, 1024, 120, 1.0, 0.02, 1.5e-6),
+    "Pandar64": Lidar(_PANDAR64, 896, 120, 0.5, 0.015, 1e-6),
+    "OS1-64": Lidar(_even(-22.5, 22.5, 64), 768, 90, 0.6, 0.02, 4e-6),
+    "OS1-128": Lidar(_even(-22.5, 22.5, 128), 512, 90, 0.6, 0.02, 3e-6),
+    "OS0-32": Lidar(_even(-45, 45, 32), 768, 45, 0.4, 0.02, 1e-5),
+    "OS0-64": Lidar(_even(-45, 45, 64), 640, 45, 0.4, 0.02, 1e-5),
+    "OS0-128": Lidar(_even(-45, 45, 128), 512, 45, 0.4, 0.02, 1e-5),
+}
+
+
+@dataclass(frozen=True)
+class Drive:
+    """S sweeps: where the sensor is in the middle of each, when, and how it moves."""
+
+    T_world_sensor: np.ndarray  # (S, 4, 4)
+    seconds: np.ndarray  # (S,)
+    velocity: np.ndarray  # (S, 3) metres per turn, in the sensor's frame
+    spin: np.ndarray  # (S, 3) radians per turn, a rotation vector in the sensor's frame
+    distortion: float = 0.0  # the part of the motion in a turn that is left in the points
+
+
+@torch.no_grad()
+def sweeps(
+    scene: Scene, lidar: Lidar, drive: Drive, shadow: Tensor, generator: torch.Generator
+) -> list[Tensor]:
+    """Points (N, 3) float32 of each sweep. `shadow` (4,): below which height (m) the carrier is in the way,
+    how far it reaches to the front, the back and the sides. All on the device of `generator`."""
+    device = generator.device
+    S, B, A = len(drive.seconds), len(lidar.elevation), lidar.columns
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator, device=device)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, device=device)
+
+    elevation = torch.deg2rad(
+        torch.tensor(lidar.elevation, dtype=torch.float32, device=device) + 0.05 * normal(B)
+    )
+    azimuth = -2 * torch.pi * (torch.arange(A, device=device) + uniform(S, 1, 1)) / A  # clockwise
+    azimuth = azimuth + torch.deg2rad(normal(B, 1))  # (S, B, A)
+    level = torch.cos(elevation)[:, None]
+    ray = torch.stack(
+        [level * azimuth.cos(), level * azimuth.sin(), elevation.sin()[:, None].expand_as(azimuth)], -1
+    )
+
+    turn = (torch.arange(A, device=device) + 0.5) / A - 0.5  # of a turn, before and after the middle
+    pose = torch.from_numpy(drive.T_world_sensor).float().to(device)
+    velocity = torch.from_numpy(drive.velocity).float().to(device)
+    spin = torch.from_numpy(drive.spin).float().to(device)
+    R, t = _moved(turn, velocity, spin)  # (S, A, 3, 3), (S, A, 3)
+    directions = torch.einsum("sij,sajk,sbak->sbai", pose[:, :3, :3], R, ray)
+    origins = torch.einsum("sij,saj->sai", pose[:, :3, :3], t) + pose[:, None, :3, 3]
+    origins = origins[:, None].expand_as(directions)
+
+    distance, cosine, albedo, lost = _first(scene, lidar, drive, directions, origins, uniform, generator)
+    strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal(S, B, A))
+    x, y, z = (ray * distance[..., None]).unbind(-1)
+    under = shadow[0] / z.clamp(max=-1e-6)  # the part of the ray above the carrier's roof; positive
+    in_way = (z < shadow[0]) & (under * x < shadow[1]) & (under * x > -shadow[2])
+    in_way &= (under * y).abs() < shadow[3]
+    seen = (
+        (distance > lidar.near)
+        & (distance < lidar.far)
+        & (strength > lidar.faintest)
+        & (uniform(S, B, A) >= lost)
+        & ~in_way
+    )
+    bias = 0.6 * lidar.noise * normal(B, 1)
+    distance = distance + bias + lidar.noise * normal(S, B, A)
+    R, t = _moved((1 - drive.distortion) * turn, velocity, spin)
+    points = torch.einsum("saij,sbaj->sbai", R, ray * distance.nan_to_num(0, 0, 0)[..., None]) + t[:, None]
+    counts = seen.sum((1, 2)).tolist()
+    return list(points[seen].split(counts))
+
+
+def _first(scene: Scene, lidar: Lidar, drive: Drive, directions: Tensor, origins: Tensor, uniform, generator):
+    """Distance, |cos| to the normal, reflected fraction and rate of loss of what rays (S, B, A, 3) meet first."""
+    device = directions.device
+    S, B, A, _ = directions.shape
+    rows = lidar.rows
+
+    def grouped(v: Tensor) -> Tensor:
+        v = v.reshape(S, B // rows, rows, A // BLOCK, BLOCK, -1).transpose(2, 3)
+        return v.reshape(S * (B // rows) * (A // BLOCK), rows * BLOCK, -1)
+
+    def spread(v: Tensor) -> Tensor:
+        return v.reshape(S, B // rows, A // BLOCK, rows, BLOCK).transpose(2, 3).reshape(S, B, A)
+
+    origins, directions = grouped(origins), grouped(directions)
+    distance, cosine = scene.ground.meet(origins, directions, lidar.far)
+    things, sweep = _at_all_times(scene, drive)
+    material = torch.from_numpy(things.material).to(device)
+    albedo, loss = (
+        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things))) for bounds in (ALBEDO, LOST)
+    )
+    met_albedo = torch.full_like(distance, GROUND_ALBEDO)
+    met_loss = torch.full_like(distance, 0.003)
+    leafy = things.material == Material.LEAVES
+    group_sweep = torch.arange(len(origins), device=device) // (len(origins) // S)
+    for chosen in (~leafy, leafy):
+        index = np.flatnonzero(chosen)
+        if not len(index):
+            continue
+        at = torch.from_numpy(sweep[index]).to(device)
+        present = (at < 0) | (at == group_sweep[:, None])
+        some = Solids(things.solids.shape[index], things.solids.T_world_unit[index])
+        hits = cast(some, origins, directions, distance.amax(1).clamp(max=lidar.far), present)
+        t = hits.distance
+        if chosen is leafy:
+            inside = torch.empty_like(t).exponential_(generator=generator) * LOOSE
+            t = torch.where(uniform(*t.shape) < GAPS, torch.inf, t + inside)
+        closer = t < distance
+        which = torch.from_numpy(index).to(device)[hits.solid.clamp(min=0)]
+        distance = torch.where(closer, t, distance)
+        cosine = torch.where(closer, hits.cosine.clamp(min=0.3) if chosen is leafy else hits.cosine, cosine)
+        met_albedo = torch.where(closer, albedo[which], met_albedo)
+        met_loss = torch.where(closer, loss[which], met_loss)
+    return spread(distance), spread(cosine), spread(met_albedo), spread(met_loss)
+
+
+def _at_all_times(scene: Scene, drive: Drive) -> tuple[Things, np.ndarray]:
+    """Everything in the scene, what moves once for each sweep, and (P,) the sweep it is there for or -1."""
+    parts, sweeps = [scene.things], [np.full(len(scene.things), -1)]
+    for mover in scene.movers:
+        T = mover.poses(scene.ground, drive.seconds)
+        # Nothing drives into the sensor.
+        away = np.linalg.norm(T[:, :2, 3] - drive.T_world_sensor[:, :2, 3], axis=1) > mover.length / 2 + 1
+        parts.append(mover.things.copies(T[away]))
+        sweeps.append(np.repeat(np.flatnonzero(away), len(mover.things)))
+    return Things.join(parts), np.concatenate(sweeps)
+
+
+def _moved(turn: Tensor, velocity: Tensor, spin: Tensor) -> tuple[Tensor, Tensor]:
+    """R (S, A, 3, 3) and t (S, A, 3) of the sensor at parts (A,) of a turn, in its frame of the middle."""
+    w = turn[:, None] * spin[:, None]  # (S, A, 3)
+    nothing = torch.zeros_like(w[..., 0])
+    x, y, z = w.unbind(-1)
+    cross = torch.stack([nothing, -z, y, z, nothing, -x, -y, x, nothing], -1).unflatten(-1, (3, 3))
+    return torch.linalg.matrix_exp(cross), turn[:, None] * velocity[:, None]
