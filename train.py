@@ -40,8 +40,6 @@ LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
     (
         "epochs",
         "maximum_points",
-        "positives_per_pair",
-        "candidates_per_pair",
         "checkpoint_every",
         "validate.every",
         "validate.pairs",
@@ -83,8 +81,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
         folder,
         scheduler=instantiate(cfg.scheduler, optimizer),
         precision=cfg.precision,
-        positives_per_pair=cfg.positives_per_pair,
-        candidates_per_pair=cfg.candidates_per_pair,
+        loss=instantiate(cfg.loss),
         checkpoint_every=cfg.checkpoint_every,
         seed=cfg.seed,
         device=device,

@@ -5,13 +5,37 @@ among random candidates of the other side, unless that one is a match as well.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pcreg.hierarchy import Geometry, Hierarchy
+
 POSITIVE_MARGIN = 0.1  # on the squared distance
 NEGATIVE_MARGIN = 1.4  # on the distance
+
+
+class Batch(Protocol):
+    """Several pairs; once it is moved `to` a device, all sources in one hierarchy, all targets in another."""
+
+    names: list[str]
+    source: Hierarchy
+    target: Hierarchy
+    matches: Tensor  # (P, 2) int64
+    left_out: list[str]
+    geometry: Geometry
+
+    def to(self, device: torch.device | str) -> "Batch": ...
+
+
+class Loss(Protocol):
+    """What training asks of a loss."""
+
+    def __call__(
+        self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
+    ) -> dict[str, Tensor]: ...
 
 
 @dataclass(frozen=True)
@@ -22,6 +46,23 @@ class ContrastiveLoss:
     positive: Tensor
     negative0: Tensor
     negative1: Tensor
+
+
+@dataclass(frozen=True)
+class HardestContrastive:
+    """The loss of a training batch, with samples in proportion to its pairs."""
+
+    positives_per_pair: int = 1024
+    candidates_per_pair: int = 256
+
+    def __call__(
+        self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
+    ) -> dict[str, Tensor]:
+        """Of descriptors source (N, C), target (M, C): the scalars `total` and its parts."""
+        n_pairs = len(batch.names)
+        sizes = self.positives_per_pair * n_pairs, self.candidates_per_pair * n_pairs
+        loss = hardest_contrastive_loss(source, target, batch.matches, generator, *sizes)
+        return vars(loss)
 
 
 def hardest_contrastive_loss(
@@ -38,9 +79,9 @@ def hardest_contrastive_loss(
     positives (P, 2) int64 rows into them, P >= 1. FCGF draws 1024 positives and 256 candidates
     per pair of the batch. generator lives on the CPU.
     """
-    sampled = positives[_draw(len(positives), n_positives, generator).to(positives.device)]
-    candidates0 = _draw(len(features0), n_candidates, generator).to(positives.device)
-    candidates1 = _draw(len(features1), n_candidates, generator).to(positives.device)
+    sampled = positives[draw(len(positives), n_positives, generator).to(positives.device)]
+    candidates0 = draw(len(features0), n_candidates, generator).to(positives.device)
+    candidates1 = draw(len(features1), n_candidates, generator).to(positives.device)
     return contrastive_loss(features0, features1, positives, sampled, candidates0, candidates1)
 
 
@@ -73,7 +114,7 @@ def contrastive_loss(
     return ContrastiveLoss(total, positive, negative0, negative1)
 
 
-def _draw(population: int, count: int, generator: torch.Generator) -> Tensor:
+def draw(population: int, count: int, generator: torch.Generator) -> Tensor:
     """`count` different numbers (count,) int64 below `population`, or all of them if there are no more."""
     if (
         population > 4 * count

@@ -1,4 +1,4 @@
-"""Train a network on batches of pairs with the hardest-contrastive loss.
+"""Train a network on batches of pairs.
 
 A training is a function of its seed: stopped at any batch and resumed, it continues bit by bit as if
 it had not been stopped (on the CPU; GPU kernels may sum in another order). All randomness is drawn
@@ -17,25 +17,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pcreg.checkpoint import load_checkpoint, save_checkpoint
 from pcreg.errors import InputError
-from pcreg.hierarchy import Hierarchy
-from pcreg.loss import ContrastiveLoss, hardest_contrastive_loss
+from pcreg.loss import Batch, HardestContrastive, Loss
 from pcreg.records import first_difference
 from pcreg.resunet import ResUNet
 from pcreg.weights import save_weights
 
 PRECISIONS = ("float32", "bfloat16")
-
-
-class Batch(Protocol):
-    """Several pairs; once it is moved `to` a device, all sources in one hierarchy, all targets in another."""
-
-    names: list[str]
-    source: Hierarchy
-    target: Hierarchy
-    matches: torch.Tensor  # (P, 2) int64
-    left_out: list[str]
-
-    def to(self, device: torch.device | str) -> "Batch": ...
 
 
 class Batches(Protocol):
@@ -67,8 +54,7 @@ class Trainer:
         *,
         scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,  # stepped once per epoch
         precision: str = "float32",  # or bfloat16: of the convolutions; weights and loss stay float32
-        positives_per_pair: int = 1024,
-        candidates_per_pair: int = 256,
+        loss: Loss | None = None,  # hardest-contrastive
         checkpoint_every: int = 200,  # optimiser steps
         seed: int = 0,
         device: str = "cpu",
@@ -82,7 +68,7 @@ class Trainer:
         self.optimizer = optimizer
         self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
         self.folder = Path(folder)
-        self.positives_per_pair, self.candidates_per_pair = positives_per_pair, candidates_per_pair
+        self.loss = loss or HardestContrastive()
         self.checkpoint_every, self.seed, self.device = checkpoint_every, seed, device
         self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
@@ -167,40 +153,31 @@ class Trainer:
         self.network.train()
         loss = self._loss(batch)
         self.optimizer.zero_grad()
-        loss.total.backward()
+        loss["total"].backward()
         gradient = torch.nn.utils.get_total_norm(
             [parameter.grad for parameter in self.network.parameters() if parameter.grad is not None]
         )
-        figures = torch.stack([loss.total, loss.positive, loss.negative0, loss.negative1, gradient])
-        total, positive, negative0, negative1, norm = figures.tolist()  # the one wait for the device
-        self._require_finite("loss", total, batch)
+        *values, norm = torch.stack([*loss.values(), gradient]).tolist()  # the one wait for the device
+        figures = dict(zip(loss, values, strict=True))
+        self._require_finite("loss", figures["total"], batch)
         self._require_finite("gradient", norm, batch)
         self.optimizer.step()
         self.at.step += 1
-        scalars = {
-            "loss/total": total,
-            "loss/positive": positive,
-            "loss/negative": (negative0 + negative1) / 2,
+        scalars = {f"loss/{part}": value for part, value in figures.items()} | {
             "train/gradient_norm": norm,
             "train/learning_rate": self.scheduler.get_last_lr()[0],
             "train/pairs_left_out": len(batch.left_out),
         }
         for name, value in scalars.items():
             writer.add_scalar(name, value, self.at.step)
-        return total
+        return figures["total"]
 
-    def _loss(self, batch: Batch) -> ContrastiveLoss:
+    def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
         state = np.random.SeedSequence([self.seed, self.at.epoch, self.at.batch]).generate_state(1)
         with self.autocast:
             source, target = self.network(batch.source), self.network(batch.target)
-        return hardest_contrastive_loss(
-            source.float(),
-            target.float(),
-            batch.matches,
-            torch.Generator().manual_seed(int(state[0])),
-            self.positives_per_pair * len(batch.names),
-            self.candidates_per_pair * len(batch.names),
-        )
+        generator = torch.Generator().manual_seed(int(state[0]))
+        return self.loss(source.float(), target.float(), batch, generator)
 
     def _validate(self, validate, writer, progress: Progress) -> dict[str, float]:
         figures = validate(self.network)

@@ -21,9 +21,10 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_composes(experiment):
-    cfg = compose_config("train", [f"experiment={experiment}", "data.root=somewhere"])
+    made_up = experiment in ("indoor", "outdoor")
+    cfg = compose_config("train", [f"experiment={experiment}"] + ["data.root=somewhere"] * (not made_up))
     assert cfg.name == experiment
-    assert cfg.validation.root == "somewhere"
+    assert made_up or cfg.validation.root == "somewhere"
     assert cfg.out == f"outputs/train/{experiment}"
     assert cfg.optimizer.lr > 0
 
@@ -86,7 +87,7 @@ def test_help_lists_choices_and_settings(capsys, monkeypatch, chosen):
     monkeypatch.setattr(sys, "argv", ["train.py", *chosen, "--help"])
     entry.run("train", train.main)
     text = capsys.readouterr().out
-    assert "experiment: 3dmatch, folder, kitti, overfit" in text
+    assert "experiment: 3dmatch, folder, indoor, kitti, outdoor, overfit" in text
     assert "epochs: 100" in text
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pcreg.loss import _draw, contrastive_loss, hardest_contrastive_loss
+from pcreg.loss import contrastive_loss, draw, hardest_contrastive_loss
 
 F0 = [[1, 0], [0, 1], [0.6, 0.8]]
 F1 = [[0.8, 0.6], [0.28, 0.96], [-0.6, 0.8]]
@@ -70,15 +70,15 @@ def test_sampling_is_seeded_and_bounded():
 
 
 @pytest.mark.parametrize(("population", "count"), [(5, 9), (30, 10), (41, 10), (100_000, 1024)])
-def test_draws_are_different_numbers_below_the_population(population, count):
-    drawn = _draw(population, count, torch.Generator().manual_seed(1))
+def testdraws_are_different_numbers_below_the_population(population, count):
+    drawn = draw(population, count, torch.Generator().manual_seed(1))
     assert len(set(drawn.tolist())) == len(drawn) == min(population, count)
     assert 0 <= drawn.min() <= drawn.max() < population
 
 
-def test_draws_are_uniform():
+def testdraws_are_uniform():
     generator = torch.Generator().manual_seed(0)
-    drawn = torch.stack([_draw(50, 10, generator) for _ in range(4000)])
+    drawn = torch.stack([draw(50, 10, generator) for _ in range(4000)])
     frequency = torch.bincount(drawn.flatten(), minlength=50) / len(drawn)
     assert (frequency - 10 / 50).abs().max() < 0.03  # nearly five standard deviations
     assert (drawn[:, 0].float().mean() - 24.5).abs() < 1.2  # in no order

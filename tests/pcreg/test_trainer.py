@@ -5,6 +5,7 @@ import torch
 from pcreg.checkpoint import load_checkpoint, save_checkpoint
 from pcreg.descriptors import FCGF
 from pcreg.errors import InputError
+from pcreg.loss import HardestContrastive
 from pcreg.trainer import Trainer
 from pcreg.validation import feature_match_recall
 from pcreg.weights import load_weights
@@ -15,7 +16,7 @@ from .tiny import Sheets, batches, network
 def trainer(folder, lr=3e-3, **settings):
     net = network()
     optimizer = torch.optim.AdamW(net.parameters(), lr)
-    return Trainer(net, optimizer, folder, positives_per_pair=256, **settings)
+    return Trainer(net, optimizer, folder, loss=HardestContrastive(positives_per_pair=256), **settings)
 
 
 def validate(net):
