@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 NEAR = 1e-3  # metres; a ray leaves the surface on which it starts
-BUDGET = 2**24  # numbers per intermediate tensor: rays times solids
 
 
 class Shape(IntEnum):
@@ -138,6 +137,8 @@ def cast(
     centre = torch.from_numpy(solids.T_world_unit[:, :3, 3]).float().to(device)
     reach = torch.from_numpy(_reach(solids)).float().to(device)
     G, R, _ = directions.shape
+    # Rays times solids per intermediate tensor: few launches on a GPU; elsewhere what a cache holds.
+    budget = 2**24 if device.type == "cuda" else 2**17
     distance = torch.full((G, R), torch.inf, device=device)
     met = torch.full((G, R), -1, dtype=torch.int64, device=device)
     in_cone = _in_cone(origins, directions, centre, reach, far)  # (G, P)
@@ -152,7 +153,7 @@ def cast(
         most = counts[order].tolist()
         end = G
         while end > 0 and most[end - 1] > 0:
-            step = max(1, BUDGET // (R * most[end - 1]))
+            step = max(1, budget // (R * most[end - 1]))
             groups = order[max(0, end - step) : end]
             found = _compact(tried[groups], most[end - 1])
             exists = torch.arange(most[end - 1], device=device) < counts[groups, None]

@@ -31,6 +31,14 @@ class Fusion:
 
         Points are in the frame of each fragment's first camera.
         """
+        # Few launches on a GPU; elsewhere fragment by fragment, which a cache holds.
+        step = len(depth) if depth.is_cuda else 1
+        parts = zip(depth.split(step), T_first_camera.split(step), strict=True)
+        return [cloud for images, poses in parts for cloud in self._fuse(camera, images, poses, generator)]
+
+    def _fuse(
+        self, camera: DepthCamera, depth: Tensor, T_first_camera: Tensor, generator: torch.Generator
+    ) -> list[Tensor]:
         B, K = depth.shape[:2]
         batch, points = self._candidates(camera, depth, T_first_camera, generator)
         inverse_depth = torch.where(depth > 0, 1 / depth.clamp(min=0.1), 0).reshape(-1)
@@ -61,7 +69,7 @@ class Fusion:
         low, high = (torch.tensor(corner, device=device) for corner in (self.low, self.high))
         usable = (depth > 0) & ((near > low) & (near < high)).all(-1)
         batch = torch.arange(len(depth), device=device)[:, None, None, None].expand_as(depth)[usable]
-        lattice = ((near[usable] - low) / self.voxel).long()
+        lattice = ((near[usable] - low) / self.voxel).round().long()
         cell = lattice // 2
         key = ((batch * 1024 + cell[:, 0]) * 1024 + cell[:, 1]) * 1024 + cell[:, 2]
         key, order = torch.sort(key, stable=True)
@@ -82,7 +90,7 @@ class Fusion:
         corner = image * (W * H) + (v0 * W + u0).long()
         values = torch.stack([inverse_depth[corner + offset] for offset in (0, 1, W, W + 1)])
         weights = torch.stack([(1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b])
-        nearest = values.gather(0, weights.argmax(0)[None])
+        nearest = inverse_depth[corner + (a > 0.5).long() + W * (b > 0.5).long()]
         weights = weights * ((values - nearest).abs() < self.jump * nearest)
         mean = (weights * values).sum(0) / weights.sum(0).clamp(min=1e-6)
-        return torch.where(inside & (nearest[0] > 0), 1 / mean.clamp(min=1e-3), 0)
+        return torch.where(inside & (nearest > 0), 1 / mean.clamp(min=1e-3), 0)
