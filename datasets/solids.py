@@ -6,7 +6,7 @@ about the same place: a group is tried against the solids within its cone alone.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Self
 
@@ -30,22 +30,35 @@ class Shape(IntEnum):
 
 @dataclass(frozen=True)
 class Solids:
-    """P solids: `shape` (P,) and `T_world_unit` (P, 4, 4) float64, an affine map each."""
+    """P solids: `shape` (P,) and `T_world_unit` (P, 4, 4) float64, an affine map each.
+
+    `relief` (P,) says how uneven their surfaces are, in metres; none if left out. `cast` does not see it:
+    it is for a sensor to add to what it measures.
+    """
 
     shape: np.ndarray
     T_world_unit: np.ndarray
+    relief: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.relief is None:
+            object.__setattr__(self, "relief", np.zeros(len(self.shape)))
 
     def __len__(self) -> int:
         return len(self.shape)
 
     def placed(self, T: np.ndarray) -> Self:
-        """All of them moved by T (4, 4)."""
-        return type(self)(self.shape, T @ self.T_world_unit)
+        """All of them moved by T (4, 4), or each by its own T (P, 4, 4)."""
+        return replace(self, T_world_unit=T @ self.T_world_unit)
+
+    def uneven(self, relief: float) -> Self:
+        """All of them with this relief in metres."""
+        return replace(self, relief=np.full(len(self), relief))
 
     def copies(self, T: np.ndarray) -> Self:
         """All of them moved by each of T (N, 4, 4): N P solids, copy after copy."""
         moved = T[:, None] @ self.T_world_unit
-        return type(self)(np.tile(self.shape, len(T)), moved.reshape(-1, 4, 4))
+        return type(self)(np.tile(self.shape, len(T)), moved.reshape(-1, 4, 4), np.tile(self.relief, len(T)))
 
     @staticmethod
     def join(parts: Iterable["Solids"]) -> "Solids":
@@ -76,6 +89,28 @@ def rod(radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
 def cone(radius: ArrayLike, bottom: ArrayLike, tip: ArrayLike) -> Solids:
     """Cones from the centres of their bases to their tips, (N, 3) or (3,) each."""
     return _along(Shape.CONE, radius, bottom, tip)
+
+
+def boxes(rows: ArrayLike) -> Solids:
+    """Boxes, one per row: the lower corner and the upper one (N, 6)."""
+    low, high = np.hsplit(np.reshape(rows, (-1, 6)), [3])
+    return box(low, high)
+
+
+def balls(rows: ArrayLike) -> Solids:
+    """Ellipsoids along the axes, one per row: the centre and the three radii (N, 6)."""
+    centre, radii = np.hsplit(np.reshape(rows, (-1, 6)), [3])
+    return ball(1.0, centre, radii)
+
+
+def rods(rows: ArrayLike) -> Solids:
+    """Cylinders, one per row: the radius and the centres of both ends (N, 7)."""
+    return rod(*np.hsplit(np.reshape(rows, (-1, 7)), [1, 4]))
+
+
+def cones(rows: ArrayLike) -> Solids:
+    """Cones, one per row: the radius, the centre of the base and the tip (N, 7)."""
+    return cone(*np.hsplit(np.reshape(rows, (-1, 7)), [1, 4]))
 
 
 @dataclass(frozen=True)
@@ -137,8 +172,8 @@ def cast(
     return Hits(distance, (normal * directions).sum(-1).abs(), met)
 
 
-def _arrays(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
-    return solids.shape, solids.T_world_unit
+def _arrays(solids: Solids) -> tuple[np.ndarray, ...]:
+    return solids.shape, solids.T_world_unit, solids.relief
 
 
 def _solids(shape: Shape, linear: np.ndarray, centre: np.ndarray) -> Solids:
