@@ -134,7 +134,7 @@ def sweeps(
 
 
 def _first(scene: Scene, lidar: Lidar, drive: Drive, directions: Tensor, origins: Tensor, uniform, generator):
-    """Distance, |cos| to the normal, reflected fraction and rate of loss of what rays (S, B, A, 3) meet first."""
+    """Of what rays (S, B, A, 3) meet first: distance, |cos| to the normal, reflected fraction, rate of loss."""
     device = directions.device
     S, B, A, _ = directions.shape
     rows = lidar.rows
