@@ -223,7 +223,7 @@ def _reach(solids: Solids) -> np.ndarray:
 def _in_view(
     solids: Solids, origins: Tensor, directions: Tensor, far: Tensor, present: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Groups and solids that may meet (N,), sorted by group and then by the depth (N,) where they may at first.
+    """Groups and solids that may meet (N,), sorted by group and then by the depth (N,) from where on.
 
     A ball about a solid must touch the cone about a group's rays; what is left, a box about the solid must
     reach into their pyramid.

@@ -19,7 +19,7 @@ BLOCK = 16  # columns that are cast together
 # Of each Material, from and to, drawn for each solid: the reflected fraction, and how often a ray is lost.
 ALBEDO = torch.tensor([[0.08, 0.8], [0.03, 0.3], [0.02, 0.3], [0.2, 0.6]])
 LOST = torch.tensor([[0.0, 0.01], [0.0, 1.2], [0.0, 0.3], [0.0, 0.04]])
-GROUND_ALBEDO = 0.25
+GROUND_ALBEDO, GROUND_LOST = 0.25, 0.003
 LOOSE = 0.22  # metres that a ray goes on between leaves, on average
 GAPS = 0.15  # of the rays pass a crown altogether
 
@@ -85,7 +85,7 @@ def sweeps(
     """Points (N, 3) float32 of each sweep. `shadow` (4,): below which height (m) the carrier is in the way,
     how far it reaches to the front, the back and the sides. All on the device of `generator`."""
     device = generator.device
-    S, B, A = len(drive.seconds), len(lidar.elevation), lidar.columns
+    S = len(drive.seconds)
 
     def uniform(*shape: int) -> Tensor:
         return torch.rand(shape, generator=generator, device=device)
@@ -93,60 +93,70 @@ def sweeps(
     def normal(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, device=device)
 
-    elevation = torch.deg2rad(
-        torch.tensor(lidar.elevation, dtype=torch.float32, device=device) + 0.05 * normal(B)
-    )
-    azimuth = -2 * torch.pi * (torch.arange(A, device=device) + uniform(S, 1, 1)) / A  # clockwise
-    azimuth = azimuth + torch.deg2rad(normal(B, 1))  # (S, B, A)
-    level = torch.cos(elevation)[:, None]
-    ray = torch.stack(
-        [level * azimuth.cos(), level * azimuth.sin(), elevation.sin()[:, None].expand_as(azimuth)], -1
-    )
+    # Groups of rays: rows of neighbouring beams times columns; the sensor moves from group to group.
+    rows, blocks = lidar.rows, lidar.columns // BLOCK
+    shape = S, len(lidar.elevation) // rows, blocks, rows, BLOCK
 
-    turn = (torch.arange(A, device=device) + 0.5) / A - 0.5  # of a turn, before and after the middle
-    pose = torch.from_numpy(drive.T_world_sensor).float().to(device)
+    def per_beam(v: Tensor) -> Tensor:
+        return v.reshape(shape[1], 1, rows, 1)
+
+    beams = torch.tensor(lidar.elevation, dtype=torch.float32, device=device)
+    elevation = per_beam(torch.deg2rad(beams + 0.05 * normal(len(beams))))
+    column = torch.arange(lidar.columns, device=device).reshape(blocks, 1, BLOCK)
+    azimuth = -2 * torch.pi * (column + uniform(S, 1, 1, 1, 1)) / lidar.columns  # clockwise
+    azimuth = azimuth + per_beam(torch.deg2rad(normal(len(beams))))
+    level = elevation.cos()
+    ray = torch.stack([level * azimuth.cos(), level * azimuth.sin(), elevation.sin().expand(shape)], -1)
+
+    turn = (torch.arange(blocks, device=device) + 0.5) / blocks - 0.5  # of a turn, from its middle
+    pose = torch.from_numpy(drive.T_world_sensor).float().to(device)[:, None]
     velocity = torch.from_numpy(drive.velocity).float().to(device)
     spin = torch.from_numpy(drive.spin).float().to(device)
-    R, t = _moved(turn, velocity, spin)  # (S, A, 3, 3), (S, A, 3)
-    directions = torch.einsum("sij,sajk,sbak->sbai", pose[:, :3, :3], R, ray)
-    origins = torch.einsum("sij,saj->sai", pose[:, :3, :3], t) + pose[:, None, :3, 3]
-    origins = origins[:, None].expand_as(directions)
+    R, t = _moved(turn, velocity, spin)
+    directions = _turned(pose[..., :3, :3] @ R, ray)
+    origins = (pose[..., :3, :3] @ t[..., None])[..., 0] + pose[..., :3, 3]  # (S, blocks, 3)
+    origins = origins[:, None].expand(*shape[:3], 3)
 
-    distance, cosine, albedo, lost = _first(scene, lidar, drive, directions, origins, uniform, generator)
-    strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal(S, B, A))
-    x, y, z = (ray * distance[..., None]).unbind(-1)
-    under = shadow[0] / z.clamp(max=-1e-6)  # the part of the ray above the carrier's roof; positive
-    in_way = (z < shadow[0]) & (under * x < shadow[1]) & (under * x > -shadow[2])
+    distance, cosine, albedo, loss = (
+        v.reshape(shape)
+        for v in _first(
+            scene, lidar, drive, origins.reshape(-1, 1, 3), directions.reshape(-1, rows * BLOCK, 3), generator
+        )
+    )
+    strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal(*shape))
+    x, y, z = ray.unbind(-1)
+    under = shadow[0] / z.clamp(max=-1e-6)  # as far as this a ray is above the carrier's roof
+    in_way = (z * distance < shadow[0]) & (under * x < shadow[1]) & (under * x > -shadow[2])
     in_way &= (under * y).abs() < shadow[3]
     seen = (
         (distance > lidar.near)
         & (distance < lidar.far)
         & (strength > lidar.faintest)
-        & (uniform(S, B, A) >= lost)
+        & (uniform(*shape) >= loss)
         & ~in_way
     )
-    bias = 0.6 * lidar.noise * normal(B, 1)
-    distance = distance + bias + lidar.noise * normal(S, B, A)
+    bias = per_beam(0.6 * lidar.noise * normal(len(beams)))
+    measured = torch.where(seen, distance, 0) + bias + lidar.noise * normal(*shape)
     R, t = _moved((1 - drive.distortion) * turn, velocity, spin)
-    points = torch.einsum("saij,sbaj->sbai", R, ray * distance.nan_to_num(0, 0, 0)[..., None]) + t[:, None]
-    counts = seen.sum((1, 2)).tolist()
-    return list(points[seen].split(counts))
+    points = _turned(R, ray * measured[..., None]) + t[:, None, :, None, None]
+    return list(points[seen].split(seen.flatten(1).sum(1).tolist()))
 
 
-def _first(scene: Scene, lidar: Lidar, drive: Drive, directions: Tensor, origins: Tensor, uniform, generator):
-    """Of what rays (S, B, A, 3) meet first: distance, |cos| to the normal, reflected fraction, rate of loss."""
+def _turned(R: Tensor, v: Tensor) -> Tensor:
+    """v (S, ., blocks, rows, BLOCK, 3) turned by R (S, blocks, 3, 3)."""
+    flat = v.flatten(3, 4)  # (S, ., blocks, rays, 3)
+    return (flat @ R[:, None].mT).reshape(v.shape)
+
+
+def _first(
+    scene: Scene, lidar: Lidar, drive: Drive, origins: Tensor, directions: Tensor, generator: torch.Generator
+) -> tuple[Tensor, ...]:
+    """What rays (G, R, 3) meet first: distance, |cos| to the normal, reflected fraction, rate of loss."""
     device = directions.device
-    S, B, A, _ = directions.shape
-    rows = lidar.rows
 
-    def grouped(v: Tensor) -> Tensor:
-        v = v.reshape(S, B // rows, rows, A // BLOCK, BLOCK, -1).transpose(2, 3)
-        return v.reshape(S * (B // rows) * (A // BLOCK), rows * BLOCK, -1)
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator, device=device)
 
-    def spread(v: Tensor) -> Tensor:
-        return v.reshape(S, B // rows, A // BLOCK, rows, BLOCK).transpose(2, 3).reshape(S, B, A)
-
-    origins, directions = grouped(origins), grouped(directions)
     distance, cosine = scene.ground.meet(origins, directions, lidar.far)
     things, sweep = _at_all_times(scene, drive)
     material = torch.from_numpy(things.material).to(device)
@@ -154,9 +164,9 @@ def _first(scene: Scene, lidar: Lidar, drive: Drive, directions: Tensor, origins
         torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things))) for bounds in (ALBEDO, LOST)
     )
     met_albedo = torch.full_like(distance, GROUND_ALBEDO)
-    met_loss = torch.full_like(distance, 0.003)
+    met_loss = torch.full_like(distance, GROUND_LOST)
     leafy = things.material == Material.LEAVES
-    group_sweep = torch.arange(len(origins), device=device) // (len(origins) // S)
+    group_sweep = torch.arange(len(origins), device=device) // (len(origins) // len(drive.seconds))
     for chosen in (~leafy, leafy):
         index = np.flatnonzero(chosen)
         if not len(index):
@@ -165,17 +175,18 @@ def _first(scene: Scene, lidar: Lidar, drive: Drive, directions: Tensor, origins
         present = (at < 0) | (at == group_sweep[:, None])
         some = Solids(things.solids.shape[index], things.solids.T_world_unit[index])
         hits = cast(some, origins, directions, distance.amax(1).clamp(max=lidar.far), present)
-        t = hits.distance
+        t, cos = hits.distance, hits.cosine
         if chosen is leafy:
             inside = torch.empty_like(t).exponential_(generator=generator) * LOOSE
             t = torch.where(uniform(*t.shape) < GAPS, torch.inf, t + inside)
+            cos = cos.clamp(min=0.3)
         closer = t < distance
         which = torch.from_numpy(index).to(device)[hits.solid.clamp(min=0)]
         distance = torch.where(closer, t, distance)
-        cosine = torch.where(closer, hits.cosine.clamp(min=0.3) if chosen is leafy else hits.cosine, cosine)
+        cosine = torch.where(closer, cos, cosine)
         met_albedo = torch.where(closer, albedo[which], met_albedo)
         met_loss = torch.where(closer, loss[which], met_loss)
-    return spread(distance), spread(cosine), spread(met_albedo), spread(met_loss)
+    return distance, cosine, met_albedo, met_loss
 
 
 def _at_all_times(scene: Scene, drive: Drive) -> tuple[Things, np.ndarray]:
