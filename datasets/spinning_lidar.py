@@ -5,7 +5,8 @@ that the sensor has in its middle. Angles of the models from their manuals (Velo
 HDL-32E, VLP-16, VLP-32C; Hesai Pandar64; Ouster OS0 and OS1), in degrees, elevation upwards.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -29,11 +30,15 @@ class Lidar:
     """A model: the elevation of each beam (degrees), what it sees and how exactly."""
 
     elevation: tuple[float, ...]
-    columns: int  # firings per turn that are simulated, a multiple of BLOCK
+    columns: int  # firings per turn, a multiple of 2 BLOCK
     far: float  # metres
     near: float = 1.0
     noise: float = 0.015  # metres, sigma of the range
     faintest: float = 1.5e-6  # what still returns: reflected fraction times cosine over squared range
+
+    def thinned(self, step: int) -> Self:
+        """With every `step`-th column alone."""
+        return replace(self, columns=self.columns // step)
 
     @property
     def rows(self) -> int:
@@ -54,16 +59,16 @@ _VLP32C = (
 # fmt: on
 _PANDAR64 = (15, 11, 8, 5, 3, *np.arange(12, -37, -1) / 6, *range(-7, -15, -1), -19, -25)
 LIDARS = {
-    "HDL-64E": Lidar((*_even(-8.33, 2, 32), *_even(-24.33, -8.83, 32)), 1008, 80, 2.5, 0.018, 1.5e-6),
-    "HDL-32E": Lidar(_even(-30.67, 10.67, 32), 1088, 80, 1.0, 0.02, 3e-6),
-    "VLP-16": Lidar(_even(-15, 15, 16), 1200, 90, 0.8, 0.02, 3e-6),
-    "VLP-32C": Lidar(_VLP32C, 1024, 120, 1.0, 0.02, 1.5e-6),
-    "Pandar64": Lidar(_PANDAR64, 896, 120, 0.5, 0.015, 1e-6),
-    "OS1-64": Lidar(_even(-22.5, 22.5, 64), 768, 90, 0.6, 0.02, 4e-6),
-    "OS1-128": Lidar(_even(-22.5, 22.5, 128), 512, 90, 0.6, 0.02, 3e-6),
-    "OS0-32": Lidar(_even(-45, 45, 32), 768, 45, 0.4, 0.02, 1e-5),
-    "OS0-64": Lidar(_even(-45, 45, 64), 640, 45, 0.4, 0.02, 1e-5),
-    "OS0-128": Lidar(_even(-45, 45, 128), 512, 45, 0.4, 0.02, 1e-5),
+    "HDL-64E": Lidar((*_even(-8.33, 2, 32), *_even(-24.33, -8.83, 32)), 2048, 80, 2.5, 0.018, 1.5e-6),
+    "HDL-32E": Lidar(_even(-30.67, 10.67, 32), 2176, 80, 1.0, 0.02, 3e-6),
+    "VLP-16": Lidar(_even(-15, 15, 16), 1792, 90, 0.8, 0.02, 3e-6),
+    "VLP-32C": Lidar(_VLP32C, 1792, 120, 1.0, 0.02, 1.5e-6),
+    "Pandar64": Lidar(_PANDAR64, 1792, 120, 0.5, 0.015, 1e-6),
+    "OS1-64": Lidar(_even(-22.5, 22.5, 64), 1024, 90, 0.6, 0.02, 4e-6),
+    "OS1-128": Lidar(_even(-22.5, 22.5, 128), 1024, 90, 0.6, 0.02, 3e-6),
+    "OS0-32": Lidar(_even(-45, 45, 32), 1024, 45, 0.4, 0.02, 1e-5),
+    "OS0-64": Lidar(_even(-45, 45, 64), 1024, 45, 0.4, 0.02, 1e-5),
+    "OS0-128": Lidar(_even(-45, 45, 128), 1024, 45, 0.4, 0.02, 1e-5),
 }
 
 
