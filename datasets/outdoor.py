@@ -1,5 +1,7 @@
 """Recordings of procedural outdoor scenes by spinning LiDARs: endless, seeded, on the CPU or a GPU."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -47,6 +49,9 @@ def record(
     shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
     drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
     lidar = LIDARS[model or drawn].thinned(int(rng.choice([1, 2])))
+    # No two of a model are alike, nor is the air.
+    faintest, noise = (lidar.faintest, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
+    lidar = replace(lidar, faintest=float(faintest), noise=float(noise))
     drive = _drive(rng, scene, in_hand)
     # Above a car's roof the car hides a part of the ground; a person stands behind what the hand holds.
     if in_hand:

@@ -17,10 +17,13 @@ from datasets.solids import Solids, cast
 from datasets.things import Material, Things
 
 BLOCK = 16  # columns that are cast together
-# Of each Material, from and to, drawn for each solid: the reflected fraction, and how often a ray is lost.
+# Of each Material, from and to, drawn for each solid: the reflected fraction, how often a ray is lost, how
+# many metres the surface is uneven.
 ALBEDO = torch.tensor([[0.08, 0.8], [0.03, 0.3], [0.02, 0.3], [0.2, 0.6]])
 LOST = torch.tensor([[0.0, 0.01], [0.0, 1.2], [0.0, 0.3], [0.0, 0.04]])
-GROUND_ALBEDO, GROUND_LOST = 0.25, 0.003
+RELIEF = torch.tensor([[0.0, 0.07], [0.0, 0.01], [0.0, 0.02], [0.0, 0.0]])
+GROUND = torch.tensor([[0.06, 0.35], [0.0, 0.006], [0.0, 0.015]])  # the same three of the ground
+WAVES = 6  # plane waves that make the relief
 LOOSE = 0.22  # metres that a ray goes on between leaves, on average
 GAPS = 0.15  # of the rays pass a crown altogether
 
@@ -59,16 +62,16 @@ _VLP32C = (
 # fmt: on
 _PANDAR64 = (15, 11, 8, 5, 3, *np.arange(12, -37, -1) / 6, *range(-7, -15, -1), -19, -25)
 LIDARS = {
-    "HDL-64E": Lidar((*_even(-8.33, 2, 32), *_even(-24.33, -8.83, 32)), 2048, 80, 2.5, 0.018, 1.5e-6),
+    "HDL-64E": Lidar((*_even(-8.33, 2, 32), *_even(-24.33, -8.83, 32)), 2048, 80, 2.5, 0.02, 1.5e-6),
     "HDL-32E": Lidar(_even(-30.67, 10.67, 32), 2176, 80, 1.0, 0.02, 3e-6),
     "VLP-16": Lidar(_even(-15, 15, 16), 1792, 90, 0.8, 0.02, 3e-6),
     "VLP-32C": Lidar(_VLP32C, 1792, 120, 1.0, 0.02, 1.5e-6),
     "Pandar64": Lidar(_PANDAR64, 1792, 120, 0.5, 0.015, 1e-6),
     "OS1-64": Lidar(_even(-22.5, 22.5, 64), 1024, 90, 0.6, 0.02, 4e-6),
     "OS1-128": Lidar(_even(-22.5, 22.5, 128), 1024, 90, 0.6, 0.02, 3e-6),
-    "OS0-32": Lidar(_even(-45, 45, 32), 1024, 45, 0.4, 0.02, 1e-5),
-    "OS0-64": Lidar(_even(-45, 45, 64), 1024, 45, 0.4, 0.02, 1e-5),
-    "OS0-128": Lidar(_even(-45, 45, 128), 1024, 45, 0.4, 0.02, 1e-5),
+    "OS0-32": Lidar(_even(-45, 45, 32), 1024, 60, 0.4, 0.012, 5e-5),
+    "OS0-64": Lidar(_even(-45, 45, 64), 1024, 60, 0.4, 0.012, 5e-5),
+    "OS0-128": Lidar(_even(-45, 45, 128), 1024, 60, 0.4, 0.012, 5e-5),
 }
 
 
@@ -165,11 +168,14 @@ def _first(
     distance, cosine = scene.ground.meet(origins, directions, lidar.far)
     things, sweep = _at_all_times(scene, drive)
     material = torch.from_numpy(things.material).to(device)
-    albedo, loss = (
-        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things))) for bounds in (ALBEDO, LOST)
+    standing = torch.from_numpy(sweep < 0).to(device)
+    albedo, loss, relief = (
+        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things)))
+        for bounds in (ALBEDO, LOST, RELIEF)
     )
-    met_albedo = torch.full_like(distance, GROUND_ALBEDO)
-    met_loss = torch.full_like(distance, GROUND_LOST)
+    relief = relief.square() / RELIEF.max() * standing  # few surfaces are very uneven
+    surface = torch.stack([albedo, loss, relief], 1)
+    met = torch.lerp(*GROUND.to(device).unbind(1), uniform(3)).expand(*distance.shape, 3)
     leafy = things.material == Material.LEAVES
     group_sweep = torch.arange(len(origins), device=device) // (len(origins) // len(drive.seconds))
     for chosen in (~leafy, leafy):
@@ -189,9 +195,24 @@ def _first(
         which = torch.from_numpy(index).to(device)[hits.solid.clamp(min=0)]
         distance = torch.where(closer, t, distance)
         cosine = torch.where(closer, cos, cosine)
-        met_albedo = torch.where(closer, albedo[which], met_albedo)
-        met_loss = torch.where(closer, loss[which], met_loss)
-    return distance, cosine, met_albedo, met_loss
+        met = torch.where(closer[..., None], surface[which], met)
+    albedo, loss, relief = met.unbind(-1)
+    places = torch.addcmul(origins, distance.nan_to_num(posinf=0)[..., None], directions)
+    uneven = scene.relief * relief * _waves(places, generator)
+    distance = distance + uneven / cosine.clamp(min=0.2)
+    return distance, cosine, albedo, loss
+
+
+def _waves(places: Tensor, generator: torch.Generator) -> Tensor:
+    """A random smooth function of places (G, R, 3), mostly between -1 and 1: the same for all sweeps."""
+    length = 0.4 * 10 ** torch.rand(WAVES, generator=generator, device=places.device)  # 0.4 to 4 m
+    k = torch.randn(WAVES, 3, generator=generator, device=places.device)
+    k = torch.nn.functional.normalize(k, dim=-1) * 2 * torch.pi / length[:, None]
+    phase = 2 * torch.pi * torch.rand(WAVES, generator=generator, device=places.device)
+    total = torch.zeros_like(places[..., 0])
+    for (kx, ky, kz), start in zip(k.tolist(), phase.tolist(), strict=True):
+        total += torch.sin(kx * places[..., 0] + ky * places[..., 1] + kz * places[..., 2] + start)
+    return total * (2 / WAVES) ** 0.5
 
 
 def _at_all_times(scene: Scene, drive: Drive) -> tuple[Things, np.ndarray]:
