@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-STEEPEST = 0.35  # slope that a step along a ray reckons with
-STEPS = 28
+from datasets.solids import BUDGET
+
+CAREFUL, QUICK = 14, 6  # steps along a ray: none too long for the slopes, then by the secant rule
 TOUCHING = 0.02  # metres above or below the ground where a ray has met it
 
 
@@ -55,7 +56,7 @@ class Ground:
     waves: np.ndarray = field(default_factory=lambda: np.empty((0, 4)))
     kerb: float = 0.0  # height of all that is not road
     camber: float = 0.0  # fall from the middle of a road to its side, per metre
-    bank: tuple[float, float, float] = (1.0, 1.0, 0.0)  # from, to (metres off the road), height
+    bank: tuple[float, float, float] = (1.0, 2.0, 0.0)  # from, to (metres off the road), height
     rough: np.ndarray = field(default_factory=lambda: np.empty((0, 4)))  # waves off the road alone
 
     def height(self, x: Tensor, y: Tensor) -> Tensor:
@@ -89,31 +90,52 @@ class Ground:
         """The same for NumPy arrays."""
         return self.height(torch.from_numpy(np.asarray(x)), torch.from_numpy(np.asarray(y))).numpy()
 
+    @property
+    def steepest(self) -> float:
+        """A bound on the slope, but for kerbs and roughness, which are low."""
+        waves = np.abs(self.waves[:, 0]) * np.hypot(self.waves[:, 1], self.waves[:, 2])
+        start, end, height = self.bank
+        bank = 1.5 * abs(height) / (end - start) if self.roads else 0.0
+        return float(np.hypot(*self.slope) + waves.sum() + bank + self.camber + 0.02)
+
     @torch.no_grad()
     def meet(self, origins: Tensor, directions: Tensor, far: float) -> tuple[Tensor, Tensor]:
-        """Distances (...) along rays (..., 3), infinite for none up to `far`, and |cos| to the normal (...).
+        """Where rays (G, R, 3) from origins (G, 1 or R, 3) meet it first.
 
-        A step is as long as the height above the ground allows where it rises no more than STEEPEST; at a
-        kerb a step may go too far, and the next goes back.
+        Distances (G, R), infinite for none up to `far`, and |cos| of the angles to the normal (G, R).
         """
+        groups = max(1, BUDGET[directions.device.type] // directions.shape[1])
+        parts = zip(origins.split(groups), directions.split(groups), strict=True)
+        t, cosine = zip(*(self._meet(*part, far) for part in parts), strict=True)
+        return torch.cat(t), torch.cat(cosine)
+
+    def _meet(self, origins: Tensor, directions: Tensor, far: float) -> tuple[Tensor, Tensor]:
         x, y, z = origins.unbind(-1)
         dx, dy, dz = directions.unbind(-1)
-        reach = (STEEPEST * torch.sqrt((1 - dz * dz).clamp(min=0)) - dz).clamp(min=0.05)
-        t = torch.zeros_like(z)
-        for _ in range(STEPS):
-            above = z + t * dz - self.height(x + t * dx, y + t * dy)
-            t = (t + above / reach).clamp(0, 2 * far)
-        px, py = x + t * dx, y + t * dy
+
+        def above(t: Tensor) -> Tensor:
+            return torch.addcmul(z, t, dz) - self.height(torch.addcmul(x, t, dx), torch.addcmul(y, t, dy))
+
+        # No slope brings the ground up to a ray sooner than this.
+        sooner = (self.steepest * torch.sqrt((1 - dz * dz).clamp(min=0)) - dz).clamp(min=0.02)
+        t = torch.zeros_like(dz)
+        for _ in range(CAREFUL):
+            before, gap_before = t, above(t)
+            t = (t + gap_before / sooner).clamp(0, 2 * far)
+        for _ in range(QUICK):
+            gap = above(t)
+            change = gap_before - gap
+            step = gap * (t - before) / torch.where(change.abs() < 1e-6, 1e-6, change)
+            before, gap_before = t, gap
+            t = t + torch.minimum(torch.maximum(step, -0.2 * t), 0.5 * t)
+            t = t.clamp(0, 2 * far)
+        px, py = torch.addcmul(x, t, dx), torch.addcmul(y, t, dy)
         h = self.height(px, py)
-        above = z + t * dz - h
         small = 0.05
         sx = (self.height(px + small, py) - h) / small
         sy = (self.height(px, py + small) - h) / small
-        fall = dz - sx * dx - sy * dy  # how fast the ray comes down on the ground
-        # A last step down the slope that it meets.
-        t = t - torch.where(fall.abs() > 1e-3, above / torch.where(fall.abs() > 1e-3, fall, 1.0), 0).clamp(
-            -0.5, 0.5
-        )
-        met = (above.abs() < TOUCHING + 0.002 * t) & (t < far) & (fall < 0)
+        fall = sx * dx + sy * dy - dz  # how fast the ray comes down on the ground
+        gap = torch.addcmul(z, t, dz) - h
+        met = (gap.abs() < TOUCHING + 0.001 * t) & (t < far) & (fall > 0)
         cosine = fall.abs() / torch.sqrt(1 + sx * sx + sy * sy)
         return torch.where(met, t, torch.inf), cosine

@@ -1,5 +1,7 @@
 """Recordings of procedural outdoor scenes by spinning LiDARs: endless, seeded, on the CPU or a GPU."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -25,18 +27,31 @@ ON_WHEELS_SHARES = {
 IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
 
 
-def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def record(
+    seed: int,
+    index: int,
+    device: torch.device | str = "cpu",
+    kind: str | None = None,
+    model: str | None = None,
+) -> Recording:
     """Recording `index`: 10 to 20 sweeps of one LiDAR on one way through one scene.
 
     Places are up to a few metres apart along the way, so that pairs 0 to 40 m apart occur; some ways turn
-    into a side street, some come back. The same (seed, index, device) gives the same clouds.
+    into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. The
+    same arguments give the same clouds, on `device`.
     """
     rng = np.random.default_rng([seed, index])
     generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
-    scene = outdoor_scene(rng)
+    scene = outdoor_scene(rng, kind)
     in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
+    if model is not None:
+        in_hand = model not in ON_WHEELS_SHARES or (in_hand and model in IN_HAND_SHARES)
     shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
-    lidar = LIDARS[str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))]
+    drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
+    lidar = LIDARS[model or drawn].thinned(int(rng.choice([1, 2])))
+    # No two of a model are alike, nor is the air.
+    faintest, noise = (lidar.faintest, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
+    lidar = replace(lidar, faintest=float(faintest), noise=float(noise))
     drive = _drive(rng, scene, in_hand)
     # Above a car's roof the car hides a part of the ground; a person stands behind what the hand holds.
     if in_hand:
@@ -88,7 +103,7 @@ def _way(
     """Places x, y (count,) and headings: along the main way, perhaps into another and perhaps back."""
     room = 0.8 if scene.kind in ("hall", "court") else 1.0
     step = rng.uniform(0.5, 2.0) if in_hand else rng.uniform(1.5, 5.0)
-    back = count if rng.random() < 0.6 else int(rng.integers(count // 2, count))
+    back = count if rng.random() < 0.6 else int(rng.integers((count + 1) // 2, count))
     turning = rng.integers(2, count) if len(scene.ways) > 1 and rng.random() < 0.4 else count
     main = scene.ways[0]
     step = min(step, 14 * room / back) if scene.kind in ("hall", "court") else step

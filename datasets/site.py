@@ -39,6 +39,7 @@ class Scene:
     things: Things
     movers: tuple[Mover, ...]
     ways: tuple[Road, ...]
+    relief: float = 1.0  # how uneven surfaces are: a factor to what their materials have
 
 
 @dataclass
@@ -52,7 +53,14 @@ class Site:
     movers: list[Mover] = field(default_factory=list)
 
     def scene(self, kind: str) -> Scene:
-        return Scene(kind, self.ground, Things.join(self.placed), tuple(self.movers), tuple(self.roads))
+        return Scene(
+            kind,
+            self.ground,
+            Things.join(self.placed),
+            tuple(self.movers),
+            tuple(self.roads),
+            self.rng.uniform(0.3, 1.5),
+        )
 
     def clear(self, x: np.ndarray, y: np.ndarray, margin: float, but: Road | None = None) -> np.ndarray:
         """Which places (N,) are `margin` metres or more off every road, or every other road than `but`."""

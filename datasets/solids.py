@@ -16,6 +16,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 NEAR = 1e-3  # metres; a ray leaves the surface on which it starts
+# Rays times solids per intermediate tensor: few launches on a GPU; on a CPU what its cache holds.
+BUDGET = {"cuda": 2**24, "cpu": 2**17}
+ROUNDS = ((0, 12), (12, 40), (40, 120), (120, 2**31))  # nearest solids first: what is behind is left out
 
 
 class Shape(IntEnum):
@@ -127,50 +130,67 @@ def cast(
 ) -> Hits:
     """Cast rays from origins (G, R, 3) along unit directions (G, R, 3), float32, up to `far` metres.
 
-    `far` may differ from group to group (G,). A ray that starts within a solid meets it from inside.
-    `present` (G, P) bool: the solids that are there for the rays of a group, all if not given. Runs where
-    the rays are; memory is bounded.
+    Origins (G, 1, 3) serve all rays of a group. `far` may differ from group to group (G,). A ray that
+    starts within a solid meets it from inside. `present` (G, P) bool: the solids that are there for the
+    rays of a group, all if not given. Runs where the rays are; memory is bounded.
     """
     device = directions.device
-    far = torch.as_tensor(far, device=device).reshape(-1, 1)
-    T_unit_world = torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float().to(device)
-    centre = torch.from_numpy(solids.T_world_unit[:, :3, 3]).float().to(device)
-    reach = torch.from_numpy(_reach(solids)).float().to(device)
     G, R, _ = directions.shape
-    # Rays times solids per intermediate tensor: few launches on a GPU; elsewhere what a cache holds.
-    budget = 2**24 if device.type == "cuda" else 2**17
+    far = torch.as_tensor(far, dtype=torch.float32, device=device).expand(G)
+    T_unit_world = torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float().to(device)
+    shapes = torch.from_numpy(solids.shape).to(device)
     distance = torch.full((G, R), torch.inf, device=device)
     met = torch.full((G, R), -1, dtype=torch.int64, device=device)
-    in_cone = _in_cone(origins, directions, centre, reach, far)  # (G, P)
-    if present is not None:
-        in_cone &= present
-    for shape in Shape:
-        index = torch.from_numpy(np.flatnonzero(solids.shape == shape)).to(device)
-        tried = in_cone[:, index]
-        counts = tried.sum(1)
-        # Groups with as many solids together, so that little is padded.
-        order = torch.argsort(counts)
-        most = counts[order].tolist()
-        end = G
-        while end > 0 and most[end - 1] > 0:
-            step = max(1, budget // (R * most[end - 1]))
-            groups = order[max(0, end - step) : end]
-            found = _compact(tried[groups], most[end - 1])
-            exists = torch.arange(most[end - 1], device=device) < counts[groups, None]
-            candidates = index[found]
-            t = _first_meeting(shape, T_unit_world[candidates], origins[groups], directions[groups])
-            t = torch.where(exists[:, None], t, torch.inf)
-            nearest = t.min(2)
-            closer = nearest.values < distance[groups]
-            distance[groups] = torch.where(closer, nearest.values, distance[groups])
-            solid = torch.gather(candidates, 1, nearest.indices)
-            met[groups] = torch.where(closer, solid, met[groups])
-            end -= len(groups)
-    beyond = distance > far
+    group, solid, depth = _in_view(solids, origins, directions, far, present)
+    rank = torch.arange(len(group), device=device) - _starts(group, G)[0][group]
+    for first, last in ROUNDS:
+        hidden = torch.minimum(distance.amax(1), far)[group] < depth
+        due = (rank >= first) & (rank < last) & ~hidden
+        for shape in Shape:
+            chosen = (due & (shapes[solid] == shape)).nonzero()[:, 0]
+            _try(shape, group[chosen], solid[chosen], T_unit_world, origins, directions, distance, met)
+    beyond = distance > far[:, None]
     met = torch.where(beyond, -1, met)
     distance = torch.where(beyond, torch.inf, distance)
     normal = _normals(solids, T_unit_world, origins, directions, distance, met)
     return Hits(distance, (normal * directions).sum(-1).abs(), met)
+
+
+def _try(
+    shape: Shape,
+    group: Tensor,
+    solid: Tensor,
+    T_unit_world: Tensor,
+    origins: Tensor,
+    directions: Tensor,
+    distance: Tensor,
+    met: Tensor,
+) -> None:
+    """Cast the rays of each group (N,), in order, at a solid (N,) of one shape; note what is met nearer."""
+    G, R, _ = directions.shape
+    start, count = _starts(group, G)
+    # Groups with as many solids together, so that little is padded.
+    order = torch.argsort(count)
+    most = count[order].tolist()
+    end = G
+    while end > 0 and most[end - 1] > 0:
+        width = most[end - 1]
+        groups = order[max(0, end - max(1, BUDGET[directions.device.type] // (R * width))) : end]
+        slot = torch.arange(width, device=group.device)
+        candidates = solid[(start[groups, None] + slot).clamp(max=len(solid) - 1)]
+        t = _first_meeting(shape, T_unit_world[candidates], origins[groups], directions[groups])
+        t = torch.where((slot < count[groups, None])[..., None], t, torch.inf)
+        nearest = t.min(1)
+        closer = nearest.values < distance[groups]
+        distance[groups] = torch.where(closer, nearest.values, distance[groups])
+        met[groups] = torch.where(closer, candidates.gather(1, nearest.indices), met[groups])
+        end -= len(groups)
+
+
+def _starts(group: Tensor, G: int) -> tuple[Tensor, Tensor]:
+    """Where each of G groups starts in a sorted list (N,), and how often it is there."""
+    count = torch.bincount(group, minlength=G)
+    return count.cumsum(0) - count, count
 
 
 def _arrays(solids: Solids) -> tuple[np.ndarray, ...]:
@@ -200,38 +220,71 @@ def _reach(solids: Solids) -> np.ndarray:
     return np.linalg.norm(corners, axis=-1).max(0)
 
 
-def _in_cone(origins: Tensor, directions: Tensor, centre: Tensor, reach: Tensor, far: Tensor) -> Tensor:
-    """Whether a ray of a group may meet a solid (G, P)."""
+def _in_view(
+    solids: Solids, origins: Tensor, directions: Tensor, far: Tensor, present: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Groups and solids that may meet (N,), sorted by group and then by the depth (N,) from where on.
+
+    A ball about a solid must touch the cone about a group's rays; what is left, a box about the solid must
+    reach into their pyramid.
+    """
+    device = directions.device
+    T = torch.from_numpy(solids.T_world_unit[:, :3]).float().to(device)
+    reach = torch.from_numpy(_reach(solids)).float().to(device)
     origin = origins.mean(1)
     spread = (origins - origin[:, None]).norm(dim=-1).amax(1)
     axis = torch.nn.functional.normalize(directions.mean(1), dim=-1)
-    half = torch.arccos((directions * axis[:, None]).sum(-1).clamp(-1, 1)).amax(1)
-    to_centre = centre[None] - origin[:, None]
-    away = to_centre.norm(dim=-1)
-    reach = reach[None] + spread[:, None] + 1e-3
-    angle = torch.arccos(((to_centre * axis[:, None]).sum(-1) / away.clamp(min=1e-9)).clamp(-1, 1))
-    inside = away <= reach
-    within = torch.arcsin((reach / away.clamp(min=1e-9)).clamp(max=1))
-    return (inside | (angle <= half[:, None] + within + 1e-3)) & (away - reach <= far)
+    cosine = (directions * axis[:, None]).sum(-1).amin(1).clamp(-1, 1)
+    sine = torch.sqrt(1 - cosine * cosine)
+    planes = _pyramid(axis, directions)  # (G, 5, 3)
+    found = []
+    step = max(1, 16 * BUDGET[device.type] // max(1, len(T)))
+    for some in torch.arange(len(origin), device=device).split(step):
+        to_centre = T[None, :, :, 3] - origin[some, None]
+        along = (to_centre * axis[some, None]).sum(-1)
+        away = to_centre.square().sum(-1)
+        across = torch.sqrt((away - along * along).clamp(min=0))
+        slack = reach + spread[some, None] + 1e-3
+        # Behind the origin the distance to the cone's side is too small: it keeps more than it must.
+        near = (across * cosine[some, None] - along * sine[some, None] <= slack) & (along > -slack)
+        near &= along - slack <= far[some, None]
+        if present is not None:
+            near &= present[some]
+        group, solid = near.nonzero(as_tuple=True)
+        group = some[group]
+        # How far the five planes' normals go along each half axis of the box, and to its centre.
+        n = planes[group] @ T[solid]  # (N, 5, 4)
+        centre = n[..., 3] - (planes[group] * origin[group, None]).sum(-1)
+        extent = n[..., :3].abs().sum(-1) + (spread[group] + 1e-3)[:, None] * planes[group].norm(dim=-1)
+        depth = centre[:, 4] - extent[:, 4]
+        kept = (centre + extent >= 0).all(1) & (depth <= far[group])
+        found.append((group[kept], solid[kept], depth[kept]))
+    group, solid, depth = (torch.cat(parts) for parts in zip(*found, strict=True))
+    order = torch.argsort(depth)
+    order = order[torch.argsort(group[order], stable=True)]
+    return group[order], solid[order], depth[order]
 
 
-def _compact(chosen: Tensor, width: int) -> Tensor:
-    """The columns chosen (G, P) in each row, in order, then zeros: (G, width)."""
-    row, column = chosen.nonzero(as_tuple=True)
-    place = chosen.cumsum(1)[row, column] - 1
-    columns = torch.zeros(len(chosen), width, dtype=torch.int64, device=chosen.device)
-    columns[row, place] = column
-    return columns
+def _pyramid(axis: Tensor, directions: Tensor) -> Tensor:
+    """Inward normals (G, 5, 3) of four planes about each group's rays, and their axis."""
+    up = torch.eye(3, device=axis.device)[torch.where(axis[:, 2].abs() < 0.9, 2, 0)]
+    u = torch.nn.functional.normalize(torch.linalg.cross(up, axis), dim=-1)
+    v = torch.linalg.cross(axis, u)
+    forward = (directions * axis[:, None]).sum(-1).clamp(min=1e-3)
+    planes = []
+    for side in (u, v):
+        slope = (directions * side[:, None]).sum(-1) / forward
+        planes += [side - slope.amin(1)[:, None] * axis, slope.amax(1)[:, None] * axis - side]
+    return torch.stack([*planes, axis], 1)
 
 
 def _first_meeting(shape: Shape, T_unit_world: Tensor, origins: Tensor, directions: Tensor) -> Tensor:
-    """Distances (G, R, P) along rays (G, R, 3) to solids (G, P, 3, 4) of one shape, infinite for a miss."""
-    A, b = T_unit_world[..., :3], T_unit_world[..., 3]
-    G, P = b.shape[:2]
-    A = A.reshape(G, 3 * P, 3).mT
-    d = (directions @ A).unflatten(2, (P, 3))
-    o = (origins @ A).unflatten(2, (P, 3)) + b[:, None]
-    enter, leave = _crossing(shape, *o.unbind(-1), *d.unbind(-1))
+    """Distances (G, P, R) along rays (G, R, 3) to solids (G, P, 3, 4) of one shape, infinite for a miss."""
+    G, P = T_unit_world.shape[:2]
+    rows = T_unit_world.transpose(1, 2).reshape(G, 3 * P, 4)
+    d = (rows[..., :3] @ directions.mT).unflatten(1, (3, P))
+    o = (rows[..., :3] @ origins.mT + rows[..., 3:]).unflatten(1, (3, P))
+    enter, leave = _crossing(shape, *o.unbind(1), *d.unbind(1))
     t = torch.where(enter > NEAR, enter, leave)
     return torch.where((enter <= leave) & (t > NEAR), t, torch.inf)
 

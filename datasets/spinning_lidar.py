@@ -5,7 +5,8 @@ that the sensor has in its middle. Angles of the models from their manuals (Velo
 HDL-32E, VLP-16, VLP-32C; Hesai Pandar64; Ouster OS0 and OS1), in degrees, elevation upwards.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -16,10 +17,13 @@ from datasets.solids import Solids, cast
 from datasets.things import Material, Things
 
 BLOCK = 16  # columns that are cast together
-# Of each Material, from and to, drawn for each solid: the reflected fraction, and how often a ray is lost.
+# Of each Material, from and to, drawn for each solid: the reflected fraction, how often a ray is lost, how
+# many metres the surface is uneven.
 ALBEDO = torch.tensor([[0.08, 0.8], [0.03, 0.3], [0.02, 0.3], [0.2, 0.6]])
 LOST = torch.tensor([[0.0, 0.01], [0.0, 1.2], [0.0, 0.3], [0.0, 0.04]])
-GROUND_ALBEDO = 0.25
+RELIEF = torch.tensor([[0.0, 0.07], [0.0, 0.01], [0.0, 0.02], [0.0, 0.0]])
+GROUND = torch.tensor([[0.06, 0.35], [0.0, 0.006], [0.0, 0.015]])  # the same three of the ground
+WAVES = 6  # plane waves that make the relief
 LOOSE = 0.22  # metres that a ray goes on between leaves, on average
 GAPS = 0.15  # of the rays pass a crown altogether
 
@@ -29,11 +33,15 @@ class Lidar:
     """A model: the elevation of each beam (degrees), what it sees and how exactly."""
 
     elevation: tuple[float, ...]
-    columns: int  # firings per turn that are simulated, a multiple of BLOCK
+    columns: int  # firings per turn, a multiple of 2 BLOCK
     far: float  # metres
     near: float = 1.0
     noise: float = 0.015  # metres, sigma of the range
     faintest: float = 1.5e-6  # what still returns: reflected fraction times cosine over squared range
+
+    def thinned(self, step: int) -> Self:
+        """With every `step`-th column alone."""
+        return replace(self, columns=self.columns // step)
 
     @property
     def rows(self) -> int:
@@ -54,16 +62,16 @@ _VLP32C = (
 # fmt: on
 _PANDAR64 = (15, 11, 8, 5, 3, *np.arange(12, -37, -1) / 6, *range(-7, -15, -1), -19, -25)
 LIDARS = {
-    "HDL-64E": Lidar((*_even(-8.33, 2, 32), *_even(-24.33, -8.83, 32)), 1008, 80, 2.5, 0.018, 1.5e-6),
-    "HDL-32E": Lidar(_even(-30.67, 10.67, 32), 1088, 80, 1.0, 0.02, 3e-6),
-    "VLP-16": Lidar(_even(-15, 15, 16), 1200, 90, 0.8, 0.02, 3e-6),
-    "VLP-32C": Lidar(_VLP32C, 1024, 120, 1.0, 0.02, 1.5e-6),
-    "Pandar64": Lidar(_PANDAR64, 896, 120, 0.5, 0.015, 1e-6),
-    "OS1-64": Lidar(_even(-22.5, 22.5, 64), 768, 90, 0.6, 0.02, 4e-6),
-    "OS1-128": Lidar(_even(-22.5, 22.5, 128), 512, 90, 0.6, 0.02, 3e-6),
-    "OS0-32": Lidar(_even(-45, 45, 32), 768, 45, 0.4, 0.02, 1e-5),
-    "OS0-64": Lidar(_even(-45, 45, 64), 640, 45, 0.4, 0.02, 1e-5),
-    "OS0-128": Lidar(_even(-45, 45, 128), 512, 45, 0.4, 0.02, 1e-5),
+    "HDL-64E": Lidar((*_even(-8.33, 2, 32), *_even(-24.33, -8.83, 32)), 2048, 80, 2.5, 0.02, 1.5e-6),
+    "HDL-32E": Lidar(_even(-30.67, 10.67, 32), 2176, 80, 1.0, 0.02, 3e-6),
+    "VLP-16": Lidar(_even(-15, 15, 16), 1792, 90, 0.8, 0.02, 3e-6),
+    "VLP-32C": Lidar(_VLP32C, 1792, 120, 1.0, 0.02, 1.5e-6),
+    "Pandar64": Lidar(_PANDAR64, 1792, 120, 0.5, 0.015, 1e-6),
+    "OS1-64": Lidar(_even(-22.5, 22.5, 64), 1024, 90, 0.6, 0.02, 4e-6),
+    "OS1-128": Lidar(_even(-22.5, 22.5, 128), 1024, 90, 0.6, 0.02, 3e-6),
+    "OS0-32": Lidar(_even(-45, 45, 32), 1024, 60, 0.4, 0.012, 5e-5),
+    "OS0-64": Lidar(_even(-45, 45, 64), 1024, 60, 0.4, 0.012, 5e-5),
+    "OS0-128": Lidar(_even(-45, 45, 128), 1024, 60, 0.4, 0.012, 5e-5),
 }
 
 
@@ -85,7 +93,7 @@ def sweeps(
     """Points (N, 3) float32 of each sweep. `shadow` (4,): below which height (m) the carrier is in the way,
     how far it reaches to the front, the back and the sides. All on the device of `generator`."""
     device = generator.device
-    S, B, A = len(drive.seconds), len(lidar.elevation), lidar.columns
+    S = len(drive.seconds)
 
     def uniform(*shape: int) -> Tensor:
         return torch.rand(shape, generator=generator, device=device)
@@ -93,70 +101,83 @@ def sweeps(
     def normal(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, device=device)
 
-    elevation = torch.deg2rad(
-        torch.tensor(lidar.elevation, dtype=torch.float32, device=device) + 0.05 * normal(B)
-    )
-    azimuth = -2 * torch.pi * (torch.arange(A, device=device) + uniform(S, 1, 1)) / A  # clockwise
-    azimuth = azimuth + torch.deg2rad(normal(B, 1))  # (S, B, A)
-    level = torch.cos(elevation)[:, None]
-    ray = torch.stack(
-        [level * azimuth.cos(), level * azimuth.sin(), elevation.sin()[:, None].expand_as(azimuth)], -1
-    )
+    # Groups of rays: rows of neighbouring beams times columns; the sensor moves from group to group.
+    rows, blocks = lidar.rows, lidar.columns // BLOCK
+    shape = S, len(lidar.elevation) // rows, blocks, rows, BLOCK
 
-    turn = (torch.arange(A, device=device) + 0.5) / A - 0.5  # of a turn, before and after the middle
-    pose = torch.from_numpy(drive.T_world_sensor).float().to(device)
+    def per_beam(v: Tensor) -> Tensor:
+        return v.reshape(shape[1], 1, rows, 1)
+
+    beams = torch.tensor(lidar.elevation, dtype=torch.float32, device=device)
+    elevation = per_beam(torch.deg2rad(beams + 0.05 * normal(len(beams))))
+    column = torch.arange(lidar.columns, device=device).reshape(blocks, 1, BLOCK)
+    azimuth = -2 * torch.pi * (column + uniform(S, 1, 1, 1, 1)) / lidar.columns  # clockwise
+    azimuth = azimuth + per_beam(torch.deg2rad(normal(len(beams))))
+    level = elevation.cos()
+    ray = torch.stack([level * azimuth.cos(), level * azimuth.sin(), elevation.sin().expand(shape)], -1)
+
+    turn = (torch.arange(blocks, device=device) + 0.5) / blocks - 0.5  # of a turn, from its middle
+    pose = torch.from_numpy(drive.T_world_sensor).float().to(device)[:, None]
     velocity = torch.from_numpy(drive.velocity).float().to(device)
     spin = torch.from_numpy(drive.spin).float().to(device)
-    R, t = _moved(turn, velocity, spin)  # (S, A, 3, 3), (S, A, 3)
-    directions = torch.einsum("sij,sajk,sbak->sbai", pose[:, :3, :3], R, ray)
-    origins = torch.einsum("sij,saj->sai", pose[:, :3, :3], t) + pose[:, None, :3, 3]
-    origins = origins[:, None].expand_as(directions)
+    R, t = _moved(turn, velocity, spin)
+    directions = _turned(pose[..., :3, :3] @ R, ray)
+    origins = (pose[..., :3, :3] @ t[..., None])[..., 0] + pose[..., :3, 3]  # (S, blocks, 3)
+    origins = origins[:, None].expand(*shape[:3], 3)
 
-    distance, cosine, albedo, lost = _first(scene, lidar, drive, directions, origins, uniform, generator)
-    strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal(S, B, A))
-    x, y, z = (ray * distance[..., None]).unbind(-1)
-    under = shadow[0] / z.clamp(max=-1e-6)  # the part of the ray above the carrier's roof; positive
-    in_way = (z < shadow[0]) & (under * x < shadow[1]) & (under * x > -shadow[2])
+    distance, cosine, albedo, loss = (
+        v.reshape(shape)
+        for v in _first(
+            scene, lidar, drive, origins.reshape(-1, 1, 3), directions.reshape(-1, rows * BLOCK, 3), generator
+        )
+    )
+    strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal(*shape))
+    x, y, z = ray.unbind(-1)
+    under = shadow[0] / z.clamp(max=-1e-6)  # as far as this a ray is above the carrier's roof
+    in_way = (z * distance < shadow[0]) & (under * x < shadow[1]) & (under * x > -shadow[2])
     in_way &= (under * y).abs() < shadow[3]
     seen = (
         (distance > lidar.near)
         & (distance < lidar.far)
         & (strength > lidar.faintest)
-        & (uniform(S, B, A) >= lost)
+        & (uniform(*shape) >= loss)
         & ~in_way
     )
-    bias = 0.6 * lidar.noise * normal(B, 1)
-    distance = distance + bias + lidar.noise * normal(S, B, A)
+    bias = per_beam(0.6 * lidar.noise * normal(len(beams)))
+    measured = torch.where(seen, distance, 0) + bias + lidar.noise * normal(*shape)
     R, t = _moved((1 - drive.distortion) * turn, velocity, spin)
-    points = torch.einsum("saij,sbaj->sbai", R, ray * distance.nan_to_num(0, 0, 0)[..., None]) + t[:, None]
-    counts = seen.sum((1, 2)).tolist()
-    return list(points[seen].split(counts))
+    points = _turned(R, ray * measured[..., None]) + t[:, None, :, None, None]
+    return list(points[seen].split(seen.flatten(1).sum(1).tolist()))
 
 
-def _first(scene: Scene, lidar: Lidar, drive: Drive, directions: Tensor, origins: Tensor, uniform, generator):
-    """Distance, |cos| to the normal, reflected fraction and rate of loss of what rays (S, B, A, 3) meet first."""
+def _turned(R: Tensor, v: Tensor) -> Tensor:
+    """v (S, ., blocks, rows, BLOCK, 3) turned by R (S, blocks, 3, 3)."""
+    flat = v.flatten(3, 4)  # (S, ., blocks, rays, 3)
+    return (flat @ R[:, None].mT).reshape(v.shape)
+
+
+def _first(
+    scene: Scene, lidar: Lidar, drive: Drive, origins: Tensor, directions: Tensor, generator: torch.Generator
+) -> tuple[Tensor, ...]:
+    """What rays (G, R, 3) meet first: distance, |cos| to the normal, reflected fraction, rate of loss."""
     device = directions.device
-    S, B, A, _ = directions.shape
-    rows = lidar.rows
 
-    def grouped(v: Tensor) -> Tensor:
-        v = v.reshape(S, B // rows, rows, A // BLOCK, BLOCK, -1).transpose(2, 3)
-        return v.reshape(S * (B // rows) * (A // BLOCK), rows * BLOCK, -1)
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator, device=device)
 
-    def spread(v: Tensor) -> Tensor:
-        return v.reshape(S, B // rows, A // BLOCK, rows, BLOCK).transpose(2, 3).reshape(S, B, A)
-
-    origins, directions = grouped(origins), grouped(directions)
     distance, cosine = scene.ground.meet(origins, directions, lidar.far)
     things, sweep = _at_all_times(scene, drive)
     material = torch.from_numpy(things.material).to(device)
-    albedo, loss = (
-        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things))) for bounds in (ALBEDO, LOST)
+    standing = torch.from_numpy(sweep < 0).to(device)
+    albedo, loss, relief = (
+        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things)))
+        for bounds in (ALBEDO, LOST, RELIEF)
     )
-    met_albedo = torch.full_like(distance, GROUND_ALBEDO)
-    met_loss = torch.full_like(distance, 0.003)
+    relief = relief.square() / RELIEF.max() * standing  # few surfaces are very uneven
+    surface = torch.stack([albedo, loss, relief], 1)
+    met = torch.lerp(*GROUND.to(device).unbind(1), uniform(3)).expand(*distance.shape, 3)
     leafy = things.material == Material.LEAVES
-    group_sweep = torch.arange(len(origins), device=device) // (len(origins) // S)
+    group_sweep = torch.arange(len(origins), device=device) // (len(origins) // len(drive.seconds))
     for chosen in (~leafy, leafy):
         index = np.flatnonzero(chosen)
         if not len(index):
@@ -165,17 +186,33 @@ def _first(scene: Scene, lidar: Lidar, drive: Drive, directions: Tensor, origins
         present = (at < 0) | (at == group_sweep[:, None])
         some = Solids(things.solids.shape[index], things.solids.T_world_unit[index])
         hits = cast(some, origins, directions, distance.amax(1).clamp(max=lidar.far), present)
-        t = hits.distance
+        t, cos = hits.distance, hits.cosine
         if chosen is leafy:
             inside = torch.empty_like(t).exponential_(generator=generator) * LOOSE
             t = torch.where(uniform(*t.shape) < GAPS, torch.inf, t + inside)
+            cos = cos.clamp(min=0.3)
         closer = t < distance
         which = torch.from_numpy(index).to(device)[hits.solid.clamp(min=0)]
         distance = torch.where(closer, t, distance)
-        cosine = torch.where(closer, hits.cosine.clamp(min=0.3) if chosen is leafy else hits.cosine, cosine)
-        met_albedo = torch.where(closer, albedo[which], met_albedo)
-        met_loss = torch.where(closer, loss[which], met_loss)
-    return spread(distance), spread(cosine), spread(met_albedo), spread(met_loss)
+        cosine = torch.where(closer, cos, cosine)
+        met = torch.where(closer[..., None], surface[which], met)
+    albedo, loss, relief = met.unbind(-1)
+    places = torch.addcmul(origins, distance.nan_to_num(posinf=0)[..., None], directions)
+    uneven = scene.relief * relief * _waves(places, generator)
+    distance = distance + uneven / cosine.clamp(min=0.2)
+    return distance, cosine, albedo, loss
+
+
+def _waves(places: Tensor, generator: torch.Generator) -> Tensor:
+    """A random smooth function of places (G, R, 3), mostly between -1 and 1: the same for all sweeps."""
+    length = 0.4 * 10 ** torch.rand(WAVES, generator=generator, device=places.device)  # 0.4 to 4 m
+    k = torch.randn(WAVES, 3, generator=generator, device=places.device)
+    k = torch.nn.functional.normalize(k, dim=-1) * 2 * torch.pi / length[:, None]
+    phase = 2 * torch.pi * torch.rand(WAVES, generator=generator, device=places.device)
+    total = torch.zeros_like(places[..., 0])
+    for (kx, ky, kz), start in zip(k.tolist(), phase.tolist(), strict=True):
+        total += torch.sin(kx * places[..., 0] + ky * places[..., 1] + kz * places[..., 2] + start)
+    return total * (2 / WAVES) ** 0.5
 
 
 def _at_all_times(scene: Scene, drive: Drive) -> tuple[Things, np.ndarray]:

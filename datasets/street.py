@@ -91,8 +91,8 @@ def _square(rng: np.random.Generator) -> Site:
     for road in roads:
         site.drive(traffic.car, road, rng.integers(1, 5), road.half_width * 0.5, 7)
     for make, most in _PLACE_THINGS:
-        site.scatter(make, 3, *site.area(rng.integers(0, most), radius * 0.8, 1.0))
-    _people(site, rng.integers(3, 20), radius * 0.8)
+        site.scatter(make, 3, *site.area(rng.integers(0, 2 * most), radius * 0.8, 1.0))
+    _people(site, rng.integers(3, 30), radius * 0.8)
     for road in roads:
         _small_things(site, road, road.half_width + 0.5)
         _parked(site, road, road.half_width - 0.9, missing=0.8)

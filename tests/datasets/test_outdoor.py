@@ -18,7 +18,7 @@ NOTHING = Things.of(box(np.empty((0, 3)), np.empty((0, 3))))
 
 
 def scene(things: Things = NOTHING, movers: tuple[Mover, ...] = (), ground: Ground | None = None) -> Scene:
-    return Scene("test", ground or Ground(), things, movers, (Road(),))
+    return Scene("test", ground or Ground(), things, movers, (Road(),), relief=0.0)
 
 
 def standing_still(n: int = 1, height: float = 1.5, **motion) -> Drive:
