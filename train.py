@@ -13,7 +13,9 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from datasets.collate import Batches, TrainingPairs
+from datasets.mixture import Mixture
 from pcreg import entry
+from pcreg.comparison import compare
 from pcreg.descriptors import FCGF
 from pcreg.device import choose_device
 from pcreg.errors import InputError
@@ -22,6 +24,7 @@ from pcreg.pair import evenly
 from pcreg.resunet import ResUNet
 from pcreg.trainer import Trainer
 from pcreg.validation import feature_match_recall
+from pcreg.weights import load_weights
 
 # What may differ between a training and its continuation.
 FREE = {
@@ -63,13 +66,21 @@ def main(cfg: DictConfig) -> dict[str, float]:
             raise InputError(f"{key}={value}: give {least} or more")
     folder = Path(cfg.out)
     device = choose_device(cfg.device)
+    settings = OmegaConf.to_container(cfg, resolve=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
-        network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
+        if cfg.weights:
+            network = load_weights(cfg.weights, settings["model"])
+            network.checkpointing = cfg.checkpointing
+        else:
+            network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
     architecture = network.architecture
+    protocol = instantiate(cfg.get("protocol"), _convert_="all")
 
     training, validation = instantiate(cfg.data), instantiate(cfg.validation)
     training.pairs = evenly(training.pairs, cfg.limit)
+    if cfg.get("replay"):
+        training = Mixture(training, instantiate(cfg.replay), cfg.replay_share)
     validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
     samples = TrainingPairs(
         training,
@@ -81,7 +92,6 @@ def main(cfg: DictConfig) -> dict[str, float]:
     )
     on_gpu = device != "cpu"
     batches = Batches(samples, architecture.geometry, cfg.batch_size, cfg.workers, on_gpu)
-    settings = OmegaConf.to_container(cfg, resolve=True)
     trainer = Trainer(
         network,
         instantiate(cfg.optimizer, network.parameters()),
@@ -105,7 +115,11 @@ def main(cfg: DictConfig) -> dict[str, float]:
         )
 
     print(f"training on {len(samples)} pairs on {device}, validating on {len(validation.pairs)}; {folder}")
-    return trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
+    figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
+    if protocol and cfg.weights:
+        before, after = FCGF.load(cfg.weights, device), FCGF(network, device)
+        print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
+    return figures
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def test_help_lists_choices_and_settings(capsys, monkeypatch, chosen):
     monkeypatch.setattr(sys, "argv", ["train.py", *chosen, "--help"])
     entry.run("train", train.main)
     text = capsys.readouterr().out
-    assert "experiment: 3dmatch, folder, kitti, overfit" in text
+    assert "experiment: 3dmatch, finetune, folder, kitti, overfit" in text
     assert "batch_size: 4" in text
 
 
