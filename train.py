@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from datasets.preparation import Preparation
 from pcreg import entry
+from pcreg.comparison import compare
 from pcreg.descriptors import FCGF
 from pcreg.device import choose_device
 from pcreg.errors import InputError
@@ -22,6 +23,7 @@ from pcreg.pair import evenly
 from pcreg.resunet import ResUNet
 from pcreg.trainer import Trainer
 from pcreg.validation import feature_match_recall
+from pcreg.weights import load_weights
 
 # What may differ between a training and its continuation.
 FREE = {
@@ -59,10 +61,16 @@ def main(cfg: DictConfig) -> dict[str, float]:
             raise InputError(f"{key}={value}: give {least} or more")
     folder = Path(cfg.out)
     device = choose_device(cfg.device)
+    settings = OmegaConf.to_container(cfg, resolve=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
-        network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
+        if cfg.weights:
+            network = load_weights(cfg.weights, settings["model"])
+            network.checkpointing = cfg.checkpointing
+        else:
+            network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
     architecture = network.architecture
+    protocol = instantiate(cfg.get("protocol"), _convert_="all")
 
     preparation = Preparation(
         architecture.voxel,
@@ -73,7 +81,6 @@ def main(cfg: DictConfig) -> dict[str, float]:
     batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture.geometry, device=device)
     validation = instantiate(cfg.validation)
     validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
-    settings = OmegaConf.to_container(cfg, resolve=True)
     optimizer = instantiate(cfg.optimizer, network.parameters())
     trainer = Trainer(
         network,
@@ -98,7 +105,11 @@ def main(cfg: DictConfig) -> dict[str, float]:
         )
 
     print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
-    return trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
+    figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
+    if protocol and cfg.weights:
+        before, after = FCGF.load(cfg.weights, device), FCGF(network, device)
+        print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
+    return figures
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pcreg.errors import InputError
-from pcreg.geometry import inverse, random_rotation, se3
+from pcreg.geometry import inverse, limited_rotation, random_rotation, se3
 
 BAND = 0.4  # degrees of elevation that are dropped together, about the spacing of 64 beams
 
@@ -19,7 +19,10 @@ class Augmentation:
     The truth follows every change; the translation is scaled along with the clouds.
     """
 
-    rotate: bool = True  # each cloud about its centre by its own rotation, uniform over all of them
+    rotate: bool = True  # both clouds, each about its centre, by a rotation uniform over all of them
+    apart: float = (
+        180.0  # degrees by which the two rotations differ at most; from 180 on they are independent
+    )
     scale: tuple[float, float] = (1.0, 1.0)  # range of the common factor
     jitter: float = 0.0  # metres, standard deviation per axis
     crop: float = 0.0  # of each cloud at most this share is cut off by a plane
@@ -34,6 +37,8 @@ class Augmentation:
             )
         if self.jitter < 0:
             raise InputError(f"augment.jitter={self.jitter}: give metres, 0 for none")
+        if not 0 <= self.apart <= 180:
+            raise InputError(f"augment.apart={self.apart}: give degrees from 0 to 180")
         for name in ("crop", "drop", "beams"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
@@ -44,21 +49,27 @@ class Augmentation:
         """source (N, 3), target (M, 3), T_target_source (4, 4) -> the same three, changed."""
         noise = torch.Generator(source.device).manual_seed(int(rng.integers(2**63)))
         factor = rng.uniform(*self.scale)
-        (source, turn_source), (target, turn_target) = (
-            self._change(cloud, factor, rng, noise) for cloud in (source, target)
-        )
+        turn = random_rotation(rng) if self.rotate else np.eye(3)
+        other = limited_rotation(rng, self.apart) @ turn if self.rotate else turn
+        source, turn_source = self._change(source, factor, turn, rng, noise)
+        target, turn_target = self._change(target, factor, other, rng, noise)
         T = T_target_source.copy()
         T[:3, 3] *= factor
         return source, target, turn_target @ T @ inverse(turn_source)
 
     def _change(
-        self, points: Tensor, factor: float, rng: np.random.Generator, noise: torch.Generator
+        self,
+        points: Tensor,
+        factor: float,
+        R: np.ndarray,
+        rng: np.random.Generator,
+        noise: torch.Generator,
     ) -> tuple[Tensor, np.ndarray]:
         """The points changed, and how they were turned (4, 4) after they were scaled."""
         points = self._thinned(points, rng, noise) * factor
         turn = np.eye(4)
         if self.rotate:
-            centre, R = points.mean(0).cpu().numpy().astype(float), random_rotation(rng)
+            centre = points.mean(0).cpu().numpy().astype(float)
             turn = se3(R, centre - R @ centre)
             R, t = (torch.from_numpy(part).to(points) for part in (turn[:3, :3], turn[:3, 3]))
             points = points @ R.T + t

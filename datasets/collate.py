@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from datasets.mixture import Mixture
 from datasets.preparation import Preparation, RawPair, Sample
 from pcreg.batch import PointBatch
 from pcreg.errors import InputError
@@ -116,12 +117,19 @@ class Batches:
         *,
         batch_size: int = 4,
         limit: int | None = None,
+        replay: PairDataset | None = None,
+        replay_share: float = 0.3,
         workers: int = 0,
         seed: int = 0,
         device: str = "cpu",
     ) -> "Batches":
-        """Batches of a data set, or of `limit` of its pairs, for a training on `device`."""
+        """Batches of a data set, or of `limit` of its pairs, for a training on `device`.
+
+        Of each epoch a `replay_share` comes from the other data set, if there is one.
+        """
         pairs.pairs = evenly(pairs.pairs, limit)
+        if replay is not None:
+            pairs = Mixture(pairs, replay, replay_share)
         samples = TrainingPairs(pairs, preparation, seed)
         return Batches(samples, geometry, batch_size, workers, on_gpu=device != "cpu")
 

@@ -5,7 +5,7 @@ What a batch holds depends on the seed and its number alone, wherever a resumed 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -82,6 +82,8 @@ class Endless:
         pool: int = 64,  # scenes at a time
         renew_every: int = 10,  # batches
         minimum_overlap: float = 0.1,
+        apart: float = 180.0,  # degrees between the clouds of a pair at first
+        apart_until: int = 0,  # epochs until they are as far apart as the augmentation says
         seed: int = 0,
         device: str = "cpu",
         rank: int = 0,
@@ -100,6 +102,7 @@ class Endless:
         self.collate = Collate(geometry, on_gpu=device != "cpu")
         self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
         self.size, self.minimum_overlap, self.seed, self.device = pool, minimum_overlap, seed, device
+        self.apart, self.apart_until = apart, apart_until
         self.rank, self.ranks = rank, ranks
         self._scenes: dict[int, Scene] = {}
 
@@ -118,7 +121,19 @@ class Endless:
             self._renew(oldest)
             scenes = rng.integers(oldest, oldest + self.size, self.batch_size)
             pairs = [pair for scene in scenes.tolist() if (pair := self._pair(scene, rng))]
-            yield self.collate(self.preparation(pairs, rng)) if pairs else None
+            prepare = self._preparation(epoch + number / self.per_epoch)
+            yield self.collate(prepare(pairs, rng)) if pairs else None
+
+    def _preparation(self, epochs: float) -> Preparation:
+        """How pairs are prepared after so many epochs: their rotations grow apart.
+
+        Between clouds turned independently from the start, a network finds nothing in common for a long time.
+        """
+        augment = self.preparation.augment
+        if epochs >= self.apart_until:
+            return self.preparation
+        apart = self.apart + (augment.apart - self.apart) * epochs / self.apart_until
+        return replace(self.preparation, augment=replace(augment, apart=apart))
 
     def _renew(self, oldest: int) -> None:
         for index in [index for index in self._scenes if index < oldest]:

@@ -1,6 +1,7 @@
-"""Somebody's own scans: a folder of point clouds with `poses.txt` or `pairs.txt` beside them.
+"""Somebody's own scans: a folder of point clouds, with `poses.txt`, with `pairs.txt`, or with neither.
 
-With poses alone, pairs are proposed by the distance of the scans and kept by their overlap.
+With poses, pairs are proposed by the distance of the scans and kept by their overlap. Without, the
+poses come from odometry, and the motion of a pair from its own registration (datasets/odometry.py).
 """
 
 import re
@@ -13,16 +14,17 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from datasets.overlap import measured_overlap
+from datasets.odometry import Odometry
+from datasets.overlap import OVERLAP_DISTANCE, measured_overlap
 from datasets.poses import read_poses, rigid
+from datasets.stretch import stretch
 from pcreg.cloud import SUFFIXES, read_cloud
 from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.geometry import inverse
-from pcreg.pair import Pair
+from pcreg.pair import Pair, evenly
 
 THINNED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
-OVERLAP_DISTANCE = 1.5  # voxels: two thinned samples of one surface lie closer than that
 
 
 class Folder:
@@ -34,12 +36,20 @@ class Folder:
     gives the truth. All pairs listed are kept.
 
     Without pairs.txt each scan is tried with its `neighbours` nearest scans that are at least
-    `minimum_distance` metres away, so that the work grows with the number of scans, not its square;
-    pairs with `minimum_overlap` are kept, the later scan as source. Overlap is the fraction of
+    `minimum_distance` metres away, or, given a `maximum_distance`, with as many spread evenly over
+    those in between; so the work grows with the number of scans, not its square.
+    Pairs with `minimum_overlap` are kept, the later scan as source. Overlap is the fraction of
     source points, one per `voxel` metres, with a target point within 1.5 voxels.
 
-    Clouds are first read when `pairs` is asked for. Raises InputError for a folder that is missing
-    or has neither list, for lists that do not fit the clouds, and if no pair overlaps enough.
+    With neither list the scans have to be in the order of a drive or walk, each with its sensor at the
+    origin. Odometry proposes the pairs, each is registered by itself, and those that fit poorly are
+    dropped and counted on stderr. The results are kept under `cache` (default root/odometry).
+
+    `part` takes the pairs within a stretch of the scans: `held_out`, the last ones, a fraction of all;
+    `train`, those before; or `all`.
+
+    Clouds are first read when `pairs` is asked for. Raises InputError for a folder that is missing, for
+    lists that do not fit the clouds, and if no pair is left.
     """
 
     def __init__(
@@ -49,46 +59,70 @@ class Folder:
         minimum_overlap: float = 0.3,
         neighbours: int = 10,
         minimum_distance: float = 0.0,
+        maximum_distance: float | None = None,
+        part: str = "all",
+        held_out: float = 0.25,
+        cache: str | Path | None = None,
     ):
         self.root = Path(root)
         self.voxel = voxel
         self.minimum_overlap = minimum_overlap
         self.neighbours = neighbours
-        self.minimum_distance = minimum_distance
+        self.distances = minimum_distance, np.inf if maximum_distance is None else maximum_distance
         if not voxel > 0:
             raise InputError(f"voxel={voxel}: a length in metres; try 0.05 in rooms and 0.3 in streets")
         if not self.root.is_dir():
             raise InputError(f"{root}: no such folder; name the one that holds your scans")
         clouds = (path.name for path in self.root.iterdir() if path.suffix.lower() in SUFFIXES)
         self.names = sorted(clouds, key=_natural)
+        if len(self.names) < 2:
+            raise InputError(
+                f"{root}: holds {len(self.names)} point clouds and a pair needs two; "
+                f"they end in {' '.join(SUFFIXES)}"
+            )
+        self.scans = stretch(len(self.names), part, held_out)
+        self.cache = Path(cache) if cache else self.root / "odometry"
         self.poses = self._read_poses()
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """All pairs of pairs.txt, or those of poses.txt that overlap enough."""
+        """All pairs of pairs.txt, or those that overlap enough by poses.txt or by odometry."""
         if (path := self.root / "pairs.txt").is_file():
-            return self._with_overlap(self._listed(path))
+            names = {self.names[n] for n in self.scans}
+            listed = [pair for pair in self._listed(path) if names.issuperset(pair[:2])]
+            return self._kept(self._with_overlap(listed), 0.0)
         if self.poses is None:
-            raise InputError(
-                f"{self.root}: has neither poses.txt nor pairs.txt; write one as docs/data.md says"
-            )
-        proposed = nearby(self.poses[:, :3, 3], self.neighbours, self.minimum_distance)
-        measured = self._with_overlap(
-            [(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed]
-        )
-        kept = [pair for pair in measured if pair.overlap >= self.minimum_overlap]
-        if not kept:
-            best = max((pair.overlap for pair in measured), default=0)
-            raise InputError(
-                f"{self.root}: none of {len(measured)} pairs of near scans overlaps by "
-                f"{self.minimum_overlap:g} (the best by {best:.2g}); check poses.txt, "
-                f"or try a larger data.voxel than {self.voxel:g} m"
-            )
-        return kept
+            return self._registered()
+        proposed = self._proposed(self.poses, self.scans)
+        listed = [(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed]
+        return self._kept(self._with_overlap(listed), self.minimum_overlap)
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 of the file `name`, finite rows only."""
         return read_cloud(self.root / name).points
+
+    def _proposed(self, poses: np.ndarray, scans: range) -> list[tuple[int, int]]:
+        """(source, target) of the scans to try; those of a piece of the whole."""
+        near = nearby(poses[scans.start : scans.stop, :3, 3], self.neighbours, *self.distances)
+        return [(scans.start + later, scans.start + earlier) for later, earlier in near]
+
+    def _kept(self, pairs: list[Pair], minimum_overlap: float) -> list[Pair]:
+        kept = [pair for pair in pairs if pair.overlap >= minimum_overlap]
+        if not kept:
+            best = max((pair.overlap for pair in pairs), default=0)
+            raise InputError(
+                f"{self.root}: none of {len(pairs)} pairs of near scans overlaps by "
+                f"{minimum_overlap:g} (the best by {best:.2g}); check poses.txt, data.minimum_distance, "
+                f"or try a larger data.voxel than {self.voxel:g} m"
+            )
+        return kept
+
+    def _registered(self) -> list[Pair]:
+        """Pairs of scans without poses, as far as their registrations are believed."""
+        odometry = Odometry(self.cache / "fits.jsonl", self.names, self.cloud, self.voxel)
+        pieces = odometry.pieces(self.scans)
+        proposed = [pair for piece in pieces for pair in self._proposed(odometry.poses, piece)]
+        return odometry.pairs(proposed, self.minimum_overlap, self.root.name)
 
     def _read_poses(self) -> np.ndarray | None:
         path = self.root / "poses.txt"
@@ -149,14 +183,20 @@ class Folder:
         return points[thin(points, self.voxel)]
 
 
-def nearby(positions: np.ndarray, neighbours: int, minimum_distance: float) -> list[tuple[int, int]]:
-    """(later, earlier) scans at positions (F, 3): each scan with its `neighbours` nearest, in order."""
+def nearby(
+    positions: np.ndarray, neighbours: int, minimum_distance: float, maximum_distance: float = np.inf
+) -> list[tuple[int, int]]:
+    """(later, earlier) scans at positions (F, 3): each scan with `neighbours` others, in order.
+
+    They are the nearest from `minimum_distance` on; under a `maximum_distance`, spread evenly up to it.
+    """
     found = set()
     for scan, position in enumerate(positions):
         distance = np.linalg.norm(positions - position, axis=1)
-        distance[(distance < minimum_distance) | (np.arange(len(positions)) == scan)] = np.inf
-        nearest = np.argsort(distance, kind="stable")[:neighbours]
-        others = [int(other) for other in nearest if distance[other] < np.inf]
+        apart = (minimum_distance <= distance) & (distance <= maximum_distance)
+        apart[scan] = False
+        nearest = [int(other) for other in np.argsort(distance, kind="stable") if apart[other]]
+        others = nearest[:neighbours] if np.isinf(maximum_distance) else evenly(nearest, neighbours)
         found |= {(max(scan, other), min(scan, other)) for other in others}
     return sorted(found)
 

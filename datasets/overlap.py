@@ -5,6 +5,8 @@ from scipy.spatial import cKDTree
 
 from pcreg.geometry import transform
 
+OVERLAP_DISTANCE = 1.5  # voxels: two thinned samples of one surface lie closer than that
+
 
 def measured_overlap(
     source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, distance: float

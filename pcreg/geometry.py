@@ -42,6 +42,13 @@ def random_rotation(rng: np.random.Generator) -> np.ndarray:
     )
 
 
+def limited_rotation(rng: np.random.Generator, degrees: float) -> np.ndarray:
+    """A rotation (3, 3) by at most so many degrees about any axis; from 180 on uniform over all rotations."""
+    if degrees >= 180:
+        return random_rotation(rng)
+    return rotation_about(rng.standard_normal(3), rng.uniform(0, degrees))
+
+
 def rotation_error(T_estimate: np.ndarray, T_true: np.ndarray) -> float:
     """RRE in degrees: the angle of R_estimate^T R_true, geodesic."""
     cosine = (np.trace(T_estimate[:3, :3].T @ T_true[:3, :3]) - 1) / 2

@@ -15,19 +15,19 @@ from pcreg.files import replacing
 class Records:
     """The records in `path`, by pair name, and the way to add to them.
 
-    `run` says what the figures depend on. Raises InputError, naming the first difference, if the file
-    holds records of another run, and if it is damaged elsewhere than in its last line.
+    `run` says what the figures depend on. Raises InputError, naming the first difference and the
+    `remedy`, if the file holds records of another run, and if it is damaged elsewhere than in its last line.
     """
 
-    def __init__(self, path: Path, run: dict[str, Any]):
+    def __init__(
+        self, path: Path, run: dict[str, Any], remedy: str = "give this one a folder of its own with out="
+    ):
         self.path = path
         self.run = json.loads(json.dumps(run))  # as it comes back from the file
         self.by_pair = {record["pair"]: record for record in self._whole_lines()}
         for record in self.by_pair.values():
             if difference := first_difference(record["run"], self.run):
-                raise InputError(
-                    f"{path}: holds another run ({difference}); give this one a folder of its own with out="
-                )
+                raise InputError(f"{path}: holds another run ({difference}); {remedy}")
 
     def add(self, record: dict[str, Any]) -> None:
         """Append a record; its key `pair` is its name. NaN is no JSON: an error not known is None."""

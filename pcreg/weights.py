@@ -3,7 +3,9 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -24,10 +26,11 @@ def save_weights(path: str | Path, network: ResUNet) -> None:
         save_file(tensors, temporary, metadata)
 
 
-def load_weights(path: str | Path) -> ResUNet:
+def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) -> ResUNet:
     """The network of a .safetensors file, in evaluation mode, on the CPU.
 
-    Raises InputError for a file that is missing, damaged, or holds another network's weights.
+    `required` names fields that its architecture has to have; what it leaves out, or has as None, may be
+    anything. Raises InputError for a file that is missing, damaged, or holds another network's weights.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -50,6 +53,14 @@ def load_weights(path: str | Path) -> ResUNet:
             f"{path}: does not fit the architecture that it names ({_difference(network, tensors)}); "
             "use weights written by train.py"
         ) from error
+    for field, found in dataclasses.asdict(network.architecture).items():
+        value = (required or {}).get(field)
+        value = tuple(value) if isinstance(value, list) else value
+        if value not in (None, found):
+            raise InputError(
+                f"model.{field}={value}: the network of {path} has {found}, and weights fit no other; "
+                f"leave model.{field} as it is there"
+            )
     return network.eval()
 
 

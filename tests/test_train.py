@@ -87,7 +87,7 @@ def test_help_lists_choices_and_settings(capsys, monkeypatch, chosen):
     monkeypatch.setattr(sys, "argv", ["train.py", *chosen, "--help"])
     entry.run("train", train.main)
     text = capsys.readouterr().out
-    assert "experiment: 3dmatch, folder, indoor, kitti, outdoor, overfit" in text
+    assert "experiment: 3dmatch, finetune, folder, indoor, kitti, outdoor, overfit" in text
     assert "epochs: 100" in text
 
 

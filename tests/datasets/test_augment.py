@@ -34,6 +34,20 @@ def test_clouds_turn_about_their_own_centres_by_different_rotations():
     assert (new_source - source).abs().max() > 0.1
 
 
+def test_clouds_may_be_turned_nearly_alike():
+    source, target = corresponding()
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        new_source, _, new_T = Augmentation(apart=20)(source, target, T, rng)
+        assert (new_source - source).abs().max() > 0.1
+        turned = np.linalg.svd(
+            (new_source - new_source.mean(0)).T.numpy() @ (source - source.mean(0)).numpy()
+        )
+        R = turned[0] @ turned[2]  # by which the source was turned
+        alike = se3(R, np.zeros(3)) @ T @ se3(R.T, np.zeros(3))
+        assert rotation_error(new_T, alike) <= 20 + 1e-6
+
+
 def test_jitter_has_the_size_asked_for():
     source, target = corresponding(20_000)
     new_source, _, new_T = Augmentation(rotate=False, jitter=0.01)(

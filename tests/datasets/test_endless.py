@@ -78,6 +78,11 @@ def test_ranks_see_different_scenes():
     assert made == [0, 2, 1, 3]
 
 
+def test_rotations_grow_apart():
+    batches = endless(apart=10.0, apart_until=4)
+    assert [batches._preparation(epochs).augment.apart for epochs in (0, 2, 4, 9)] == [10, 95, 180, 180]
+
+
 def test_senseless_settings_are_refused():
     with pytest.raises(InputError, match=r"batches\.pool=0"):
         endless(pool=0)

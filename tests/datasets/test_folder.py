@@ -86,6 +86,27 @@ def test_candidates_are_bounded():
     assert nearby(np.zeros((3, 3)), 10, 0.1) == nearby(np.zeros((1, 3)), 10, 0.0) == []
 
 
+def test_partners_are_spread_up_to_the_maximum_distance():
+    line = np.c_[np.arange(30.0), np.zeros((30, 2))]
+    assert {later - earlier for later, earlier in nearby(line, 3, 2.0, 8.0)} <= set(range(2, 9))
+    assert {(10, 2), (10, 5), (10, 8)} <= set(nearby(line[:11], 3, 2.0, 8.0))
+    assert (10, 2) not in nearby(line[:11], 3, 2.0)
+
+
+def test_a_part_has_pairs_within_its_stretch_alone(scans):
+    (scans / "poses.txt").write_text(kitti_lines())
+
+    def scans_of(part):
+        pairs = Folder(scans, minimum_overlap=0.45, part=part, held_out=0.5).pairs
+        return {name for pair in pairs for name in (pair.source, pair.target)}
+
+    assert scans_of("train") == {f"scan_{n}.ply" for n in range(6)}
+    assert scans_of("held_out") == {f"scan_{n}.ply" for n in range(6, 12)}
+    (scans / "pairs.txt").write_text("scan_0.ply scan_1.ply\nscan_5.ply scan_6.ply\nscan_7.ply scan_6.ply\n")
+    listed = {part: Folder(scans, part=part, held_out=0.5).pairs for part in ("all", "train", "held_out")}
+    assert [len(listed[part]) for part in listed] == [3, 1, 1]
+
+
 def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):
     (scans / "poses.txt").write_text(kitti_lines())
     T = motion(0, 1)
@@ -146,8 +167,9 @@ def test_bad_poses_are_named(scans, lines, complaint):
 def test_folder_without_use_is_bad_input(scans, tmp_path):
     with pytest.raises(InputError, match="no such folder"):
         Folder(tmp_path / "none")
-    with pytest.raises(InputError, match=r"neither poses.txt nor pairs.txt"):
-        _ = Folder(scans).pairs
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"empty: holds 0 point clouds .* they end in .ply"):
+        Folder(tmp_path / "empty")
     with pytest.raises(InputError, match="voxel=0"):
         Folder(scans, voxel=0)
     (scans / "poses.txt").write_text(kitti_lines())

@@ -25,6 +25,15 @@ def test_weights_return_with_their_architecture(saved):
         assert torch.equal(loaded.state_dict()[name], tensor), name
 
 
+def test_an_architecture_may_be_required(saved):
+    required = {"voxel": 0.05, "encoder": [4, 4, 8, 8], "snap": None}
+    assert load_weights(saved, required).architecture == network().architecture
+    with pytest.raises(InputError, match=r"model.voxel=0.3: the network of .* has 0.05, and weights fit"):
+        load_weights(saved, {"voxel": 0.3})
+    with pytest.raises(InputError, match=r"model.encoder=\(4, 4, 8, 16\): .* has \(4, 4, 8, 8\)"):
+        load_weights(saved, {"encoder": [4, 4, 8, 16]})
+
+
 def test_a_fingerprint_tells_weights_apart(saved):
     assert fingerprint(network(seed=3)) == fingerprint(load_weights(saved)) != fingerprint(network(seed=4))
 

@@ -1,0 +1,35 @@
+"""What a training has changed: the same pairs, measured with the weights before it and after it."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from pcreg import benchmark
+from pcreg.descriptors import Descriptor
+from pcreg.pair import PairDataset
+from pcreg.protocol import Protocol
+from pcreg.records import Records
+from pcreg.tables import overall
+
+
+def compare(
+    before: Descriptor, after: Descriptor, dataset: PairDataset, protocol: Protocol, folder: Path, seed: int
+) -> str:
+    """A small table in percent: ratios and recalls before, after, and by how many points they changed.
+
+    Records go to `folder`, a file per descriptor, so that nothing is measured twice.
+    """
+    rows = {"inlier ratio, mutual matches": "IR", "feature match recall": "FMR"}
+    for metres, degrees in protocol.gates:
+        rows[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
+    figures = []
+    for descriptor in (before, after):
+        run = {"protocol": asdict(protocol), "fingerprint": descriptor.fingerprint, "seed": seed}
+        records = Records(folder / f"{descriptor.fingerprint}.jsonl", run)
+        figures.append(overall(benchmark.run(dataset, descriptor, protocol, records, seed=seed), protocol))
+
+    width = max(map(len, rows))
+    lines = [f"{f'{len(dataset.pairs)} held-out pairs, %':{width}}  before   after  change"]
+    for name, key in rows.items():
+        old, new = (100 * each[key] for each in figures)
+        lines.append(f"{name:{width}}  {old:6.1f}  {new:6.1f}  {new - old:+6.1f}")
+    return "\n".join(lines)

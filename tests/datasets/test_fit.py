@@ -1,0 +1,63 @@
+import sys
+
+import numpy as np
+import pytest
+
+from datasets.fit import Fit, Scan, register
+from pcreg.errors import InputError
+from pcreg.geometry import inverse, rotation_about, rotation_error, se3, translation_error
+
+from .street import street_pose, street_scan
+
+pytest.importorskip("small_gicp", reason="small_gicp is not installed (the odometry extra)")
+VOXEL = 0.3
+
+
+@pytest.fixture(scope="module")
+def scans():
+    return [Scan(street_scan(street_pose(n), seed=n), VOXEL) for n in (0, 4)]
+
+
+def test_a_pair_is_registered_from_a_rough_guess(scans):
+    truth = inverse(street_pose(0)) @ street_pose(4)
+    guess = truth @ se3(rotation_about([1, 2, 3], 5), np.array([0.5, -0.4, 0.2]))
+    target, source = scans
+    fit = register(source, target, guess)
+    assert translation_error(fit.T_target_source, truth) < 0.03
+    assert rotation_error(fit.T_target_source, truth) < 0.2
+    assert fit.overlap > 0.7
+    assert fit.intrusion < 0.05
+    assert 0.5 < fit.moved < 3  # 0.67 m at the sensor, and more where 5 degrees reach far
+    assert fit.doubt() == ""
+    again = register(source, target, guess)
+    assert np.array_equal(again.T_target_source, fit.T_target_source)
+
+
+def test_a_registration_that_ended_elsewhere_is_doubted(scans):
+    target, source = scans
+    truth = inverse(street_pose(0)) @ street_pose(4)
+    backwards = truth @ se3(rotation_about([0, 0, 1], 160), np.array([0.0, 0.0, 0.0]))
+    fit = register(source, target, backwards)
+    assert rotation_error(fit.T_target_source, truth) > 20
+    assert fit.doubt() == "contradict what the sensors saw"
+
+
+@pytest.mark.parametrize(
+    ("overlap", "intrusion", "moved", "doubt"),
+    [
+        (0.31, 0.08, 0.8, ""),
+        (0.29, 0.08, 0.8, "overlap by less than 0.3"),
+        (0.31, 0.10, 0.8, "contradict what the sensors saw"),
+        (0.31, 0.08, 1.0, "moved by more than 0.9 m"),
+    ],
+)
+def test_each_doubt_has_its_threshold(overlap, intrusion, moved, doubt):
+    assert Fit(np.eye(4), overlap, intrusion, moved).doubt(0.3, most_moved=0.9) == doubt
+
+
+def test_scans_without_points_and_a_missing_package_are_bad_input(monkeypatch):
+    with pytest.raises(InputError, match=r"scan_7: 1 points are left at voxel 0.3 m.*smaller data.voxel"):
+        Scan(np.zeros((500, 3)), VOXEL, "scan_7")
+    monkeypatch.setitem(sys.modules, "small_gicp", None)
+    with pytest.raises(InputError, match=r"pip install '.\[odometry\]'"):
+        Scan(street_scan(street_pose(0), seed=0), VOXEL)

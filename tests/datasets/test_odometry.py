@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+
+from datasets.folder import Folder
+from datasets.odometry import Odometry
+from pcreg.cloud import write_ply
+from pcreg.errors import InputError
+from pcreg.geometry import inverse, rotation_about, rotation_error, se3, translation_error
+
+from .street import street_pose, street_scan
+
+pytest.importorskip("small_gicp", reason="small_gicp is not installed (the odometry extra)")
+VOXEL = 0.3
+COUNT = 9
+JUMP = 6  # from this scan on the sensor looks the other way, from elsewhere: no step leads there
+NAMES = [f"scan_{n}.ply" for n in range(COUNT)]
+
+
+def pose(n):
+    if n < JUMP:
+        return street_pose(n)
+    return street_pose(n) @ se3(rotation_about([0, 0, 1], 130), np.array([7.0, 3.0, 0.0]))
+
+
+def motion(source, target):
+    return inverse(pose(target)) @ pose(source)
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    return {name: street_scan(pose(n), seed=n) for n, name in enumerate(NAMES)}
+
+
+@pytest.fixture(scope="module")
+def done(clouds, tmp_path_factory):
+    """A folder with the finished odometry of all scans."""
+    path = tmp_path_factory.mktemp("odometry") / "fits.jsonl"
+    odometry = Odometry(path, NAMES, clouds.__getitem__, VOXEL)
+    assert len(odometry.steps) == COUNT - 1
+    return path
+
+
+def unread(name):
+    raise AssertionError(f"{name} was read again")
+
+
+def test_steps_find_the_motion_and_a_failed_one_cuts_the_path(done, capsys):
+    odometry = Odometry(done, NAMES, unread, VOXEL)
+    assert [n for n, step in enumerate(odometry.steps, start=1) if step.doubt()] == [JUMP]
+    pieces = odometry.pieces(range(COUNT))
+    assert pieces == [range(JUMP), range(JUMP, COUNT)]
+    said = capsys.readouterr().err
+    assert "odometry failed at 1 of 8 steps, across which no pair is made: scan_5.ply to scan_6.ply" in said
+    for piece in pieces:
+        for n in piece:
+            T = inverse(odometry.poses[piece[0]]) @ odometry.poses[n]
+            assert translation_error(T, motion(n, piece[0])) < 0.1
+            assert rotation_error(T, motion(n, piece[0])) < 0.5
+    assert odometry.pieces(range(JUMP, COUNT)) == [range(JUMP, COUNT)]
+    assert "failed" not in capsys.readouterr().err
+
+
+def test_a_computation_that_was_stopped_goes_on_where_it_ended(done, clouds, tmp_path):
+    lines = done.read_text().splitlines(keepends=True)[: COUNT - 1]
+    path = tmp_path / "fits.jsonl"
+    path.write_text("".join(lines[:5]) + lines[5][:40])  # killed while it wrote
+    read = []
+
+    def cloud(name):
+        read.append(name)
+        return clouds[name]
+
+    assert Odometry(path, NAMES, cloud, VOXEL).steps
+    assert sorted(read) == NAMES[5:]
+    assert path.read_text() == "".join(lines)
+
+
+def test_records_of_other_settings_or_scans_are_refused(done):
+    with pytest.raises(InputError, match=r"voxel is 0.3 there and 0.2 here\); delete .*data.cache="):
+        Odometry(done, NAMES, unread, 0.2)
+    with pytest.raises(InputError, match=r"scans is 9 .* there and 8 .* here"):
+        Odometry(done, NAMES[:-1], unread, VOXEL)
+    text = done.read_text().replace('"code": "', '"code": "0')
+    other = done.with_name("other.jsonl")
+    other.write_text(text)
+    with pytest.raises(InputError, match="code is 0"):
+        Odometry(other, NAMES, unread, VOXEL)
+
+
+def test_scans_of_a_map_are_refused(clouds, tmp_path):
+    odometry = Odometry(tmp_path / "fits.jsonl", NAMES, lambda name: clouds[name] + 5e5, VOXEL)
+    with pytest.raises(InputError, match=r"scan_1.ply: lies .* from its origin.*identities to poses.txt"):
+        _ = odometry.steps
+    assert not (tmp_path / "fits.jsonl").exists()
+
+
+def test_a_folder_without_poses_gives_pairs_of_known_motion(clouds, tmp_path, capsys):
+    for name, points in clouds.items():
+        write_ply(tmp_path / "street" / name, points)
+    settings = {"voxel": VOXEL, "neighbours": 3, "held_out": 0.45}
+    pairs = {part: Folder(tmp_path / "street", part=part, **settings).pairs for part in ("train", "held_out")}
+    scans = {part: {n for p in pairs[part] for n in (p.source, p.target)} for part in pairs}
+    assert scans["train"] == set(NAMES[:5])
+    assert scans["held_out"] == set(NAMES[JUMP:])  # scan 5 is alone before the cut
+    for pair in pairs["train"] + pairs["held_out"]:
+        source, target = NAMES.index(pair.source), NAMES.index(pair.target)
+        assert source > target
+        assert translation_error(pair.T_target_source, motion(source, target)) < 0.05
+        assert rotation_error(pair.T_target_source, motion(source, target)) < 0.3
+        assert pair.overlap > 0.5
+        assert pair.scene == "street"
+    assert "street: 3 of 3 pairs kept" in capsys.readouterr().err
+    assert (tmp_path / "street" / "odometry" / "fits.jsonl").is_file()
+
+    with pytest.raises(InputError, match=r"leaves no pair of 3 proposed; 3 overlap by less than 0.99"):
+        _ = Folder(tmp_path / "street", part="held_out", minimum_overlap=0.99, **settings).pairs
+
+
+def test_a_handheld_walk_with_scans_left_out_is_cut_where_odometry_fails(real_data, tmp_path):
+    with np.load(real_data / "lidar/balm_handheld/scans.npz") as packed:
+        ends = np.cumsum(packed["lengths"])
+        xyz = np.stack([packed[axis] for axis in "xyz"], 1) * float(packed["unit_m"])
+    scans = {f"{n}": xyz[ends[n - 1] : ends[n]] for n in (24, 27, 30, 33)}
+    world = np.loadtxt(real_data / "lidar/balm_handheld/poses_world_lidar.txt").reshape(-1, 3, 4)
+    world = {n: se3(world[int(n)][:, :3], world[int(n)][:, 3]) for n in scans}
+    odometry = Odometry(tmp_path / "fits.jsonl", list(scans), scans.__getitem__, VOXEL)
+    truth = [inverse(world[a]) @ world[b] for a, b in (("24", "27"), ("27", "30"), ("30", "33"))]
+    wrong = [
+        translation_error(step.T_target_source, T) > 0.3
+        for step, T in zip(odometry.steps, truth, strict=True)
+    ]
+    assert wrong == [False, True, False]
+    assert [bool(step.doubt()) for step in odometry.steps] == wrong

@@ -1,0 +1,91 @@
+import json
+
+import pytest
+import torch
+
+import train
+from pcreg.cloud import write_ply
+from pcreg.entry import compose_config
+from pcreg.errors import InputError
+from pcreg.resunet import Architecture, ResUNet
+from pcreg.weights import load_weights, save_weights
+
+from .datasets.street import street_pose, street_scan
+
+VOXEL = 0.3
+COUNT = 8
+
+
+@pytest.fixture(scope="module")
+def street(tmp_path_factory):
+    """A folder of scans with their poses, and weights that nobody trained."""
+    folder = tmp_path_factory.mktemp("finetune")
+    for n in range(COUNT):
+        write_ply(folder / "street" / f"{n}.ply", street_scan(street_pose(n), seed=n, rays=6000))
+    lines = [" ".join(map(repr, street_pose(n)[:3].ravel().tolist())) for n in range(COUNT)]
+    (folder / "street" / "poses.txt").write_text("\n".join(lines))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        architecture = Architecture(VOXEL, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8))
+        save_weights(folder / "start.safetensors", ResUNet(architecture))
+    return folder
+
+
+def configured(street, out, *overrides):
+    return compose_config(
+        "train",
+        [
+            "experiment=finetune",
+            f"data.root={street / 'street'}",
+            f"weights={street / 'start.safetensors'}",
+            f"out={out}",
+            "data.held_out=0.5",
+            "data.neighbours=2",
+            "data.minimum_distance=0.5",
+            "epochs=1",
+            "batches.batch_size=1",
+            "workers=0",
+            "device=cpu",
+            "protocol.samples=500",
+            "protocol.iterations=1000",
+            *overrides,
+        ],
+    )
+
+
+def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_path, capsys):
+    replay = ["data@replay=folder", f"replay.root={street / 'street'}", f"replay.voxel={VOXEL}"]
+    cfg = configured(street, tmp_path / "out", *replay)
+    train.main(cfg)
+    printed = capsys.readouterr().out
+    table = printed[printed.index(" held-out pairs, %") - 1 :].splitlines()
+    assert table[0].split()[-3:] == ["before", "after", "change"]
+    assert [line.split("  ")[0] for line in table[1:]] == [
+        "inlier ratio, mutual matches",
+        "feature match recall",
+        "registration recall, 2 m and 5 deg",
+        "registration recall, 0.2 m and 1 deg",
+    ]
+    for line in table[1:]:
+        before, after, change = map(float, line.split()[-3:])
+        assert after - before == pytest.approx(change, abs=0.11)
+
+    start, after = (load_weights(path) for path in (cfg.weights, tmp_path / "out" / "last.safetensors"))
+    assert after.architecture == start.architecture
+    assert not torch.equal(after.final.weight, start.final.weight)
+    measured = sorted((tmp_path / "out" / "compared").iterdir())
+    assert len(measured) == 2
+    for path in measured:
+        scans = {record[side] for record in map(json.loads, path.open()) for side in ("source", "target")}
+        assert scans == {f"{n}.ply" for n in range(COUNT // 2, COUNT)}
+
+    train.main(cfg)  # done already: the table is printed again, from the records
+    assert capsys.readouterr().out.endswith("\n".join(table) + "\n")
+
+
+def test_weights_decide_the_network(street, tmp_path):
+    with pytest.raises(InputError, match=r"model.encoder=\(8, 8, 8, 8\): .* has \(4, 4, 8, 8\)"):
+        train.main(configured(street, tmp_path, "model.encoder=[8,8,8,8]"))
+    with pytest.raises(InputError, match=r"model.voxel=0.2: the network of .* has 0.3"):
+        train.main(configured(street, tmp_path, "data.voxel=0.2"))
+    assert not list(tmp_path.iterdir())
