@@ -20,6 +20,7 @@ from pcreg.device import choose_device
 from pcreg.errors import InputError
 from pcreg.files import replacing
 from pcreg.pair import evenly
+from pcreg.ranks import Ranks, joined
 from pcreg.resunet import ResUNet
 from pcreg.trainer import Trainer
 from pcreg.validation import feature_match_recall
@@ -59,8 +60,14 @@ def main(cfg: DictConfig) -> dict[str, float]:
         value = OmegaConf.select(cfg, key)
         if value is not None and value < least:
             raise InputError(f"{key}={value}: give {least} or more")
-    folder = Path(cfg.out)
     device = choose_device(cfg.device)
+    with joined(device) as ranks:
+        return _train(cfg, ranks)
+
+
+def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
+    """What one of the processes of a training does."""
+    folder, device = Path(cfg.out), ranks.device
     settings = OmegaConf.to_container(cfg, resolve=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
@@ -78,7 +85,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
         positive_radius=cfg.positive_radius * architecture.voxel,
         maximum_points=cfg.maximum_points,
     )
-    batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture.geometry, device=device)
+    batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture.geometry, ranks=ranks)
     validation = instantiate(cfg.validation)
     validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
     optimizer = instantiate(cfg.optimizer, network.parameters())
@@ -91,22 +98,24 @@ def main(cfg: DictConfig) -> dict[str, float]:
         loss=instantiate(cfg.loss),
         checkpoint_every=cfg.checkpoint_every,
         seed=cfg.seed,
-        device=device,
+        ranks=ranks,
         identity={key: value for key, value in settings.items() if key not in FREE},
     )
     if cfg.resume and trainer.resume():
         print(f"resuming {folder} at epoch {trainer.at.epoch}, batch {trainer.at.batch}")
-    with replacing(folder / "config.yaml") as temporary:
-        temporary.write_text(OmegaConf.to_yaml(cfg))
+    if ranks.first:
+        with replacing(folder / "config.yaml") as temporary:
+            temporary.write_text(OmegaConf.to_yaml(cfg))
 
     def validate(network: ResUNet) -> dict[str, float]:
         return feature_match_recall(
             FCGF(network, device), validation, cfg.validate.points, cfg.validate.tau, cfg.validate.minimum
         )
 
-    print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
+    if ranks.first:
+        print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
     figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
-    if protocol and cfg.weights:
+    if protocol and cfg.weights and ranks.first:
         before, after = FCGF.load(cfg.weights, device), FCGF(network, device)
         print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
     return figures

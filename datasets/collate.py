@@ -17,6 +17,7 @@ from pcreg.batch import PointBatch
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry, Hierarchy
 from pcreg.pair import PairDataset, evenly
+from pcreg.ranks import ALONE, Ranks
 
 MINIMUM_MATCHES = 32  # a pair with fewer has nothing to teach and is left out of its batch
 
@@ -41,6 +42,14 @@ class TrainingBatch:
             for clouds in (self.source, self.target)
         )
         return replace(self, source=source, target=target, matches=self.matches.to(device))
+
+    def resting(self) -> "TrainingBatch":
+        """With its points on the CPU, as another process takes them."""
+        source, target = (
+            clouds.to("cpu") if isinstance(clouds, PointBatch) else clouds
+            for clouds in (self.source, self.target)
+        )
+        return replace(self, source=source, target=target, matches=self.matches.cpu())
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,7 @@ class Batches:
     batch_size: int = 4
     workers: int = 0
     on_gpu: bool = False  # the training
+    ranks: Ranks = ALONE  # each process takes every so many-th batch
 
     @staticmethod
     def of(
@@ -121,9 +131,9 @@ class Batches:
         replay_share: float = 0.3,
         workers: int = 0,
         seed: int = 0,
-        device: str = "cpu",
+        ranks: Ranks = ALONE,
     ) -> "Batches":
-        """Batches of a data set, or of `limit` of its pairs, for a training on `device`.
+        """Batches of a data set, or of `limit` of its pairs, for one of the processes of a training.
 
         Of each epoch a `replay_share` comes from the other data set, if there is one.
         """
@@ -131,31 +141,33 @@ class Batches:
         if replay is not None:
             pairs = Mixture(pairs, replay, replay_share)
         samples = TrainingPairs(pairs, preparation, seed)
-        return Batches(samples, geometry, batch_size, workers, on_gpu=device != "cpu")
+        return Batches(samples, geometry, batch_size, workers, ranks.device != "cpu", ranks)
 
     def __str__(self) -> str:
         return f"{len(self.samples)} pairs"
 
     def __post_init__(self):
-        if not 0 < self.batch_size <= len(self.samples):
+        most = len(self.samples) // self.ranks.count
+        if not 0 < self.batch_size <= most:
             raise InputError(
                 f"batch_size={self.batch_size}: the training set has {len(self.samples)} pairs; "
-                f"take between 1 and {len(self.samples)}"
+                f"take between 1 and {most}"
             )
 
     def __len__(self) -> int:
         """Batches per epoch."""
-        return len(self.samples) // self.batch_size
+        return len(self.samples) // (self.batch_size * self.ranks.count)
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[TrainingBatch | None]:
         """The batches of an epoch from number `first` on."""
         order = np.random.default_rng([self.samples.seed, epoch]).permutation(len(self.samples))
         keys = [(epoch, int(index)) for index in order]
-        size = self.batch_size
+        size, count = self.batch_size, self.ranks.count
+        own = range(first * count + self.ranks.rank, len(self) * count, count)
         return iter(
             DataLoader(
                 self.samples,
-                batch_sampler=[keys[b * size : (b + 1) * size] for b in range(first, len(self))],
+                batch_sampler=[keys[b * size : (b + 1) * size] for b in own],
                 collate_fn=Collate(self.geometry, self.on_gpu),
                 num_workers=self.workers,
             )

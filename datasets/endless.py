@@ -4,17 +4,21 @@ A pool holds the recordings of several scenes; every few batches the oldest make
 What a batch holds depends on the seed and its number alone, wherever a resumed training began.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from datasets.collate import Collate, TrainingBatch
 from datasets.preparation import Preparation, RawPair
 from datasets.recording import Recording
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry
+from pcreg.ranks import ALONE, Ranks
 
 # (seed, index, device) -> the recording of scene number `index`
 Recorder = Callable[[int, int, str], Recording]
@@ -68,6 +72,7 @@ def shared_cells(recording: Recording, edge: float) -> np.ndarray:
 class Endless:
     """Batches of a training on made-up scenes; an epoch is as many batches as one likes.
 
+    With a worker they are made by a process of its own, on the same device, while the training goes on.
     Several processes of one training (`rank` of `ranks`) see different scenes.
     """
 
@@ -84,10 +89,9 @@ class Endless:
         minimum_overlap: float = 0.1,
         apart: float = 180.0,  # degrees between the clouds of a pair at first
         apart_until: int = 0,  # epochs until they are as far apart as the augmentation says
+        workers: int = 0,  # or 1
         seed: int = 0,
-        device: str = "cpu",
-        rank: int = 0,
-        ranks: int = 1,
+        ranks: Ranks = ALONE,
     ):
         sizes = {
             "batch_size": batch_size,
@@ -99,12 +103,14 @@ class Endless:
             if value < 1:
                 raise InputError(f"batches.{name}={value}: give at least 1")
         self.record, self.preparation = record, preparation
-        self.collate = Collate(geometry, on_gpu=device != "cpu")
+        self.collate = Collate(geometry, on_gpu=ranks.device != "cpu")
         self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
-        self.size, self.minimum_overlap, self.seed, self.device = pool, minimum_overlap, seed, device
+        self.size, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
         self.apart, self.apart_until = apart, apart_until
-        self.rank, self.ranks = rank, ranks
+        self.workers, self.ranks = workers, ranks
         self._scenes: dict[int, Scene] = {}
+        self._stream: Iterator[TrainingBatch | None] = iter(())
+        self._next = -1  # the number of its next batch, counted over all epochs
 
     def __len__(self) -> int:
         """Batches per epoch."""
@@ -115,14 +121,27 @@ class Endless:
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[TrainingBatch | None]:
         """The batches of an epoch from number `first` on."""
-        for number in range(first, self.per_epoch):
-            rng = np.random.default_rng([self.seed, epoch, number, self.rank])
-            oldest = (epoch * self.per_epoch + number) // self.renew_every
-            self._renew(oldest)
-            scenes = rng.integers(oldest, oldest + self.size, self.batch_size)
-            pairs = [pair for scene in scenes.tolist() if (pair := self._pair(scene, rng))]
-            prepare = self._preparation(epoch + number / self.per_epoch)
-            yield self.collate(prepare(pairs, rng)) if pairs else None
+        if self._next != epoch * self.per_epoch + first:
+            self._next = epoch * self.per_epoch + first
+            # A process that uses the GPU cannot be a copy of one that does.
+            context = "spawn" if self.workers else None
+            loader = DataLoader(
+                _From(self, self._next), None, num_workers=self.workers, multiprocessing_context=context
+            )
+            self._stream = iter(loader)
+        for _ in range(first, self.per_epoch):
+            self._next += 1
+            yield next(self._stream)
+
+    def make(self, number: int) -> TrainingBatch | None:
+        """The batch of this number, counted over all epochs."""
+        rng = np.random.default_rng([self.seed, number, self.ranks.rank])
+        oldest = number // self.renew_every
+        self._renew(oldest)
+        scenes = rng.integers(oldest, oldest + self.size, self.batch_size)
+        pairs = [pair for scene in scenes.tolist() if (pair := self._pair(scene, rng))]
+        prepare = self._preparation(number / self.per_epoch)
+        return self.collate(prepare(pairs, rng)) if pairs else None
 
     def _preparation(self, epochs: float) -> Preparation:
         """How pairs are prepared after so many epochs: their rotations grow apart.
@@ -140,7 +159,8 @@ class Endless:
             del self._scenes[index]
         for index in range(oldest, oldest + self.size):
             if index not in self._scenes:
-                recording = self.record(self.seed, index * self.ranks + self.rank, self.device)
+                scene = index * self.ranks.count + self.ranks.rank
+                recording = self.record(self.seed, scene, self.ranks.device)
                 edge = COARSE * self.preparation.voxel
                 self._scenes[index] = Scene.of(recording, edge, self.minimum_overlap)
 
@@ -154,3 +174,21 @@ class Endless:
         T_target_source = np.linalg.inv(T[target]) @ T[source]
         name = f"scene {index}, {source}->{target}"
         return RawPair(name, clouds[source], clouds[target], T_target_source)
+
+
+class _From(IterableDataset):
+    """The batches from a number on; by way of the CPU where a worker makes them."""
+
+    def __init__(self, batches: Endless, first: int):
+        self.batches, self.first = batches, first
+
+    def __iter__(self) -> Iterator[TrainingBatch | None]:
+        for number in itertools.count(self.first):
+            batch = self.batches.make(number)
+            yield batch.resting() if batch and get_worker_info() else batch
+
+    def __getstate__(self) -> dict:
+        """Without what the training process holds."""
+        batches = copy(self.batches)
+        batches._scenes, batches._stream = {}, iter(())
+        return {"batches": batches, "first": self.first}

@@ -8,6 +8,7 @@ from (seed, epoch, batch), never from global state.
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pcreg.checkpoint import load_checkpoint, save_checkpoint
 from pcreg.errors import InputError
 from pcreg.loss import Batch, HardestContrastive, Loss
+from pcreg.ranks import ALONE, Ranks
 from pcreg.records import first_difference
 from pcreg.resunet import ResUNet
 from pcreg.weights import save_weights
@@ -57,19 +59,20 @@ class Trainer:
         loss: Loss | None = None,  # hardest-contrastive
         checkpoint_every: int = 200,  # optimiser steps
         seed: int = 0,
-        device: str = "cpu",
+        ranks: Ranks = ALONE,
         identity: dict[str, Any] | None = None,  # settings that a resumed training must share
     ):
         if precision not in PRECISIONS:
             raise InputError(f"precision={precision}: choose {' or '.join(PRECISIONS)}")
-        if precision == "bfloat16" and device == "cpu":
+        if precision == "bfloat16" and ranks.device == "cpu":
             raise InputError("precision=bfloat16 needs a GPU; leave it out, or give device=cuda")
-        self.network = network.to(device)
+        self.network = network.to(ranks.device)
+        self.both = ranks.share(self.network)
         self.optimizer = optimizer
         self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
         self.folder = Path(folder)
         self.loss = loss or HardestContrastive()
-        self.checkpoint_every, self.seed, self.device = checkpoint_every, seed, device
+        self.checkpoint_every, self.seed, self.ranks = checkpoint_every, seed, ranks
         self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
         self.at = Progressed()
@@ -107,8 +110,6 @@ class Trainer:
         Raises InputError, with the names of the pairs, when a loss or gradient is not finite, and when
         an epoch has no pair to train on.
         """
-        from torch.utils.tensorboard import SummaryWriter
-
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -119,8 +120,8 @@ class Trainer:
         figures: dict[str, float] = {}
         with (
             # Steps after the checkpoint were written and will be written again.
-            SummaryWriter(str(self.folder / "tensorboard"), purge_step=self.at.step + 1) as writer,
-            Progress(*columns) as progress,
+            self._writer(purge_step=self.at.step + 1) as writer,
+            Progress(*columns, disable=not self.ranks.first) as progress,
         ):
             done = self.at.epoch * len(batches) + self.at.batch
             bar = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
@@ -129,8 +130,10 @@ class Trainer:
             while self.at.epoch < epochs:
                 trained = self.at.batch > 0
                 for batch in batches.epoch(self.at.epoch, self.at.batch):
-                    loss = None if batch is None else self._step(batch.to(self.device), writer)
-                    trained |= loss is not None
+                    loss = None
+                    if self.ranks.all_have(batch is not None):
+                        loss = self._step(batch.to(self.ranks.device), writer)
+                        trained = True
                     self.at.batch += 1
                     if self.at.step % self.checkpoint_every == 0:
                         self._save()
@@ -168,24 +171,37 @@ class Trainer:
             "train/learning_rate": self.scheduler.get_last_lr()[0],
             "train/pairs_left_out": len(batch.left_out),
         }
-        for name, value in scalars.items():
-            writer.add_scalar(name, value, self.at.step)
+        self._write(writer, scalars)
         return figures["total"]
 
     def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
         state = np.random.SeedSequence([self.seed, self.at.epoch, self.at.batch]).generate_state(1)
         with self.autocast:
-            source, target = self.network(batch.source), self.network(batch.target)
+            source, target = self.both(batch.source, batch.target)
         generator = torch.Generator().manual_seed(int(state[0]))
         return self.loss(source.float(), target.float(), batch, generator)
 
     def _validate(self, validate, writer, progress: Progress) -> dict[str, float]:
+        if not self.ranks.first:
+            return {}
         figures = validate(self.network)
         words = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
         progress.console.print(f"epoch {self.at.epoch}: {words}")
-        for name, value in figures.items():
-            writer.add_scalar(f"validation/{name}", value, self.at.step)
+        self._write(writer, {f"validation/{name}": value for name, value in figures.items()})
         return figures
+
+    def _writer(self, purge_step: int) -> AbstractContextManager:
+        """Of scalars to TensorBoard, by the first process alone."""
+        if not self.ranks.first:
+            return nullcontext()
+        from torch.utils.tensorboard import SummaryWriter
+
+        return SummaryWriter(str(self.folder / "tensorboard"), purge_step=purge_step)
+
+    def _write(self, writer, scalars: dict[str, float]) -> None:
+        if writer is not None:
+            for name, value in scalars.items():
+                writer.add_scalar(name, value, self.at.step)
 
     def _require_finite(self, what: str, value: float, batch: Batch) -> None:
         if not math.isfinite(value):
@@ -195,6 +211,8 @@ class Trainer:
             )
 
     def _keep_best(self, figures: dict[str, float]) -> None:
+        if not self.ranks.first:
+            return
         save_weights(self.folder / "last.safetensors", self.network)
         score = [figures["feature_match_recall"], figures["inlier_ratio"]]
         if score > self.at.best:
@@ -202,6 +220,8 @@ class Trainer:
             save_weights(self.folder / "best.safetensors", self.network)
 
     def _save(self) -> None:
+        if not self.ranks.first:
+            return
         save_checkpoint(
             self.folder / "last.pt",
             network=self.network.state_dict(),

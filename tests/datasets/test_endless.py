@@ -9,6 +9,7 @@ from datasets.recording import Recording
 from pcreg.errors import InputError
 from pcreg.geometry import rotation_about, se3, transform
 from pcreg.hierarchy import Geometry
+from pcreg.ranks import Ranks
 
 from ..pcreg.scenes import wavy_sheet
 
@@ -74,7 +75,7 @@ def test_the_oldest_scene_makes_way_for_a_new_one():
 def test_ranks_see_different_scenes():
     made.clear()
     for rank in range(2):
-        next(endless(rank=rank, ranks=2).epoch(0))
+        next(endless(ranks=Ranks(rank, 2)).epoch(0))
     assert made == [0, 2, 1, 3]
 
 
@@ -86,3 +87,11 @@ def test_rotations_grow_apart():
 def test_senseless_settings_are_refused():
     with pytest.raises(InputError, match=r"batches\.pool=0"):
         endless(pool=0)
+
+
+def test_a_worker_makes_the_same_batches():
+    here, there = endless(pool=1), endless(pool=1, workers=1)
+    for a, b, _ in zip(here.epoch(1), there.epoch(1), range(2), strict=False):
+        assert a.names == b.names
+        assert torch.equal(a.matches, b.matches)
+        assert torch.equal(a.source.stem.j, b.source.stem.j)
