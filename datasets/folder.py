@@ -37,7 +37,8 @@ class Folder:
 
     Without pairs.txt each scan is tried with its `neighbours` nearest scans that are at least
     `minimum_distance` metres away, or, given a `maximum_distance`, with as many spread evenly over
-    those in between; so the work grows with the number of scans, not its square.
+    those in between; so the work grows with the number of scans, not its square. Given `proposals`, so
+    many of these pairs are looked at, spread evenly.
     Pairs with `minimum_overlap` are kept, the later scan as source. Overlap is the fraction of
     source points, one per `voxel` metres, with a target point within 1.5 voxels.
 
@@ -60,6 +61,7 @@ class Folder:
         neighbours: int = 10,
         minimum_distance: float = 0.0,
         maximum_distance: float | None = None,
+        proposals: int | None = None,
         part: str = "all",
         held_out: float = 0.25,
         cache: str | Path | None = None,
@@ -81,6 +83,7 @@ class Folder:
                 f"they end in {' '.join(SUFFIXES)}"
             )
         self.scans = stretch(len(self.names), part, held_out)
+        self.proposals = proposals
         self.cache = Path(cache) if cache else self.root / "odometry"
         self.poses = self._read_poses()
 
@@ -93,7 +96,7 @@ class Folder:
             return self._kept(self._with_overlap(listed), 0.0)
         if self.poses is None:
             return self._registered()
-        proposed = self._proposed(self.poses, self.scans)
+        proposed = evenly(self._proposed(self.poses, self.scans), self.proposals)
         listed = [(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed]
         return self._kept(self._with_overlap(listed), self.minimum_overlap)
 
@@ -122,7 +125,7 @@ class Folder:
         odometry = Odometry(self.cache / "fits.jsonl", self.names, self.cloud, self.voxel)
         pieces = odometry.pieces(self.scans)
         proposed = [pair for piece in pieces for pair in self._proposed(odometry.poses, piece)]
-        return odometry.pairs(proposed, self.minimum_overlap, self.root.name)
+        return odometry.pairs(evenly(proposed, self.proposals), self.minimum_overlap, self.root.name)
 
     def _read_poses(self) -> np.ndarray | None:
         path = self.root / "poses.txt"

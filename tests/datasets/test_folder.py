@@ -62,6 +62,7 @@ def test_pairs_are_proposed_from_poses_and_kept_by_overlap(scans, lines):
         assert pair.overlap == pytest.approx(1 - (source - target) / 4, abs=0.03)
         assert pair.scene == "corridor"
     assert [pair.name for pair in Folder(scans, minimum_overlap=0.45).pairs] == [pair.name for pair in pairs]
+    assert len(Folder(scans, minimum_overlap=0, proposals=5).pairs) == 5
 
 
 def test_numbers_in_names_are_read_as_numbers(scans):
