@@ -93,12 +93,17 @@ class Folder:
         if (path := self.root / "pairs.txt").is_file():
             names = {self.names[n] for n in self.scans}
             listed = [pair for pair in self._listed(path) if names.issuperset(pair[:2])]
-            return self._kept(self._with_overlap(listed), 0.0)
+            if not listed:
+                raise InputError(
+                    f"{path}: lists no pair within the scans from {self.names[self.scans[0]]} to "
+                    f"{self.names[self.scans[-1]]}; add one, or change data.part and data.held_out"
+                )
+            return self._with_overlap(listed)
         if self.poses is None:
             return self._registered()
         proposed = evenly(self._proposed(self.poses, self.scans), self.proposals)
         listed = [(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed]
-        return self._kept(self._with_overlap(listed), self.minimum_overlap)
+        return self._overlapping(self._with_overlap(listed))
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 of the file `name`, finite rows only."""
@@ -109,13 +114,13 @@ class Folder:
         near = nearby(poses[scans.start : scans.stop, :3, 3], self.neighbours, *self.distances)
         return [(scans.start + later, scans.start + earlier) for later, earlier in near]
 
-    def _kept(self, pairs: list[Pair], minimum_overlap: float) -> list[Pair]:
-        kept = [pair for pair in pairs if pair.overlap >= minimum_overlap]
+    def _overlapping(self, pairs: list[Pair]) -> list[Pair]:
+        kept = [pair for pair in pairs if pair.overlap >= self.minimum_overlap]
         if not kept:
             best = max((pair.overlap for pair in pairs), default=0)
             raise InputError(
                 f"{self.root}: none of {len(pairs)} pairs of near scans overlaps by "
-                f"{minimum_overlap:g} (the best by {best:.2g}); check poses.txt, data.minimum_distance, "
+                f"{self.minimum_overlap:g} (the best by {best:.2g}); check poses.txt, data.minimum_distance, "
                 f"or try a larger data.voxel than {self.voxel:g} m"
             )
         return kept

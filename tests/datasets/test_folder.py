@@ -106,6 +106,9 @@ def test_a_part_has_pairs_within_its_stretch_alone(scans):
     (scans / "pairs.txt").write_text("scan_0.ply scan_1.ply\nscan_5.ply scan_6.ply\nscan_7.ply scan_6.ply\n")
     listed = {part: Folder(scans, part=part, held_out=0.5).pairs for part in ("all", "train", "held_out")}
     assert [len(listed[part]) for part in listed] == [3, 1, 1]
+    (scans / "pairs.txt").write_text("scan_0.ply scan_7.ply\n")
+    with pytest.raises(InputError, match=r"lists no pair within the scans from scan_6.ply to scan_11.ply"):
+        _ = Folder(scans, part="held_out", held_out=0.5).pairs
 
 
 def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):
