@@ -74,6 +74,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
             network.checkpointing = cfg.checkpointing
         else:
             network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
+    network.frozen_norms = cfg.frozen_norms
     architecture = network.architecture
     protocol = instantiate(cfg.get("protocol"), _convert_="all")
 
