@@ -48,7 +48,9 @@ def line(folder: Folder, every: int, count: int) -> str:
     """The table's line for each `every`-th scan and `count` pairs."""
     names, poses = folder.names[::every], folder.poses[::every]
     with tempfile.TemporaryDirectory() as temporary:
-        odometry = Odometry(Path(temporary) / "fits.jsonl", names, folder.cloud, folder.voxel)
+        odometry = Odometry(
+            Path(temporary) / "fits.jsonl", dict.fromkeys(names, 0), folder.cloud, folder.voxel
+        )
         start = perf_counter()
         steps = [(odometry.steps[n - 1], inverse(poses[n - 1]) @ poses[n]) for n in range(1, len(names))]
         per_scan = (perf_counter() - start) / len(names)

@@ -127,7 +127,8 @@ class Folder:
 
     def _registered(self) -> list[Pair]:
         """Pairs of scans without poses, as far as their registrations are believed."""
-        odometry = Odometry(self.cache / "fits.jsonl", self.names, self.cloud, self.voxel)
+        sizes = {name: (self.root / name).stat().st_size for name in self.names}
+        odometry = Odometry(self.cache / "fits.jsonl", sizes, self.cloud, self.voxel)
         pieces = odometry.pieces(self.scans)
         proposed = [pair for piece in pieces for pair in self._proposed(odometry.poses, piece)]
         return odometry.pairs(evenly(proposed, self.proposals), self.minimum_overlap, self.root.name)
