@@ -76,6 +76,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             network.checkpointing = cfg.checkpointing
         else:
             network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
+    network.frozen_norms = cfg.frozen_norms
     architecture = network.architecture
     protocol = instantiate(cfg.get("protocol"), _convert_="all")
 

@@ -37,7 +37,8 @@ class Folder:
 
     Without pairs.txt each scan is tried with its `neighbours` nearest scans that are at least
     `minimum_distance` metres away, or, given a `maximum_distance`, with as many spread evenly over
-    those in between; so the work grows with the number of scans, not its square.
+    those in between; so the work grows with the number of scans, not its square. Given `proposals`, so
+    many of these pairs are looked at, spread evenly.
     Pairs with `minimum_overlap` are kept, the later scan as source. Overlap is the fraction of
     source points, one per `voxel` metres, with a target point within 1.5 voxels.
 
@@ -60,6 +61,7 @@ class Folder:
         neighbours: int = 10,
         minimum_distance: float = 0.0,
         maximum_distance: float | None = None,
+        proposals: int | None = None,
         part: str = "all",
         held_out: float = 0.25,
         cache: str | Path | None = None,
@@ -81,6 +83,7 @@ class Folder:
                 f"they end in {' '.join(SUFFIXES)}"
             )
         self.scans = stretch(len(self.names), part, held_out)
+        self.proposals = proposals
         self.cache = Path(cache) if cache else self.root / "odometry"
         self.poses = self._read_poses()
 
@@ -90,12 +93,17 @@ class Folder:
         if (path := self.root / "pairs.txt").is_file():
             names = {self.names[n] for n in self.scans}
             listed = [pair for pair in self._listed(path) if names.issuperset(pair[:2])]
-            return self._kept(self._with_overlap(listed), 0.0)
+            if not listed:
+                raise InputError(
+                    f"{path}: lists no pair within the scans from {self.names[self.scans[0]]} to "
+                    f"{self.names[self.scans[-1]]}; add one, or change data.part and data.held_out"
+                )
+            return self._with_overlap(listed)
         if self.poses is None:
             return self._registered()
-        proposed = self._proposed(self.poses, self.scans)
+        proposed = evenly(self._proposed(self.poses, self.scans), self.proposals)
         listed = [(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed]
-        return self._kept(self._with_overlap(listed), self.minimum_overlap)
+        return self._overlapping(self._with_overlap(listed))
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 of the file `name`, finite rows only."""
@@ -106,23 +114,24 @@ class Folder:
         near = nearby(poses[scans.start : scans.stop, :3, 3], self.neighbours, *self.distances)
         return [(scans.start + later, scans.start + earlier) for later, earlier in near]
 
-    def _kept(self, pairs: list[Pair], minimum_overlap: float) -> list[Pair]:
-        kept = [pair for pair in pairs if pair.overlap >= minimum_overlap]
+    def _overlapping(self, pairs: list[Pair]) -> list[Pair]:
+        kept = [pair for pair in pairs if pair.overlap >= self.minimum_overlap]
         if not kept:
             best = max((pair.overlap for pair in pairs), default=0)
             raise InputError(
                 f"{self.root}: none of {len(pairs)} pairs of near scans overlaps by "
-                f"{minimum_overlap:g} (the best by {best:.2g}); check poses.txt, data.minimum_distance, "
+                f"{self.minimum_overlap:g} (the best by {best:.2g}); check poses.txt, data.minimum_distance, "
                 f"or try a larger data.voxel than {self.voxel:g} m"
             )
         return kept
 
     def _registered(self) -> list[Pair]:
         """Pairs of scans without poses, as far as their registrations are believed."""
-        odometry = Odometry(self.cache / "fits.jsonl", self.names, self.cloud, self.voxel)
+        sizes = {name: (self.root / name).stat().st_size for name in self.names}
+        odometry = Odometry(self.cache / "fits.jsonl", sizes, self.cloud, self.voxel)
         pieces = odometry.pieces(self.scans)
         proposed = [pair for piece in pieces for pair in self._proposed(odometry.poses, piece)]
-        return odometry.pairs(proposed, self.minimum_overlap, self.root.name)
+        return odometry.pairs(evenly(proposed, self.proposals), self.minimum_overlap, self.root.name)
 
     def _read_poses(self) -> np.ndarray | None:
         path = self.root / "poses.txt"

@@ -6,9 +6,10 @@ guessed across a cut. Everything is computed once and kept in a file of records,
 """
 
 import hashlib
+import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property, lru_cache
 from importlib.metadata import version
@@ -19,8 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from datasets import fit
-from datasets.fit import Fit, Scan, register
+from datasets.fit import Fit, Scan, register, small_gicp
 from pcreg.errors import InputError
 from pcreg.geometry import inverse
 from pcreg.pair import Pair
@@ -33,21 +33,26 @@ NAMED = 5  # failed steps; the others are counted
 
 
 class Odometry:
-    """Motions between consecutive scans `names`, whose points (N, 3) `cloud` reads.
+    """Motions between consecutive scans, whose points (N, 3) `cloud` reads by name.
 
-    `voxel` in metres is the one length, see datasets.fit. Records are kept in `path`; raises
-    InputError if it holds those of other scans, settings or code.
+    `sizes` has their names, in order, and sizes in bytes, by which other scans are noticed. `voxel` in
+    metres is the one length, see datasets.fit. Records are kept in `path`; raises InputError if it holds
+    those of other scans, settings or code.
     """
 
-    def __init__(self, path: Path, names: Sequence[str], cloud: Callable[[str], np.ndarray], voxel: float):
-        self.names, self._cloud, self.voxel = list(names), cloud, voxel
+    def __init__(
+        self, path: Path, sizes: Mapping[str, int], cloud: Callable[[str], np.ndarray], voxel: float
+    ):
+        small_gicp()  # refuse before anything is read
+        self.names, self._cloud, self.voxel = list(sizes), cloud, voxel
         self._console = Console(file=sys.stderr, soft_wrap=True, highlight=False)
-        fit.small_gicp()  # refuse before anything is read
+        code = [Path(inspect.getfile(each)).read_bytes() for each in (Fit, Odometry)]
+        scans = _digest(repr(list(sizes.items())).encode())
         settings = {
-            "scans": f"{len(names)} called {_digest(' '.join(names).encode())}",
+            "scans": f"{len(sizes)} with {sum(sizes.values())} bytes, {scans}",
             "voxel": voxel,
             "small_gicp": version("small_gicp"),
-            "code": _digest(Path(fit.__file__).read_bytes() + Path(__file__).read_bytes()),
+            "code": _digest(b"".join(code)),
         }
         remedy = f"delete {path.name} to compute it anew, or give another folder with data.cache="
         self._records = Records(path, settings, remedy)
@@ -60,7 +65,7 @@ class Odometry:
         numbers = range(1, len(self.names))
         for n in track(numbers, "odometry", console=self._console, transient=True):
             before = np.eye(4) if not steps or steps[-1].doubt() else steps[-1].T_target_source
-            steps.append(self.fit(n, n - 1, before, np.eye(4)))
+            steps.append(self._fit(n, n - 1, before, np.eye(4)))
         return steps
 
     @cached_property
@@ -92,12 +97,12 @@ class Odometry:
         """
         kept, doubts = [], Counter[str]()
         for source, target in track(proposed, "registering pairs", console=self._console, transient=True):
-            fit = self.pair(source, target)
-            if doubt := fit.doubt(least_overlap, most_moved=MOST_MOVED * self.voxel):
+            found = self.pair(source, target)
+            if doubt := found.doubt(least_overlap, most_moved=MOST_MOVED * self.voxel):
                 doubts[doubt] += 1
             else:
                 names = self.names[source], self.names[target]
-                kept.append(Pair(*names, fit.T_target_source, scene=scene, overlap=fit.overlap))
+                kept.append(Pair(*names, found.T_target_source, scene=scene, overlap=found.overlap))
         dropped = "".join(f"; {count} {doubt}" for doubt, count in doubts.most_common())
         self._console.print(f"{scene}: {len(kept)} of {len(proposed)} pairs kept{dropped}")
         if not kept:
@@ -112,10 +117,10 @@ class Odometry:
         """Two scans of one piece, registered by themselves; a step is what the path was made of."""
         if source == target + 1:
             return replace(self.steps[target], moved=0.0)
-        return self.fit(source, target, inverse(self.poses[target]) @ self.poses[source])
+        return self._fit(source, target, inverse(self.poses[target]) @ self.poses[source])
 
-    def fit(self, source: int, target: int, *guesses: np.ndarray) -> Fit:
-        """Register from the first guess whose result is believed, or else the one that overlaps most."""
+    def _fit(self, source: int, target: int, *guesses: np.ndarray) -> Fit:
+        """The fit on record, or from the first guess whose result is believed, or that overlaps most."""
         name = f"{self.names[source]}->{self.names[target]}"
         if (record := self._records.by_pair.get(name)) is None:
             fits: list[Fit] = []
@@ -125,7 +130,13 @@ class Odometry:
                     break
             best = fits[-1] if not fits[-1].doubt() else max(fits, key=lambda each: each.overlap)
             record = {"pair": name, **asdict(best), "T_target_source": best.T_target_source.tolist()}
-            self._records.add(record)
+            try:
+                self._records.add(record)
+            except OSError as error:
+                raise InputError(
+                    f"{self._records.path}: cannot be written ({error.strerror}); "
+                    "name another folder with data.cache="
+                ) from error
         T = np.array(record["T_target_source"])
         return Fit(T, record["overlap"], record["intrusion"], record["moved"])
 

@@ -31,5 +31,6 @@ def compare(
     lines = [f"{f'{len(dataset.pairs)} held-out pairs, %':{width}}  before   after  change"]
     for name, key in rows.items():
         old, new = (100 * each[key] for each in figures)
-        lines.append(f"{name:{width}}  {old:6.1f}  {new:6.1f}  {new - old:+6.1f}")
+        change = round(new - old, 1) + 0.0  # no -0.0
+        lines.append(f"{name:{width}}  {old:6.1f}  {new:6.1f}  {change:+6.1f}")
     return "\n".join(lines)

@@ -70,6 +70,16 @@ class ResUNet(nn.Module):
         self.norm2_tr, self.block2_tr = batch_norm(d[1]), ResidualBlock(d[1])
         self.conv1_tr = nn.Linear(d[1] + e[0], d[0], bias=False)
         self.final = nn.Linear(d[0], architecture.out_channels)
+        self.frozen_norms = False
+
+    def train(self, mode: bool = True) -> "ResUNet":
+        """Training mode, in which norms with `frozen_norms` keep to their statistics, as in evaluation."""
+        super().train(mode)
+        if self.frozen_norms:
+            for layer in self.modules():
+                if isinstance(layer, nn.BatchNorm1d):
+                    layer.eval()
+        return self
 
     def forward(self, hierarchy: Hierarchy) -> Tensor:
         """The descriptors (N, out_channels), of unit length, of the points of hierarchy.levels[0]."""

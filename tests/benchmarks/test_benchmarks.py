@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ..datasets.street import street_pose, street_scan
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -67,7 +69,26 @@ def test_network(cloud, tmp_path):
     assert picture.stat().st_size > 0
 
 
-SCRIPTS = ["bench_operators.py", "bench_scale.py", "bench_dataflow.py", "bench_network.py"]
+def test_odometry(tmp_path):
+    pytest.importorskip("small_gicp", reason="small_gicp is not installed (the odometry extra)")
+    for n in range(5):
+        np.save(tmp_path / f"{n}.npy", street_scan(street_pose(n), seed=n))
+    np.savetxt(tmp_path / "poses.txt", [street_pose(n)[:3].ravel() for n in range(5)])
+    printed = run("bench_odometry.py", tmp_path, "--every", "1", "2", "--pairs", "3")
+    for line, scans in zip(printed.splitlines()[1:], (5, 3), strict=True):
+        _, steps, pairs, errors = line.split("|")
+        assert steps.split() == [str(scans - 1), "0", "0", "0"]
+        assert pairs.split()[:4] == ["3", "0", "0", "0"]
+        assert max(map(float, errors.replace(",", "").split())) < 0.3
+
+
+SCRIPTS = [
+    "bench_operators.py",
+    "bench_scale.py",
+    "bench_dataflow.py",
+    "bench_network.py",
+    "bench_odometry.py",
+]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -79,5 +100,7 @@ def test_bad_input_is_one_sentence(script, tmp_path):
     assert len(result.stderr.splitlines()) == 1
 
 
-def run(script: str, *arguments: object) -> None:
-    subprocess.run([sys.executable, BENCHMARKS / script, *map(str, arguments)], check=True, timeout=120)
+def run(script: str, *arguments: object) -> str:
+    """Run a script of the folder; returns what it printed."""
+    command = [sys.executable, BENCHMARKS / script, *map(str, arguments)]
+    return subprocess.run(command, check=True, timeout=120, stdout=subprocess.PIPE, text=True).stdout

@@ -62,6 +62,7 @@ def test_pairs_are_proposed_from_poses_and_kept_by_overlap(scans, lines):
         assert pair.overlap == pytest.approx(1 - (source - target) / 4, abs=0.03)
         assert pair.scene == "corridor"
     assert [pair.name for pair in Folder(scans, minimum_overlap=0.45).pairs] == [pair.name for pair in pairs]
+    assert len(Folder(scans, minimum_overlap=0, proposals=5).pairs) == 5
 
 
 def test_numbers_in_names_are_read_as_numbers(scans):
@@ -105,6 +106,9 @@ def test_a_part_has_pairs_within_its_stretch_alone(scans):
     (scans / "pairs.txt").write_text("scan_0.ply scan_1.ply\nscan_5.ply scan_6.ply\nscan_7.ply scan_6.ply\n")
     listed = {part: Folder(scans, part=part, held_out=0.5).pairs for part in ("all", "train", "held_out")}
     assert [len(listed[part]) for part in listed] == [3, 1, 1]
+    (scans / "pairs.txt").write_text("scan_0.ply scan_7.ply\n")
+    with pytest.raises(InputError, match=r"lists no pair within the scans from scan_6.ply to scan_11.ply"):
+        _ = Folder(scans, part="held_out", held_out=0.5).pairs
 
 
 def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):

@@ -14,6 +14,7 @@ VOXEL = 0.3
 COUNT = 9
 JUMP = 6  # from this scan on the sensor looks the other way, from elsewhere: no step leads there
 NAMES = [f"scan_{n}.ply" for n in range(COUNT)]
+SIZES = dict.fromkeys(NAMES, 1000)
 
 
 def pose(n):
@@ -35,7 +36,7 @@ def clouds():
 def done(clouds, tmp_path_factory):
     """A folder with the finished odometry of all scans."""
     path = tmp_path_factory.mktemp("odometry") / "fits.jsonl"
-    odometry = Odometry(path, NAMES, clouds.__getitem__, VOXEL)
+    odometry = Odometry(path, SIZES, clouds.__getitem__, VOXEL)
     assert len(odometry.steps) == COUNT - 1
     return path
 
@@ -45,7 +46,7 @@ def unread(name):
 
 
 def test_steps_find_the_motion_and_a_failed_one_cuts_the_path(done, capsys):
-    odometry = Odometry(done, NAMES, unread, VOXEL)
+    odometry = Odometry(done, SIZES, unread, VOXEL)
     assert [n for n, step in enumerate(odometry.steps, start=1) if step.doubt()] == [JUMP]
     pieces = odometry.pieces(range(COUNT))
     assert pieces == [range(JUMP), range(JUMP, COUNT)]
@@ -70,28 +71,35 @@ def test_a_computation_that_was_stopped_goes_on_where_it_ended(done, clouds, tmp
         read.append(name)
         return clouds[name]
 
-    assert Odometry(path, NAMES, cloud, VOXEL).steps
+    assert Odometry(path, SIZES, cloud, VOXEL).steps
     assert sorted(read) == NAMES[5:]
     assert path.read_text() == "".join(lines)
 
 
 def test_records_of_other_settings_or_scans_are_refused(done):
     with pytest.raises(InputError, match=r"voxel is 0.3 there and 0.2 here\); delete .*data.cache="):
-        Odometry(done, NAMES, unread, 0.2)
-    with pytest.raises(InputError, match=r"scans is 9 .* there and 8 .* here"):
-        Odometry(done, NAMES[:-1], unread, VOXEL)
+        Odometry(done, SIZES, unread, 0.2)
+    with pytest.raises(InputError, match=r"scans is 9 with 9000 bytes, .* and 9 with 9001 bytes, .* here"):
+        Odometry(done, SIZES | {"scan_3.ply": 1001}, unread, VOXEL)
     text = done.read_text().replace('"code": "', '"code": "0')
     other = done.with_name("other.jsonl")
     other.write_text(text)
     with pytest.raises(InputError, match="code is 0"):
-        Odometry(other, NAMES, unread, VOXEL)
+        Odometry(other, SIZES, unread, VOXEL)
 
 
 def test_scans_of_a_map_are_refused(clouds, tmp_path):
-    odometry = Odometry(tmp_path / "fits.jsonl", NAMES, lambda name: clouds[name] + 5e5, VOXEL)
+    odometry = Odometry(tmp_path / "fits.jsonl", SIZES, lambda name: clouds[name] + 5e5, VOXEL)
     with pytest.raises(InputError, match=r"scan_1.ply: lies .* from its origin.*identities to poses.txt"):
         _ = odometry.steps
     assert not (tmp_path / "fits.jsonl").exists()
+
+
+def test_a_cache_that_cannot_be_written_is_bad_input(clouds, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    odometry = Odometry(tmp_path / "file" / "fits.jsonl", SIZES, clouds.__getitem__, VOXEL)
+    with pytest.raises(InputError, match=r"fits.jsonl: cannot be written .* data.cache="):
+        _ = odometry.steps
 
 
 def test_a_folder_without_poses_gives_pairs_of_known_motion(clouds, tmp_path, capsys):
@@ -123,7 +131,7 @@ def test_a_handheld_walk_with_scans_left_out_is_cut_where_odometry_fails(real_da
     scans = {f"{n}": xyz[ends[n - 1] : ends[n]] for n in (24, 27, 30, 33)}
     world = np.loadtxt(real_data / "lidar/balm_handheld/poses_world_lidar.txt").reshape(-1, 3, 4)
     world = {n: se3(world[int(n)][:, :3], world[int(n)][:, 3]) for n in scans}
-    odometry = Odometry(tmp_path / "fits.jsonl", list(scans), scans.__getitem__, VOXEL)
+    odometry = Odometry(tmp_path / "fits.jsonl", dict.fromkeys(scans, 0), scans.__getitem__, VOXEL)
     truth = [inverse(world[a]) @ world[b] for a, b in (("24", "27"), ("27", "30"), ("30", "33"))]
     wrong = [
         translation_error(step.T_target_source, T) > 0.3

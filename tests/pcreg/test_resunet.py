@@ -51,6 +51,21 @@ def test_parameters_layer_by_layer():
     assert count(network) == 8_753_408
 
 
+def test_frozen_norms_train_with_the_statistics_that_they_have():
+    network = ResUNet(Architecture(0.05, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
+    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(500)]), network.architecture.geometry)
+    network.train()(hierarchy)  # statistics of its own
+    evaluated, before = network.eval()(hierarchy), copy.deepcopy(network.state_dict())
+    assert not torch.allclose(network.train()(hierarchy), evaluated, atol=1e-3)
+    network.load_state_dict(before)
+    network.frozen_norms = True
+    trained = network.train()(hierarchy)
+    torch.testing.assert_close(trained, evaluated)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
+    trained.square().sum(0)[0].backward()
+    assert network.norm1.weight.grad.abs().max() > 0
+
+
 @pytest.mark.parametrize(
     ("stem_fineness", "out_channels", "total"),
     [(7, 32, 8_760_384), (7, 64, 8_762_464), (5, 16, 8_752_368), (5, 64, 8_755_488)],
