@@ -10,7 +10,7 @@ from datasets.indoor.walk import camera_path
 from datasets.recording import Recording
 from pcreg.geometry import inverse
 
-FEWEST = 2000  # points: a fragment with fewer has seen next to nothing and is left out
+FEWEST = 2000  # points, of 5,000 to 30,000: a fragment with fewer has seen next to nothing and is left out
 DRIFT = 0.003  # metres; the pose of a frame is known this well within its fragment, and to 0.1 degrees
 
 

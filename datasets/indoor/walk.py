@@ -17,7 +17,7 @@ SAMPLES = 16  # of the path per fragment, before smoothing
 
 def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: int) -> np.ndarray:
     """T_world_camera (fragments, frames, 4, 4): the frames of a fragment follow each other without a gap."""
-    step, turn = rng.uniform(0.2, 0.6), rng.uniform(12, 45)  # metres and degrees per fragment
+    step, turn = rng.uniform(0.25, 0.8), rng.uniform(18, 60)  # metres and degrees per fragment
     eyes, targets = _stations(rng, scene, fragments)
     gaze = targets - eyes
     yaw = np.unwrap(np.arctan2(gaze[:, 1], gaze[:, 0]))
@@ -50,7 +50,7 @@ def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.nd
         inside |= (middle[:, 0] > x0) & (middle[:, 0] < x1) & (middle[:, 1] > y0) & (middle[:, 1] < y1)
     middle = middle[inside & (middle[:, 2] > 0.05) & (middle[:, 2] < 2.0)]
     targets = middle[rng.integers(len(middle), size=count)] + rng.normal(0, 0.25, (count, 3))
-    targets[:, 2] = np.clip(targets[:, 2], 0.1, 1.8)
+    targets[:, 2] = np.clip(targets[:, 2], 0.3, 1.8)
     away = np.linalg.norm(places[None] - targets[:, None, :2], axis=2)
     wanted = rng.uniform(0.9, 3.0, count)
     cost = np.abs(away - wanted[:, None]) + rng.gumbel(0, 0.15, away.shape) + blocked
