@@ -78,8 +78,8 @@ class DepthCamera:
         lit = torch.arange(self.width, device=device) + pixels * (self.focal / FOCAL)
         seen &= lit >= lit.cummax(-1).values - 0.3
         # Grazing angles and depth make the pattern too faint; where, varies smoothly over the image.
-        faint = self._smooth((F, 1), 12, generator, device) * 0.06
-        seen &= cosine > 0.08 + 0.01 * z * z + faint
+        faint = self._smooth((F, 1), 12, generator, device) * 0.04
+        seen &= cosine > 0.05 + 0.006 * z * z + faint
         pixels = self._matched(torch.where(seen, pixels, 0), generator)
         fixed = self._smooth((1, 1), 4, generator, device) * self.distortion
         noise = 0.8 * self._smooth((F, 1), 48, generator, device)

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from datasets.indoor.depth_camera import DepthCamera
 
+SAMPLES = 2  # of the surface within each pixel
+
 
 @dataclass(frozen=True)
 class Fusion:
@@ -42,8 +44,8 @@ class Fusion:
         self, camera: DepthCamera, depth: Tensor, T_first_camera: Tensor, generator: torch.Generator
     ) -> list[Tensor]:
         B, K = depth.shape[:2]
-        batch, points = self._candidates(camera, depth, T_first_camera, generator)
         inverse_depth = torch.where(depth > 0, 1 / depth.clamp(min=0.1), 0).reshape(-1)
+        batch, points = self._candidates(camera, inverse_depth, T_first_camera, generator)
         total, weight = torch.zeros_like(points[:, 0]), torch.zeros_like(points[:, 0])
         R, t = T_first_camera[..., :3, :3], T_first_camera[..., :3, 3]
         for k in range(K):
@@ -63,18 +65,25 @@ class Fusion:
         return list(points[first].split(lengths))
 
     def _candidates(
-        self, camera: DepthCamera, depth: Tensor, T_first_camera: Tensor, generator: torch.Generator
+        self, camera: DepthCamera, inverse_depth: Tensor, T_first_camera: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Voxels near measured points, sorted: the fragment (M,) and the centre (M, 3) of each."""
-        device = depth.device
-        depth = depth.repeat(1, 2, 1, 1)  # two voxels along each ray
-        T_first_camera = T_first_camera.repeat(1, 2, 1, 1)
-        shift = (torch.rand(depth.shape, generator=generator, device=device) - 0.5) * 3 * self.voxel
-        near = camera.rays(device) * (depth + shift)[..., None]
-        near = near @ T_first_camera[:, :, None, :3, :3].mT + T_first_camera[:, :, None, None, :3, 3]
+        """Voxels near measured surfaces, sorted: the fragment (M,) and the centre (M, 3) of each."""
+        B, K = T_first_camera.shape[:2]
+        device = inverse_depth.device
+        shape = B, K, SAMPLES, camera.height, camera.width
+        u, v, shift = (torch.rand(shape, generator=generator, device=device) - 0.5 for _ in range(3))
+        u += torch.arange(camera.width, device=device)
+        v += torch.arange(camera.height, device=device)[:, None]
+        image = torch.arange(B * K, device=device).view(B, K, 1, 1, 1)
+        depth = self._lookup(camera, inverse_depth, image, u, v)
+        near = torch.stack([(u - camera.centre[0]) / camera.focal, (v - camera.centre[1]) / camera.focal], -1)
+        near = torch.nn.functional.pad(near, (0, 1), value=1.0) * (depth + shift * 3 * self.voxel)[..., None]
+        near = (near.flatten(2, 4) @ T_first_camera[..., :3, :3].mT + T_first_camera[:, :, None, :3, 3]).view(
+            *shape, 3
+        )
         low, high = (torch.tensor(corner, device=device) for corner in (self.low, self.high))
         usable = (depth > 0) & ((near > low) & (near < high)).all(-1)
-        batch = torch.arange(len(depth), device=device)[:, None, None, None].expand_as(depth)[usable]
+        batch = torch.arange(B, device=device).view(B, 1, 1, 1, 1).expand_as(depth)[usable]
         lattice = ((near[usable] - low) / self.voxel).round().long()
         first = _first_of_each(batch, lattice)
         return batch[first], low + lattice[first] * self.voxel

@@ -32,7 +32,7 @@ class Style:
     wall: list[Maker]
     free: list[Maker] = field(default_factory=list)
     size: tuple[float, float, float, float] = (2.6, 5.0, 2.6, 5.0)  # width from, to; depth from, to
-    full: float = 0.8  # how much of the walls has something before it
+    full: float = 0.9  # how much of the walls has something before it
 
 
 def indoor_scene(rng: np.random.Generator) -> Scene:
@@ -117,7 +117,7 @@ def _room(
             if taken.fits(T, piece.solids, 0.15):
                 parts.append(piece.solids.placed(T))
                 break
-    for _ in range(rng.poisson(width * depth * rng.choice([0.2, 0.8, 1.6]))):
+    for _ in range(rng.poisson(width * depth * rng.choice([0.4, 1.2, 2.5]))):
         T = pose(*rng.uniform(0.15, [width - 0.15, depth - 0.15]))
         parts.append(clutter(rng, 0.45).placed(T))
     for _ in range(rng.integers(1, 4)):
@@ -162,7 +162,7 @@ def _along_wall(
     """Pieces side by side with gaps, then things that hang between and above them."""
     parts, x = [], rng.uniform(0.0, 0.4)
     while x < length - 0.3:
-        if rng.random() > style.full:
+        if rng.random() > style.full**0.5:
             x += rng.uniform(0.2, 1.0)
             continue
         piece = style.wall[rng.integers(len(style.wall))](rng)
@@ -182,7 +182,7 @@ def _along_wall(
             continue
         parts.append(laden(rng, piece, load).solids.placed(place))
         x = end + rng.choice([0.005, rng.uniform(0.0, 0.5)])
-    for _ in range(rng.poisson(length * 0.9)):
+    for _ in range(rng.poisson(length * 1.3)):
         hung = WALL_PIECES[rng.integers(len(WALL_PIECES))](rng).solids
         x = rng.uniform(0.3, length - 0.3)
         if not any(x0 - 0.5 < x < x1 + 0.5 for x0, x1, _, _ in holes):
