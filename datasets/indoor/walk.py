@@ -50,7 +50,7 @@ def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.nd
     for x0, y0, x1, y1 in scene.floors:
         inside |= (middle[:, 0] > x0) & (middle[:, 0] < x1) & (middle[:, 1] > y0) & (middle[:, 1] < y1)
     middle = middle[inside & (middle[:, 2] > 0.05) & (middle[:, 2] < 2.0)]
-    targets = middle[rng.integers(len(middle), size=count)] + rng.normal(0, 0.25, (count, 3))
+    targets = middle[rng.integers(len(middle), size=count)] + rng.normal(0, 0.45, (count, 3))
     targets[:, 2] = np.clip(targets[:, 2], 0.3, 1.8)
     away = np.linalg.norm(places[None] - targets[:, None, :2], axis=2)
     wanted = rng.uniform(0.9, 3.0, count)
