@@ -1,20 +1,28 @@
 """Small things that stand on tables, shelves and floors, most of them drawn from families without end."""
 
+from functools import cache
+
 import numpy as np
 
-from datasets.indoor.piece import pose, ring
+from datasets.indoor.piece import extent, pose, ring
 from datasets.solids import Solids, balls, boxes, cones, rods
+
+VARIANTS = 256  # of each family; each is stretched, too, where it is put
 
 
 def clutter(rng: np.random.Generator, largest: float = 0.4) -> Solids:
     """One small thing, its foot in the middle of z = 0, at most about `largest` metres high and wide."""
-    kinds, weights = zip(*FAMILIES, strict=True)
-    weights = np.array(weights, float)
-    thing = kinds[rng.choice(len(kinds), p=weights / weights.sum())](rng)
-    low, high = _extent(thing)
-    size = (high - low).max()
-    scale = np.diag([*(rng.uniform(0.85, 1.2, 3) * min(1.0, largest / size)), 1.0])
+    thing, size = _thing(rng.choice(len(FAMILIES), p=SHARES), rng.integers(VARIANTS))
+    scale = np.diag([*(rng.uniform(0.8, 1.25, 3) * min(1.0, largest / size)), 1.0])
     return thing.placed(pose(yaw=rng.uniform(0, 360)) @ scale)
+
+
+@cache
+def _thing(family: int, variant: int) -> tuple[Solids, float]:
+    """One of a family's many things and its size; kept, because a room holds hundreds."""
+    thing = FAMILIES[family][0](np.random.default_rng([family, variant]))
+    low, high = extent(thing)
+    return thing, (high - low).max()
 
 
 def lathe(rng: np.random.Generator) -> Solids:
@@ -326,9 +334,4 @@ FAMILIES = [
     (cup_of_pens, 2),
     (basket, 3),
 ]
-
-
-def _extent(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
-    from datasets.indoor.piece import extent
-
-    return extent(solids)
+SHARES = np.array([share for _, share in FAMILIES]) / sum(share for _, share in FAMILIES)

@@ -10,8 +10,8 @@ from datasets.indoor.walk import camera_path
 from datasets.recording import Recording
 from pcreg.geometry import inverse
 
-FEWEST = 2000  # points: a fragment with fewer has seen next to nothing and is left out
-DRIFT = 0.003  # metres; the pose of a frame is known this well within its fragment, and to 0.1 degrees
+FEWEST = 2000  # points, of 5,000 to 30,000: a fragment with fewer has seen next to nothing and is left out
+DRIFT = 0.004  # metres; the pose of a frame is known this well within its fragment, and to 0.15 degrees
 
 
 def record(
@@ -46,7 +46,7 @@ def record(
 def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     """Small motions (fragments, frames, 4, 4) that grow along each fragment, from none at its first frame."""
     grown = np.linspace(0, 1, shape[1])[None, :, None] ** 0.5
-    x, y, z = np.moveaxis(rng.standard_normal((*shape, 3)) * grown * np.radians(0.1), 2, 0)
+    x, y, z = np.moveaxis(rng.standard_normal((*shape, 3)) * grown * np.radians(0.15), 2, 0)
     T = np.zeros((*shape, 4, 4))
     T[..., :3, :3] = np.eye(3)
     T[..., 0, 1], T[..., 0, 2], T[..., 1, 2] = -z, y, -x

@@ -13,11 +13,12 @@ from datasets.indoor.scene import Scene
 CELL = 0.1  # metres, of the grid on which free places are looked for
 CLEAR = 0.3  # metres from the camera to what stands at its height
 SAMPLES = 16  # of the path per fragment, before smoothing
+SPAN = 0.6  # of the way from fragment to fragment; the images in between are not used
 
 
 def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: int) -> np.ndarray:
-    """T_world_camera (fragments, frames, 4, 4): the frames of a fragment follow each other without a gap."""
-    step, turn = rng.uniform(0.2, 0.6), rng.uniform(12, 45)  # metres and degrees per fragment
+    """T_world_camera (fragments, frames, 4, 4): the frames of a fragment are evenly spaced."""
+    step, turn = rng.uniform(0.35, 1.0), rng.uniform(20, 75)  # metres and degrees per fragment
     eyes, targets = _stations(rng, scene, fragments)
     gaze = targets - eyes
     yaw = np.unwrap(np.arctan2(gaze[:, 1], gaze[:, 0]))
@@ -25,7 +26,7 @@ def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: 
     station = np.c_[eyes, yaw, np.clip(pitch, np.radians(-50), np.radians(15))]
     moved = np.linalg.norm(np.diff(eyes, axis=0), axis=1) / step
     turned = np.abs(np.diff(yaw)) / np.radians(turn)
-    when = np.r_[0, np.cumsum(np.maximum(np.maximum(moved, turned), 0.7))]
+    when = np.r_[0, np.cumsum(np.maximum(np.maximum(moved, turned), 0.5))]
     time = np.arange(fragments * SAMPLES) / SAMPLES
     smooth = np.stack([np.interp(time, when, column) for column in station.T], 1)
     smooth = gaussian_filter1d(smooth, 0.4 * SAMPLES, axis=0, mode="nearest")
@@ -35,7 +36,7 @@ def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: 
     smooth += sway[:, :5] * [0.03, 0.03, 0.03, np.radians(3), np.radians(4)]
     roll = np.radians(rng.normal(0, 3) + rng.uniform(1, 6) * sway[:, 5])
     poses = _looking(smooth[:, :3], smooth[:, 3], smooth[:, 4], roll)
-    within = np.linspace(0, 0.9 * SAMPLES, frames).round().astype(int)
+    within = np.linspace(0, SPAN * SAMPLES, frames).round().astype(int)
     at = np.arange(fragments)[:, None] * SAMPLES + within
     return poses[at]
 
@@ -49,8 +50,8 @@ def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.nd
     for x0, y0, x1, y1 in scene.floors:
         inside |= (middle[:, 0] > x0) & (middle[:, 0] < x1) & (middle[:, 1] > y0) & (middle[:, 1] < y1)
     middle = middle[inside & (middle[:, 2] > 0.05) & (middle[:, 2] < 2.0)]
-    targets = middle[rng.integers(len(middle), size=count)] + rng.normal(0, 0.25, (count, 3))
-    targets[:, 2] = np.clip(targets[:, 2], 0.1, 1.8)
+    targets = middle[rng.integers(len(middle), size=count)] + rng.normal(0, 0.45, (count, 3))
+    targets[:, 2] = np.clip(targets[:, 2], 0.3, 1.8)
     away = np.linalg.norm(places[None] - targets[:, None, :2], axis=2)
     wanted = rng.uniform(0.9, 3.0, count)
     cost = np.abs(away - wanted[:, None]) + rng.gumbel(0, 0.15, away.shape) + blocked
