@@ -66,7 +66,9 @@ def record(
 def _drive(rng: np.random.Generator, scene: Scene, in_hand: bool) -> Drive:
     count = int(rng.integers(10, 21))
     x, y, yaw = _way(rng, scene, count, in_hand)
-    height = rng.uniform(0.7, 1.9) if in_hand else rng.uniform(0.5, 2.2)
+    # In a hand or on a back; on a car's roof, or on a robot.
+    low, high = (0.7, 1.9) if in_hand else (1.5, 2.2) if rng.random() < 0.7 else (0.4, 1.5)
+    height = rng.uniform(low, high)
     z = scene.ground.heights(x, y) + height + rng.normal(0, 0.05 if in_hand else 0.01, count)
     up = _up(scene, x, y)
     mount = rotation_about(rng.standard_normal(3), abs(rng.normal(0, 1.5)))

@@ -33,7 +33,8 @@ def _old_town(rng: np.random.Generator) -> Site:
         )
         edge = road.half_width + 0.15
         _small_things(site, road, edge)
-        _parked(site, road, road.half_width - 0.8, missing=0.85)
+        if road.half_width > 2.8:
+            _parked(site, road, road.half_width - 0.8, missing=0.8)
         site.drive(traffic.person, road, rng.integers(1, 6), road.half_width * 0.8, 1.4)
     site.drive(traffic.car, roads[0], rng.integers(0, 2), 1.0, 4)
     return site
