@@ -53,6 +53,7 @@ def record(
     faintest, noise = (lidar.faintest, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
     lidar = replace(lidar, faintest=float(faintest), noise=float(noise))
     drive = _drive(rng, scene, in_hand)
+    scene = replace(scene, things=scene.things.where(~_in_way(scene, drive)))
     # Above a car's roof the car hides a part of the ground; a person stands behind what the hand holds.
     if in_hand:
         shadow = [rng.uniform(-0.4, 0.3), -0.05, rng.uniform(0.3, 0.6), rng.uniform(0.05, 0.3)]
@@ -103,24 +104,28 @@ def _way(
     rng: np.random.Generator, scene: Scene, count: int, in_hand: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Places x, y (count,) and headings: along the main way, perhaps into another and perhaps back."""
-    room = 0.8 if scene.kind in ("hall", "court") else 1.0
-    step = rng.uniform(0.5, 2.0) if in_hand else rng.uniform(1.5, 5.0)
-    back = count if rng.random() < 0.6 else int(rng.integers((count + 1) // 2, count))
-    turning = rng.integers(2, count) if len(scene.ways) > 1 and rng.random() < 0.4 else count
     main = scene.ways[0]
-    step = min(step, 14 * room / back) if scene.kind in ("hall", "court") else step
-    ahead = np.cumsum(rng.uniform(0.6, 1.4, back)) * step
+    back = count if rng.random() < 0.6 else int(rng.integers((count + 1) // 2, count))
+    # Mostly far enough for pairs that have little in common.
+    length = min(rng.uniform(6, 40) if in_hand else rng.uniform(20, 75), 1.8 * scene.reach)
+    ahead = np.cumsum(rng.uniform(0.5, 1.5, back))
+    ahead *= length / ahead[-1]
     side = rng.choice([-1.0, 1.0])
-    if turning < back:
-        other = scene.ways[int(rng.integers(1, len(scene.ways)))]
-        crossing = _station(main, other.x, other.y)
-        ahead = ahead - ahead[turning]
+    others = [
+        (other, station)
+        for other in scene.ways[1:]
+        if abs(station := _station(main, other)) < 0.8 * scene.reach
+    ]
+    if others and rng.random() < 0.4:
+        turning = int(rng.integers(2, back))
+        other, crossing = others[int(rng.integers(len(others)))]
+        ahead = (ahead - ahead[turning]).clip(-scene.reach, scene.reach)
         first = _along(main, crossing + side * ahead[:turning], _lane(rng, main, side), side < 0)
         bend = rng.choice([-1.0, 1.0])
         rest = _along(other, bend * ahead[turning:], _lane(rng, other, bend), bend < 0)
         places = np.concatenate([first, rest])
     else:
-        start = side * (-ahead[-1] / 2 + rng.uniform(-10, 10) * (0.2 if room < 1 else 1))
+        start = side * (-length / 2 + rng.uniform(-0.5, 0.5) * (1.9 * scene.reach - length))
         places = _along(main, start + side * ahead, _lane(rng, main, side), side < 0)
     if back < count:  # the same way again in the other direction, a lane aside
         again = np.sort(rng.choice(back, count - back, replace=False))[::-1]
@@ -143,14 +148,26 @@ def _along(road: Road, station: np.ndarray, offset: float, backwards: bool) -> n
 
 def _lane(rng: np.random.Generator, road: Road, side: float) -> float:
     """To the right of the middle, mostly."""
-    return -side * rng.uniform(-0.2, 0.8) * max(0.3, road.half_width - 1.5)
+    return -side * rng.uniform(-0.2, 0.9) * max(0.3, road.half_width - 2.8)
 
 
-def _station(road: Road, x: float, y: float) -> float:
-    """Where on the road the place (x, y) is, near its middle."""
+def _station(road: Road, other: Road) -> float:
+    """Where on a road another one has its station 0."""
     stations = np.linspace(-90, 90, 1801)
-    at = road.at(stations)
-    return float(stations[np.hypot(at[0] - x, at[1] - y).argmin()])
+    x, y, _ = road.at(stations)
+    return float(stations[np.hypot(x - other.x, y - other.y).argmin()])
+
+
+def _in_way(scene: Scene, drive: Drive) -> np.ndarray:
+    """Which solids (P,) reach to less than about 0.8 m from the sensor's way, by boxes about them."""
+    angle = np.arange(0, 2 * np.pi, np.pi / 4)
+    ring = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
+    offsets = np.concatenate([[[0, 0, 0]], *(r * ring + [0, 0, z] for r in (0.4, 0.8) for z in (0.0, -0.4))])
+    at = (drive.T_world_sensor[:, None, :3, 3] + offsets).reshape(-1, 3)
+    T = scene.things.solids.T_world_unit
+    T_unit_world = np.linalg.inv(T)[:, :3]
+    local = T_unit_world[..., :3] @ at.T + T_unit_world[..., 3:]
+    return (np.abs(local) < 1).all(1).any(1)
 
 
 def _up(scene: Scene, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -39,6 +39,7 @@ class Scene:
     things: Things
     movers: tuple[Mover, ...]
     ways: tuple[Road, ...]
+    reach: float = 45.0  # metres from the middle that the ways may be used
     relief: float = 1.0  # how uneven surfaces are: a factor to what their materials have
 
 
@@ -49,6 +50,7 @@ class Site:
     rng: np.random.Generator
     ground: Ground
     roads: Sequence[Road]
+    reach: float = 45.0  # metres from the middle that a sensor may go
     placed: list[Things] = field(default_factory=list)
     movers: list[Mover] = field(default_factory=list)
 
@@ -59,6 +61,7 @@ class Site:
             Things.join(self.placed),
             tuple(self.movers),
             tuple(self.roads),
+            self.reach,
             self.rng.uniform(0.3, 1.5),
         )
 

@@ -307,7 +307,7 @@ def _court(rng: np.random.Generator) -> Site:
         Road(curvature=rng.uniform(-0.01, 0.01), half_width=1.0),
         Road(heading=rng.uniform(1.2, 1.9), half_width=1.0),
     )
-    site = Site(rng, _ground(rng, ways, slope=0.02, rough=rng.choice([0.0, 0.03])), ways)
+    site = Site(rng, _ground(rng, ways, slope=0.02, rough=rng.choice([0.0, 0.03])), ways, half.min() - 1.5)
     tall = rng.uniform(4, 18)
     for turn, (along, away) in enumerate([half, half[::-1], half, half[::-1]]):
         yaw = turn * np.pi / 2
@@ -340,7 +340,7 @@ def _hall(rng: np.random.Generator) -> Site:
     half = rng.uniform([10, 8], [32, 26])
     height = rng.choice([rng.uniform(2.4, 3.5), rng.uniform(4, 12)])
     ways = (Road(half_width=1.3), Road(x=rng.uniform(-5, 5), heading=np.pi / 2, half_width=1.3))
-    site = Site(rng, Ground(), ways)
+    site = Site(rng, Ground(), ways, half.min() - 1.5)
     for turn, (along, away) in enumerate([half, half[::-1], half, half[::-1]]):
         yaw = turn * np.pi / 2
         if rng.random() < 0.5:

@@ -32,6 +32,10 @@ class Things:
         """All of them moved by each affine T (N, 4, 4), copy after copy."""
         return Things(self.solids.copies(T), np.tile(self.material, len(T)))
 
+    def where(self, kept: np.ndarray) -> "Things":
+        """Those that `kept` (P,) says."""
+        return Things(Solids(self.solids.shape[kept], self.solids.T_world_unit[kept]), self.material[kept])
+
     @staticmethod
     def of(solids: Solids, material: Material = Material.MATT) -> "Things":
         return Things(solids, np.full(len(solids), material, np.int64))

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from datasets.ground import Ground, Road
-from datasets.outdoor import record
+from datasets.outdoor import _drive, record
 from datasets.site import Mover, Scene
-from datasets.solids import box
+from datasets.solids import Shape, box
 from datasets.spinning_lidar import LIDARS, Drive, Lidar, sweeps
 from datasets.street import KINDS, outdoor_scene
 from datasets.things import Things
@@ -112,10 +112,12 @@ def test_models_have_their_beams():
 def test_every_kind_of_scene_has_a_free_way(kind: str):
     made = outdoor_scene(np.random.default_rng(5), kind)
     assert len(made.things) > 50
-    x, y, _ = made.ways[0].at(np.linspace(-15, 15, 31))
+    reach = 0.9 * made.reach
+    x, y, _ = made.ways[0].at(np.linspace(-reach, reach, 91))
     T = np.linalg.inv(made.things.solids.T_world_unit)
-    p = np.stack([x, y, made.ground.heights(x, y) + 1.0, np.ones(31)])
-    inside = (np.abs(T @ p)[:, :3] < 0.98).all(1) & (made.things.solids.shape == 0)[:, None]
+    p = np.stack([x, y, made.ground.heights(x, y) + 1.0, np.ones(91)])
+    boxes = made.things.solids.shape == Shape.BOX
+    inside = (np.abs(T @ p)[:, :3] < 0.98).all(1) & boxes[:, None]
     assert inside.any(0).mean() < 0.1
 
 
@@ -126,3 +128,15 @@ def test_recordings_repeat_and_differ():
     assert all(torch.equal(a, b) for a, b in zip(first.clouds, again.clouds, strict=True))
     assert not torch.equal(first.clouds[0], other.clouds[0])
     assert all(cloud.isfinite().all() and len(cloud) > 1000 for cloud in first.clouds)
+
+
+def test_places_are_spread_over_tens_of_metres():
+    rng = np.random.default_rng(0)
+    drives = [
+        _drive(rng, outdoor_scene(rng, "city"), in_hand=False).T_world_sensor[:, :3, 3] for _ in range(8)
+    ]
+    spans = [np.linalg.norm(at[:, None] - at, axis=2).max() for at in drives]
+    assert min(spans) > 10
+    assert max(spans) > 40
+    steps = np.concatenate([np.linalg.norm(np.diff(at, axis=0), axis=1) for at in drives])
+    assert 0.5 < np.median(steps) < 8
