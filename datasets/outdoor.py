@@ -165,9 +165,15 @@ def _in_way(scene: Scene, drive: Drive) -> np.ndarray:
     offsets = np.concatenate([[[0, 0, 0]], *(r * ring + [0, 0, z] for r in (0.4, 0.8) for z in (0.0, -0.4))])
     at = (drive.T_world_sensor[:, None, :3, 3] + offsets).reshape(-1, 3)
     T = scene.things.solids.T_world_unit
-    T_unit_world = np.linalg.inv(T)[:, :3]
+    # A box's half diagonal, and more for one that leans.
+    reach = np.linalg.norm(T[:, :3, :3], axis=(1, 2)) * 1.5 + 1.0
+    away = np.linalg.norm(T[:, None, :3, 3] - drive.T_world_sensor[:, :3, 3], axis=2).min(1)
+    near = np.flatnonzero(away < reach)
+    T_unit_world = np.linalg.inv(T[near])[:, :3]
     local = T_unit_world[..., :3] @ at.T + T_unit_world[..., 3:]
-    return (np.abs(local) < 1).all(1).any(1)
+    found = np.zeros(len(T), bool)
+    found[near] = (np.abs(local) < 1).all(1).any(1)
+    return found
 
 
 def _up(scene: Scene, x: np.ndarray, y: np.ndarray) -> np.ndarray:

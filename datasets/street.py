@@ -372,7 +372,7 @@ def _hall(rng: np.random.Generator) -> Site:
             np.c_[lights + 0.3, 0 * lights[:, :1] + height - deep - 0.2],
         )
     )
-    site.placed.append(Things.of(Solids.join(beams)))
+    site.put(Things.of(Solids.join(beams)), 0.0, 0.0, 0.0)
     if rng.random() < 0.75:
         cx, cy = (grid.ravel() for grid in np.meshgrid(x, y))
         free = site.clear(cx, cy, 0.4)
@@ -384,15 +384,18 @@ def _hall(rng: np.random.Generator) -> Site:
             if rng.random() < 0.5
             else box(foot - [r, r, 0], foot + np.array([r, r, height]))
         )
-        site.placed.append(Things.of(columns))
+        site.put(Things.of(columns), 0.0, 0.0, 0.0)
     if height > 4.5:  # galleries along some walls
         for side in rng.permutation([-1, 1])[: rng.integers(0, 3)]:
             level, reach = rng.uniform([2.6, 1.5], [4.0, 5.0])
             low, high = np.sort([side * half[1], side * (half[1] - reach)])
-            site.placed.append(Things.of(box([-half[0], low, level], [half[0], high, level + 0.3])))
+            site.put(Things.of(box([-half[0], low, level], [half[0], high, level + 0.3])), 0.0, 0.0, 0.0)
             rim = side * (half[1] - reach)
-            site.placed.append(
-                Things.of(box([-half[0], rim - 0.03, level], [half[0], rim + 0.03, level + 1.2]))
+            site.put(
+                Things.of(box([-half[0], rim - 0.03, level], [half[0], rim + 0.03, level + 1.2])),
+                0.0,
+                0.0,
+                0.0,
             )
     contents = rng.integers(3)
     n = rng.integers(3, 30)
