@@ -6,8 +6,8 @@ takes a few dozen boxes.
 
 import numpy as np
 
+from datasets.outdoor.things import Material, Things
 from datasets.solids import Solids, box, boxes, cone, rod
-from datasets.things import Material, Things
 
 DEEP = 3.0  # metres below the ground that a building reaches, for slopes
 

@@ -10,7 +10,7 @@ from datasets.solids import Solids
 
 
 class Material(IntEnum):
-    """How a surface answers a laser; datasets/spinning_lidar.py says how."""
+    """How a surface answers a laser; datasets/outdoor/spinning_lidar.py says how."""
 
     MATT = 0
     GLASS = 1

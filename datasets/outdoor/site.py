@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from datasets.ground import Ground, Road
-from datasets.things import Things, standing
+from datasets.outdoor.ground import Ground, Road
+from datasets.outdoor.things import Things, standing
 
 
 @dataclass(frozen=True)

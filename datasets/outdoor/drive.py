@@ -1,70 +1,26 @@
-"""Recordings of procedural outdoor scenes by spinning LiDARs: endless, seeded, on the CPU or a GPU."""
+"""Ways of a sensor through a scene, on wheels or in a hand: along a road, into another, and back."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from datasets.ground import Road
-from datasets.recording import Recording
-from datasets.site import Scene
-from datasets.spinning_lidar import LIDARS, Drive, sweeps
-from datasets.street import outdoor_scene
+from datasets.outdoor.ground import Road
+from datasets.outdoor.site import Scene
 from pcreg.geometry import rotation_about, se3
 
-ON_FOOT = ("park", "court", "hall", "old town", "square")
-# How often each model is used on wheels and in the hand.
-ON_WHEELS_SHARES = {
-    "HDL-64E": 6,
-    "HDL-32E": 2,
-    "VLP-16": 2,
-    "VLP-32C": 2,
-    "Pandar64": 2,
-    "OS1-64": 2,
-    "OS1-128": 1,
-    "OS0-64": 1,
-}
-IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
+
+@dataclass(frozen=True)
+class Drive:
+    """S sweeps: where the sensor is in the middle of each, when, and how it moves."""
+
+    T_world_sensor: np.ndarray  # (S, 4, 4)
+    seconds: np.ndarray  # (S,)
+    velocity: np.ndarray  # (S, 3) metres per turn, in the sensor's frame
+    spin: np.ndarray  # (S, 3) radians per turn, a rotation vector in the sensor's frame
+    distortion: float = 0.0  # the part of the motion in a turn that is left in the points
 
 
-def record(
-    seed: int,
-    index: int,
-    device: torch.device | str = "cpu",
-    kind: str | None = None,
-    model: str | None = None,
-) -> Recording:
-    """Recording `index`: 10 to 20 sweeps of one LiDAR on one way through one scene.
-
-    Places are up to a few metres apart along the way, so that pairs 0 to 40 m apart occur; some ways turn
-    into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. The
-    same arguments give the same clouds, on `device`.
-    """
-    rng = np.random.default_rng([seed, index])
-    generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
-    scene = outdoor_scene(rng, kind)
-    in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
-    if model is not None:
-        in_hand = model not in ON_WHEELS_SHARES or (in_hand and model in IN_HAND_SHARES)
-    shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
-    drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
-    lidar = LIDARS[model or drawn].thinned(int(rng.choice([1, 2])))
-    # No two of a model are alike, nor is the air.
-    faintest, noise = (lidar.faintest, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
-    lidar = replace(lidar, faintest=float(faintest), noise=float(noise))
-    drive = _drive(rng, scene, in_hand)
-    scene = replace(scene, things=scene.things.where(~_in_way(scene, drive)))
-    # Above a car's roof the car hides a part of the ground; a person stands behind what the hand holds.
-    if in_hand:
-        shadow = [rng.uniform(-0.4, 0.3), -0.05, rng.uniform(0.3, 0.6), rng.uniform(0.05, 0.3)]
-    else:
-        above = rng.uniform(0.2, 0.6)
-        shadow = [-above, *(above * rng.uniform(0.5, [3.5, 3.5, 2.5]))]
-    clouds = sweeps(scene, lidar, drive, torch.tensor(shadow, device=device), generator)
-    return Recording(clouds, drive.T_world_sensor)
-
-
-def _drive(rng: np.random.Generator, scene: Scene, in_hand: bool) -> Drive:
+def drive_through(rng: np.random.Generator, scene: Scene, in_hand: bool) -> Drive:
     count = int(rng.integers(10, 21))
     x, y, yaw = _way(rng, scene, count, in_hand)
     # In a hand or on a back; on a car's roof, or on a robot.
@@ -158,7 +114,7 @@ def _station(road: Road, other: Road) -> float:
     return float(stations[np.hypot(x - other.x, y - other.y).argmin()])
 
 
-def _in_way(scene: Scene, drive: Drive) -> np.ndarray:
+def in_way(scene: Scene, drive: Drive) -> np.ndarray:
     """Which solids (P,) reach to less than about 0.8 m from the sensor's way, by boxes about them."""
     angle = np.arange(0, 2 * np.pi, np.pi / 4)
     ring = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
