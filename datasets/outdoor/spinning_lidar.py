@@ -142,7 +142,8 @@ def sweeps(
 def _hidden(ray: Tensor, carrier: Tensor) -> Tensor:
     """Whether rays (..., 3) from the sensor meet the box between two corners (2, 3)."""
     corners = carrier / torch.where(ray.abs() < 1e-9, 1e-9, ray)[..., None, :]  # (..., 2, 3)
-    return corners.amin(-2).amax(-1) < corners.amax(-2).amin(-1).clamp(min=0)
+    enter, leave = corners.amin(-2).amax(-1), corners.amax(-2).amin(-1)
+    return enter.clamp(min=0) < leave
 
 
 def _turned(R: Tensor, v: Tensor) -> Tensor:

@@ -93,10 +93,24 @@ def test_motion_is_removed_or_left_in_the_points():
     assert 0.1 < error(1.0) < 1.0
 
 
-def test_the_carrier_hides_the_ground_under_it():
+def test_the_carrier_hides_the_ground_under_it_and_nothing_above():
     roof = np.array([[-2.0, -2.0, -1.0], [2.0, 2.0, -0.5]])
-    (cloud,) = sweeps(scene(), FINE, standing_still(), roof, generator())
-    assert cloud[:, :2].abs().amax(1).min() > 5.9  # 2 m of roof 0.5 m below, ground 1.5 m below
+    walls = Things.of(box([-30, -30, -5], [30, 30, 30]))  # from within
+    beams = Lidar((60.0, 20.0, 5.0, -5.0, -20.0, -60.0, -70.0, -80.0), columns=64, far=90, faintest=1e-9)
+    (cloud,) = sweeps(scene(walls), beams, standing_still(), roof, generator())
+    below, above = cloud[cloud[:, 2] < -1.3], cloud[cloud[:, 2] > 0]
+    assert below[:, :2].abs().amax(1).min() > 3.9  # 2 m of roof 0.5 m below, ground 1.5 m below
+    assert len(above) > 150
+
+
+def test_who_stands_behind_the_sensor_hides_what_is_behind():
+    person = np.array([[-0.8, -0.3, -2.0], [-0.5, 0.3, 0.5]])
+    (cloud,) = sweeps(scene(), FINE, standing_still(), person, generator())
+    (free,) = sweeps(scene(), FINE, standing_still(), NOTHING_BELOW, generator())
+    angle, free = (torch.rad2deg(torch.atan2(c[:, 1], c[:, 0])).abs() for c in (cloud, free))
+    assert angle.max() < 155
+    assert free.max() > 170
+    assert ((angle < 140).sum() / (free < 140).sum()) > 0.95
 
 
 def test_models_have_their_beams():
