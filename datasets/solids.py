@@ -232,30 +232,33 @@ def _in_view(
     T = torch.from_numpy(solids.T_world_unit[:, :3]).float().to(device)
     reach = torch.from_numpy(_reach(solids)).float().to(device)
     origin = origins.mean(1)
-    spread = (origins - origin[:, None]).norm(dim=-1).amax(1)
+    spread = (origins - origin[:, None]).norm(dim=-1).amax(1) + 1e-3
     axis = torch.nn.functional.normalize(directions.mean(1), dim=-1)
-    cosine = (directions * axis[:, None]).sum(-1).amin(1).clamp(-1, 1)
+    cosine = (directions * axis[:, None]).sum(-1).amin(1, keepdim=True).clamp(-1, 1)
     sine = torch.sqrt(1 - cosine * cosine)
     planes = _pyramid(axis, directions)  # (G, 5, 3)
     found = []
-    step = max(1, 16 * BUDGET[device.type] // max(1, len(T)))
-    for some in torch.arange(len(origin), device=device).split(step):
-        to_centre = T[None, :, :, 3] - origin[some, None]
-        along = (to_centre * axis[some, None]).sum(-1)
-        away = to_centre.square().sum(-1)
+    for some in torch.arange(len(origin), device=device).split(max(1, BUDGET[device.type] // len(T))):
+        along, away = 0.0, 0.0
+        for k in range(3):
+            to_centre = T[:, k, 3] - origin[some, k, None]
+            along = along + to_centre * axis[some, k, None]
+            away = away + to_centre.square()
         across = torch.sqrt((away - along * along).clamp(min=0))
-        slack = reach + spread[some, None] + 1e-3
+        slack = reach + spread[some, None]
         # Behind the origin the distance to the cone's side is too small: it keeps more than it must.
-        near = (across * cosine[some, None] - along * sine[some, None] <= slack) & (along > -slack)
+        near = (across * cosine[some] - along * sine[some] <= slack) & (along > -slack)
         near &= along - slack <= far[some, None]
         if present is not None:
             near &= present[some]
         group, solid = near.nonzero(as_tuple=True)
         group = some[group]
-        # How far the five planes' normals go along each half axis of the box, and to its centre.
-        n = planes[group] @ T[solid]  # (N, 5, 4)
-        centre = n[..., 3] - (planes[group] * origin[group, None]).sum(-1)
-        extent = n[..., :3].abs().sum(-1) + (spread[group] + 1e-3)[:, None] * planes[group].norm(dim=-1)
+        # How far the box about a solid reaches to either side of each plane through the origin.
+        at = T[solid, :, 3] - origin[group]
+        centre = (planes[group] * at[:, None]).sum(-1)  # (N, 5)
+        extent = spread[group, None] * planes[group].norm(dim=-1)
+        for k in range(3):
+            extent = extent + (planes[group] * T[solid, None, :, k]).sum(-1).abs()
         depth = centre[:, 4] - extent[:, 4]
         kept = (centre + extent >= 0).all(1) & (depth <= far[group])
         found.append((group[kept], solid[kept], depth[kept]))

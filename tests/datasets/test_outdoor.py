@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from datasets.ground import Ground, Road
 from datasets.outdoor import record
-from datasets.site import Mover, Scene
-from datasets.solids import box
-from datasets.spinning_lidar import LIDARS, Drive, Lidar, sweeps
-from datasets.street import KINDS, outdoor_scene
-from datasets.things import Things
+from datasets.outdoor.drive import Drive, drive_through
+from datasets.outdoor.ground import Ground, Road
+from datasets.outdoor.scene import KINDS, outdoor_scene
+from datasets.outdoor.site import Mover, Scene
+from datasets.outdoor.spinning_lidar import LIDARS, Lidar, sweeps
+from datasets.outdoor.things import Things
+from datasets.solids import Shape, box
 
-NO_SHADOW = torch.tensor([-100.0, 0.0, 0.0, 0.0])
+NOTHING_BELOW = np.full((2, 3), -100.0)
 FINE = Lidar(tuple(np.linspace(-20.0, 5.0, 16)), columns=64, far=60, noise=1e-4, faintest=1e-9)
 NOTHING = Things.of(box(np.empty((0, 3)), np.empty((0, 3))))
 
@@ -33,13 +34,13 @@ def generator() -> torch.Generator:
 
 
 def test_flat_ground_lies_at_the_sensor_s_height():
-    (cloud,) = sweeps(scene(), FINE, standing_still(height=1.5), NO_SHADOW, generator())
+    (cloud,) = sweeps(scene(), FINE, standing_still(height=1.5), NOTHING_BELOW, generator())
     assert len(cloud) > 500
     assert (cloud[:, 2] + 1.5).abs().max() < 0.02
 
 
 def test_beams_have_their_angles():
-    (cloud,) = sweeps(scene(), FINE, standing_still(), NO_SHADOW, generator())
+    (cloud,) = sweeps(scene(), FINE, standing_still(), NOTHING_BELOW, generator())
     seen = torch.rad2deg(torch.asin(cloud[:, 2] / cloud.norm(dim=1)))
     error = (seen[:, None] - torch.tensor(FINE.elevation)).abs().amin(1)
     assert error.max() < 0.25  # degrees: a unit's angles differ from the manual's
@@ -47,7 +48,7 @@ def test_beams_have_their_angles():
 
 def test_a_wall_is_met_at_its_distance():
     wall = Things.of(box([10, -30, -1], [11, 30, 20]))
-    (cloud,) = sweeps(scene(wall), FINE, standing_still(), NO_SHADOW, generator())
+    (cloud,) = sweeps(scene(wall), FINE, standing_still(), NOTHING_BELOW, generator())
     ahead = cloud[(cloud[:, 0] > 5) & (cloud[:, 2] > -1)]
     assert len(ahead) > 50
     assert (ahead[:, 0] - 10).abs().max() < 0.01
@@ -62,7 +63,7 @@ def test_slopes_waves_and_kerbs_are_met_where_their_height_says():
     )
     drive = standing_still()
     drive.T_world_sensor[0, 2, 3] = 1.7 + ground.heights(np.zeros(1), np.zeros(1))[0]
-    (cloud,) = sweeps(scene(ground=ground), FINE, drive, NO_SHADOW, generator())
+    (cloud,) = sweeps(scene(ground=ground), FINE, drive, NOTHING_BELOW, generator())
     x, y, z = (cloud.double().numpy() + drive.T_world_sensor[0, :3, 3]).T
     error = np.abs(ground.heights(x, y) - z)
     assert len(cloud) > 400
@@ -72,7 +73,7 @@ def test_slopes_waves_and_kerbs_are_met_where_their_height_says():
 
 def test_a_mover_has_moved_by_its_speed():
     mover = Mover(Things.of(box([-1, -1, 0], [1, 1, 3])), Road(y=8.0), station=-6.0, offset=0.0, speed=3.0)
-    clouds = sweeps(scene(movers=(mover,)), FINE, standing_still(3), NO_SHADOW, generator())
+    clouds = sweeps(scene(movers=(mover,)), FINE, standing_still(3), NOTHING_BELOW, generator())
     middles = [cloud[(cloud[:, 1] > 6) & (cloud[:, 2] > -1.2)][:, 0].numpy() for cloud in clouds]
     for n, x in enumerate(middles):
         assert -6 + 3 * n - 1.1 < x.min()
@@ -85,17 +86,31 @@ def test_motion_is_removed_or_left_in_the_points():
 
     def error(distortion: float) -> float:
         drive = standing_still(**fast, distortion=distortion)
-        (cloud,) = sweeps(scene(wall), FINE, drive, NO_SHADOW, generator())
+        (cloud,) = sweeps(scene(wall), FINE, drive, NOTHING_BELOW, generator())
         return float((cloud[(cloud[:, 0] > 5) & (cloud[:, 2] > -1)][:, 0] - 10).abs().max())
 
     assert error(0.0) < 0.01
     assert 0.1 < error(1.0) < 1.0
 
 
-def test_the_carrier_hides_the_ground_under_it():
-    shadow = torch.tensor([-0.5, 2.0, 2.0, 2.0])
-    (cloud,) = sweeps(scene(), FINE, standing_still(), shadow, generator())
-    assert cloud[:, :2].abs().amax(1).min() > 5.9  # 2 m of roof 0.5 m below, ground 1.5 m below
+def test_the_carrier_hides_the_ground_under_it_and_nothing_above():
+    roof = np.array([[-2.0, -2.0, -1.0], [2.0, 2.0, -0.5]])
+    walls = Things.of(box([-30, -30, -5], [30, 30, 30]))  # from within
+    beams = Lidar((60.0, 20.0, 5.0, -5.0, -20.0, -60.0, -70.0, -80.0), columns=64, far=90, faintest=1e-9)
+    (cloud,) = sweeps(scene(walls), beams, standing_still(), roof, generator())
+    below, above = cloud[cloud[:, 2] < -1.3], cloud[cloud[:, 2] > 0]
+    assert below[:, :2].abs().amax(1).min() > 3.9  # 2 m of roof 0.5 m below, ground 1.5 m below
+    assert len(above) > 150
+
+
+def test_who_stands_behind_the_sensor_hides_what_is_behind():
+    person = np.array([[-0.8, -0.3, -2.0], [-0.5, 0.3, 0.5]])
+    (cloud,) = sweeps(scene(), FINE, standing_still(), person, generator())
+    (free,) = sweeps(scene(), FINE, standing_still(), NOTHING_BELOW, generator())
+    angle, free = (torch.rad2deg(torch.atan2(c[:, 1], c[:, 0])).abs() for c in (cloud, free))
+    assert angle.max() < 155
+    assert free.max() > 170
+    assert ((angle < 140).sum() / (free < 140).sum()) > 0.95
 
 
 def test_models_have_their_beams():
@@ -112,10 +127,12 @@ def test_models_have_their_beams():
 def test_every_kind_of_scene_has_a_free_way(kind: str):
     made = outdoor_scene(np.random.default_rng(5), kind)
     assert len(made.things) > 50
-    x, y, _ = made.ways[0].at(np.linspace(-15, 15, 31))
+    reach = 0.9 * made.reach
+    x, y, _ = made.ways[0].at(np.linspace(-reach, reach, 91))
     T = np.linalg.inv(made.things.solids.T_world_unit)
-    p = np.stack([x, y, made.ground.heights(x, y) + 1.0, np.ones(31)])
-    inside = (np.abs(T @ p)[:, :3] < 0.98).all(1) & (made.things.solids.shape == 0)[:, None]
+    p = np.stack([x, y, made.ground.heights(x, y) + 1.0, np.ones(91)])
+    boxes = made.things.solids.shape == Shape.BOX
+    inside = (np.abs(T @ p)[:, :3] < 0.98).all(1) & boxes[:, None]
     assert inside.any(0).mean() < 0.1
 
 
@@ -126,3 +143,16 @@ def test_recordings_repeat_and_differ():
     assert all(torch.equal(a, b) for a, b in zip(first.clouds, again.clouds, strict=True))
     assert not torch.equal(first.clouds[0], other.clouds[0])
     assert all(cloud.isfinite().all() and len(cloud) > 1000 for cloud in first.clouds)
+
+
+def test_places_are_spread_over_tens_of_metres():
+    rng = np.random.default_rng(0)
+    drives = [
+        drive_through(rng, outdoor_scene(rng, "city"), in_hand=False).T_world_sensor[:, :3, 3]
+        for _ in range(8)
+    ]
+    spans = [np.linalg.norm(at[:, None] - at, axis=2).max() for at in drives]
+    assert min(spans) > 10
+    assert max(spans) > 40
+    steps = np.concatenate([np.linalg.norm(np.diff(at, axis=0), axis=1) for at in drives])
+    assert 0.5 < np.median(steps) < 8

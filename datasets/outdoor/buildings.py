@@ -6,8 +6,8 @@ takes a few dozen boxes.
 
 import numpy as np
 
-from datasets.solids import Solids, box, cone, rod
-from datasets.things import Material, Things
+from datasets.outdoor.things import Material, Things
+from datasets.solids import Solids, box, boxes, cone, rod
 
 DEEP = 3.0  # metres below the ground that a building reaches, for slopes
 
@@ -18,58 +18,41 @@ def block(rng: np.random.Generator, width: float, depth: float, height: float) -
     ground_floor, storey = rng.uniform([3.0, 2.7], [4.5, 3.6])
     sill, lintel = rng.uniform([0.5, 0.25], [1.1, 0.7])
     floors = np.arange(ground_floor, height - 1.5, storey)
-    walls, glass = [], []
-    glass.append(box([-width / 2 + recess, recess, -DEEP], [width / 2 - recess, depth - recess, height]))
+    half = width / 2
     # Bands of wall between the storeys.
-    low = np.concatenate([[-DEEP], floors - lintel])
-    high = np.concatenate([[rng.choice([0.3, 0.8])], np.minimum(floors + sill, height)])
-    band = np.zeros((len(low), 3))
-    walls.append(
-        box(
-            band + np.c_[0 * low - width / 2, 0 * low, low],
-            band + np.c_[0 * low + width / 2, 0 * low + depth, high],
-        )
-    )
-    walls.append(box([-width / 2, 0, height - lintel], [width / 2, depth, height]))
+    low = np.concatenate([[-DEEP], floors - lintel, [height - lintel]])
+    high = np.concatenate([[rng.choice([0.3, 0.8])], np.minimum(floors + sill, height), [height]])
+    walls = [_rows(-half, 0, low, half, depth, high)]
     pier = rng.uniform(0.25, 0.6)
     gap = rng.uniform(1.5, 3.5)
-    for x in (_spread(width, gap),):
-        for y0, y1 in ((0, recess + 0.05), (depth - recess - 0.05, depth)):
-            walls.append(
-                box(np.c_[x - pier, 0 * x + y0, 0 * x - DEEP], np.c_[x + pier, 0 * x + y1, 0 * x + height])
-            )
+    x = _spread(width, gap)
+    for y0, y1 in ((0, recess + 0.05), (depth - recess - 0.05, depth)):
+        walls.append(_rows(x - pier, y0, -DEEP, x + pier, y1, height))
     y = _spread(depth, gap * 1.3) + depth / 2
     blank = rng.random() < 0.5
-    for x0, x1 in ((-width / 2, -width / 2 + recess + 0.05), (width / 2 - recess - 0.05, width / 2)):
+    for x0, x1 in ((-half, -half + recess + 0.05), (half - recess - 0.05, half)):
         if blank:
-            walls.append(box([x0, 0, -DEEP], [x1, depth, height]))
+            walls.append(_rows(x0, 0, -DEEP, x1, depth, height))
         else:
-            walls.append(
-                box(np.c_[0 * y + x0, y - pier, 0 * y - DEEP], np.c_[0 * y + x1, y + pier, 0 * y + height])
-            )
-    out = rng.uniform(0.05, 0.6)
-    walls.append(
-        box(
-            [-width / 2 - 0.02, -out, height - 0.1], [width / 2 + 0.02, depth, height + rng.uniform(0.2, 0.6)]
-        )
-    )
-    if rng.random() < 0.5 and len(floors):  # balconies or bays
-        x = rng.permutation(_spread(width, gap)[:-1] + gap / 2)[: rng.integers(1, 5)]
-        z = np.repeat(floors, len(x))
-        x = np.tile(x, len(floors))
-        reach = rng.uniform(0.6, 1.4)
-        wide = rng.uniform(0.6, 1.3)
-        walls.append(box(np.c_[x - wide, 0 * x - reach, z - 0.15], np.c_[x + wide, 0 * x + 0.1, z]))
-        walls.append(box(np.c_[x - wide, 0 * x - reach, z], np.c_[x + wide, 0 * x - reach + 0.05, z + 1.0]))
+            walls.append(_rows(x0, y - pier, -DEEP, x1, y + pier, height))
+    cornice, thick = rng.uniform([0.05, 0.2], [0.6, 0.6])
+    walls.append(_rows(-half - 0.02, -cornice, height - 0.1, half + 0.02, depth, height + thick))
+    if rng.random() < 0.5 and len(floors):  # balconies
+        x = rng.permutation(x[:-1] + gap / 2)[: rng.integers(1, 5)]
+        x, z = (grid.ravel() for grid in np.meshgrid(x, floors))
+        reach, wide = rng.uniform([0.6, 0.6], [1.4, 1.3])
+        walls.append(_rows(x - wide, -reach, z - 0.15, x + wide, 0.1, z))
+        walls.append(_rows(x - wide, -reach, z, x + wide, -reach + 0.05, z + 1.0))
     if rng.random() < 0.4:  # an awning or a canopy over the pavement
-        x0, x1 = np.sort(rng.uniform(-width / 2, width / 2, 2))
-        walls.append(box([x0, -rng.uniform(0.8, 2.2), 2.6], [x1 + 1, 0.1, 2.75]))
-    door = rng.uniform(-width / 2 + 1, width / 2 - 1)
-    walls.append(box([door - 1.0, -0.15, 0], [door - 0.8, 0.1, 2.5]))
-    walls.append(box([door + 0.8, -0.15, 0], [door + 1.0, 0.1, 2.5]))
-    walls.append(box([door - 1.0, -0.4, -0.5], [door + 1.0, 0.1, rng.uniform(0.1, 0.4)]))
-    walls.append(_roof(rng, width, depth, height))
-    return Things.join([Things.of(Solids.join(walls)), Things.of(Solids.join(glass), Material.GLASS)])
+        x0, x1 = np.sort(rng.uniform(-half, half, 2))
+        walls.append(_rows(x0, -rng.uniform(0.8, 2.2), 2.6, x1 + 1, 0.1, 2.75))
+    door = rng.uniform(-half + 1, half - 1)
+    jambs = np.array([door - 1.0, door + 0.8])
+    walls.append(_rows(jambs, -0.15, 0, jambs + 0.2, 0.1, 2.5))
+    walls.append(_rows(door - 1.0, -0.4, -0.5, door + 1.0, 0.1, rng.uniform(0.1, 0.4)))
+    core = box([-half + recess, recess, -DEEP], [half - recess, depth - recess, height])
+    solids = Solids.join([boxes(np.concatenate(walls)), _roof(rng, width, depth, height)])
+    return Things.join([Things.of(solids), Things.of(core, Material.GLASS)])
 
 
 def house(rng: np.random.Generator) -> Things:
@@ -173,6 +156,11 @@ def tank(rng: np.random.Generator) -> Things:
             ]
         )
     )
+
+
+def _rows(*corners: np.ndarray | float) -> np.ndarray:
+    """x0, y0, z0, x1, y1, z1 of boxes (N, 6), each a number or (N,)."""
+    return np.stack(np.broadcast_arrays(*(np.atleast_1d(each) for each in corners)), 1)
 
 
 def _spread(width: float, gap: float) -> np.ndarray:

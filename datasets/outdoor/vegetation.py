@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from datasets.outdoor.things import Material, Things
 from datasets.solids import ball, box, rod
-from datasets.things import Material, Things
 
 
 def tree(rng: np.random.Generator) -> Things:

@@ -10,7 +10,7 @@ from datasets.solids import Solids
 
 
 class Material(IntEnum):
-    """How a surface answers a laser; datasets/spinning_lidar.py says how."""
+    """How a surface answers a laser; datasets/outdoor/spinning_lidar.py says how."""
 
     MATT = 0
     GLASS = 1
@@ -31,6 +31,10 @@ class Things:
     def copies(self, T: np.ndarray) -> "Things":
         """All of them moved by each affine T (N, 4, 4), copy after copy."""
         return Things(self.solids.copies(T), np.tile(self.material, len(T)))
+
+    def where(self, kept: np.ndarray) -> "Things":
+        """Those that `kept` (P,) says."""
+        return Things(Solids(self.solids.shape[kept], self.solids.T_world_unit[kept]), self.material[kept])
 
     @staticmethod
     def of(solids: Solids, material: Material = Material.MATT) -> "Things":

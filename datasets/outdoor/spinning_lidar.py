@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets.site import Scene
+from datasets.outdoor.drive import Drive
+from datasets.outdoor.site import Scene
+from datasets.outdoor.things import Material, Things
 from datasets.solids import Solids, cast
-from datasets.things import Material, Things
 
 BLOCK = 16  # columns that are cast together
 # Of each Material, from and to, drawn for each solid: the reflected fraction, how often a ray is lost, how
@@ -62,36 +63,28 @@ _VLP32C = (
 # fmt: on
 _PANDAR64 = (15, 11, 8, 5, 3, *np.arange(12, -37, -1) / 6, *range(-7, -15, -1), -19, -25)
 LIDARS = {
-    "HDL-64E": Lidar((*_even(-8.33, 2, 32), *_even(-24.33, -8.83, 32)), 2048, 80, 2.5, 0.02, 1.5e-6),
+    "HDL-64E": Lidar((*_even(-8.33, 2, 32), *_even(-24.33, -8.83, 32)), 2048, 80, 1.0, 0.02, 1.5e-6),
     "HDL-32E": Lidar(_even(-30.67, 10.67, 32), 2176, 80, 1.0, 0.02, 3e-6),
     "VLP-16": Lidar(_even(-15, 15, 16), 1792, 90, 0.8, 0.02, 3e-6),
     "VLP-32C": Lidar(_VLP32C, 1792, 120, 1.0, 0.02, 1.5e-6),
     "Pandar64": Lidar(_PANDAR64, 1792, 120, 0.5, 0.015, 1e-6),
     "OS1-64": Lidar(_even(-22.5, 22.5, 64), 1024, 90, 0.6, 0.02, 4e-6),
     "OS1-128": Lidar(_even(-22.5, 22.5, 128), 1024, 90, 0.6, 0.02, 3e-6),
-    "OS0-32": Lidar(_even(-45, 45, 32), 1024, 60, 0.4, 0.012, 5e-5),
-    "OS0-64": Lidar(_even(-45, 45, 64), 1024, 60, 0.4, 0.012, 5e-5),
+    "OS0-32": Lidar(_even(-45, 45, 32), 2048, 60, 0.4, 0.012, 5e-5),
+    "OS0-64": Lidar(_even(-45, 45, 64), 2048, 60, 0.4, 0.012, 5e-5),
     "OS0-128": Lidar(_even(-45, 45, 128), 1024, 60, 0.4, 0.012, 5e-5),
 }
 
 
-@dataclass(frozen=True)
-class Drive:
-    """S sweeps: where the sensor is in the middle of each, when, and how it moves."""
-
-    T_world_sensor: np.ndarray  # (S, 4, 4)
-    seconds: np.ndarray  # (S,)
-    velocity: np.ndarray  # (S, 3) metres per turn, in the sensor's frame
-    spin: np.ndarray  # (S, 3) radians per turn, a rotation vector in the sensor's frame
-    distortion: float = 0.0  # the part of the motion in a turn that is left in the points
-
-
 @torch.no_grad()
 def sweeps(
-    scene: Scene, lidar: Lidar, drive: Drive, shadow: Tensor, generator: torch.Generator
+    scene: Scene, lidar: Lidar, drive: Drive, carrier: np.ndarray, generator: torch.Generator
 ) -> list[Tensor]:
-    """Points (N, 3) float32 of each sweep. `shadow` (4,): below which height (m) the carrier is in the way,
-    how far it reaches to the front, the back and the sides. All on the device of `generator`."""
+    """Points (N, 3) float32 of each sweep, on the device of `generator`.
+
+    `carrier` (2, 3): two corners of a box in the sensor's frame, a car's roof or a person, that hides what
+    is behind it.
+    """
     device = generator.device
     S = len(drive.seconds)
 
@@ -132,22 +125,25 @@ def sweeps(
         )
     )
     strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal(*shape))
-    x, y, z = ray.unbind(-1)
-    under = shadow[0] / z.clamp(max=-1e-6)  # as far as this a ray is above the carrier's roof
-    in_way = (z * distance < shadow[0]) & (under * x < shadow[1]) & (under * x > -shadow[2])
-    in_way &= (under * y).abs() < shadow[3]
     seen = (
         (distance > lidar.near)
         & (distance < lidar.far)
         & (strength > lidar.faintest)
         & (uniform(*shape) >= loss)
-        & ~in_way
+        & ~_hidden(ray, torch.from_numpy(carrier).float().to(device))
     )
     bias = per_beam(0.6 * lidar.noise * normal(len(beams)))
     measured = torch.where(seen, distance, 0) + bias + lidar.noise * normal(*shape)
     R, t = _moved((1 - drive.distortion) * turn, velocity, spin)
     points = _turned(R, ray * measured[..., None]) + t[:, None, :, None, None]
     return list(points[seen].split(seen.flatten(1).sum(1).tolist()))
+
+
+def _hidden(ray: Tensor, carrier: Tensor) -> Tensor:
+    """Whether rays (..., 3) from the sensor meet the box between two corners (2, 3)."""
+    corners = carrier / torch.where(ray.abs() < 1e-9, 1e-9, ray)[..., None, :]  # (..., 2, 3)
+    enter, leave = corners.amin(-2).amax(-1), corners.amax(-2).amin(-1)
+    return enter.clamp(min=0) < leave
 
 
 def _turned(R: Tensor, v: Tensor) -> Tensor:

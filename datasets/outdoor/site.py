@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from datasets.ground import Ground, Road
-from datasets.things import Things, standing
+from datasets.outdoor.ground import Ground, Road
+from datasets.outdoor.things import Things, standing
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Scene:
     things: Things
     movers: tuple[Mover, ...]
     ways: tuple[Road, ...]
+    reach: float = 45.0  # metres from the middle that the ways may be used
     relief: float = 1.0  # how uneven surfaces are: a factor to what their materials have
 
 
@@ -49,16 +50,23 @@ class Site:
     rng: np.random.Generator
     ground: Ground
     roads: Sequence[Road]
-    placed: list[Things] = field(default_factory=list)
+    reach: float = 45.0  # metres from the middle that a sensor may go
+    placed: list[tuple[Things, np.ndarray]] = field(default_factory=list)  # and T (N, 4, 4) over z = 0
     movers: list[Mover] = field(default_factory=list)
 
     def scene(self, kind: str) -> Scene:
+        poses = [T for _, T in self.placed]
+        at = np.concatenate(poses)[:, :2, 3]
+        heights = np.split(self.ground.heights(*at.T), np.cumsum([len(T) for T in poses])[:-1])
+        for T, z in zip(poses, heights, strict=True):
+            T[:, 2, 3] = z
         return Scene(
             kind,
             self.ground,
-            Things.join(self.placed),
+            Things.join(things.copies(T) for things, T in self.placed),
             tuple(self.movers),
             tuple(self.roads),
+            self.reach,
             self.rng.uniform(0.3, 1.5),
         )
 
@@ -74,7 +82,7 @@ class Site:
         """Copies at x, y (N,), turned by yaw (N,), each stretched by up to `stretch` in each direction."""
         x, y, yaw = np.broadcast_arrays(*map(np.atleast_1d, (x, y, yaw)))
         scale = self.rng.uniform(1 - stretch, 1 + stretch, (len(x), 3))
-        self.placed.append(things.copies(standing(x, y, self.ground.heights(x, y), yaw, scale)))
+        self.placed.append((things, standing(x, y, 0.0, yaw, scale)))
 
     def scatter(
         self, make: Callable[[np.random.Generator], Things], models: int, x, y, yaw, stretch: float = 0.15

@@ -5,8 +5,8 @@ Copies are stretched by a few per cent, so that a handful of models makes a stre
 
 import numpy as np
 
+from datasets.outdoor.things import Material, Things
 from datasets.solids import Solids, ball, box, rod
-from datasets.things import Material, Things
 
 
 def car(rng: np.random.Generator) -> Things:

@@ -1,72 +1,31 @@
-"""Recordings of procedural outdoor scenes by spinning LiDARs: endless, seeded, on the CPU or a GPU."""
+"""Ways of a sensor through a scene, on wheels or in a hand: along a road, into another, and back."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from datasets.ground import Road
-from datasets.recording import Recording
-from datasets.site import Scene
-from datasets.spinning_lidar import LIDARS, Drive, sweeps
-from datasets.street import outdoor_scene
+from datasets.outdoor.ground import Road
+from datasets.outdoor.site import Scene
 from pcreg.geometry import rotation_about, se3
 
-ON_FOOT = ("park", "court", "hall", "old town", "square")
-# How often each model is used on wheels and in the hand.
-ON_WHEELS_SHARES = {
-    "HDL-64E": 6,
-    "HDL-32E": 2,
-    "VLP-16": 2,
-    "VLP-32C": 2,
-    "Pandar64": 2,
-    "OS1-64": 2,
-    "OS1-128": 1,
-    "OS0-64": 1,
-}
-IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
+
+@dataclass(frozen=True)
+class Drive:
+    """S sweeps: where the sensor is in the middle of each, when, and how it moves."""
+
+    T_world_sensor: np.ndarray  # (S, 4, 4)
+    seconds: np.ndarray  # (S,)
+    velocity: np.ndarray  # (S, 3) metres per turn, in the sensor's frame
+    spin: np.ndarray  # (S, 3) radians per turn, a rotation vector in the sensor's frame
+    distortion: float = 0.0  # the part of the motion in a turn that is left in the points
 
 
-def record(
-    seed: int,
-    index: int,
-    device: torch.device | str = "cpu",
-    kind: str | None = None,
-    model: str | None = None,
-) -> Recording:
-    """Recording `index`: 10 to 20 sweeps of one LiDAR on one way through one scene.
-
-    Places are up to a few metres apart along the way, so that pairs 0 to 40 m apart occur; some ways turn
-    into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. The
-    same arguments give the same clouds, on `device`.
-    """
-    rng = np.random.default_rng([seed, index])
-    generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
-    scene = outdoor_scene(rng, kind)
-    in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
-    if model is not None:
-        in_hand = model not in ON_WHEELS_SHARES or (in_hand and model in IN_HAND_SHARES)
-    shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
-    drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
-    lidar = LIDARS[model or drawn].thinned(int(rng.choice([1, 2])))
-    # No two of a model are alike, nor is the air.
-    faintest, noise = (lidar.faintest, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
-    lidar = replace(lidar, faintest=float(faintest), noise=float(noise))
-    drive = _drive(rng, scene, in_hand)
-    # Above a car's roof the car hides a part of the ground; a person stands behind what the hand holds.
-    if in_hand:
-        shadow = [rng.uniform(-0.4, 0.3), -0.05, rng.uniform(0.3, 0.6), rng.uniform(0.05, 0.3)]
-    else:
-        above = rng.uniform(0.2, 0.6)
-        shadow = [-above, *(above * rng.uniform(0.5, [3.5, 3.5, 2.5]))]
-    clouds = sweeps(scene, lidar, drive, torch.tensor(shadow, device=device), generator)
-    return Recording(clouds, drive.T_world_sensor)
-
-
-def _drive(rng: np.random.Generator, scene: Scene, in_hand: bool) -> Drive:
+def drive_through(rng: np.random.Generator, scene: Scene, in_hand: bool) -> Drive:
     count = int(rng.integers(10, 21))
     x, y, yaw = _way(rng, scene, count, in_hand)
-    height = rng.uniform(0.7, 1.9) if in_hand else rng.uniform(0.5, 2.2)
+    # In a hand or on a back; on a car's roof, or on a robot.
+    low, high = (0.7, 1.9) if in_hand else (1.5, 2.2) if rng.random() < 0.7 else (0.4, 1.5)
+    height = rng.uniform(low, high)
     z = scene.ground.heights(x, y) + height + rng.normal(0, 0.05 if in_hand else 0.01, count)
     up = _up(scene, x, y)
     mount = rotation_about(rng.standard_normal(3), abs(rng.normal(0, 1.5)))
@@ -101,24 +60,28 @@ def _way(
     rng: np.random.Generator, scene: Scene, count: int, in_hand: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Places x, y (count,) and headings: along the main way, perhaps into another and perhaps back."""
-    room = 0.8 if scene.kind in ("hall", "court") else 1.0
-    step = rng.uniform(0.5, 2.0) if in_hand else rng.uniform(1.5, 5.0)
-    back = count if rng.random() < 0.6 else int(rng.integers((count + 1) // 2, count))
-    turning = rng.integers(2, count) if len(scene.ways) > 1 and rng.random() < 0.4 else count
     main = scene.ways[0]
-    step = min(step, 14 * room / back) if scene.kind in ("hall", "court") else step
-    ahead = np.cumsum(rng.uniform(0.6, 1.4, back)) * step
+    back = count if rng.random() < 0.6 else int(rng.integers((count + 1) // 2, count))
+    # Mostly far enough for pairs that have little in common.
+    length = min(rng.uniform(6, 40) if in_hand else rng.uniform(20, 75), 1.8 * scene.reach)
+    ahead = np.cumsum(rng.uniform(0.5, 1.5, back))
+    ahead *= length / ahead[-1]
     side = rng.choice([-1.0, 1.0])
-    if turning < back:
-        other = scene.ways[int(rng.integers(1, len(scene.ways)))]
-        crossing = _station(main, other.x, other.y)
-        ahead = ahead - ahead[turning]
+    others = [
+        (other, station)
+        for other in scene.ways[1:]
+        if abs(station := _station(main, other)) < 0.8 * scene.reach
+    ]
+    if others and rng.random() < 0.4:
+        turning = int(rng.integers(2, back))
+        other, crossing = others[int(rng.integers(len(others)))]
+        ahead = (ahead - ahead[turning]).clip(-scene.reach, scene.reach)
         first = _along(main, crossing + side * ahead[:turning], _lane(rng, main, side), side < 0)
         bend = rng.choice([-1.0, 1.0])
         rest = _along(other, bend * ahead[turning:], _lane(rng, other, bend), bend < 0)
         places = np.concatenate([first, rest])
     else:
-        start = side * (-ahead[-1] / 2 + rng.uniform(-10, 10) * (0.2 if room < 1 else 1))
+        start = side * (-length / 2 + rng.uniform(-0.5, 0.5) * (1.9 * scene.reach - length))
         places = _along(main, start + side * ahead, _lane(rng, main, side), side < 0)
     if back < count:  # the same way again in the other direction, a lane aside
         again = np.sort(rng.choice(back, count - back, replace=False))[::-1]
@@ -141,14 +104,32 @@ def _along(road: Road, station: np.ndarray, offset: float, backwards: bool) -> n
 
 def _lane(rng: np.random.Generator, road: Road, side: float) -> float:
     """To the right of the middle, mostly."""
-    return -side * rng.uniform(-0.2, 0.8) * max(0.3, road.half_width - 1.5)
+    return -side * rng.uniform(-0.2, 0.9) * max(0.3, road.half_width - 2.8)
 
 
-def _station(road: Road, x: float, y: float) -> float:
-    """Where on the road the place (x, y) is, near its middle."""
+def _station(road: Road, other: Road) -> float:
+    """Where on a road another one has its station 0."""
     stations = np.linspace(-90, 90, 1801)
-    at = road.at(stations)
-    return float(stations[np.hypot(at[0] - x, at[1] - y).argmin()])
+    x, y, _ = road.at(stations)
+    return float(stations[np.hypot(x - other.x, y - other.y).argmin()])
+
+
+def in_way(scene: Scene, drive: Drive) -> np.ndarray:
+    """Which solids (P,) reach to less than about 0.8 m from the sensor's way, by boxes about them."""
+    angle = np.arange(0, 2 * np.pi, np.pi / 4)
+    ring = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
+    offsets = np.concatenate([[[0, 0, 0]], *(r * ring + [0, 0, z] for r in (0.4, 0.8) for z in (0.0, -0.4))])
+    at = (drive.T_world_sensor[:, None, :3, 3] + offsets).reshape(-1, 3)
+    T = scene.things.solids.T_world_unit
+    # A box's half diagonal, and more for one that leans.
+    reach = np.linalg.norm(T[:, :3, :3], axis=(1, 2)) * 1.5 + 1.0
+    away = np.linalg.norm(T[:, None, :3, 3] - drive.T_world_sensor[:, :3, 3], axis=2).min(1)
+    near = np.flatnonzero(away < reach)
+    T_unit_world = np.linalg.inv(T[near])[:, :3]
+    local = T_unit_world[..., :3] @ at.T + T_unit_world[..., 3:]
+    found = np.zeros(len(T), bool)
+    found[near] = (np.abs(local) < 1).all(1).any(1)
+    return found
 
 
 def _up(scene: Scene, x: np.ndarray, y: np.ndarray) -> np.ndarray:

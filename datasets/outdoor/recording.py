@@ -1,0 +1,66 @@
+"""Recordings of procedural outdoor scenes by spinning LiDARs: endless, seeded, on the CPU or a GPU."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from datasets.outdoor.drive import drive_through, in_way
+from datasets.outdoor.scene import outdoor_scene
+from datasets.outdoor.spinning_lidar import LIDARS, sweeps
+from datasets.recording import Recording
+
+ON_FOOT = ("park", "court", "hall", "old town", "square")
+# How often each model is used on wheels and in the hand.
+ON_WHEELS_SHARES = {
+    "HDL-64E": 6,
+    "HDL-32E": 2,
+    "VLP-16": 2,
+    "VLP-32C": 2,
+    "Pandar64": 2,
+    "OS1-64": 2,
+    "OS1-128": 1,
+    "OS0-64": 1,
+}
+IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
+
+
+def record(
+    seed: int,
+    index: int,
+    device: torch.device | str = "cpu",
+    kind: str | None = None,
+    model: str | None = None,
+) -> Recording:
+    """Recording `index`: 10 to 20 sweeps of one LiDAR on one way through one scene.
+
+    Places are up to a few metres apart along the way, so that pairs 0 to 40 m apart occur; some ways turn
+    into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. The
+    same arguments give the same clouds, on `device`.
+    """
+    rng = np.random.default_rng([seed, index])
+    generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+    scene = outdoor_scene(rng, kind)
+    in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
+    if model is not None:
+        in_hand = model not in ON_WHEELS_SHARES or (in_hand and model in IN_HAND_SHARES)
+    shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
+    drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
+    lidar = LIDARS[model or drawn].thinned(int(rng.choice([1, 2])))
+    # No two of a model are alike, nor is the air.
+    faintest, noise = (lidar.faintest, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
+    lidar = replace(lidar, faintest=float(faintest), noise=float(noise))
+    drive = drive_through(rng, scene, in_hand)
+    scene = replace(scene, things=scene.things.where(~in_way(scene, drive)))
+    clouds = sweeps(scene, lidar, drive, _carrier(rng, in_hand), generator)
+    return Recording(clouds, drive.T_world_sensor)
+
+
+def _carrier(rng: np.random.Generator, in_hand: bool) -> np.ndarray:
+    """Corners (2, 3) in the sensor's frame: a person behind it, or a roof with the sensor over its middle."""
+    if in_hand:
+        away, side = rng.uniform([0.3, 0.15], [0.8, 0.3])
+        return np.array([[-away - 0.3, -side, -2.0], [-away, side, rng.uniform(-0.6, 0.3)]])
+    above = rng.uniform(0.2, 0.6)
+    front, back, side = above * rng.uniform(0.5, [3.5, 3.5, 2.5])
+    return np.array([[-back, -side, -2.0], [front, side, -above]])
