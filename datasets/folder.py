@@ -42,6 +42,9 @@ class Folder:
     or has neither list, for lists that do not fit the clouds, and if no pair overlaps enough.
     """
 
+    name = "own scans"
+    left_out = ()
+
     def __init__(
         self,
         root: str | Path,

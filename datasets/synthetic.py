@@ -80,6 +80,9 @@ class SyntheticRooms:
     InputError for a count below one.
     """
 
+    name = "generated rooms"
+    left_out = ()
+
     def __init__(
         self,
         seed: int = 0,
