@@ -1,12 +1,11 @@
 """Run a descriptor and an estimator over the pairs of a data set, and record every figure of every pair.
 
-Features first, here, once per cloud and kept on disk; then the pairs, in worker processes.
+Features first, once per cloud and kept on disk, then the pairs, both in worker processes.
 """
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -16,7 +15,7 @@ from rich.progress import TimeRemainingColumn as TimeLeft
 from pcreg.descriptors import Descriptor
 from pcreg.errors import InputError
 from pcreg.estimators import Estimator
-from pcreg.features import FeatureCache
+from pcreg.features import FeatureCache, describe_cloud
 from pcreg.pair import PairDataset
 from pcreg.protocol import Protocol
 from pcreg.records import Records
@@ -53,22 +52,18 @@ def run(
         )
     todo = [pair for pair in dataset.pairs if pair.name not in records.by_pair]
     names = dict.fromkeys(name for pair in todo for name in (pair.source, pair.target))
-    files: dict[str, Path] = {
-        name: features.file_of(dataset.cloud(name)) for name in progress(names, f"{descriptor.name} features")
-    }
-    calls = [
-        (pair, (files[pair.source], files[pair.target]), protocol, estimator, tuple(seeds)) for pair in todo
-    ]
-    scored = in_workers(score, calls, workers)
-    for _, record in progress(scored, f"{protocol.name}, {estimator.name}", len(calls)):
+    describers = workers if descriptor.device.type == "cpu" else 0  # a GPU is not shared among processes
+    described = in_workers(describe_cloud, (dataset, features), names, describers)
+    files = dict(progress(described, f"{descriptor.name} features", len(names)))
+    scored = in_workers(score, (files, protocol, estimator, tuple(seeds)), todo, workers)
+    for _, record in progress(scored, f"{protocol.name}, {estimator.name}", len(todo)):
         records.add(record)
     records.order([pair.name for pair in dataset.pairs])
     return [records.by_pair[pair.name] for pair in dataset.pairs]
 
 
-def progress(items: Iterable[Item], words: str, total: int | None = None) -> Iterator[Item]:
+def progress(items: Iterable[Item], words: str, total: int) -> Iterator[Item]:
     """The items, with a bar on stderr that shows how many are done and the time left."""
-    total = len(items) if total is None else total  # type: ignore[arg-type]
     if total == 0:
         return
     columns = (TextColumn(words), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeLeft())

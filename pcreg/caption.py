@@ -7,7 +7,6 @@ from typing import Any
 from pcreg.protocol import Protocol
 
 
-
 @dataclass(frozen=True)
 class Setup:
     """A run of a benchmark, for those who read its records."""
@@ -44,7 +43,7 @@ def caption(records: Sequence[dict[str, Any]], setup: Setup) -> str:
         f"{'Scene means' if protocol.scene_mean else 'Pooled means'} unless stated.",
         f"{seeds.capitalize()}"
         + ("; ± is the sample standard deviation over them." if len(setup.seeds) > 1 else "."),
-        "Seconds per pair on one core; describing both clouds, once for all N and seeds, on all cores.",
+        "s: CPU seconds per pair (of a GPU seconds on the clock); describing both clouds happens once for all N and seeds.",
         f"{', '.join(f'{package} {version}' for package, version in setup.versions.items())}.",
     ]
     if protocol.note:
@@ -84,9 +83,7 @@ def _recalls(records: Sequence[dict[str, Any]], protocol: Protocol) -> list[str]
     )
     if any("information_rmse" not in trial for record in records for trial in record["trials"]):
         official = "The data set has no information matrices: the official recall is left out."
-    true = (
-        f"RR rmse: RMSE over all described source points at most {protocol.recall_rmse:g} m, all pairs, %."
-    )
+    true = f"RR rmse: RMSE over all described source points at most {protocol.recall_rmse:g} m, all pairs, %."
     return [*([official] if protocol.recall != "gate" else []), true]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import torch
 from pcreg.descriptors import Description, Descriptor
 from pcreg.errors import InputError
 from pcreg.files import replacing
+from pcreg.pair import PairDataset
 
 DESCRIBING = ("batch", "descriptors", "hierarchy", "layers", "resunet")  # modules of pcreg
 
@@ -29,14 +30,15 @@ class Described:
     """A description as it was kept, and what it took to compute."""
 
     description: Description
-    seconds: float
+    seconds: float  # of CPU time, or on the clock if a GPU computed it
 
 
 class FeatureCache:
     """Descriptions by `descriptor` in `folder`; `identity` says what they depend on besides the points."""
 
     def __init__(self, folder: str | Path, descriptor: Descriptor, identity: dict[str, Any]):
-        self.folder = Path(folder) / _folder(descriptor.name, identity)
+        depends = json.dumps([identity, describing_code()], sort_keys=True)
+        self.folder = Path(folder) / f"{descriptor.name}-{_digest(depends.encode())}"
         self.descriptor = descriptor
 
     def file_of(self, points: np.ndarray) -> Path:
@@ -44,15 +46,19 @@ class FeatureCache:
         points = np.ascontiguousarray(points, dtype=np.float64)
         path = self.folder / f"{_digest(points.tobytes())}.npz"
         if not path.is_file():
-            start = perf_counter()
+            clock = process_time if self.descriptor.device.type == "cpu" else perf_counter
+            start = clock()
             with _repeatable():
-                description = self.descriptor.describe(points)
-            seconds = perf_counter() - start
+                found = self.descriptor.describe(points)
+            seconds = clock() - start
             with replacing(path) as temporary:
-                np.savez(
-                    temporary, points=description.points, features=description.features, seconds=seconds
-                )
+                np.savez(temporary, points=found.points, features=found.features, seconds=seconds)
         return path
+
+
+def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> Path:
+    """The file with the description of a cloud of the data set."""
+    return features.file_of(dataset.cloud(name))
 
 
 def read_described(path: Path) -> Described:
@@ -65,15 +71,10 @@ def read_described(path: Path) -> Described:
         raise InputError(f"{path}: kept features are damaged; delete the file and run again") from error
 
 
-def _folder(name: str, identity: dict[str, Any]) -> str:
-    depends = json.dumps([identity, describing_code()], sort_keys=True)
-    return f"{name}-{_digest(depends)}"
-
-
 def describing_code() -> str:
     """A checksum over the source code that descriptions come from: changed code, other features."""
     checkout = Path(__file__).resolve().parents[1]
-    rooms = [*sorted((checkout / "kernels").glob("*.py"))]
+    rooms = sorted((checkout / "kernels").glob("*.py"))
     rooms += [checkout / "pcreg" / f"{name}.py" for name in DESCRIBING]
     return _digest(b"".join(path.read_bytes() for path in rooms))
 
@@ -90,6 +91,5 @@ def _repeatable() -> Iterator[None]:
         torch.use_deterministic_algorithms(before, warn_only=warn_only)
 
 
-def _digest(content: str | bytes) -> str:
-    content = content.encode() if isinstance(content, str) else content
+def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:24]

@@ -73,8 +73,6 @@ class Protocol:
             )
         for samples in self.samples:
             if samples is not None and samples < self.n:
-                raise InputError(
-                    f"protocol.samples={samples}: RANSAC needs {self.n} or more; null takes all"
-                )
+                raise InputError(f"protocol.samples={samples}: RANSAC needs {self.n} or more; null takes all")
         if self.draw == "matches" and not self.mutual:
             raise InputError("protocol.mutual=false: protocol.draw=matches draws from mutual matches")

@@ -21,9 +21,7 @@ class Published:
 
 def _percent(text: str) -> Curve:
     """The five columns of a table in percent."""
-    return {
-        samples: round(float(word) / 100, 5) for samples, word in zip(SAMPLES, text.split(), strict=True)
-    }
+    return {samples: round(float(word) / 100, 5) for samples, word in zip(SAMPLES, text.split(), strict=True)}
 
 
 def _all_points(**figures: float) -> dict[str, Curve]:

@@ -23,7 +23,9 @@ MASKS = ("joint", "separate", "all")
 STATISTICS = {"mean": metrics.mean, "std": metrics.std, "median": metrics.median}
 
 
-def rows(records: Sequence[dict[str, Any]], samples: int | None, seed: int, compat: bool = False) -> list[Row]:
+def rows(
+    records: Sequence[dict[str, Any]], samples: int | None, seed: int, compat: bool = False
+) -> list[Row]:
     """Every pair with its trial of `samples` and `seed`; `compat` takes errors against the older truth."""
     found = []
     for record in records:

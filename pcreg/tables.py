@@ -15,7 +15,9 @@ from pcreg.caption import Setup
 from pcreg.published import PUBLISHED
 from pcreg.summary import Figures, Row
 
-LATEX = str.maketrans({"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", "~": r"\textasciitilde{}"})
+LATEX = str.maketrans(
+    {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", "~": r"\textasciitilde{}"}
+)
 
 
 @dataclass(frozen=True)

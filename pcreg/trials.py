@@ -1,13 +1,14 @@
 """One pair of a benchmark: draw, match, estimate, and hold all of it against the truth.
 
-A trial is one number of samples with one seed. Nothing is averaged here; `pcreg.summary` does that.
+A trial is one number of samples with one seed. Seconds are CPU time, which other processes do not stretch.
+Nothing is averaged here; `pcreg.summary` does that.
 """
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -39,18 +40,21 @@ class Matched:
 
 
 def score(
-    pair: Pair, files: tuple[Path, Path], protocol: Protocol, estimator: Estimator, seeds: Sequence[int]
+    files: Mapping[str, Path], protocol: Protocol, estimator: Estimator, seeds: Sequence[int], pair: Pair
 ) -> dict[str, Any]:
-    """The record of a pair from the files with its descriptions. Errors are None if no motion was found."""
-    source, target = (read_described(file) for file in files)
+    """The record of a pair, from the files with the descriptions of clouds by name.
+
+    Errors are None if no motion was found.
+    """
+    source, target = (read_described(files[name]) for name in (pair.source, pair.target))
     clouds = source.description, target.description
     trials = []
     for samples, seed, matched in draws(pair, *clouds, protocol, seeds):
-        start = perf_counter()
+        start = process_time()
         T = estimator.estimate(
             matched.source, matched.target, matched.matches, protocol, _seed(seed, f"{pair.name} {samples}")
         )
-        seconds = {"match": matched.seconds, "estimate": perf_counter() - start}
+        seconds = {"match": matched.seconds, "estimate": process_time() - start}
         about = {"samples": samples, "seed": seed}
         trials.append(about | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
     reach = OVERLAP_REACH * protocol.voxel
@@ -61,9 +65,7 @@ def score(
         "scene": pair.scene,
         "consecutive": pair.consecutive,
         "overlap": pair.overlap,
-        "overlap_measured": measured_overlap(
-            clouds[0].points, clouds[1].points, pair.T_target_source, reach
-        ),
+        "overlap_measured": measured_overlap(clouds[0].points, clouds[1].points, pair.T_target_source, reach),
         "points": [len(cloud.points) for cloud in clouds],
         "describe_seconds": source.seconds + target.seconds,
         "truth": pair.T_target_source.tolist(),
@@ -76,9 +78,9 @@ def draws(
 ) -> Iterator[tuple[int | None, int, Matched]]:
     """Samples, seed and matches of every trial. With one seed a smaller draw is part of a larger one."""
     if protocol.draw == "matches":
-        start = perf_counter()
+        start = process_time()
         mutual = _mutual(_one_way(source, target), source, target)
-        seconds = perf_counter() - start
+        seconds = process_time() - start
         for seed in seeds:
             order = np.random.default_rng([seed, zlib.crc32(pair.name.encode())]).permutation(len(mutual))
             for samples in protocol.samples:
@@ -97,11 +99,11 @@ def _of_points(
     source: Description, target: Description, rows: list[np.ndarray], protocol: Protocol
 ) -> Matched:
     """Matches among the points in these rows of either cloud."""
-    start = perf_counter()
+    start = process_time()
     a, b = (Description(c.points[r], c.features[r]) for c, r in zip((source, target), rows, strict=True))
     there = _one_way(a, b)
     mutual = _mutual(there, a, b)
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     matches = mutual if protocol.mutual else there
     if protocol.fit == "drawn":
         return Matched(a.points, b.points, matches, mutual, there, seconds)

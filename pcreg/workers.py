@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from typing import Any
@@ -27,32 +28,33 @@ def cores() -> list[int]:
 
 
 def in_workers(
-    function: Callable[..., Any], calls: Iterable[tuple], workers: int | None = None
-) -> Iterator[tuple[int, Any]]:
-    """Yield (number of the call, function(*call)) as calls are done, in any order.
+    function: Callable[..., Any], shared: tuple, items: Iterable[Any], workers: int | None = None
+) -> Iterator[tuple[Any, Any]]:
+    """Yield (item, function(*shared, item)) as calls are done, in any order.
 
     `workers` processes share the work, one per core by default; 0 works here, one call after the
-    other. The function and its arguments must be picklable. An exception in a worker is raised here.
+    other. Function, arguments and results must be picklable; `shared` travels once per worker. An
+    exception in a worker is raised here.
 
     Ctrl-C lets the calls under way end, and yields them, before it is raised; a second one is not so
     patient. Calls that were not begun are dropped.
     """
-    numbered = enumerate(calls)
+    items = iter(items)
     if workers == 0:
-        for number, call in numbered:
-            yield number, function(*call)
+        for item in items:
+            yield item, function(*shared, item)
         return
     context, allowed = get_context("spawn"), cores()
     workers = workers or len(allowed)
     core_of_next = context.Queue()
     for each in range(workers):
         core_of_next.put(allowed[each % len(allowed)])
-    pool = ProcessPoolExecutor(workers, context, _begin, (core_of_next,))
+    pool = ProcessPoolExecutor(workers, context, _begin, (core_of_next, function, shared))
     under_way = {}
 
     def submit(count: int) -> None:
-        for number, call in islice(numbered, count):
-            under_way[pool.submit(function, *call)] = number
+        for item in islice(items, count):
+            under_way[pool.submit(_call, item)] = item
 
     try:
         with _patience() as interrupted:
@@ -97,8 +99,9 @@ def _patience() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, usual)
 
 
-def _begin(core_of_next: Any) -> None:
-    """In a new worker: hold it to its core, let Ctrl-C to the parent, and end with the parent."""
+def _begin(core_of_next: Any, function: Callable[..., Any], shared: tuple) -> None:
+    """In a new worker: hold it to its core, leave Ctrl-C to the parent, and end with the parent."""
+    global _shared_call
     import torch
 
     if sys.platform == "linux":
@@ -106,6 +109,14 @@ def _begin(core_of_next: Any) -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    _shared_call = partial(function, *shared)
+
+
+_shared_call: Callable[[Any], Any]  # of a worker: what it does with every item
+
+
+def _call(item: Any) -> Any:
+    return _shared_call(item)
 
 
 def _end_with_parent() -> None:
