@@ -52,7 +52,7 @@ def run(
         )
     todo = [pair for pair in dataset.pairs if pair.name not in records.by_pair]
     names = dict.fromkeys(name for pair in todo for name in (pair.source, pair.target))
-    describers = workers if descriptor.device.type == "cpu" else 0  # a GPU is not shared among processes
+    describers = workers if descriptor.device == "cpu" else 0  # a GPU is not shared among processes
     described = in_workers(describe_cloud, (dataset, features), names, describers)
     files = dict(progress(described, f"{descriptor.name} features", len(names)))
     scored = in_workers(score, (files, protocol, estimator, tuple(seeds)), todo, workers)

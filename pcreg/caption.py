@@ -30,20 +30,19 @@ def caption(records: Sequence[dict[str, Any]], setup: Setup) -> str:
     """The caption of every table of these records."""
     protocol = setup.protocol
     weights = f" (weights {setup.fingerprint})" if setup.fingerprint else ""
-    seeds = f"seed{'s' if len(setup.seeds) > 1 else ''} {', '.join(map(str, setup.seeds))}"
+    seeds = f"Seed{'s' if len(setup.seeds) > 1 else ''} {', '.join(map(str, setup.seeds))}"
     sentences = [
-        f"{_counted(records)}; {setup.descriptor}{weights} at one point per {protocol.voxel:g} m; {_drawn(protocol)}.",
+        f"{_counted(records)}; {setup.descriptor}{weights} at one point per {protocol.voxel:g} m; "
+        f"{_drawn(protocol)}.",
         f"{setup.estimation}; it gets {_given(protocol)}.",
-        f"IR: mutual matches closer than {protocol.tau1:g} m, mean, %; FMR: pairs with IR above {protocol.tau2:g}, %"
-        + ("; one-way: of each source point's nearest" if protocol.draw == "points" else "")
-        + "; both over all pairs.",
+        *_matching(protocol),
         *_recalls(records, protocol),
         *_errors(records, protocol),
         "Means over scenes weigh every scene the same; pooled means weigh every pair the same. "
         f"{'Scene means' if protocol.scene_mean else 'Pooled means'} unless stated.",
-        f"{seeds.capitalize()}"
-        + ("; ± is the sample standard deviation over them." if len(setup.seeds) > 1 else "."),
-        "s: CPU seconds per pair (of a GPU seconds on the clock); describing both clouds happens once for all N and seeds.",
+        f"{seeds}." if len(setup.seeds) == 1 else f"{seeds}; ± is the sample standard deviation over them.",
+        "s: CPU seconds per pair (on a GPU, seconds on the clock); both clouds are described once for all N "
+        "and seeds.",
         f"{', '.join(f'{package} {version}' for package, version in setup.versions.items())}.",
     ]
     if protocol.note:
@@ -73,6 +72,14 @@ def _given(protocol: Protocol) -> str:
         return f"{matches}, and all points of both clouds"
     points = "the drawn points" if protocol.draw == "points" else "the matched points"
     return f"{matches}, and of the clouds {points} alone"
+
+
+def _matching(protocol: Protocol) -> list[str]:
+    one_way = "; one-way: of each source point's nearest" if protocol.draw == "points" else ""
+    return [
+        f"IR: mutual matches closer than {protocol.tau1:g} m, mean, %; "
+        f"FMR: pairs with IR above {protocol.tau2:g}, %{one_way}; both over all pairs."
+    ]
 
 
 def _recalls(records: Sequence[dict[str, Any]], protocol: Protocol) -> list[str]:

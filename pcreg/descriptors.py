@@ -36,7 +36,7 @@ class Descriptor(Protocol):
     name: str
     voxel: float  # metres
     fingerprint: str  # changes with anything learned that the features depend on
-    device: torch.device  # on which it is computed
+    device: str  # on which it is computed, such as cpu
 
     def describe(self, points: np.ndarray) -> Description:
         """Describe the cloud (N, 3) float64; the same points give the same description."""
@@ -68,7 +68,7 @@ class FPFH:
 
     name = "fpfh"
     fingerprint = ""  # nothing is learned
-    device = torch.device("cpu")
+    device = "cpu"
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ class FeatureCache:
         points = np.ascontiguousarray(points, dtype=np.float64)
         path = self.folder / f"{_digest(points.tobytes())}.npz"
         if not path.is_file():
-            clock = process_time if self.descriptor.device.type == "cpu" else perf_counter
+            clock = process_time if self.descriptor.device == "cpu" else perf_counter
             start = clock()
             with _repeatable():
                 found = self.descriptor.describe(points)

@@ -29,6 +29,7 @@ def _all_points(**figures: float) -> dict[str, Curve]:
 
 
 _TABLE_2 = "PointCNN++ paper, Table 2: 8 scenes, 1623 pairs, inliers closer than 0.1 m"
+_NOTES = "evaluation notes in the repository of PointCNN++'s authors (pointelligence)"
 _COFINET = "github.com/haoyu94/Coarse-to-fine-correspondences, its result files"
 _GEOTRANSFORMER = "GeoTransformer, CVPR 2022, tables with RANSAC-50k; unchecked"
 _KITTI = "GeoTransformer, CVPR 2022, KITTI table: 555 pairs, 2 m / 5 deg, joint masks, older truth; unchecked"
@@ -55,7 +56,7 @@ PUBLISHED: dict[tuple[str, str], tuple[Published, ...]] = {
         ),
         Published(
             "FCGF, own evaluation",
-            "github.com/chrischoy/FCGF, README, 2.5 cm, 32 columns: 8 scenes, 5000 raw points, one-way matches",
+            "github.com/chrischoy/FCGF, README, 2.5 cm, 32 columns: 8 scenes, 5000 raw points, one-way",
             {"FMR_one_way": {5000: 0.9578}},
         ),
     ),
@@ -91,7 +92,7 @@ PUBLISHED: dict[tuple[str, str], tuple[Published, ...]] = {
         ),
         Published(
             "PointCNN++, released weights (top N, not random)",
-            "evaluation notes of the PointCNN++ authors' repository (pointelligence)",
+            _NOTES,
             {
                 "RR_rmse": _percent("92.8 93.4 93.0 91.9 87.9"),
                 "FMR": _percent("99.9 99.9 99.9 99.6 99.4"),
@@ -100,7 +101,7 @@ PUBLISHED: dict[tuple[str, str], tuple[Published, ...]] = {
         ),
         Published(
             "PointCNN++, trained anew, three seeds",
-            "evaluation notes of the PointCNN++ authors' repository (pointelligence); IR is given once for all N",
+            f"{_NOTES}; IR is given once for all N",
             {
                 "RR_rmse": _percent("93.6 93.4 93.6 93.0 93.2"),
                 "IR": _percent("58.7 58.7 58.7 58.7 58.7"),

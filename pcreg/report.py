@@ -19,13 +19,15 @@ from pcreg.tables import Table, per_scene, tables
 from pcreg.worst import Wrong, worst
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
+body { font: 15px/1.5 system-ui, sans-serif; color: #222 }
+body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #ddd }
 .caption { color: #444; font-size: .9rem }
 .wide { overflow-x: auto; margin: 1rem 0 }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #eee }
-th { background: #f6f6f6 } th:first-child, td:first-child { text-align: left }
+th { background: #f6f6f6 }
+th:first-child, td:first-child { text-align: left }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }
 img { max-width: 100%; height: auto }
 .pairs { display: grid; grid-template-columns: repeat(auto-fill, minmax(30rem, 1fr)); gap: 1.2rem }

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pcreg import summary
+from pcreg import metrics, summary
 from pcreg.caption import Setup
-from pcreg.published import PUBLISHED
+from pcreg.published import PUBLISHED, Published
 from pcreg.summary import Figures, Row
 
 LATEX = str.maketrans(
@@ -63,10 +63,8 @@ class Table:
 
 def tables(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
     """All tables but those per scene."""
-    if len(setup.protocol.samples) > 1:
-        found = _by_samples(records, setup)
-    else:
-        found = [_by_figure(records, setup)]
+    several = len(setup.protocol.samples) > 1
+    found = _by_samples(records, setup) if several else [_by_figure(records, setup)]
     return found + ([_errors(records, setup)] if setup.protocol.gates else [])
 
 
@@ -116,14 +114,24 @@ def _by_samples(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
     for key in _keys(ours[0][1][samples[0]][0], setup):
         rows = [[name, *(cell(key, *figures[n]) for n in samples)] for name, figures in ours]
         beside = [entry for entry in published if key in entry.figures]
-        for number, entry in enumerate(beside, start=1):
+        notes = _notes(beside)
+        for entry in beside:
             curve = {n: {key: value} for n, value in entry.figures[key].items()}
-            rows.append([f"{entry.method} [{number}]", *(cell(key, curve.get(n, {})) for n in samples)])
+            rows.append([_cited(entry, notes), *(cell(key, curve.get(n, {})) for n in samples)])
         header = [f"N {'points' if setup.protocol.draw == 'points' else 'matches'}"]
         header += ["all" if n is None else str(n) for n in samples]
-        notes = [f"[{number}] {entry.source}" for number, entry in enumerate(beside, start=1)]
-        found.append(Table(f"{setup.benchmark}: {heading(key)}", header, rows, notes))
+        title = f"{setup.benchmark}: {heading(key)}"
+        found.append(Table(title, header, rows, [f"[{n}] {source}" for source, n in notes.items()]))
     return found
+
+
+def _notes(entries: Sequence[Published]) -> dict[str, int]:
+    """The sources, numbered."""
+    return {source: n for n, source in enumerate(dict.fromkeys(e.source for e in entries), start=1)}
+
+
+def _cited(entry: Published, notes: dict[str, int]) -> str:
+    return f"{entry.method} [{notes[entry.source]}]"
 
 
 def _by_figure(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
@@ -131,12 +139,13 @@ def _by_figure(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
     ours = [(name, figures[samples]) for name, figures in _ours(records, setup)]
     keys = _keys(ours[0][1][0], setup)
     rows = [[name, *(cell(key, *figures) for key in keys)] for name, figures in ours]
-    notes = []
-    for number, entry in enumerate(PUBLISHED.get((setup.benchmark, setup.protocol.name), ()), start=1):
+    beside = PUBLISHED.get((setup.benchmark, setup.protocol.name), ())
+    notes = _notes(beside)
+    for entry in beside:
         figures = {key: curve[samples] for key, curve in entry.figures.items() if samples in curve}
-        rows.append([f"{entry.method} [{number}]", *(cell(key, figures) for key in keys)])
-        notes.append(f"[{number}] {entry.source}")
-    return Table(setup.benchmark, ["", *map(heading, keys)], rows, notes)
+        rows.append([_cited(entry, notes), *(cell(key, figures) for key in keys)])
+    sources = [f"[{n}] {source}" for source, n in notes.items()]
+    return Table(setup.benchmark, ["", *map(heading, keys)], rows, sources)
 
 
 def _errors(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
@@ -156,7 +165,7 @@ def _errors(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
 
 
 def per_scene(records: Sequence[dict[str, Any]], setup: Setup, samples: int | None) -> Table:
-    """A row per scene at this number of samples, mean over the seeds, then mean and deviation of the scenes."""
+    """A row per scene at this number of samples, mean over the seeds, and the mean and spread of scenes."""
     runs = [summary.by_scene(summary.rows(records, samples, s), setup.protocol) for s in setup.seeds]
     scenes = {scene: summary.over_seeds([run[scene] for run in runs]) for scene in runs[0]}
     keys = _keys(next(iter(scenes.values()))[0], setup, counts=True)
@@ -164,7 +173,7 @@ def per_scene(records: Sequence[dict[str, Any]], setup: Setup, samples: int | No
     if len(scenes) > 1:
         for name, statistic in (("mean of scenes", 0), ("std over scenes", 1)):
             values = {
-                key: summary.metrics.over_scenes([figures[key] for figures, _ in scenes.values()])[statistic]
+                key: metrics.over_scenes([figures[key] for figures, _ in scenes.values()])[statistic]
                 for key in keys
                 if key not in summary.COUNTS
             }
