@@ -3,26 +3,20 @@
 Features first, once per cloud and kept on disk, then the pairs, both in worker processes.
 """
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
-from typing import Any, TypeVar
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.progress import TimeRemainingColumn as TimeLeft
+from collections.abc import Sequence
+from importlib.metadata import packages_distributions, version
+from typing import Any
 
 from pcreg.descriptors import Descriptor
 from pcreg.errors import InputError
 from pcreg.estimators import Estimator
 from pcreg.features import FeatureCache, describe_cloud
 from pcreg.pair import PairDataset
+from pcreg.progress import progress
 from pcreg.protocol import Protocol
 from pcreg.records import Records
 from pcreg.trials import score
 from pcreg.workers import in_workers
-
-Item = TypeVar("Item")
 
 
 def run(
@@ -62,23 +56,8 @@ def run(
     return [records.by_pair[pair.name] for pair in dataset.pairs]
 
 
-def progress(items: Iterable[Item], words: str, total: int) -> Iterator[Item]:
-    """The items, with a bar on stderr that shows how many are done and the time left."""
-    if total == 0:
-        return
-    columns = (TextColumn(words), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeLeft())
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
-        yield from bar.track(items, total=total)
-
-
 def versions(estimator: Estimator) -> dict[str, str]:
     """Versions of the packages that figures depend on."""
-    packages = {"pcreg", "torch", "numpy", "scipy", _open3d(), *estimator.packages} - {"open3d"}
-    return {package.removesuffix("-cpu"): version(package) for package in sorted(packages)}
-
-
-def _open3d() -> str:
-    """The name under which Open3D is installed; its builds differ in it."""
-    from importlib.metadata import packages_distributions
-
-    return packages_distributions()["open3d"][0]
+    installed = packages_distributions()["open3d"][0]  # builds of Open3D differ in their name
+    packages = {"pcreg", "torch", "numpy", "scipy", "open3d", *estimator.packages}
+    return {name: version(installed if name == "open3d" else name) for name in sorted(packages)}
