@@ -18,7 +18,7 @@ from pcreg.errors import InputError
 from pcreg.files import replacing
 from pcreg.geometry import transform
 from pcreg.progress import progress
-from pcreg.workers import in_workers
+from pcreg.workers import Workers
 
 SETTINGS = {
     "code": "pcreg 1",  # the number grows whenever the same scans would get another correction
@@ -63,8 +63,9 @@ def corrections(starts: Sequence[Start], workers: int | None = None) -> list[np.
     other code, other settings or another start made, and if files cannot be written.
     """
     todo = [start for start in starts if _read(start) is None]
-    for _ in progress(in_workers(_correct, (), todo, workers), "ground truth by ICP", len(todo)):
-        pass
+    with Workers(workers) as pool:
+        for _ in progress(pool.each(_correct, (), todo), "ground truth by ICP", len(todo)):
+            pass
     return [_read(start) for start in starts]
 
 

@@ -16,7 +16,7 @@ from pcreg.progress import progress
 from pcreg.protocol import Protocol
 from pcreg.records import Records
 from pcreg.trials import score
-from pcreg.workers import in_workers
+from pcreg.workers import Workers
 
 
 def run(
@@ -46,12 +46,13 @@ def run(
         )
     todo = [pair for pair in dataset.pairs if pair.name not in records.by_pair]
     names = dict.fromkeys(name for pair in todo for name in (pair.source, pair.target))
-    describers = workers if descriptor.device == "cpu" else 0  # a GPU is not shared among processes
-    described = in_workers(describe_cloud, (dataset, features), names, describers)
-    files = dict(progress(described, f"{descriptor.name} features", len(names)))
-    scored = in_workers(score, (files, protocol, estimator, tuple(seeds)), todo, workers)
-    for _, record in progress(scored, f"{protocol.name}, {estimator.name}", len(todo)):
-        records.add(record)
+    with Workers(workers) as pool:
+        describing = pool if descriptor.device == "cpu" else Workers(0)  # a GPU is not shared by processes
+        described = describing.each(describe_cloud, (dataset, features), names)
+        files = dict(progress(described, f"{descriptor.name} features", len(names)))
+        scored = pool.each(score, (files, protocol, estimator, tuple(seeds)), todo)
+        for _, record in progress(scored, f"{protocol.name}, {estimator.name}", len(todo)):
+            records.add(record)
     records.order([pair.name for pair in dataset.pairs])
     return [records.by_pair[pair.name] for pair in dataset.pairs]
 

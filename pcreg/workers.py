@@ -5,6 +5,7 @@ libraries that share random numbers among threads (Open3D's RANSAC) have one thr
 """
 
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -12,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache
 from itertools import islice
 from multiprocessing import get_context, parent_process
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pcreg.errors import InputError
@@ -27,38 +30,62 @@ def cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def in_workers(
-    function: Callable[..., Any], shared: tuple, items: Iterable[Any], workers: int | None = None
-) -> Iterator[tuple[Any, Any]]:
-    """Yield (item, function(*shared, item)) as calls are done, in any order.
+class Workers:
+    """`count` processes, one per core by default, that start with the first work; 0: no others than this.
 
-    `workers` processes share the work, one per core by default; 0 works here, one call after the
-    other. Function, arguments and results must be picklable; `shared` travels once per worker. An
-    exception in a worker is raised here.
-
-    Ctrl-C lets the calls under way end, and yields them, before it is raised; a second one is not so
-    patient. Calls that were not begun are dropped.
+    A context manager, at whose end they stop. They also end when this process does.
     """
-    items = iter(items)
-    if workers == 0:
-        for item in items:
-            yield item, function(*shared, item)
-        return
-    context, allowed = get_context("spawn"), cores()
-    workers = workers or len(allowed)
-    core_of_next = context.Queue()
-    for each in range(workers):
-        core_of_next.put(allowed[each % len(allowed)])
-    pool = ProcessPoolExecutor(workers, context, _begin, (core_of_next, function, shared))
-    under_way = {}
 
-    def submit(count: int) -> None:
-        for item in islice(items, count):
-            under_way[pool.submit(_call, item)] = item
+    def __init__(self, count: int | None = None):
+        allowed = cores()
+        self.count = len(allowed) if count is None else count
+        if self.count:
+            context = get_context("spawn")
+            core_of_next = context.Queue()
+            for each in range(self.count):
+                core_of_next.put(allowed[each % len(allowed)])
+            self._pool = ProcessPoolExecutor(self.count, context, _begin, (core_of_next,))
 
-    try:
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.count:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def each(
+        self, function: Callable[..., Any], shared: tuple, items: Iterable[Any]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield (item, function(*shared, item)) as calls are done, in any order.
+
+        Function, arguments and results must be picklable; `shared` is for what is large. An exception
+        in a worker is raised here. Ctrl-C lets the calls under way end, and yields them, before it is
+        raised; a second one is not so patient. Calls that were not begun are dropped.
+        """
+        if not self.count:
+            for item in items:
+                yield item, function(*shared, item)
+            return
+        with TemporaryDirectory() as folder:
+            work = Path(folder) / "work.pickle"  # read once by each worker
+            work.write_bytes(pickle.dumps((function, shared)))
+            try:
+                yield from self._each(work, iter(items))
+            except BrokenProcessPool as error:
+                raise InputError(
+                    "a worker process ended without a word, probably for want of memory; "
+                    "run again with fewer: workers=1 (what is done is kept)"
+                ) from error
+
+    def _each(self, work: Path, items: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+        under_way = {}
+
+        def submit(count: int) -> None:
+            for item in islice(items, count):
+                under_way[self._pool.submit(_call, work, item)] = item
+
         with _patience() as interrupted:
-            submit(2 * workers)  # one at work and one waiting for each
+            submit(2 * self.count)  # one at work and one waiting for each
             while under_way:
                 done, _ = wait(under_way, return_when=FIRST_COMPLETED)
                 for future in done:
@@ -70,13 +97,6 @@ def in_workers(
                         del under_way[future]
             if interrupted.is_set():
                 raise KeyboardInterrupt
-    except BrokenProcessPool as error:
-        raise InputError(
-            "a worker process ended without a word, probably for want of memory; "
-            "run again with fewer: workers=1 (what is done is kept)"
-        ) from error
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
@@ -99,9 +119,8 @@ def _patience() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, usual)
 
 
-def _begin(core_of_next: Any, function: Callable[..., Any], shared: tuple) -> None:
+def _begin(core_of_next: Any) -> None:
     """In a new worker: hold it to its core, leave Ctrl-C to the parent, and end with the parent."""
-    global _shared_call
     import torch
 
     if sys.platform == "linux":
@@ -109,14 +128,16 @@ def _begin(core_of_next: Any, function: Callable[..., Any], shared: tuple) -> No
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _shared_call = partial(function, *shared)
 
 
-_shared_call: Callable[[Any], Any]  # of a worker: what it does with every item
+@lru_cache(maxsize=1)
+def _work(path: Path) -> tuple[Callable[..., Any], tuple]:
+    return pickle.loads(path.read_bytes())
 
 
-def _call(item: Any) -> Any:
-    return _shared_call(item)
+def _call(path: Path, item: Any) -> Any:
+    function, shared = _work(path)
+    return function(*shared, item)
 
 
 def _end_with_parent() -> None:

@@ -21,7 +21,7 @@ from pcreg.pair import Pair
 from pcreg.protocol import Protocol
 from pcreg.records import Records
 from pcreg.trials import score
-from pcreg.workers import in_workers
+from pcreg.workers import Workers
 
 PROTOCOL = Protocol(name="toy", voxel=0.1, samples=(150, 60), gates=((2.0, 5.0), (0.2, 1.0)))
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -157,13 +157,13 @@ def test_records_do_not_depend_on_the_number_of_workers(tmp_path):
     dataset, protocol = Rooms(), replace(PROTOCOL, distance=0.02, mutual=False)
     features = FeatureCache(tmp_path, Noisy(), {})
     files = {name: features.file_of(dataset.cloud(name)) for name in dataset.poses}
-    one, two = (
-        untimed(record for _, record in sorted(found, key=lambda each: each[0].name))
-        for found in (
-            list(in_workers(score, (files, protocol, Open3DRansac(), (0, 1)), dataset.pairs, workers))
-            for workers in (1, 2)
-        )
-    )
+    shared = (files, protocol, Open3DRansac(), (0, 1))
+    scored = []
+    for count in (1, 2):
+        with Workers(count) as workers:
+            found = sorted(workers.each(score, shared, dataset.pairs), key=lambda each: each[0].name)
+            scored.append(untimed(record for _, record in found))
+    one, two = scored
     assert one == two
     trials = [trial for record in one for trial in record["trials"]]
     assert 0.1 < trials[0]["IR_one_way"] < 0.6
