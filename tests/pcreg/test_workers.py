@@ -35,7 +35,7 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
         # an error of bad input is raised here, a worker that is gone is explained
         with pytest.raises(InputError, match="this item is refused"):
             list(workers.each(misbehave, (), ["refuse"]))
-        with pytest.raises(InputError, match="ended without a word.*workers=1"):
+        with pytest.raises(InputError, match=r"ended without a word.*workers=1"):
             list(workers.each(misbehave, (), ["die"]))
 
 
