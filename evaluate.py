@@ -46,7 +46,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
         estimator=estimator.name,
         estimation=estimator.words(protocol),
         seeds=tuple(cfg.seeds),
-        versions=benchmark.versions(estimator),
+        versions=benchmark.versions(estimator.packages),
         left_out=tuple(dataset.left_out),
     )
 
@@ -55,9 +55,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
     records = Records(folder / "records.jsonl", _identity(cfg, setup))
     with replacing(folder / "config.yaml") as temporary:
         temporary.write_text(OmegaConf.to_yaml(cfg, resolve=True))
-    described = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
-    identity = {"descriptor": described, "weights": setup.fingerprint, "versions": setup.versions}
-    features = FeatureCache(cfg.cache, descriptor, identity)
+    features = FeatureCache(cfg.cache, descriptor, _what_features_depend_on(cfg, setup))
 
     scored = benchmark.run(
         dataset, descriptor, estimator, protocol, records, features, seeds=setup.seeds, workers=cfg.workers
@@ -87,6 +85,12 @@ def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
         "versions": setup.versions,
         "left_out": list(setup.left_out),
     }
+
+
+def _what_features_depend_on(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
+    """The descriptor's settings, with a checksum of its weights instead of the place where they lie."""
+    settings = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
+    return {"descriptor": settings, "weights": setup.fingerprint, "versions": benchmark.versions()}
 
 
 def _plain(cfg: DictConfig) -> dict[str, Any]:

@@ -57,8 +57,8 @@ def run(
     return [records.by_pair[pair.name] for pair in dataset.pairs]
 
 
-def versions(estimator: Estimator) -> dict[str, str]:
-    """Versions of the packages that figures depend on."""
+def versions(packages: Sequence[str] = ()) -> dict[str, str]:
+    """Versions of what every figure depends on, and of these packages."""
     installed = packages_distributions()["open3d"][0]  # builds of Open3D differ in their name
-    packages = {"pcreg", "torch", "numpy", "scipy", "open3d", *estimator.packages}
-    return {name: version(installed if name == "open3d" else name) for name in sorted(packages)}
+    names = sorted({"pcreg", "torch", "numpy", "scipy", "open3d", *packages})
+    return {name: version(installed if name == "open3d" else name) for name in names}

@@ -1,7 +1,7 @@
 """Estimators: from matched points to a motion, behind one interface, so that a benchmark can exchange them.
 
-They run in the worker processes of a benchmark, each of which is held to one core: Open3D's RANSAC
-shares one stream of random numbers among its threads, and repeats only where it has a single one.
+They run in the worker processes of a benchmark, each of which is held to one core (on Linux): Open3D's
+RANSAC shares one stream of random numbers among its threads, and repeats only where it has a single one.
 """
 
 from importlib.metadata import PackageNotFoundError, version
