@@ -1,53 +1,112 @@
-"""Measure a descriptor on the pairs of a data set.
+"""Measure a descriptor and an estimator on the pairs of a data set.
 
     python evaluate.py data=3dmatch data.root=/data/3dmatch descriptor=fpfh
+    python evaluate.py data=3dlomatch data.root=/data/3dmatch protocol=proto-b estimator=kiss seeds=[0]
     python evaluate.py --help        every setting
 
-Writes `records.jsonl` (one line per pair), `table.md` and `config.yaml` to `out`. Run again, the same
-command goes on where it was stopped; `limit=20` takes a quick look (truth that has to be computed, by
-ICP on KITTI, is computed for the whole list first; data.sequences shortens it).
+Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.html` and `config.yaml` to
+`out`. Run again, the same command goes on where it was stopped; `limit=20` takes a quick look (truth
+that has to be computed, by ICP on KITTI, is computed for the whole list first; data.sequences shortens
+it).
 """
 
 from pathlib import Path
+from typing import Any
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from pcreg import benchmark, entry
+from pcreg.caption import Setup, caption
 from pcreg.errors import InputError
+from pcreg.features import FeatureCache
 from pcreg.files import replacing
 from pcreg.pair import evenly
-from pcreg.published import PUBLISHED
 from pcreg.records import Records
-from pcreg.tables import overall, table
+from pcreg.report import report
+from pcreg.tables import measured, per_scene, tables
 
-FREE = {"out", "limit"}  # what may differ between a run and its continuation
+# What may differ between a run and its continuation: no figure depends on it.
+FREE = ("out", "limit", "workers", "cache")
 
 
 def main(cfg: DictConfig) -> dict[str, float]:
-    """Evaluate as configured; returns the figures averaged over all pairs, see pcreg.tables."""
-    for key, least in (("limit", 1), ("seed", 0)):
-        if cfg[key] is not None and cfg[key] < least:
-            raise InputError(f"{key}={cfg[key]}: give {least} or more")
+    """Evaluate as configured; returns the figures at the first number of samples, see pcreg.summary."""
+    _check(cfg)
     protocol = instantiate(cfg.protocol, _convert_="all")
     descriptor = instantiate(cfg.descriptor, _convert_="all")
+    estimator = instantiate(cfg.estimator, _convert_="all")
     dataset = instantiate(cfg.data, _convert_="all")
     dataset.pairs = evenly(dataset.pairs, cfg.limit)
+    setup = Setup(
+        benchmark=dataset.name,
+        protocol=protocol,
+        descriptor=descriptor.name,
+        fingerprint=descriptor.fingerprint,
+        estimator=estimator.name,
+        estimation=estimator.words(protocol),
+        seeds=tuple(cfg.seeds),
+        versions=benchmark.versions(estimator.packages),
+        left_out=tuple(dataset.left_out),
+    )
 
-    folder = Path(cfg.out or f"outputs/evaluate/{protocol.name}-{descriptor.name}")
-    settings = OmegaConf.to_container(cfg, resolve=True)
-    identity = {key: value for key, value in settings.items() if key not in FREE}
-    identity |= {"fingerprint": descriptor.fingerprint, "versions": benchmark.versions()}
-    records = Records(folder / "records.jsonl", identity)
+    name = f"{setup.benchmark}-{protocol.name}-{setup.descriptor}-{setup.estimator}".replace(" ", "-")
+    folder = Path(cfg.out or f"outputs/evaluate/{name}")
+    records = Records(folder / "records.jsonl", _identity(cfg, setup))
     with replacing(folder / "config.yaml") as temporary:
         temporary.write_text(OmegaConf.to_yaml(cfg, resolve=True))
+    features = FeatureCache(cfg.cache, descriptor, _what_features_depend_on(cfg, setup))
 
-    scored = benchmark.run(dataset, descriptor, protocol, records, seed=cfg.seed)
-    text = table(scored, protocol, f"{protocol.name}, {descriptor.name}", PUBLISHED.get(protocol.name, ()))
+    scored = benchmark.run(
+        dataset, descriptor, estimator, protocol, records, features, seeds=setup.seeds, workers=cfg.workers
+    )
+    print(_write(folder, scored, setup))
+    report(scored, setup, dataset, folder / "report.html")
+    print(folder)
+    return measured(scored, setup, protocol.samples[0])[0]
+
+
+def _check(cfg: DictConfig) -> None:
+    for key in ("limit", "workers"):
+        if cfg[key] is not None and cfg[key] < 1:
+            raise InputError(f"{key}={cfg[key]}: give 1 or more")
+    seeds = cfg.seeds
+    whole = seeds and all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds)
+    if not whole or len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds={seeds}: give whole numbers from 0, each once, such as [0,1,2]")
+
+
+def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
+    """All that the figures depend on; two runs that differ in it may not share a folder."""
+    settings = {key: value for key, value in _plain(cfg).items() if key not in FREE}
+    settings["data"].pop("workers", None)
+    return settings | {
+        "weights_checksum": setup.fingerprint,
+        "versions": setup.versions,
+        "left_out": list(setup.left_out),
+    }
+
+
+def _what_features_depend_on(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
+    """The descriptor's settings, with a checksum of its weights instead of the place where they lie."""
+    settings = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
+    return {"descriptor": settings, "weights": setup.fingerprint, "versions": benchmark.versions()}
+
+
+def _plain(cfg: DictConfig) -> dict[str, Any]:
+    return OmegaConf.to_container(cfg, resolve=True)
+
+
+def _write(folder: Path, scored: list[dict[str, Any]], setup: Setup) -> str:
+    """Write table.md and table.tex; returns what the console shows."""
+    words, found = caption(scored, setup), tables(scored, setup)
+    shown = "\n\n".join([f"# {setup.title}", words, *(table.markdown() for table in found)])
+    scenes = [per_scene(scored, setup, samples) for samples in setup.protocol.samples]
     with replacing(folder / "table.md") as temporary:
-        temporary.write_text(text)
-    print(f"{text}\n{folder}")
-    return overall(scored, protocol)
+        temporary.write_text("\n\n".join([shown, *(table.markdown() for table in scenes)]) + "\n")
+    with replacing(folder / "table.tex") as temporary:
+        temporary.write_text("\n\n".join(table.latex(words) for table in [*found, *scenes]) + "\n")
+    return shown
 
 
 if __name__ == "__main__":

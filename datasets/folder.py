@@ -15,13 +15,13 @@ from rich.console import Console
 from rich.progress import track
 
 from datasets.odometry import Odometry
-from datasets.overlap import OVERLAP_DISTANCE, measured_overlap
 from datasets.poses import read_poses, rigid
 from datasets.stretch import stretch
 from pcreg.cloud import SUFFIXES, read_cloud
 from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.geometry import inverse
+from pcreg.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.pair import Pair, evenly
 
 THINNED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
@@ -52,6 +52,9 @@ class Folder:
     Clouds are first read when `pairs` is asked for. Raises InputError for a folder that is missing, for
     lists that do not fit the clouds, and if no pair is left.
     """
+
+    name = "own scans"
+    left_out = ()
 
     def __init__(
         self,

@@ -1,21 +1,42 @@
-"""What ICP adds to an odometry pose to make it ground truth: computed once, then kept in a file.
+"""What ICP adds to odometry poses to make them ground truth: computed once, then kept in files.
 
 The settings are FCGF's (one point per 5 cm voxel, partners within 0.2 m, point to point, at most 200
 iterations), so that results stand beside published ones.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import numpy as np
 
+from pcreg.cloud import read_cloud
 from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.files import replacing
 from pcreg.geometry import transform
+from pcreg.progress import progress
+from pcreg.workers import Workers
 
-SETTINGS = {"method": "point to point", "voxel": 0.05, "distance": 0.2, "iterations": 200}
+SETTINGS = {
+    "code": "pcreg 1",  # the number grows whenever the same scans would get another correction
+    "method": "point to point",
+    "voxel": 0.05,
+    "distance": 0.2,
+    "iterations": 200,
+}
+
+
+@dataclass(frozen=True)
+class Start:
+    """A pair of scans with the motion between them to begin with, and the file that keeps its correction."""
+
+    path: Path
+    source: Path
+    target: Path
+    T_target_source: np.ndarray  # (4, 4) float64
 
 
 def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
@@ -34,33 +55,53 @@ def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> 
     ).transformation
 
 
-def cached_icp(
-    path: Path, clouds: Callable[[], tuple[np.ndarray, np.ndarray]], T_target_source: np.ndarray
-) -> np.ndarray:
-    """icp(source, target, T_target_source), taken from `path` if it was computed there before.
+def corrections(starts: Sequence[Start], workers: int | None = None) -> list[np.ndarray]:
+    """icp() of every pair (4, 4), taken from its file if it was computed before.
 
-    `clouds` reads source and target if they are needed. A file that is damaged, or was made by other
-    settings or from another start, is computed anew. Raises InputError if `path` cannot be written.
+    The rest is computed in `workers` processes, one per core by default, 0 for none; each pair is kept
+    as soon as it is done. A file that is damaged is computed anew. Raises InputError for a file that
+    other code, other settings or another start made, and if files cannot be written.
     """
-    kept = _read(path, T_target_source)
-    if kept is not None:
-        return kept
-    correction = icp(*clouds(), T_target_source)
-    record = {"settings": SETTINGS, "start": T_target_source.tolist(), "correction": correction.tolist()}
+    todo = [start for start in starts if _read(start) is None]
+    with Workers(workers) as pool:
+        for _ in progress(pool.each(_correct, (), todo), "ground truth by ICP", len(todo)):
+            pass
+    return [_read(start) for start in starts]
+
+
+def _correct(start: Start) -> None:
+    source, target = (read_cloud(path).points for path in (start.source, start.target))
+    correction = icp(source, target, start.T_target_source)
+    record = {
+        "settings": _settings(),
+        "start": start.T_target_source.tolist(),
+        "correction": correction.tolist(),
+    }
     try:
-        with replacing(path) as temporary:
+        with replacing(start.path) as temporary:
             temporary.write_text(json.dumps(record) + "\n")
     except InputError as error:
         raise InputError(f"{error} with data.cache=FOLDER") from error
+
+
+def _read(start: Start) -> np.ndarray | None:
+    """The correction that was kept; None if there is none or the file is damaged."""
+    try:
+        record = json.loads(start.path.read_text())
+        begun, correction = (np.array(record[key], dtype=np.float64) for key in ("start", "correction"))
+        settings = dict(record["settings"])
+        usable = begun.shape == correction.shape == (4, 4) and np.isfinite(correction).all()
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if not usable:
+        return None
+    remedy = "name another folder with data.cache=FOLDER, or delete this one to compute it anew"
+    if settings != _settings():
+        raise InputError(f"{start.path}: made by other code ({settings}, here {_settings()}); {remedy}")
+    if not np.allclose(begun, start.T_target_source, rtol=0, atol=1e-9):
+        raise InputError(f"{start.path}: made from other poses or another calibration; {remedy}")
     return correction
 
 
-def _read(path: Path, T_target_source: np.ndarray) -> np.ndarray | None:
-    try:
-        record = json.loads(path.read_text())
-        start, correction = (np.array(record[key], dtype=np.float64) for key in ("start", "correction"))
-        same = record["settings"] == SETTINGS and np.allclose(start, T_target_source, rtol=0, atol=1e-9)
-        usable = correction.shape == (4, 4) and np.isfinite(correction).all()
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return correction if same and usable else None
+def _settings() -> dict[str, str | float]:
+    return SETTINGS | {"open3d": version(packages_distributions()["open3d"][0])}

@@ -4,17 +4,14 @@ The pair lists are computed from the poses by FCGF's rule: train 0-5 has 1358 pa
 test 8-10 555. Any sequence laid out in the same way can be read.
 """
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
-from datasets.icp_truth import cached_icp
+from datasets.icp_truth import Start, corrections
 from datasets.poses import read_poses, rigid
 from pcreg.cloud import read_cloud
 from pcreg.errors import InputError
@@ -22,29 +19,38 @@ from pcreg.pair import Pair
 
 TRUTHS = ("icp", "icp-fcgf-compat", "odometry")
 WINDOW = 100  # frames in which a partner is sought, the first included
+TEST = (8, 9, 10)
 REMOVED = {(8, 15, 58)}  # left out by FCGF and all who followed
+TRUNCATED = 0.4  # of the median size of a sequence's scans: a file that breaks off, not a sparse scan
+POINT_BYTES = 16  # x y z reflectance, float32
 
 
 class Kitti:
     """Scan pairs of the odometry benchmark with their ground truth. Clouds are called 08/000014.
 
-    truth `icp`: odometry moves the source, ICP corrects the moved scan: T = correction @ odometry.
+    truth `icp`: odometry moves the source, ICP corrects the moved scan: T = correction @ odometry. Such
+    pairs carry the next one, too, as T_compat.
     truth `icp-fcgf-compat`: T = odometry @ correction, the order in which FCGF and its followers
     multiply by mistake (FCGF issue 65); published tables stand on it, about 3 cm from the other.
     truth `odometry`: the poses as they are, about 25 cm from either.
 
-    Corrections are computed when `pairs` is first asked for, about a second each, and kept under `cache`
-    (default root/icp). Velodyne and camera are related by each sequence's own calib.txt. Raises
-    InputError for scans, poses or calibration that are missing or damaged.
+    Corrections are computed when `pairs` is first asked for, about a second each, by `workers` processes
+    (one per core by default), and kept under `cache` (default root/icp). Velodyne and camera are related
+    by each sequence's own calib.txt. Scans are read one at a time.
+
+    Raises InputError for poses or calibration that are missing or damaged, and, unless `skip_broken`, for
+    scans that are: then their pairs are `left_out`.
     """
 
     def __init__(
         self,
         root: str | Path,
-        sequences: int | Sequence[int] = (8, 9, 10),
+        sequences: int | Sequence[int] = TEST,
         distance: float = 10.0,
         truth: str = "icp",
         cache: str | Path | None = None,
+        skip_broken: bool = False,
+        workers: int | None = None,
     ):
         if truth not in TRUTHS:
             raise InputError(f"truth={truth}: unknown; choose one of {', '.join(TRUTHS)}")
@@ -53,23 +59,47 @@ class Kitti:
         root = Path(root)
         self.cache = Path(cache) if cache else root / "icp"
         self.truth = truth
-        self.distance = distance
-        numbers = [sequences] if isinstance(sequences, int) else sequences
+        self.workers = workers
+        numbers = (sequences,) if isinstance(sequences, int) else tuple(sequences)
+        self.name = "KITTI" if numbers == TEST else f"KITTI {', '.join(f'{n:02d}' for n in numbers)}"
         self.drives = {f"{number:02d}": _drive(root, number) for number in numbers}
+        broken = {
+            (sequence, frame): why
+            for sequence, drive in self.drives.items()
+            for frame, why in drive.broken_scans().items()
+        }
+        listed = list(_listed(self.drives, distance))
+        self.left_out = [
+            f"{sequence}/{source:06d}->{sequence}/{target:06d} ({why})"
+            for sequence, source, target in listed
+            if (why := broken.get((sequence, source)) or broken.get((sequence, target)))
+        ]
+        self._frames = [
+            (sequence, source, target)
+            for sequence, source, target in listed
+            if not {(sequence, source), (sequence, target)} & broken.keys()
+        ]
+        if self.left_out and not skip_broken:
+            raise InputError(
+                f"{root}: {len(self.left_out)} of {len(listed)} pairs cannot be read, the first being "
+                f"{self.left_out[0]}; unpack these scans again, or do without their pairs: "
+                "data.skip_broken=true"
+            )
 
     @cached_property
     def pairs(self) -> list[Pair]:
         """Pairs in driving order; source is the earlier scan."""
-        listed = [
-            (sequence, source, target)
-            for sequence, drive in self.drives.items()
-            for source, target in distance_pairs(drive.positions, self.distance)
-            if source != target and (int(sequence), source, target) not in REMOVED
-        ]
-        if self.truth != "odometry":
-            console = Console(file=sys.stderr)
-            listed = track(listed, "ground truth by ICP", console=console, transient=True)
-        return [self._pair(*each) for each in listed]
+        starts = [self._start(*frames) for frames in self._frames]
+        if self.truth == "odometry":
+            return [self._pair(start, start.T_target_source) for start in starts]
+        pairs = []
+        for start, correction in zip(starts, corrections(starts, self.workers), strict=True):
+            right, compat = correction @ start.T_target_source, start.T_target_source @ correction
+            if self.truth == "icp":
+                pairs.append(self._pair(start, right, compat))
+            else:
+                pairs.append(self._pair(start, compat))
+        return pairs
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 of a scan: x forward, y left, z up, metres, finite rows only."""
@@ -80,15 +110,27 @@ class Kitti:
             )
         return read_cloud(self.drives[sequence].velodyne / f"{frame}.bin").points
 
-    def _pair(self, sequence: str, source: int, target: int) -> Pair:
-        names = f"{sequence}/{source:06d}", f"{sequence}/{target:06d}"
-        T_target_source = self.drives[sequence].motion(source, target)
-        if self.truth != "odometry":
-            kept = self.cache / f"{sequence}_{source:06d}_{target:06d}.json"
-            correction = cached_icp(kept, lambda: tuple(map(self.cloud, names)), T_target_source)
-            in_order = (correction, T_target_source) if self.truth == "icp" else (T_target_source, correction)
-            T_target_source = in_order[0] @ in_order[1]
-        return Pair(*names, T_target_source, scene=sequence)
+    def _start(self, sequence: str, source: int, target: int) -> Start:
+        drive = self.drives[sequence]
+        return Start(
+            self.cache / f"{sequence}_{source:06d}_{target:06d}.json",
+            drive.scan(source),
+            drive.scan(target),
+            drive.motion(source, target),
+        )
+
+    def _pair(self, start: Start, T: np.ndarray, T_compat: np.ndarray | None = None) -> Pair:
+        sequence = start.source.parent.parent.name
+        names = (f"{sequence}/{path.stem}" for path in (start.source, start.target))
+        return Pair(*names, T, T_compat=T_compat, scene=sequence)
+
+
+def _listed(drives: dict[str, "_Drive"], distance: float) -> Iterator[tuple[str, int, int]]:
+    """Sequence, source and target frame of every pair of the benchmark."""
+    for sequence, drive in drives.items():
+        for source, target in distance_pairs(drive.positions, distance):
+            if source != target and (int(sequence), source, target) not in REMOVED:
+                yield sequence, source, target
 
 
 def distance_pairs(positions: np.ndarray, distance: float = 10.0) -> list[tuple[int, int]]:
@@ -122,6 +164,26 @@ class _Drive:
     def positions(self) -> np.ndarray:
         return self.T_world_camera[:, :3, 3]
 
+    def scan(self, frame: int) -> Path:
+        return self.velodyne / f"{frame:06d}.bin"
+
+    def broken_scans(self) -> dict[int, str]:
+        """The frames whose scan is missing or truncated, with the file and what is wrong with it."""
+        sizes = {path.name: path.stat().st_size for path in self.velodyne.glob("*.bin")}
+        usual = float(np.median(list(sizes.values()))) if sizes else 0.0
+        broken = {}
+        for frame in range(len(self.T_world_camera)):
+            path = self.scan(frame)
+            size = sizes.get(path.name)
+            if size is None:
+                broken[frame] = f"{path} is missing"
+            elif size % POINT_BYTES:
+                broken[frame] = f"{path} is truncated: {size} bytes are no whole number of points"
+            elif size < TRUNCATED * usual:
+                points, others = size // POINT_BYTES, usual / POINT_BYTES
+                broken[frame] = f"{path} is truncated: {points} points, where scans have about {others:.0f}"
+        return broken
+
     def motion(self, source: int, target: int) -> np.ndarray:
         """T_target_source (4, 4) between two LiDAR scans: V^-1 P_target^-1 P_source V."""
         T_world_source, T_world_target = self.T_world_camera[[source, target]] @ self.T_camera_lidar
@@ -138,13 +200,11 @@ def _drive(root: Path, number: int) -> _Drive:
                 "or name other sequences: data.sequences=[...]"
             )
     drive = _Drive(sequence / "velodyne", read_poses(poses), read_calibration(sequence / "calib.txt"))
-    wanted = {f"{frame:06d}.bin" for frame in range(len(drive.T_world_camera))}
-    found = {path.name for path in drive.velodyne.glob("*.bin")}
-    if differing := sorted(wanted ^ found):
-        state = "missing" if differing[0] in wanted else "a scan without a pose"
+    frames = {f"{frame:06d}.bin" for frame in range(len(drive.T_world_camera))}
+    if without := sorted({path.name for path in drive.velodyne.glob("*.bin")} - frames):
         raise InputError(
-            f"{drive.velodyne / differing[0]}: {state} ({len(found)} scans, {len(wanted)} poses), "
-            "and the pair list counts on every frame; unpack the sequence again"
+            f"{drive.velodyne / without[0]}: a scan without a pose ({len(frames)} poses), "
+            "and the pair list counts on every frame; unpack scans and poses again"
         )
     return drive
 

@@ -11,10 +11,10 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from datasets.overlap import measured_overlap
 from datasets.room import UP, Room, furnished_room
 from pcreg.errors import InputError
 from pcreg.geometry import inverse, rotation_about, se3
+from pcreg.overlap import measured_overlap
 from pcreg.pair import Pair
 
 OVERLAP_DISTANCE = 0.05  # metres: a source point with a target point this near is shared
@@ -79,6 +79,9 @@ class SyntheticRooms:
     `overlap` bounds the fraction of source points with a target point within 5 cm. Raises
     InputError for a count below one.
     """
+
+    name = "generated rooms"
+    left_out = ()
 
     def __init__(
         self,

@@ -41,12 +41,15 @@ class ThreeDMatch:
     Raises InputError if there is no such list under `root`, or it is damaged.
     """
 
+    left_out = ()
+
     def __init__(
         self, root: str | Path, benchmark: str = "3DMatch", scenes: str | Sequence[str] | None = None
     ):
         self.root = Path(root)
         if benchmark not in PICKLES:
             raise InputError(f"benchmark={benchmark}: no such list; choose one of {', '.join(PICKLES)}")
+        self.name = benchmark
         pairs = _listed(self.root, benchmark)
         found = sorted({pair.scene for pair in pairs})
         wanted = found if scenes is None else [scenes] if isinstance(scenes, str) else list(scenes)

@@ -5,6 +5,8 @@ Motions are T_target_source (4, 4) float64. An error of NaN stands for a registr
 found: it passes no gate and counts in every denominator.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -48,26 +50,44 @@ def rmse(T_estimate: np.ndarray, T_true: np.ndarray, points: np.ndarray) -> floa
     return float(np.sqrt((displacement**2).sum(1).mean()))
 
 
-def within(RTE: np.ndarray, RRE: np.ndarray, gate: tuple[float, float]) -> np.ndarray:
+def within(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> np.ndarray:
     """Which pairs (N,) have RTE below gate[0] metres and RRE below gate[1] degrees: the joint mask."""
     return (np.asarray(RTE) < gate[0]) & (np.asarray(RRE) < gate[1])
 
 
-def joint_errors(RTE: np.ndarray, RRE: np.ndarray, gate: tuple[float, float]) -> tuple[float, float]:
-    """Mean RTE and mean RRE over the pairs within the gate in both, as GeoTransformer prints them."""
-    passed = within(RTE, RRE, gate)
-    return mean(np.asarray(RTE)[passed]), mean(np.asarray(RRE)[passed])
+def masks(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> dict[str, tuple]:
+    """Over which pairs papers average RTE and RRE: by name a mask (N,) for either.
 
-
-def separate_errors(RTE: np.ndarray, RRE: np.ndarray, gate: tuple[float, float]) -> tuple[float, float]:
-    """Mean RTE over the pairs within gate[0], mean RRE over those within gate[1], as FCGF prints them."""
+    `joint`: both errors within the gate, as GeoTransformer; `separate`: each error within its own half,
+    as FCGF and Predator; `all`: every pair with an estimate, as DGR's running log.
+    """
     RTE, RRE = np.asarray(RTE), np.asarray(RRE)
-    return mean(RTE[gate[0] > RTE]), mean(RRE[gate[1] > RRE])
+    both = within(RTE, RRE, gate)
+    return {
+        "joint": (both, both),
+        "separate": (gate[0] > RTE, gate[1] > RRE),
+        "all": (np.isfinite(RTE), np.isfinite(RRE)),
+    }
 
 
 def mean(values: np.ndarray) -> float:
     """The plain mean; NaN of nothing."""
     return float(np.mean(values)) if len(values) else float("nan")
+
+
+def std(values: np.ndarray) -> float:
+    """The population standard deviation; NaN of nothing."""
+    return float(np.std(values)) if len(values) else float("nan")
+
+
+def median(values: np.ndarray) -> float:
+    """The median; NaN of nothing."""
+    return float(np.median(values)) if len(values) else float("nan")
+
+
+def spread(values: Sequence[float]) -> float:
+    """The sample standard deviation of repeated measurements; NaN of fewer than two."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
 
 def over_scenes(values: np.ndarray) -> tuple[float, float]:
@@ -78,4 +98,4 @@ def over_scenes(values: np.ndarray) -> tuple[float, float]:
     """
     values = np.asarray(values, dtype=np.float64)
     values = values[np.isfinite(values)]
-    return mean(values), float(np.std(values)) if len(values) else float("nan")
+    return mean(values), std(values)

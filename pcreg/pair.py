@@ -1,5 +1,6 @@
 """A pair of clouds with its ground truth, and what a data set of such pairs offers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +18,7 @@ class Pair:
     source: str
     target: str
     T_target_source: np.ndarray  # (4, 4) float64, moves source into target
+    T_compat: np.ndarray | None = None  # the truth as older tables have it, where that is another
     scene: str = ""  # tables average within a scene first
     overlap: float | None = None  # fraction of the source that has a partner in the target
     information: np.ndarray | None = None  # (6, 6) of gt.info, for the official 3DMatch recall
@@ -30,7 +32,9 @@ class Pair:
 class PairDataset(Protocol):
     """What training and evaluation ask of a data set."""
 
+    name: str  # what a table calls the benchmark
     pairs: list[Pair]
+    left_out: Sequence[str]  # pairs of the benchmark that this copy lacks, with the reason
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 in metres of the cloud called `name`, finite rows only.

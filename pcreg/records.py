@@ -37,6 +37,15 @@ class Records:
             file.write(json.dumps(record, allow_nan=False) + "\n")
         self.by_pair[record["pair"]] = record
 
+    def order(self, names: list[str]) -> None:
+        """Bring the lines of the file into the order of these pairs; workers finish in any order."""
+        place = {name: number for number, name in enumerate(names)}
+        ordered = sorted(self.by_pair, key=lambda name: place.get(name, len(place)))
+        if ordered != list(self.by_pair):
+            self.by_pair = {name: self.by_pair[name] for name in ordered}
+            with replacing(self.path) as temporary:
+                temporary.write_text("".join(json.dumps(r) + "\n" for r in self.by_pair.values()))
+
     def _whole_lines(self) -> list[dict[str, Any]]:
         if not self.path.is_file():
             return []

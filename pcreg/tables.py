@@ -1,151 +1,221 @@
-"""From the records of a benchmark to figures, and to a table that carries its protocol.
+"""Tables of a benchmark: our figures beside published ones, as text, Markdown or LaTeX.
 
-Keys of figures: IR and FMR of mutual matches, IR_one_way and FMR_one_way of nearest neighbours; RR by
-information matrix (official 3DMatch), RR_rmse by true RMSE, RR_<m>m_<deg>deg by RTE and RRE; RTE and
-RRE over the pairs within the first gate in both, RTE_separate and RRE_separate each within its own;
-seconds per pair; pairs, and pairs_RR that the official recall counts. Ratios are fractions.
+Where several numbers of samples were measured there is a table per figure, with a column per number,
+as in the papers; where there is one, a table with a column per figure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pcreg import metrics
-from pcreg.protocol import Protocol
-from pcreg.published import Published
+from pcreg import metrics, summary
+from pcreg.caption import Setup
+from pcreg.published import PUBLISHED, Published
+from pcreg.summary import Figures, Row
 
-Figures = dict[str, float]
-COUNTS = ("pairs", "pairs_RR")
-
-
-def figures(records: Sequence[dict[str, Any]], protocol: Protocol) -> Figures:
-    """The figures of these pairs, pooled. An error that is None fails every gate."""
-
-    def column(key: str) -> np.ndarray:
-        return np.array([np.nan if record[key] is None else record[key] for record in records])
-
-    IR, IR_one_way, RTE, RRE = column("IR"), column("IR_one_way"), column("RTE"), column("RRE")
-    result = {
-        "pairs": len(records),
-        "IR": metrics.mean(IR),
-        "IR_one_way": metrics.mean(IR_one_way),
-        "FMR": metrics.mean(metrics.feature_matched(IR, protocol.tau2)),
-        "FMR_one_way": metrics.mean(metrics.feature_matched(IR_one_way, protocol.tau2)),
-    }
-    if has_information(records):
-        official = column("information_rmse")[~column("consecutive").astype(bool)]
-        result["pairs_RR"] = len(official)
-        result["RR"] = metrics.mean(official <= protocol.recall_rmse)
-    result["RR_rmse"] = metrics.mean(column("rmse") <= protocol.recall_rmse)
-    for gate in protocol.gates:
-        result[f"RR_{gate[0]:g}m_{gate[1]:g}deg"] = metrics.mean(metrics.within(RTE, RRE, gate))
-    if protocol.gates:
-        result["RTE"], result["RRE"] = metrics.joint_errors(RTE, RRE, protocol.gates[0])
-        separate = metrics.separate_errors(RTE, RRE, protocol.gates[0])
-        result["RTE_separate"], result["RRE_separate"] = separate
-    result["seconds"] = metrics.mean([sum(record["seconds"].values()) for record in records])
-    return result
+LATEX = str.maketrans(
+    {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", "~": r"\textasciitilde{}"}
+)
 
 
-def has_information(records: Sequence[dict[str, Any]]) -> bool:
-    """Whether the data set came with the information matrices of the official recall."""
-    return all("information_rmse" in record for record in records)
+@dataclass(frozen=True)
+class Table:
+    title: str
+    header: list[str]  # of the columns, the first being the name of a row
+    rows: list[list[str]]
+    notes: list[str] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        lines = [self.header, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        lines.insert(1, ["-" * width for width in widths])
+        text = [
+            " | ".join([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])]) for name, *cells in lines
+        ]
+        return "\n\n".join([f"**{self.title}**", "\n".join(f"| {line} |" for line in text), *self.notes])
+
+    def latex(self, caption: str) -> str:
+        """A table environment for the package booktabs."""
+
+        def line(cells: list[str]) -> str:
+            return " & ".join(cell.translate(LATEX) for cell in cells) + r" \\"
+
+        words = " ".join([f"{self.title}.", caption, *self.notes]).translate(LATEX)
+        columns = "l" + "r" * (len(self.header) - 1)
+        return "\n".join(
+            [
+                r"\begin{table}",
+                r"\centering",
+                rf"\caption{{{words}}}",
+                rf"\begin{{tabular}}{{{columns}}}",
+                r"\toprule",
+                line(self.header),
+                r"\midrule",
+                *map(line, self.rows),
+                r"\bottomrule",
+                r"\end{tabular}",
+                r"\end{table}",
+            ]
+        )
 
 
-def by_scene(records: Sequence[dict[str, Any]], protocol: Protocol) -> dict[str, Figures]:
-    """The figures of every scene, by name."""
-    scenes = sorted({record["scene"] for record in records})
-    return {scene: figures([r for r in records if r["scene"] == scene], protocol) for scene in scenes}
+def tables(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
+    """All tables but those per scene."""
+    several = len(setup.protocol.samples) > 1
+    found = _by_samples(records, setup) if several else [_by_figure(records, setup)]
+    return found + ([_errors(records, setup)] if setup.protocol.gates else [])
 
 
-def overall(records: Sequence[dict[str, Any]], protocol: Protocol) -> Figures:
-    """The figures of all pairs, averaged over scenes or pooled, as the protocol says."""
-    pooled = figures(records, protocol)
-    if not protocol.scene_mean:
-        return pooled
-    scenes = by_scene(records, protocol).values()
-    return {
-        key: value if key in COUNTS else metrics.over_scenes([scene[key] for scene in scenes])[0]
-        for key, value in pooled.items()
-    }
+def _averages(setup: Setup) -> dict[str, Callable[[Sequence[Row], Any], Figures]]:
+    """The two ways of averaging, the protocol's own first."""
+    ways = {"mean of scenes": summary.over_scenes, "all pairs pooled": summary.figures}
+    return ways if setup.protocol.scene_mean else dict(reversed(ways.items()))
 
 
-def table(
-    records: Sequence[dict[str, Any]], protocol: Protocol, title: str, published: Sequence[Published] = ()
-) -> str:
-    """Markdown: a caption, a row per scene, the mean, and published figures that share a column."""
-    total = overall(records, protocol)
-    scenes = by_scene(records, protocol)
-    rows = dict(scenes) if len(scenes) > 1 else {}
-    rows["mean of scenes" if protocol.scene_mean else "all pairs"] = total
-    if protocol.scene_mean and len(scenes) > 1:
-        spread = {key: metrics.over_scenes([s[key] for s in scenes.values()])[1] for key in total}
-        rows["std over scenes"] = {key: value for key, value in spread.items() if key not in COUNTS}
-    notes = []
-    for number, entry in enumerate(published, start=1):
-        rows[f"{entry.method} [{number}]"] = entry.figures
-        notes.append(f"[{number}] {entry.source}")
-    keys = list(total)
-    lines = [[""] + [_heading(key) for key in keys]]
-    lines += [[name] + [_cell(key, row) for key in keys] for name, row in rows.items()]
-    return "\n\n".join([f"**{title}**", caption(records, protocol), _markdown(lines), *notes]) + "\n"
+def measured(
+    records: Sequence[dict[str, Any]],
+    setup: Setup,
+    samples: int | None,
+    average: Callable[[Sequence[Row], Any], Figures] = summary.overall,
+    compat: bool = False,
+) -> tuple[Figures, Figures]:
+    """Mean and spread over the seeds of the figures at this number of samples."""
+    runs = [summary.rows(records, samples, seed, compat) for seed in setup.seeds]
+    return summary.over_seeds([average(run, setup.protocol) for run in runs])
 
 
-def caption(records: Sequence[dict[str, Any]], protocol: Protocol) -> str:
-    """What was measured and how, in words."""
-    drawn = "all points" if protocol.samples is None else f"{protocol.samples} random points"
-    words = [
-        f"{len(records)} pairs; {drawn} per cloud, one per {protocol.voxel:g} m cell.",
-        f"IR: matches closer than {protocol.tau1:g} m, %; FMR: pairs with IR above {protocol.tau2:.0%}, %;"
-        " mutual nearest neighbours, beside it one-way.",
-        f"RANSAC on mutual matches: {protocol.iterations} samples of {protocol.n}, "
-        f"distance {protocol.distance:g} m, edges {protocol.edge_length:g}, "
-        f"confidence {protocol.confidence:g}.",
+def _ours(records: Sequence[dict[str, Any]], setup: Setup) -> list[tuple[str, dict[int | None, tuple]]]:
+    """Rows of our figures by number of samples: one per way of averaging and truth."""
+    several = len({record["scene"] for record in records}) > 1
+    truths = {"": False} | ({", older truth": True} if has_compat(records) else {})
+    return [
+        (
+            f"{setup.descriptor} + {setup.estimator}, {way}{truth}",
+            {n: measured(records, setup, n, average, compat) for n in setup.protocol.samples},
+        )
+        for truth, compat in truths.items()
+        for way, average in _averages(setup).items()
+        if several or average is summary.figures
     ]
-    if has_information(records):
-        words.append(
-            f"RR: information-matrix RMSE at most {protocol.recall_rmse:g} m, "
-            "neighbouring fragments left out, %."
-        )
-    else:
-        words.append("The data set has no information matrices: the official recall is left out.")
-    words.append(
-        f"RR rmse: RMSE over the source points used at most {protocol.recall_rmse:g} m, all pairs, %."
-    )
-    if protocol.gates:
-        metres, degrees = protocol.gates[0]
-        words.append(
-            f"RTE and RRE: mean over the pairs below {metres:g} m and {degrees:g} deg in both; "
-            "separate: each over the pairs below its own gate, as FCGF averages."
-        )
-    if protocol.scene_mean:
-        words.append("Mean: plain mean of the scenes; std: population.")
-    words.append("seconds: per pair, description of both clouds included, reading them not.")
-    return " ".join(words)
 
 
-def _heading(key: str) -> str:
-    unit = {"RTE": " m", "RRE": " deg"}.get(key.split("_")[0], "")
-    return key.replace("_", " ") + unit
+def has_compat(records: Sequence[dict[str, Any]]) -> bool:
+    """Whether errors were also taken against the truth of older tables."""
+    return all("compat" in trial for record in records for trial in record["trials"])
 
 
-def _cell(key: str, row: Figures) -> str:
-    value = row.get(key)
-    if value is None or np.isnan(value):
+def _by_samples(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
+    ours = _ours(records, setup)
+    samples = setup.protocol.samples
+    published = PUBLISHED.get((setup.benchmark, setup.protocol.name), ())
+    found = []
+    for key in _keys(ours[0][1][samples[0]][0], setup):
+        rows = [[name, *(cell(key, *figures[n]) for n in samples)] for name, figures in ours]
+        beside = [entry for entry in published if key in entry.figures]
+        notes = _notes(beside)
+        for entry in beside:
+            curve = {n: {key: value} for n, value in entry.figures[key].items()}
+            rows.append([_cited(entry, notes), *(cell(key, curve.get(n, {})) for n in samples)])
+        header = [f"N {'points' if setup.protocol.draw == 'points' else 'matches'}"]
+        header += ["all" if n is None else str(n) for n in samples]
+        title = f"{setup.benchmark}: {heading(key)}"
+        found.append(Table(title, header, rows, [f"[{n}] {source}" for source, n in notes.items()]))
+    return found
+
+
+def _notes(entries: Sequence[Published]) -> dict[str, int]:
+    """The sources, numbered."""
+    return {source: n for n, source in enumerate(dict.fromkeys(e.source for e in entries), start=1)}
+
+
+def _cited(entry: Published, notes: dict[str, int]) -> str:
+    return f"{entry.method} [{notes[entry.source]}]"
+
+
+def _by_figure(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
+    (samples,) = setup.protocol.samples
+    ours = [(name, figures[samples]) for name, figures in _ours(records, setup)]
+    keys = _keys(ours[0][1][0], setup)
+    rows = [[name, *(cell(key, *figures) for key in keys)] for name, figures in ours]
+    beside = PUBLISHED.get((setup.benchmark, setup.protocol.name), ())
+    notes = _notes(beside)
+    for entry in beside:
+        figures = {key: curve[samples] for key, curve in entry.figures.items() if samples in curve}
+        rows.append([_cited(entry, notes), *(cell(key, figures) for key in keys)])
+    sources = [f"[{n}] {source}" for source, n in notes.items()]
+    return Table(setup.benchmark, ["", *map(heading, keys)], rows, sources)
+
+
+def _errors(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
+    """Mean, deviation and median of RTE and RRE by mask and truth, at the largest number of samples."""
+    samples = setup.protocol.samples[0]
+    truths = {"truth": False} | ({"older truth": True} if has_compat(records) else {})
+    columns = [(error, statistic) for error in ("RTE", "RRE") for statistic in summary.STATISTICS]
+    rows = []
+    for truth, compat in truths.items():
+        figures = measured(records, setup, samples, summary.figures, compat)
+        for mask in summary.MASKS:
+            cells = (cell(f"{error}_{mask}_{statistic}", *figures) for error, statistic in columns)
+            rows.append([f"{truth}, {mask}", *cells])
+    units = {"RTE": "m", "RRE": "deg"}
+    header = ["pairs pooled", *(f"{error} {units[error]} {statistic}" for error, statistic in columns)]
+    return Table(f"{setup.benchmark}: errors", header, rows)
+
+
+def per_scene(records: Sequence[dict[str, Any]], setup: Setup, samples: int | None) -> Table:
+    """A row per scene at this number of samples, mean over the seeds, and the mean and spread of scenes."""
+    runs = [summary.by_scene(summary.rows(records, samples, s), setup.protocol) for s in setup.seeds]
+    scenes = {scene: summary.over_seeds([run[scene] for run in runs]) for scene in runs[0]}
+    keys = _keys(next(iter(scenes.values()))[0], setup, counts=True)
+    rows = [[scene, *(cell(key, *figures) for key in keys)] for scene, figures in scenes.items()]
+    if len(scenes) > 1:
+        for name, statistic in (("mean of scenes", 0), ("std over scenes", 1)):
+            values = {
+                key: metrics.over_scenes([figures[key] for figures, _ in scenes.values()])[statistic]
+                for key in keys
+                if key not in summary.COUNTS
+            }
+            rows.append([name, *(cell(key, values) for key in keys)])
+    what = "points" if setup.protocol.draw == "points" else "matches"
+    number = f"all {what}" if samples is None else f"{samples} {what}"
+    return Table(f"{setup.benchmark} by scene, {number}", ["", *map(heading, keys)], rows)
+
+
+def _keys(figures: Figures, setup: Setup, counts: bool = False) -> list[str]:
+    """What has a column or a table, the protocol's own recall first; the errors table has the rest."""
+    first = {"information": "RR", "rmse": "RR_rmse", "gate": ""}[setup.protocol.recall]
+    keys = [key for key in figures if key not in summary.COUNTS or counts]
+    keys = [key for key in keys if not key.startswith(("RTE", "RRE")) or _is_mean(key)]
+    return sorted(keys, key=lambda key: (key not in summary.COUNTS, key != first))
+
+
+def _is_mean(key: str) -> bool:
+    return key.endswith(("joint_mean", "separate_mean"))
+
+
+def heading(key: str) -> str:
+    """The name of a figure with its unit."""
+    name, *rest = key.split("_")
+    if name in summary.MASKS or name == "pairs":
+        return key.replace("_", " ")
+    if name == "seconds":
+        return f"s {' '.join(rest)}"
+    if name in ("RTE", "RRE"):
+        return f"{name} {'m' if name == 'RTE' else 'deg'} {rest[0]}"
+    if name == "RR" and len(rest) == 2:
+        return f"RR {rest[0].removesuffix('m')} m / {rest[1].removesuffix('deg')} deg %"
+    return f"{' '.join([name, *rest])} %"
+
+
+def cell(key: str, figures: Figures, spread: Figures | None = None) -> str:
+    """A figure as a table prints it, with its spread if it has one."""
+    value, deviation = figures.get(key, np.nan), (spread or {}).get(key, np.nan)
+    if np.isnan(value):
         return ""
-    if key in COUNTS:
-        return f"{value:d}"
-    if key.startswith(("RTE", "RRE")):
-        return f"{value:.3f}"
-    return f"{value:.2f}" if key == "seconds" else f"{100 * value:.1f}"
-
-
-def _markdown(lines: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rule = ["-" * width for width in widths]
-    rows = [
-        [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))]
-        for name, *cells in [lines[0], rule, *lines[1:]]
-    ]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    if key in summary.COUNTS:
+        return f"{int(value)}"
+    scale, digits = (1, 3) if key.startswith(("RTE", "RRE")) else (1, 2) if key.startswith("s") else (100, 1)
+    text = f"{scale * value:.{digits}f}"
+    return text if np.isnan(deviation) else f"{text} ± {scale * deviation:.{digits}f}"

@@ -21,3 +21,18 @@ def real_data() -> Path:
     if not REAL_DATA.is_dir():
         pytest.skip("no real scans beside the checkout (shared/data)")
     return REAL_DATA
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kitti", type=Path, help="KITTI odometry on this disk: the folder with poses/ and sequences/"
+    )
+
+
+@pytest.fixture(scope="session")
+def kitti_root(request: pytest.FixtureRequest) -> Path:
+    """The folder of the KITTI download that the command line names."""
+    root = request.config.getoption("--kitti")
+    if root is None:
+        pytest.skip("no KITTI named: pytest --kitti=/data/kitti/dataset")
+    return root

@@ -13,6 +13,8 @@ from pcreg.cloud import write_ply
 from pcreg.entry import compose_config
 from pcreg.errors import InputError
 from pcreg.geometry import inverse, random_rotation, se3, transform
+from pcreg.weights import fingerprint, save_weights
+from tests.pcreg.tiny import network
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -38,35 +40,68 @@ def own_scans(tmp_path):
 
 
 def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path, capsys):
-    overrides = ["data=folder", f"data.root={own_scans}", "data.voxel=0.05", f"out={tmp_path / 'out'}"]
+    overrides = [
+        "data=folder",
+        f"data.root={own_scans}",
+        "data.voxel=0.05",
+        f"out={tmp_path / 'out'}",
+        f"cache={tmp_path / 'features'}",
+        "workers=1",
+    ]
     figures = evaluate.main(compose_config("evaluate", [*overrides, "limit=2"]))
     assert (figures["pairs"], figures["RR_2m_5deg"]) == (2, 1.0)
-    assert figures["RTE"] < 0.05
-    assert "official recall is left out" in capsys.readouterr().out
+    assert figures["RTE_joint_mean"] < 0.05
+    assert "| fpfh + open3d, all pairs pooled |" in capsys.readouterr().out
     assert "2 pairs" in (tmp_path / "out" / "table.md").read_text()
     assert "normal_neighbors: 100" in (tmp_path / "out" / "config.yaml").read_text()
+    assert (tmp_path / "out" / "table.tex").read_text().count(r"\end{table}") == 3
+    assert "<h2>The worst pairs" in (tmp_path / "out" / "report.html").read_text()
 
     assert evaluate.main(compose_config("evaluate", overrides))["pairs"] == 3
     lines = (tmp_path / "out" / "records.jsonl").read_text().splitlines()
     assert len(lines) == 3
     run = json.loads(lines[0])["run"]
     assert run["protocol"]["voxel"] == run["descriptor"]["voxel"] == 0.05
-    assert run["seed"] == 0
-    assert set(run["versions"]) == {"pcreg", "torch", "open3d", "numpy"}
+    assert run["seeds"] == [0, 1, 2]
+    assert set(run["versions"]) == {"pcreg", "torch", "open3d", "numpy", "scipy"}
+    assert run["weights_checksum"] == ""
+    assert len(list((tmp_path / "features").glob("fpfh-*/*.npz"))) == 3
 
     kept = (tmp_path / "out" / "config.yaml").read_bytes()
-    with pytest.raises(InputError, match="seed is 0 there and 1 here"):
-        evaluate.main(compose_config("evaluate", [*overrides, "seed=1"]))
+    with pytest.raises(InputError, match=r"seeds is \[0, 1, 2\] there and \[1\] here"):
+        evaluate.main(compose_config("evaluate", [*overrides, "seeds=[1]"]))
+    with pytest.raises(InputError, match=r"protocol.tau2 is 0.05 there and 0.1 here"):
+        evaluate.main(compose_config("evaluate", [*overrides, "protocol.tau2=0.1"]))
     assert (tmp_path / "out" / "config.yaml").read_bytes() == kept
+
+
+def test_a_trained_network_describes_in_worker_processes(own_scans, tmp_path):
+    save_weights(tmp_path / "tiny.safetensors", network())
+    overrides = [
+        "data=folder",
+        f"data.root={own_scans}",
+        "descriptor=fcgf",
+        f"descriptor.weights={tmp_path / 'tiny.safetensors'}",
+        "estimator=ransac",
+        f"out={tmp_path / 'out'}",
+        f"cache={tmp_path / 'features'}",
+        "workers=1",
+        "seeds=[5]",
+    ]
+    assert evaluate.main(compose_config("evaluate", overrides))["pairs"] == 3
+    checksum = fingerprint(network())
+    assert f"fcgf (weights {checksum})" in (tmp_path / "out" / "table.md").read_text()
+    record = json.loads((tmp_path / "out" / "records.jsonl").read_text().splitlines()[0])
+    assert record["run"]["weights_checksum"] == checksum
 
 
 @pytest.mark.parametrize(
     ("data", "name", "voxel", "distance"),
     [
-        ("3dmatch", "3DMatch", 0.025, 0.0375),
-        ("3dlomatch", "3DLoMatch", 0.025, 0.0375),
-        ("kitti", "KITTI", 0.3, 0.45),
-        ("folder", "folder", 0.05, 0.075),
+        ("3dmatch", "PROTO-A", 0.025, 0.05),
+        ("3dlomatch", "PROTO-A", 0.025, 0.05),
+        ("kitti", "KITTI", 0.3, 0.3),
+        ("folder", "own scans", 0.05, 0.075),
     ],
 )
 def test_each_data_set_brings_its_protocol(data, name, voxel, distance):
@@ -82,11 +117,43 @@ def test_another_protocol_can_be_asked_for():
 
 
 @pytest.mark.parametrize(
+    ("preset", "expected"),
+    [
+        ("proto-a", {"draw": "points", "mutual": False, "fit": "drawn", "tau1": 0.1, "distance": 0.05}),
+        ("proto-b", {"draw": "matches", "mutual": True, "fit": "drawn", "tau1": 0.1, "distance": 0.05}),
+        ("proto-c", {"draw": "matches", "mutual": True, "fit": "all", "tau1": 0.3, "distance": 0.0375}),
+    ],
+)
+def test_presets_hold_what_the_papers_hold(preset, expected):
+    cfg = compose_config("evaluate", ["data=3dlomatch", "data.root=anywhere", f"protocol={preset}"])
+    protocol = instantiate(cfg.protocol, _convert_="all")
+    assert {key: getattr(protocol, key) for key in expected} == expected
+    assert protocol.samples == (5000, 2500, 1000, 500, 250)
+    assert (protocol.iterations, protocol.confidence, protocol.n) == (50_000, 0.999, 3)
+    assert protocol.edge_length == (None if preset == "proto-c" else 0.9)
+    assert protocol.recall == ("rmse" if preset == "proto-c" else "information")
+    assert (protocol.tau2, protocol.recall_rmse, protocol.scene_mean) == (0.05, 0.2, True)
+    assert ("replaces a pair" in protocol.note) == (preset == "proto-c")
+
+
+@pytest.mark.parametrize("name", ["open3d", "ransac", "kiss"])
+def test_estimators_are_chosen_by_name(name):
+    if name == "kiss":
+        pytest.importorskip("kiss_matcher")
+    cfg = compose_config("evaluate", ["data.root=anywhere", f"estimator={name}"])
+    assert instantiate(cfg.estimator).name == name
+
+
+@pytest.mark.parametrize(
     ("overrides", "named"),
     [
         (["data.root=/nowhere/at/all"], "/nowhere/at/all"),
         (["data.root=.", "limit=0"], "limit=0"),
         (["data.root=.", "protocol.voxel=-1"], "protocol.voxel"),
+        (["data.root=.", "seeds=[]"], "seeds="),
+        (["data.root=.", "seeds=[1,1]"], "each once"),
+        (["data.root=.", "seeds=[0.5]"], "whole numbers"),
+        (["data.root=.", "workers=0"], "workers=0"),
     ],
 )
 def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):
@@ -121,7 +188,10 @@ def test_close_fragments_of_a_real_room(real_data, tmp_path):
         f"data.root={real_data / 'indoor/3dmatch'}",
         "data.scenes=[sun3d-hotel_umd-maryland_hotel3]",
         "limit=1",
-        f"out={tmp_path}",
+        "seeds=[0]",
+        "workers=1",
+        f"out={tmp_path / 'out'}",
+        f"cache={tmp_path / 'features'}",
     ]
     figures = evaluate.main(compose_config("evaluate", overrides))
     assert (figures["pairs"], figures["pairs_RR"]) == (1, 0)  # neighbours: no official recall

@@ -5,10 +5,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from datasets.folder import Folder, nearby
-from datasets.overlap import measured_overlap
 from pcreg.cloud import write_ply
 from pcreg.errors import InputError
 from pcreg.geometry import inverse, rotation_about, se3, transform
+from pcreg.overlap import measured_overlap
 
 # A straight corridor, and scanners that see 4 m of it; each stands 1 m further on.
 CORRIDOR = np.stack(np.meshgrid(np.arange(0, 16, 0.1), np.arange(0, 1, 0.1)), -1).reshape(-1, 2)

@@ -1,5 +1,6 @@
 import json
 import runpy
+import shutil
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import datasets.icp_truth
 import datasets.kitti
 from datasets.kitti import Kitti, distance_pairs
+from datasets.poses import read_poses
 from pcreg.errors import InputError
 from pcreg.geometry import inverse, rotation_about, rotation_error, se3, transform, translation_error
 
@@ -122,8 +124,10 @@ def test_correction_is_multiplied_from_the_left(tree, monkeypatch):
     M = se3(rotation_about(Z, 3), np.array([-10, 0.5, 0]))
     correction = se3(rotation_about(Y, 0.4), np.array([0.05, -0.02, 0.1]))
     monkeypatch.setattr(datasets.kitti._Drive, "motion", lambda *_: M)
-    monkeypatch.setattr(datasets.kitti, "cached_icp", lambda *_: correction)
+    monkeypatch.setattr(datasets.kitti, "corrections", lambda *_: [correction])
     (right,), (compatible,) = (Kitti(root, 8, truth=truth).pairs for truth in ("icp", "icp-fcgf-compat"))
+    np.testing.assert_array_equal(right.T_compat, compatible.T_target_source)
+    assert compatible.T_compat is None
     np.testing.assert_allclose(right.T_target_source[:3, 3], [-9.949756307, 0.48, 0.169812603], atol=1e-9)
     np.testing.assert_allclose(compatible.T_target_source[:3, 3], [-9.949021804, 0.482644207, 0.1], atol=1e-9)
     difference = right.T_target_source, compatible.T_target_source
@@ -134,7 +138,7 @@ def test_correction_is_multiplied_from_the_left(tree, monkeypatch):
 def test_icp_mends_the_odometry(tree):
     root, T_true = tree
     (odometry,) = Kitti(root, [8], truth="odometry").pairs
-    (refined,) = Kitti(root / "dataset", [8]).pairs
+    (refined,) = Kitti(root / "dataset", [8], workers=0).pairs
     assert (refined.source, refined.target, refined.scene) == ("08/000000", "08/000001", "08")
     assert translation_error(odometry.T_target_source, T_true) > 0.05
     assert translation_error(refined.T_target_source, T_true) < 0.002
@@ -143,11 +147,27 @@ def test_icp_mends_the_odometry(tree):
 
 def test_corrections_are_computed_once_and_shared_by_both_orders(tree, monkeypatch):
     root, _ = tree
-    first = Kitti(root, 8).pairs[0]
+    first = Kitti(root, 8, workers=0).pairs[0]
     assert [path.name for path in (root / "icp").iterdir()] == ["08_000000_000001.json"]
     monkeypatch.setattr(datasets.icp_truth, "icp", None)  # a second run would fail
     np.testing.assert_array_equal(Kitti(root, 8).pairs[0].T_target_source, first.T_target_source)
     assert len(Kitti(root, 8, truth="icp-fcgf-compat").pairs) == 1
+
+
+def test_corrections_are_computed_in_parallel_and_go_on_where_they_were_stopped(tree):
+    root, _ = tree
+    tree = root / "dataset"
+    shutil.copytree(tree / "sequences/08", tree / "sequences/09")
+    shutil.copy(tree / "poses/08.txt", tree / "poses/09.txt")
+    whole = Kitti(root, [8, 9], workers=2).pairs
+    first, second = sorted((root / "icp").iterdir())
+    assert first.read_text() == second.read_text()  # of the same scans
+    kept, written = second.stat().st_mtime_ns, first.read_text()
+    first.unlink()
+    again = Kitti(root, [8, 9], workers=1).pairs
+    assert (first.read_text(), second.stat().st_mtime_ns) == (written, kept)
+    for one, other in zip(whole, again, strict=True):
+        np.testing.assert_array_equal(one.T_target_source, other.T_target_source)
 
 
 @pytest.mark.parametrize(
@@ -156,33 +176,50 @@ def test_corrections_are_computed_once_and_shared_by_both_orders(tree, monkeypat
         lambda text: "",
         lambda text: text[: len(text) // 2],
         lambda text: "[1, 2]",
-        lambda text: text.replace('"iterations": 200', '"iterations": 100'),
-        lambda text: json.dumps(json.loads(text) | {"start": np.eye(4).tolist()}),
         lambda text: json.dumps(json.loads(text) | {"correction": np.full((4, 4), np.nan).tolist()}),
         lambda text: json.dumps(json.loads(text) | {"correction": [0.0] * 16}),
     ],
 )
-def test_cache_that_is_damaged_or_of_other_settings_is_replaced(tree, change):
+def test_a_damaged_cache_is_replaced(tree, change):
     root, _ = tree
     cache = root / "elsewhere"
-    expected = Kitti(root, 8, cache=cache).pairs[0].T_target_source
+    expected = Kitti(root, 8, cache=cache, workers=0).pairs[0].T_target_source
     (path,) = cache.iterdir()
     whole = path.read_text()
     assert change(whole) != whole
     path.write_text(change(whole))
-    np.testing.assert_allclose(Kitti(root, 8, cache=cache).pairs[0].T_target_source, expected, atol=1e-9)
-    replaced, written = json.loads(path.read_text()), json.loads(whole)
-    assert replaced["settings"] == written["settings"]
-    for key in ("start", "correction"):
-        np.testing.assert_allclose(replaced[key], written[key], atol=1e-9)
+    replaced = Kitti(root, 8, cache=cache, workers=0).pairs[0].T_target_source
+    np.testing.assert_allclose(replaced, expected, atol=1e-9)
+    assert json.loads(path.read_text())["settings"] == json.loads(whole)["settings"]
     assert not (root / "icp").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ('"iterations": 200', '"iterations": 100', "made by other code .*'iterations': 100"),
+        ('"code": "pcreg 1"', '"code": "pcreg 0"', "made by other code"),
+        ('"open3d": "', '"open3d": "9.', "made by other code"),
+        ('"start": [[0.', '"start": [[0.1', "made from other poses"),
+    ],
+)
+def test_a_cache_of_other_code_or_poses_is_refused(tree, old, new, named):
+    root, _ = tree
+    _ = Kitti(root, 8, workers=0).pairs
+    (path,) = (root / "icp").iterdir()
+    changed = path.read_text().replace(old, new)
+    assert changed != path.read_text()
+    path.write_text(changed)
+    with pytest.raises(InputError, match=rf"json: {named}.*data.cache=FOLDER"):
+        _ = Kitti(root, 8, workers=0).pairs
+    assert path.read_text() == changed
 
 
 def test_cache_that_cannot_be_written_is_bad_input(tree):
     root, _ = tree
     (root / "file").write_text("")
     with pytest.raises(InputError, match=r"data.cache=FOLDER"):
-        _ = Kitti(root, 8, cache=root / "file").pairs
+        _ = Kitti(root, 8, cache=root / "file", workers=0).pairs
 
 
 def test_cloud_is_read_by_sequence_and_frame(tree):
@@ -214,17 +251,74 @@ def test_bad_input_names_the_file_or_key(tree):
         Kitti(root, 8)
     (folder / "calib.txt").write_text(calibration)
     (folder / "velodyne/000001.bin").rename(folder / "velodyne/000007.bin")
-    with pytest.raises(InputError, match=r"000001.bin: missing \(3 scans, 3 poses\)"):
+    with pytest.raises(InputError, match=r"000007.bin: a scan without a pose \(3 poses\)"):
         Kitti(root, 8)
     (folder / "velodyne/000007.bin").rename(folder / "velodyne/000001.bin")
     poses = root / "dataset/poses/08.txt"
     whole = poses.read_text()
     poses.write_text(whole[: whole.rfind("\n", 0, -1) + 1])
-    with pytest.raises(InputError, match=r"000002.bin: a scan without a pose \(3 scans, 2 poses\)"):
+    with pytest.raises(InputError, match=r"000002.bin: a scan without a pose \(2 poses\)"):
         Kitti(root, 8)
     poses.write_text(whole[:-30])
     with pytest.raises(InputError, match=r"08.txt: cannot be read as poses"):
         Kitti(root, 8)
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (lambda path: path.unlink(), "000001.bin is missing"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-5]), "000001.bin is truncated: 191995 bytes"),
+        (
+            lambda path: path.write_bytes(b""),
+            "000001.bin is truncated: 0 points, where scans have about 12000",
+        ),
+        (
+            lambda path: path.write_bytes(path.read_bytes()[:65536]),
+            "truncated: 4096 points, where scans have",
+        ),
+    ],
+)
+def test_a_broken_scan_is_named_and_can_be_done_without(tree, damage, named):
+    root, _ = tree
+    damage(root / "dataset/sequences/08/velodyne/000001.bin")
+    with pytest.raises(InputError, match=rf"1 of 1 pairs .*{named}.* data.skip_broken=true"):
+        Kitti(root, 8)
+    dataset = Kitti(root, 8, skip_broken=True)
+    assert dataset.pairs == []
+    assert len(dataset.left_out) == 1
+    assert dataset.left_out[0].startswith("08/000000->08/000001 (")
+    assert named in dataset.left_out[0]
+
+
+def test_a_broken_scan_that_no_pair_needs_is_no_trouble(tree):
+    root, _ = tree
+    (root / "dataset/sequences/08/velodyne/000002.bin").unlink()
+    assert len(Kitti(root, 8, truth="odometry").pairs) == 1
+
+
+def test_scans_are_read_when_asked_for_and_one_at_a_time(tree, monkeypatch):
+    root, _ = tree
+    read = []
+    monkeypatch.setattr(datasets.kitti, "read_cloud", lambda path: read.append(path.name))
+    dataset = Kitti(root, 8, truth="odometry")
+    assert len(dataset.pairs) == 1
+    assert read == []
+
+
+def test_only_the_benchmark_itself_goes_by_its_name(tree):
+    assert Kitti(tree[0], 8, truth="odometry").name == "KITTI 08"
+
+
+@pytest.mark.parametrize(("sequences", "count"), [(range(6), 1358), ((6, 7), 180), ((8, 9, 10), 555)])
+def test_the_ten_public_pose_files_give_the_known_counts(kitti_root, sequences, count):
+    poses = [read_poses(kitti_root / "poses" / f"{n:02d}.txt") for n in sequences]
+    listed = [distance_pairs(each[:, :3, 3]) for each in poses]
+    total = sum(map(len, listed))
+    assert total - (8 in sequences) == count  # 556 in the list; 8, 15, 58 is removed
+    if 8 in sequences:
+        assert (15, 58) in listed[0]
+        assert [len(each) for each in listed] == [307, 162, 87]
 
 
 def test_real_drive_agrees_with_an_independent_truth(real_data, tmp_path, capsys):

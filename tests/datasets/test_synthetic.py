@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from datasets.overlap import measured_overlap
 from datasets.room import Room, furnished_room
 from datasets.synthetic import OVERLAP_DISTANCE, Scanner, SyntheticRooms
 from pcreg.errors import InputError
 from pcreg.geometry import rotation_about, se3, transform
+from pcreg.overlap import measured_overlap
 
 DEMO_SEED = 2
 

@@ -1,8 +1,12 @@
-"""The loop, its records and its tables, on clouds whose registration is known in advance."""
+"""The loop, its records and how it goes on, on clouds whose registration is known in advance."""
 
 import json
-import zlib
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,14 +14,17 @@ import pytest
 from pcreg import benchmark
 from pcreg.descriptors import Description
 from pcreg.errors import InputError
+from pcreg.estimators import Open3DRansac, OurRansac
+from pcreg.features import FeatureCache
 from pcreg.geometry import inverse, random_rotation, se3, transform
 from pcreg.pair import Pair
 from pcreg.protocol import Protocol
-from pcreg.published import PUBLISHED
 from pcreg.records import Records
-from pcreg.tables import by_scene, caption, figures, overall, table
+from pcreg.trials import score
+from pcreg.workers import Workers
 
-PROTOCOL = Protocol(name="toy", voxel=0.1, samples=150, gates=((2.0, 5.0), (0.2, 1.0)))
+PROTOCOL = Protocol(name="toy", voxel=0.1, samples=(150, 60), gates=((2.0, 5.0), (0.2, 1.0)))
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 class Distances:
@@ -25,6 +32,8 @@ class Distances:
 
     name = "distances"
     voxel = 0.1
+    fingerprint = ""
+    device = "cpu"
 
     def __init__(self):
         self.described = 0
@@ -38,10 +47,18 @@ class Distances:
         return Description(points, np.stack(features, axis=1).astype(np.float32))
 
 
-class Rooms:
-    """Views of a room per scene; `broken` is a cloud with too little in it to be registered."""
+class Nothing(Distances):
+    def describe(self, points):
+        return Description(points, np.empty((0, 3), np.float32))
 
-    def __init__(self, scenes=("a", "b"), views=3, information=True):
+
+class Rooms:
+    """Views of a room per scene."""
+
+    name = "rooms"
+    left_out = ()
+
+    def __init__(self, scenes=("a", "b"), views=3, information=True, compat=False):
         rng = np.random.default_rng(3)
         self.poses, self.rooms = {}, {}
         for scene in scenes:
@@ -52,7 +69,8 @@ class Rooms:
             Pair(
                 source=f"{scene}/{j}",
                 target=f"{scene}/{i}",
-                T_target_source=inverse(self.poses[f"{scene}/{i}"]) @ self.poses[f"{scene}/{j}"],
+                T_target_source=(T := inverse(self.poses[f"{scene}/{i}"]) @ self.poses[f"{scene}/{j}"]),
+                T_compat=se3(np.eye(3), np.array([0.03, 0, 0])) @ T if compat else None,
                 scene=scene,
                 information=np.diag([5.0, 5, 5, 10, 10, 10]) if information else None,
                 consecutive=j - i == 1,
@@ -66,31 +84,100 @@ class Rooms:
         return transform(inverse(self.poses[name]), self.rooms[name[0]])
 
 
-def run(folder, dataset=None, descriptor=None, protocol=PROTOCOL, **about):
-    records = Records(folder / "records.jsonl", {"seed": 0, **about})
-    return benchmark.run(dataset or Rooms(), descriptor or Distances(), protocol, records)
+def run(
+    folder,
+    dataset=None,
+    descriptor=None,
+    protocol=PROTOCOL,
+    estimator=None,
+    seeds=(0, 1),
+    workers=0,
+    cache=None,
+    **about,
+):
+    records = Records(folder / "records.jsonl", {"seeds": list(seeds), **about})
+    descriptor = descriptor or Distances()
+    features = FeatureCache(cache or folder / "features", descriptor, {})
+    return benchmark.run(
+        dataset or Rooms(),
+        descriptor,
+        estimator or OurRansac(),
+        protocol,
+        records,
+        features,
+        seeds=seeds,
+        workers=workers,
+    )
+
+
+def untimed(records):
+    """Records without what may differ between two runs: how long it took."""
+    return [
+        {**record, "describe_seconds": None, "trials": [{**t, "seconds": None} for t in record["trials"]]}
+        for record in records
+    ]
 
 
 def test_known_motions_are_found_and_every_cloud_is_described_once(tmp_path):
     descriptor = Distances()
-    records = run(tmp_path, descriptor=descriptor)
+    records = run(tmp_path, Rooms(compat=True), descriptor)
     assert descriptor.described == 6
     assert len(records) == 6
     lines = [json.loads(line) for line in (tmp_path / "records.jsonl").read_text().splitlines()]
     assert lines == records
     for record, pair in zip(records, Rooms().pairs, strict=True):
         assert record["pair"] == pair.name
-        assert record["points"] == [150, 150]
-        assert record["IR"] > record["IR_one_way"] > 0.5  # three of four points were drawn twice
-        assert record["RTE"] < 1e-3
-        assert record["RRE"] < 0.1
-        assert record["rmse"] < 1e-3
-        assert record["information_rmse"] < 1e-3
-        assert record["run"] == {"seed": 0}
-        np.testing.assert_allclose(record["T_target_source"], pair.T_target_source, atol=1e-3)
-    total = overall(records, PROTOCOL)
-    assert [total[key] for key in ("FMR", "RR", "RR_rmse", "RR_2m_5deg", "RR_0.2m_1deg")] == [1.0] * 5
-    assert (total["pairs"], total["pairs_RR"]) == (6, 2)
+        assert record["points"] == [200, 200]
+        assert record["overlap_measured"] == 1.0
+        assert record["run"] == {"seeds": [0, 1]}
+        trials = record["trials"]
+        assert [(t["samples"], t["seed"]) for t in trials] == [(150, 0), (60, 0), (150, 1), (60, 1)]
+        for trial in trials:
+            assert trial["RTE"] < 1e-3
+            assert trial["RRE"] < 0.1
+            assert trial["rmse"] < 1e-3
+            assert trial["information_rmse"] < 1e-3
+            assert trial["compat"]["RTE"] == pytest.approx(0.03, abs=1e-3)
+            assert trial["IR_curve"][9] == pytest.approx(trial["IR"], abs=1e-4)  # at tau1
+            np.testing.assert_allclose(trial["T_target_source"], pair.T_target_source, atol=1e-3)
+        # three of four points were drawn twice, then three of ten
+        assert trials[0]["IR"] > trials[0]["IR_one_way"] > 0.5 > trials[1]["IR_one_way"]
+
+
+def test_features_are_kept_for_the_next_run(tmp_path):
+    first = run(tmp_path / "first", cache=tmp_path / "features")
+    descriptor = Distances()
+    second = run(tmp_path / "second", descriptor=descriptor, cache=tmp_path / "features")
+    assert descriptor.described == 0
+    assert untimed(second) == untimed(first)
+
+
+def test_records_do_not_depend_on_the_number_of_workers(tmp_path):
+    """Half of the features are noise, so that Open3D's RANSAC has something to get wrong."""
+    dataset, protocol = Rooms(), replace(PROTOCOL, distance=0.02, mutual=False)
+    features = FeatureCache(tmp_path, Noisy(), {})
+    files = {name: features.file_of(dataset.cloud(name)) for name in dataset.poses}
+    shared = (files, protocol, Open3DRansac(), (0, 1))
+    scored = []
+    for count in (1, 2):
+        with Workers(count) as workers:
+            found = sorted(workers.each(score, shared, dataset.pairs), key=lambda each: each[0].name)
+            scored.append(untimed(record for _, record in found))
+    one, two = scored
+    assert one == two
+    trials = [trial for record in one for trial in record["trials"]]
+    assert 0.1 < trials[0]["IR_one_way"] < 0.6
+    assert len({str(trial["T_target_source"]) for trial in trials}) == len(trials)  # none by chance the same
+
+
+class Noisy(Distances):
+    def describe(self, points):
+        described = super().describe(points)
+        noise = np.random.default_rng(int(1e6 * abs(points[0, 0]))).normal(
+            scale=3, size=described.features.shape
+        )
+        features = np.where(np.arange(len(points))[:, None] % 2, described.features, noise)
+        return Description(described.points, features.astype(np.float32))
 
 
 def test_a_run_goes_on_where_it_was_killed(tmp_path):
@@ -102,9 +189,66 @@ def test_a_run_goes_on_where_it_was_killed(tmp_path):
     descriptor = Distances()
     resumed = run(tmp_path / "killed", descriptor=descriptor)
     assert descriptor.described == 3  # pairs of scene b only
-    untimed = [[{**r, "seconds": None} for r in records] for records in (whole, resumed)]
-    assert untimed[0] == untimed[1]
+    assert untimed(whole) == untimed(resumed)
     assert len(path.read_text().splitlines()) == 6
+
+
+SLOW_RUN = """
+import sys, time
+from pathlib import Path
+from pcreg import workers
+from tests.pcreg import test_benchmark as t
+
+class Slow(t.OurRansac):
+    def estimate(self, *arguments):
+        time.sleep(0.5)
+        return super().estimate(*arguments)
+
+if __name__ == "__main__":
+    protocol = t.replace(t.PROTOCOL, samples=(150,))
+    t.run(Path(sys.argv[1]), estimator=Slow(), workers=1, seeds=(0,), protocol=protocol)
+"""
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGKILL]], ids=["Ctrl-C", "killed"])
+def test_an_interruption_keeps_what_was_done_and_leaves_no_process(tmp_path, signals):
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW_RUN)
+    path = tmp_path / "records.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(CHECKOUT), "PATH": ""},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not path.is_file() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    children = _children(process.pid)
+    for each in signals:
+        process.send_signal(each)
+    process.wait(timeout=30)
+    done = len(path.read_text().splitlines())
+    assert 1 <= done < 6
+    while any(map(_runs, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_runs, children))
+    about = {"protocol": replace(PROTOCOL, samples=(150,)), "seeds": (0,)}
+    resumed = [record["pair"] for record in run(tmp_path, **about)]
+    assert resumed == [pair.name for pair in Rooms().pairs]
+    assert len(path.read_text().splitlines()) == 6
+
+
+def _children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_kill_within_the_first_line(tmp_path):
@@ -144,87 +288,11 @@ def test_no_pairs(tmp_path):
 def test_an_empty_cloud_is_a_failure_and_no_crash(tmp_path):
     dataset = Rooms(scenes=("a",))
     dataset.rooms["a"] = dataset.rooms["a"][:0]
-
-    class Nothing(Distances):
-        def describe(self, points):
-            return Description(points, np.empty((0, 3), np.float32))
-
-    records = run(tmp_path, dataset=dataset, descriptor=Nothing())
-    assert {records[0][key] for key in ("RTE", "RRE", "rmse", "information_rmse")} == {None}
-    total = overall(records, PROTOCOL)
-    assert [total[key] for key in ("IR", "FMR", "RR", "RR_rmse", "RR_2m_5deg")] == [0.0] * 5
-    assert np.isnan(total["RTE"])
-    assert "a" in table(records, PROTOCOL, "toy")
-
-
-def test_drawn_points_are_a_repeatable_random_subset():
-    points = np.random.default_rng(0).uniform(size=(300, 3))
-    seeds = [[0, zlib.crc32(b"a")], [0, zlib.crc32(b"b")], [1, zlib.crc32(b"a")]]
-    first, *others = (benchmark.draw(Distances(), points, 100, seed).points for seed in [seeds[0], *seeds])
-    assert len(np.unique(first, axis=0)) == 100
-    np.testing.assert_array_equal(first, others[0])
-    assert all((first != other).any() for other in others[1:])
-    assert len(benchmark.draw(Distances(), points, None, [0]).points) == 300
-    assert len(benchmark.draw(Distances(), points, 1000, [0]).points) == 300
-
-
-def record(scene, consecutive=False, IR=0.5, RTE=0.1, RRE=0.1, rmse=0.1, information_rmse=0.1):
-    return {
-        "scene": scene,
-        "consecutive": consecutive,
-        "IR": IR,
-        "IR_one_way": IR / 2,
-        "RTE": RTE,
-        "RRE": RRE,
-        "rmse": rmse,
-        "information_rmse": information_rmse,
-        "seconds": {"match": 1.0, "ransac": 2.0},
-    }
-
-
-def test_figures_of_records_written_by_hand():
-    scored = [
-        record("a", IR=0.08, RTE=1.0, RRE=6.0, rmse=0.3, information_rmse=0.2),
-        record("a", IR=0.05, RTE=3.0, RRE=1.0, rmse=None, information_rmse=None),
-        record("a", consecutive=True, IR=0.2, RTE=0.1, RRE=0.2, information_rmse=0.9),
-        record("b", IR=0.2),
-    ]
-    a = by_scene(scored, PROTOCOL)["a"]
-    assert (a["pairs"], a["pairs_RR"]) == (3, 2)
-    assert a["RR"] == 0.5  # 0.2 m is still a success, not found is not, the neighbour does not count
-    assert (a["FMR"], a["FMR_one_way"]) == pytest.approx((2 / 3, 1 / 3))
-    assert a["IR"] == pytest.approx(0.11)
-    assert a["RR_rmse"] == pytest.approx(1 / 3)
-    assert a["RR_2m_5deg"] == pytest.approx(1 / 3)
-    assert (a["RTE"], a["RRE"]) == pytest.approx((0.1, 0.2))
-    assert (a["RTE_separate"], a["RRE_separate"]) == pytest.approx((0.55, 0.6))
-    assert a["seconds"] == 3.0
-    assert overall(scored, PROTOCOL)["RR"] == pytest.approx((0.5 + 1) / 2)
-    assert overall(scored, replace(PROTOCOL, scene_mean=False))["RR"] == pytest.approx(2 / 3)
-
-
-def test_the_table_carries_protocol_counts_and_published_figures():
-    scored = [record("a"), record("a"), record("b")]
-    text = table(scored, PROTOCOL, "toy, distances", PUBLISHED["3DMatch"])
-    for words in ("3 pairs", "150 random points", "0.1 m cell", "mean of scenes", "52.8", "85.1", "Table 2"):
-        assert words in text
-    assert "information-matrix" in text
-
-
-def test_without_information_matrices_the_official_recall_is_left_out(tmp_path):
-    records = run(tmp_path, dataset=Rooms(information=False))
-    assert "RR" not in figures(records, PROTOCOL)
-    assert "official recall is left out" in caption(records, PROTOCOL)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "named"), [({"voxel": 0}, "voxel"), ({"samples": 2}, "samples"), ({"n": 2}, "protocol.n")]
-)
-def test_an_impossible_protocol_is_refused(wrong, named):
-    with pytest.raises(InputError, match=named):
-        replace(PROTOCOL, **wrong)
-
-
-def test_lengths_follow_the_voxel_size():
-    protocol = Protocol(name="own", voxel=0.3)
-    assert (protocol.tau1, protocol.distance) == pytest.approx((0.6, 0.45))
+    for number, protocol in enumerate((PROTOCOL, replace(PROTOCOL, draw="matches"))):
+        for estimator in (OurRansac(), Open3DRansac()):
+            folder = tmp_path / f"{number}{estimator.name}"
+            record, *_ = run(folder, dataset, Nothing(), protocol, estimator)
+            for trial in record["trials"]:
+                errors = {trial[key] for key in ("RTE", "RRE", "rmse", "information_rmse", "T_target_source")}
+                assert errors == {None}
+                assert (trial["IR"], trial["matches"], trial["inliers"]) == (0.0, 0, 0)

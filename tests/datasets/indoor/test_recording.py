@@ -7,8 +7,8 @@ from datasets.indoor.depth_camera import DepthCamera
 from datasets.indoor.piece import extents
 from datasets.indoor.scene import STYLES, indoor_scene
 from datasets.indoor.walk import camera_path
-from datasets.overlap import measured_overlap
 from pcreg.geometry import inverse
+from pcreg.overlap import measured_overlap
 
 SMALL = DepthCamera(width=96, height=72)
 

@@ -1,0 +1,95 @@
+"""Descriptions of clouds kept on disk, so that each is computed once whatever is measured with it.
+
+A file goes by a checksum over everything that its contents depend on: the points of the cloud, the
+descriptor with its settings and weights, the versions of the packages and the code that computed it.
+"""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+import torch
+
+from pcreg.descriptors import Description, Descriptor
+from pcreg.errors import InputError
+from pcreg.files import replacing
+from pcreg.pair import PairDataset
+
+DESCRIBING = ("batch", "descriptors", "hierarchy", "layers", "resunet")  # modules of pcreg
+
+
+@dataclass(frozen=True)
+class Described:
+    """A description as it was kept, and what it took to compute."""
+
+    description: Description
+    seconds: float  # of CPU time, or on the clock if a GPU computed it
+
+
+class FeatureCache:
+    """Descriptions by `descriptor` in `folder`; `identity` says what they depend on besides the points."""
+
+    def __init__(self, folder: str | Path, descriptor: Descriptor, identity: dict[str, Any]):
+        depends = json.dumps([identity, describing_code()], sort_keys=True)
+        self.folder = Path(folder) / f"{descriptor.name}-{_digest(depends.encode())}"
+        self.descriptor = descriptor
+
+    def file_of(self, points: np.ndarray) -> Path:
+        """The file with the description of the cloud (N, 3), which is computed if there is none."""
+        points = np.ascontiguousarray(points, dtype=np.float64)
+        path = self.folder / f"{_digest(points.tobytes())}.npz"
+        if not path.is_file():
+            clock = process_time if self.descriptor.device == "cpu" else perf_counter
+            start = clock()
+            with _repeatable():
+                found = self.descriptor.describe(points)
+            seconds = clock() - start
+            with replacing(path) as temporary:
+                np.savez(temporary, points=found.points, features=found.features, seconds=seconds)
+        return path
+
+
+def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> Path:
+    """The file with the description of a cloud of the data set."""
+    return features.file_of(dataset.cloud(name))
+
+
+def read_described(path: Path) -> Described:
+    """The description in a file of the cache; InputError if it is damaged."""
+    try:
+        with np.load(path) as arrays:
+            description = Description(arrays["points"], arrays["features"])
+            return Described(description, float(arrays["seconds"]))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: kept features are damaged; delete the file and run again") from error
+
+
+def describing_code() -> str:
+    """A checksum over the source code that descriptions come from: changed code, other features."""
+    checkout = Path(__file__).resolve().parents[1]
+    rooms = sorted((checkout / "kernels").glob("*.py"))
+    rooms += [checkout / "pcreg" / f"{name}.py" for name in DESCRIBING]
+    return _digest(b"".join(path.read_bytes() for path in rooms))
+
+
+@contextmanager
+def _repeatable() -> Iterator[None]:
+    """Sums in a fixed order, on a GPU too."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warn_only)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:24]

@@ -1,0 +1,142 @@
+"""The whole benchmark on trees laid out as the real downloads are, made of a few real clouds.
+
+File names, pickled fields and dtypes are those of the archives; the figures must not depend on them.
+"""
+
+import pickle
+import runpy
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+import evaluate
+from datasets.threedmatch import read_log
+from pcreg.cloud import read_cloud
+from pcreg.entry import compose_config
+
+SCENE = "7-scenes-redkitchen"
+PAIRS = [(0, 1), (0, 2)]  # (i, j): j moves into i; the first is left out of the official recall
+
+
+def entries(path, size):
+    """The entries of a gt.log or gt.info that PAIRS name, written as they are in the wild."""
+    matrices = read_log(path, size)
+    lines = []
+    for i, j in PAIRS:
+        lines.append(f"{i}\t {j}\t 60\t")
+        lines += [" " + "\t ".join(f"{value:.8e}" for value in row) for row in matrices[i, j]]
+    return "\n".join(lines) + "\n"
+
+
+def original(root, clouds, gt):
+    evaluation = root / f"{SCENE}-evaluation"
+    for folder in (root / SCENE, evaluation):
+        folder.mkdir(parents=True)
+    for number, cloud in enumerate(clouds):
+        shutil.copy(cloud, root / SCENE / f"cloud_bin_{number}.ply")
+    (evaluation / "gt.log").write_text(entries(gt / "gt.log", 4))
+    (evaluation / "gt.info").write_text(entries(gt / "gt.info", 6))
+
+
+def write_pth(folder, clouds):
+    folder.mkdir(parents=True)
+    for number, cloud in enumerate(clouds):
+        torch.save(read_cloud(cloud).points.astype(np.float64), folder / f"cloud_bin_{number}.pth")
+
+
+def predator(root, clouds, gt):
+    """The archive `indoor`: fragments in test/, one pickled dict of lists."""
+    write_pth(root / "test" / SCENE, clouds)
+    T = read_log(gt / "gt.log", 4)
+    lists = {
+        "rot": [T[pair][:3, :3] for pair in PAIRS],
+        "trans": [T[pair][:3, 3:] for pair in PAIRS],
+        "src": [f"test/{SCENE}/cloud_bin_{j}.pth" for _, j in PAIRS],
+        "tgt": [f"test/{SCENE}/cloud_bin_{i}.pth" for i, _ in PAIRS],
+        "overlap": [np.float64(0.5) for _ in PAIRS],
+    }
+    (root / "3DMatch.pkl").write_bytes(pickle.dumps(lists))
+
+
+def geotransformer(root, clouds, gt):
+    """Fragments in data/test/, a pickled list of dicts and the logs in metadata/."""
+    write_pth(root / "data" / "test" / SCENE, clouds)
+    logs = root / "metadata" / "benchmarks" / "3DMatch" / SCENE
+    logs.mkdir(parents=True)
+    (logs / "gt.log").write_text(entries(gt / "gt.log", 4))
+    (logs / "gt.info").write_text(entries(gt / "gt.info", 6))
+    T = read_log(gt / "gt.log", 4)
+    rows = [
+        {
+            "overlap": 0.5,
+            "pcd0": f"test/{SCENE}/cloud_bin_{i}.pth",
+            "pcd1": f"test/{SCENE}/cloud_bin_{j}.pth",
+            "rotation": T[i, j][:3, :3],
+            "translation": T[i, j][:3, 3],
+            "scene_name": SCENE,
+            "frag_id0": i,
+            "frag_id1": j,
+        }
+        for i, j in PAIRS
+    ]
+    (root / "metadata" / "3DMatch.pkl").write_bytes(pickle.dumps(rows))
+
+
+@pytest.fixture(scope="module")
+def measured(real_data, tmp_path_factory):
+    """Evaluates a tree written by one of the above; the features of equal clouds are shared."""
+    base = tmp_path_factory.mktemp("layouts")
+    clouds = [real_data / "indoor/3dmatch/fragments" / SCENE / f"cloud_bin_{n}.ply" for n in range(3)]
+    gt = real_data / "indoor/3dmatch/benchmarks/3DMatch" / SCENE
+
+    def measure(layout):
+        root = base / layout.__name__
+        layout(root, clouds, gt)
+        settings = ["protocol.voxel=0.05", "protocol.samples=[1000]", "seeds=[0]", "workers=1"]
+        places = [f"data.root={root}", f"out={root / 'out'}", f"cache={base / 'features'}"]
+        figures = evaluate.main(compose_config("evaluate", ["data=3dmatch", *settings, *places]))
+        return figures, len(list((base / "features").glob("*/*.npz"))), root / "out"
+
+    return measure
+
+
+def test_the_three_layouts_of_3dmatch_give_the_same_figures(measured):
+    results = [measured(layout) for layout in (original, predator, geotransformer)]
+    assert [files for _, files, _ in results] == [3, 3, 3]  # the same clouds to the last bit
+    first = results[0][0]
+    assert (first["pairs"], first["pairs_RR"]) == (2, 1)
+    assert first["IR"] > 0.1
+    for (figures, _, out), official in zip(results, (True, False, True), strict=True):
+        assert ("RR" in figures) == official  # Predator's pickle has no information matrices
+        for key in ("IR", "IR_one_way", "FMR", "RR_rmse"):
+            assert figures[key] == first[key]
+        for name in ("records.jsonl", "table.md", "table.tex", "report.html", "config.yaml"):
+            assert (out / name).stat().st_size > 0
+
+
+def test_a_kitti_tree_is_measured_on_both_truths_without_its_broken_scan(real_data, tmp_path, capsys):
+    runpy.run_path(str(real_data / "lidar/unpack.py"))["unpack"](tmp_path)
+    (scan,) = tmp_path.rglob("sequences/90/velodyne/000102.bin")  # of the last of four pairs
+    scan.write_bytes(scan.read_bytes()[: 4096 * 100])
+    overrides = [
+        "data=kitti",
+        f"data.root={tmp_path}",
+        "data.sequences=[90]",
+        "data.skip_broken=true",
+        "data.workers=1",
+        "seeds=[0]",
+        "workers=1",
+        f"out={tmp_path / 'out'}",
+        f"cache={tmp_path / 'features'}",
+        "protocol.samples=[5000]",
+        "protocol.mutual=true",
+    ]
+    figures = evaluate.main(compose_config("evaluate", overrides))
+    assert figures["pairs"] == 3
+    assert figures["RR_2m_5deg"] == 1.0
+    shown = capsys.readouterr().out
+    assert "1 pairs left out: 90/000080->90/000102" in shown
+    for words in ("older truth, joint", "older truth, separate", "RR 0.2 m / 1 deg %", "RR rmse %"):
+        assert words in shown
