@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,15 +130,18 @@ class Trainer:
                 self._validate(validate, writer, progress)
             while self.at.epoch < epochs:
                 trained = self.at.batch > 0
+                asked = perf_counter()
                 for batch in batches.epoch(self.at.epoch, self.at.batch):
-                    loss = None
+                    loss, came = None, perf_counter()
                     if self.ranks.all_have(batch is not None):
                         loss = self._step(batch.to(self.ranks.device), writer)
                         trained = True
+                        self._write(writer, {"time/wait": came - asked, "time/step": perf_counter() - came})
                     self.at.batch += 1
                     if self.at.step % self.checkpoint_every == 0:
                         self._save()
                     progress.update(bar, advance=1, note="" if loss is None else f"loss {loss:.3f}")
+                    asked = perf_counter()
                 if not trained:
                     raise InputError(
                         f"epoch {self.at.epoch}: no pair has enough matching points to train on; "
