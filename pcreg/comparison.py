@@ -5,10 +5,12 @@ from pathlib import Path
 
 from pcreg import benchmark
 from pcreg.descriptors import Descriptor
+from pcreg.estimators import OurRansac
+from pcreg.features import FeatureCache
 from pcreg.pair import PairDataset
 from pcreg.protocol import Protocol
 from pcreg.records import Records
-from pcreg.tables import overall
+from pcreg.summary import overall, rows
 
 
 def compare(
@@ -18,18 +20,20 @@ def compare(
 
     Records go to `folder`, a file per descriptor, so that nothing is measured twice.
     """
-    rows = {"inlier ratio, mutual matches": "IR", "feature match recall": "FMR"}
+    names = {"inlier ratio, mutual matches": "IR", "feature match recall": "FMR"}
     for metres, degrees in protocol.gates:
-        rows[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
+        names[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
     figures = []
     for descriptor in (before, after):
-        run = {"protocol": asdict(protocol), "fingerprint": descriptor.fingerprint, "seed": seed}
-        records = Records(folder / f"{descriptor.fingerprint}.jsonl", run)
-        figures.append(overall(benchmark.run(dataset, descriptor, protocol, records, seed=seed), protocol))
+        measured = {"protocol": asdict(protocol), "fingerprint": descriptor.fingerprint, "seed": seed}
+        records = Records(folder / f"{descriptor.fingerprint}.jsonl", measured)
+        features = FeatureCache(folder / "features", descriptor, {"fingerprint": descriptor.fingerprint})
+        scored = benchmark.run(dataset, descriptor, OurRansac(), protocol, records, features, seeds=[seed])
+        figures.append(overall(rows(scored, protocol.samples[0], seed), protocol))
 
-    width = max(map(len, rows))
+    width = max(map(len, names))
     lines = [f"{f'{len(dataset.pairs)} held-out pairs, %':{width}}  before   after  change"]
-    for name, key in rows.items():
+    for name, key in names.items():
         old, new = (100 * each[key] for each in figures)
         change = round(new - old, 1) + 0.0  # no -0.0
         lines.append(f"{name:{width}}  {old:6.1f}  {new:6.1f}  {change:+6.1f}")

@@ -46,7 +46,7 @@ def configured(street, out, *overrides):
             "batches.batch_size=1",
             "workers=0",
             "device=cpu",
-            "protocol.samples=500",
+            "protocol.samples=[500]",
             "protocol.iterations=1000",
             *overrides,
         ],
@@ -73,7 +73,7 @@ def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_pa
     start, after = (load_weights(path) for path in (cfg.weights, tmp_path / "out" / "last.safetensors"))
     assert after.architecture == start.architecture
     assert not torch.equal(after.final.weight, start.final.weight)
-    measured = sorted((tmp_path / "out" / "compared").iterdir())
+    measured = sorted((tmp_path / "out" / "compared").glob("*.jsonl"))
     assert len(measured) == 2
     for path in measured:
         scans = {record[side] for record in map(json.loads, path.open()) for side in ("source", "target")}
