@@ -24,6 +24,8 @@ ON_WHEELS_SHARES = {
 }
 IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
 
+HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot
+
 
 def record(
     seed: int,
@@ -46,12 +48,12 @@ def record(
         in_hand = model not in ON_WHEELS_SHARES or (in_hand and model in IN_HAND_SHARES)
     shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
     drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
-    drawn = model or drawn
-    lidar = LIDARS[drawn].thinned(int(rng.choice([1, 2])))
+    model = model or drawn
+    lidar = LIDARS[model].thinned(int(rng.choice([1, 2])))
     # No two of a model are alike, nor is the air.
     faintest, noise = (lidar.faintest, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
     lidar = replace(lidar, faintest=float(faintest), noise=float(noise))
-    low = rng.random() < (0.05 if drawn in ("HDL-64E", "Pandar64", "VLP-32C") else 0.4)
+    low = rng.random() < (0.05 if model in HEAVY else 0.4)
     carrier = Carrier.HAND if in_hand else Carrier.ROBOT if low else Carrier.ROOF
     drive = drive_through(rng, scene, carrier)
     scene = replace(scene, things=scene.things.where(~in_way(scene, drive)))
