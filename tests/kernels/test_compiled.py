@@ -58,9 +58,7 @@ def test_as_many_programs_fit_as_are_launched(columns, stages, tmp_path):
     code, assembler = compiled(dtype="*fp16", groups=1, columns=columns, stages=stages)
     (tmp_path / "kernel.ptx").write_text(code)
     command = [assembler, "-arch=sm_90a", "-v", "kernel.ptx", "-o", "kernel.o"]
-    said = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True
-    ).stderr
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True).stderr
     registers = int(re.search(r"Used (\d+) registers", said)[1])
     assert registers * 32 * 4 * (256 // columns) <= 2**16
 
