@@ -238,7 +238,7 @@ def _in_view(
     sine = torch.sqrt(1 - cosine * cosine)
     planes = _pyramid(axis, directions)  # (G, 5, 3)
     found = []
-    for some in torch.arange(len(origin), device=device).split(max(1, BUDGET[device.type] // len(T))):
+    for some in torch.arange(len(origin), device=device).split(max(1, BUDGET[device.type] // max(1, len(T)))):
         along, away = 0.0, 0.0
         for k in range(3):
             to_centre = T[:, k, 3] - origin[some, k, None]

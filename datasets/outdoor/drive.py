@@ -1,12 +1,21 @@
 """Ways of a sensor through a scene, on wheels or in a hand: along a road, into another, and back."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
 from datasets.outdoor.ground import Road
 from datasets.outdoor.site import Scene
 from pcreg.geometry import rotation_about, se3
+
+
+class Carrier(Enum):
+    """What a sensor is on: its height (m, from and to), speed (m/s) and sway (degrees)."""
+
+    ROOF = (1.5, 2.2), (2.0, 12.0), (0.1, 1.0)  # of a car
+    ROBOT = (0.4, 1.3), (0.5, 2.5), (0.3, 4.0)
+    HAND = (0.7, 1.9), (0.5, 1.8), (3.0, 25.0)
 
 
 @dataclass(frozen=True)
@@ -20,18 +29,19 @@ class Drive:
     distortion: float = 0.0  # the part of the motion in a turn that is left in the points
 
 
-def drive_through(rng: np.random.Generator, scene: Scene, in_hand: bool) -> Drive:
+def drive_through(rng: np.random.Generator, scene: Scene, carrier: Carrier) -> Drive:
+    """10 to 20 sweeps on one way through a scene."""
+    in_hand = carrier is Carrier.HAND
+    height, speed, sway = (rng.uniform(*bounds) for bounds in carrier.value)
+    if scene.kind == "highway":
+        speed *= 2
     count = int(rng.integers(10, 21))
     x, y, yaw = _way(rng, scene, count, in_hand)
-    # In a hand or on a back; on a car's roof, or on a robot.
-    low, high = (0.7, 1.9) if in_hand else (1.5, 2.2) if rng.random() < 0.7 else (0.4, 1.5)
-    height = rng.uniform(low, high)
     z = scene.ground.heights(x, y) + height + rng.normal(0, 0.05 if in_hand else 0.01, count)
     up = _up(scene, x, y)
     mount = rotation_about(rng.standard_normal(3), abs(rng.normal(0, 1.5)))
     if rng.random() < 0.2:  # forwards is not forwards for every driver
         mount = mount @ rotation_about((0, 0, 1), rng.uniform(0, 360))
-    sway = rng.uniform(3, 25) if in_hand else rng.uniform(0.1, 1.0)
     T = np.stack(
         [
             se3(
@@ -44,7 +54,6 @@ def drive_through(rng: np.random.Generator, scene: Scene, in_hand: bool) -> Driv
             for n in range(count)
         ]
     )
-    speed = rng.uniform(0.5, 1.8) if in_hand else rng.uniform(2, 25 if scene.kind == "highway" else 12)
     gone = np.linalg.norm(np.diff(np.stack([x, y], 1), axis=0), axis=1)
     seconds = np.concatenate([[0.0], np.cumsum(gone)]) / speed
     forward = np.stack([np.cos(yaw), np.sin(yaw), np.zeros(count)], 1)

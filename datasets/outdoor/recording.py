@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from datasets.outdoor.drive import drive_through, in_way
+from datasets.outdoor.drive import Carrier, drive_through, in_way
 from datasets.outdoor.scene import outdoor_scene
 from datasets.outdoor.spinning_lidar import LIDARS, sweeps
 from datasets.recording import Recording
@@ -23,6 +23,8 @@ ON_WHEELS_SHARES = {
     "OS0-64": 1,
 }
 IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
+
+HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot
 
 
 def record(
@@ -46,19 +48,22 @@ def record(
         in_hand = model not in ON_WHEELS_SHARES or (in_hand and model in IN_HAND_SHARES)
     shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
     drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
-    lidar = LIDARS[model or drawn].thinned(int(rng.choice([1, 2])))
+    model = model or drawn
+    lidar = LIDARS[model].thinned(int(rng.choice([1, 2])))
     # No two of a model are alike, nor is the air.
     faintest, noise = (lidar.faintest, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
     lidar = replace(lidar, faintest=float(faintest), noise=float(noise))
-    drive = drive_through(rng, scene, in_hand)
+    low = rng.random() < (0.05 if model in HEAVY else 0.4)
+    carrier = Carrier.HAND if in_hand else Carrier.ROBOT if low else Carrier.ROOF
+    drive = drive_through(rng, scene, carrier)
     scene = replace(scene, things=scene.things.where(~in_way(scene, drive)))
-    clouds = sweeps(scene, lidar, drive, _carrier(rng, in_hand), generator)
+    clouds = sweeps(scene, lidar, drive, _body(rng, carrier), generator)
     return Recording(clouds, drive.T_world_sensor)
 
 
-def _carrier(rng: np.random.Generator, in_hand: bool) -> np.ndarray:
+def _body(rng: np.random.Generator, carrier: Carrier) -> np.ndarray:
     """Corners (2, 3) in the sensor's frame: a person behind it, or a roof with the sensor over its middle."""
-    if in_hand:
+    if carrier is Carrier.HAND:
         away, side = rng.uniform([0.3, 0.15], [0.8, 0.3])
         return np.array([[-away - 0.3, -side, -2.0], [-away, side, rng.uniform(-0.6, 0.3)]])
     above = rng.uniform(0.2, 0.6)

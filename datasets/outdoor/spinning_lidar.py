@@ -78,11 +78,11 @@ LIDARS = {
 
 @torch.no_grad()
 def sweeps(
-    scene: Scene, lidar: Lidar, drive: Drive, carrier: np.ndarray, generator: torch.Generator
+    scene: Scene, lidar: Lidar, drive: Drive, body: np.ndarray, generator: torch.Generator
 ) -> list[Tensor]:
     """Points (N, 3) float32 of each sweep, on the device of `generator`.
 
-    `carrier` (2, 3): two corners of a box in the sensor's frame, a car's roof or a person, that hides what
+    `body` (2, 3): two corners of a box in the sensor's frame, a car's roof or a person, that hides what
     is behind it.
     """
     device = generator.device
@@ -130,7 +130,7 @@ def sweeps(
         & (distance < lidar.far)
         & (strength > lidar.faintest)
         & (uniform(*shape) >= loss)
-        & ~_hidden(ray, torch.from_numpy(carrier).float().to(device))
+        & ~_hidden(ray, torch.from_numpy(body).float().to(device))
     )
     bias = per_beam(0.6 * lidar.noise * normal(len(beams)))
     measured = torch.where(seen, distance, 0) + bias + lidar.noise * normal(*shape)
@@ -139,9 +139,9 @@ def sweeps(
     return list(points[seen].split(seen.flatten(1).sum(1).tolist()))
 
 
-def _hidden(ray: Tensor, carrier: Tensor) -> Tensor:
+def _hidden(ray: Tensor, body: Tensor) -> Tensor:
     """Whether rays (..., 3) from the sensor meet the box between two corners (2, 3)."""
-    corners = carrier / torch.where(ray.abs() < 1e-9, 1e-9, ray)[..., None, :]  # (..., 2, 3)
+    corners = body / torch.where(ray.abs() < 1e-9, 1e-9, ray)[..., None, :]  # (..., 2, 3)
     enter, leave = corners.amin(-2).amax(-1), corners.amax(-2).amin(-1)
     return enter.clamp(min=0) < leave
 

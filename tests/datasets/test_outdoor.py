@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from datasets.outdoor import record
-from datasets.outdoor.drive import Drive, drive_through
+from datasets.outdoor.drive import Carrier, Drive, drive_through
 from datasets.outdoor.ground import Ground, Road
 from datasets.outdoor.scene import KINDS, outdoor_scene
 from datasets.outdoor.site import Mover, Scene
@@ -148,7 +148,7 @@ def test_recordings_repeat_and_differ():
 def test_places_are_spread_over_tens_of_metres():
     rng = np.random.default_rng(0)
     drives = [
-        drive_through(rng, outdoor_scene(rng, "city"), in_hand=False).T_world_sensor[:, :3, 3]
+        drive_through(rng, outdoor_scene(rng, "city"), Carrier.ROOF).T_world_sensor[:, :3, 3]
         for _ in range(8)
     ]
     spans = [np.linalg.norm(at[:, None] - at, axis=2).max() for at in drives]
