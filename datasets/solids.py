@@ -106,10 +106,10 @@ def cones(rows: ArrayLike) -> Solids:
 
 @dataclass(frozen=True)
 class Hits:
-    """What rays (G, R) met first: the distance, infinite if nothing; |cos| of the angle to the normal; which."""
+    """What rays (G, R) met first."""
 
-    distance: Tensor  # (G, R) float32, metres
-    cosine: Tensor  # (G, R) float32
+    distance: Tensor  # (G, R) float32, metres, infinite if nothing
+    cosine: Tensor  # (G, R) float32, of the angle between ray and normal, not negative
     solid: Tensor  # (G, R) int64, -1 if nothing
 
 

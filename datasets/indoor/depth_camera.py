@@ -89,7 +89,7 @@ class DepthCamera:
         return torch.where((pixels > 0) & (measured < self.far), measured, 0)
 
     def _matched(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
-        """Disparity (F, height, width) found by matching windows: edges wander, small things melt together."""
+        """Disparity (F, height, width) found by matching windows: edges wander, small things melt."""
         F, device = len(pixels), pixels.device
         shift = torch.stack([self._smooth((F, 1), 64, generator, device) for _ in range(2)]) * self.wander
         u = (torch.arange(self.width, device=device) + shift[0]).round().long().clamp(0, self.width - 1)
