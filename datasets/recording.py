@@ -1,4 +1,4 @@
-"""Clouds of one scene from several places: what the procedural generators make, and training draws pairs of."""
+"""Clouds of one scene from several places: what the generators make, and training draws pairs of."""
 
 from dataclasses import dataclass
 

@@ -31,7 +31,7 @@ def record(
     generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
     if camera is None:  # no two sensors are alike
         camera = DepthCamera(
-            noise=rng.uniform(0.015, 0.05), distortion=rng.uniform(0.02, 0.08), wander=rng.uniform(0.6, 1.2)
+            noise=rng.uniform(0.015, 0.05), distortion=rng.uniform(0.02, 0.08), wander=rng.uniform(1.0, 2.0)
         )
     scene = indoor_scene(rng)
     T_world_camera = camera_path(rng, scene, int(rng.integers(15, 31)), frames)

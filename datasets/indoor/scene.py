@@ -132,7 +132,7 @@ def _room(
 def _worn(rng: np.random.Generator, solids: Solids) -> Solids:
     """Nothing is quite even: dents, folds, seams and what we did not think of, a few millimetres each."""
     return replace(
-        solids, relief=solids.relief + rng.lognormal(np.log(0.0004), 1.1, len(solids)).clip(0, 0.012)
+        solids, relief=solids.relief + rng.lognormal(np.log(0.0006), 1.4, len(solids)).clip(0, 0.015)
     )
 
 
