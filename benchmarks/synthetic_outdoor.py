@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from datasets.overlap import measured_overlap
 from scipy.spatial import cKDTree
 
 from datasets.kitti import Kitti
 from datasets.outdoor import record
-from datasets.overlap import measured_overlap
 from kernels.grid import grid_sample
 from pcreg.files import replacing
 from pcreg.geometry import inverse

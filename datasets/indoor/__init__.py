@@ -1,1 +1,1 @@
-"""Procedural rooms seen by a hand-held depth camera, fused into fragments: `recording.record` is the way in."""
+"""Procedural rooms seen by a hand-held depth camera, in fragments: `recording.record` is the way in."""

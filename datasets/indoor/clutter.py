@@ -81,8 +81,13 @@ def carton(rng: np.random.Generator) -> Solids:
         return boxes(rows)
     t = 0.006
     walls = boxes(
-        [(-a, -b, 0, a, b, t), (-a, -b, 0, -a + t, b, 2 * c), (a - t, -b, 0, a, b, 2 * c)]
-        + [(-a, -b, 0, a, -b + t, 2 * c), (-a, b - t, 0, a, b, 2 * c)]
+        [
+            (-a, -b, 0, a, b, t),
+            (-a, -b, 0, -a + t, b, 2 * c),
+            (a - t, -b, 0, a, b, 2 * c),
+            (-a, -b, 0, a, -b + t, 2 * c),
+            (-a, b - t, 0, a, b, 2 * c),
+        ]
     )
     flap = boxes([(-a, 0, -t / 2, a, b, t / 2)])
     flaps = [flap.placed(pose(0, b, 2 * c, yaw, 0, rng.uniform(-80, 60))) for yaw in (0,)]
@@ -185,7 +190,9 @@ def lamp(rng: np.random.Generator) -> Solids:
             np.array([rng.uniform(0.05, 0.25), 0, h * 1.05]),
         )
         arm = rods([(0.01, 0, 0, 0, *elbow), (0.01, *elbow, *head), (0.08, 0, 0, 0, 0, 0, 0.02)])
-        return Solids.join([arm, cones([(0.07, *(head + [0.05, 0, -0.09]), *(head + [-0.01, 0, 0.03]))])])
+        return Solids.join(
+            [arm, cones([(0.07, *(head + np.array([0.05, 0, -0.09])), *(head + np.array([-0.01, 0, 0.03])))])]
+        )
     shade = ring(r * rng.uniform(0.9, 1.3), h, h + rng.uniform(0.12, 0.25), 14, 0.004, rng.uniform(0.5, 1))
     foot = balls([(0, 0, h * 0.3, r * 0.6, r * 0.6, h * 0.32)])
     return Solids.join([shade, foot, rods([(0.012, 0, 0, 0, 0, 0, h + 0.1), (r * 0.7, 0, 0, 0, 0, 0, 0.02)])])

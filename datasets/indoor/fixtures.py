@@ -1,5 +1,7 @@
 """What belongs to the building or stands about in it: on walls, on ceilings, in corners."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from datasets.indoor.clutter import assembly, blob, clutter, lathe, plant
@@ -141,7 +143,7 @@ def door(rng: np.random.Generator) -> Piece:
     z = np.linspace(0.15, h - 0.1, rng.integers(2, 5))
     raised = [
         (x0, -0.055, a, x1, -0.04, b - 0.12)
-        for a, b in zip(z[:-1], z[1:], strict=True)
+        for a, b in pairwise(z)
         for x0, x1 in ((-half + 0.1, -0.05), (0.05, half - 0.1))
     ]
     grip = half - 0.07
@@ -249,7 +251,7 @@ def bicycle(rng: np.random.Generator) -> Piece:
     wheel = np.c_[r * np.cos(angles), np.zeros(17), r + r * np.sin(angles)]
     rows = []
     for x in (-0.5, 0.5):
-        at = wheel + [x, 0, 0]
+        at = wheel + np.array([x, 0, 0])
         rows += np.c_[np.full(16, 0.02), at[:-1], at[1:]].tolist()
         rows += [(0.003, x, 0, r, *rim) for rim in at[:-1:2]]
     back, head, crank, seat = (-0.5, 0, r), (0.35, 0, 0.85), (-0.08, 0, 0.28), (-0.2, 0, 0.9)

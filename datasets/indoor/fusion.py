@@ -78,9 +78,8 @@ class Fusion:
         depth = self._lookup(camera, inverse_depth, image, u, v)
         near = torch.stack([(u - camera.centre[0]) / camera.focal, (v - camera.centre[1]) / camera.focal], -1)
         near = torch.nn.functional.pad(near, (0, 1), value=1.0) * (depth + shift * 3 * self.voxel)[..., None]
-        near = (near.flatten(2, 4) @ T_first_camera[..., :3, :3].mT + T_first_camera[:, :, None, :3, 3]).view(
-            *shape, 3
-        )
+        near = near.flatten(2, 4) @ T_first_camera[..., :3, :3].mT + T_first_camera[:, :, None, :3, 3]
+        near = near.view(*shape, 3)
         low, high = (torch.tensor(corner, device=device) for corner in (self.low, self.high))
         usable = (depth > 0) & ((near > low) & (near < high)).all(-1)
         batch = torch.arange(B, device=device).view(B, 1, 1, 1, 1).expand_as(depth)[usable]
@@ -91,7 +90,7 @@ class Fusion:
     def _lookup(
         self, camera: DepthCamera, inverse_depth: Tensor, image: Tensor, u: Tensor, v: Tensor
     ) -> Tensor:
-        """Depth at pixels (u, v) of images (M,), 0 if missing: linear in 1 / z, as on a plane, on one surface."""
+        """Depth at pixels (u, v) of images, one shape, 0 if missing: linear in 1 / z, as on a plane."""
         W, H = camera.width, camera.height
         inside = (u > -0.5) & (u < W - 0.5) & (v > -0.5) & (v < H - 0.5)
         u, v = u.clamp(0, W - 1), v.clamp(0, H - 1)
@@ -107,7 +106,7 @@ class Fusion:
 
 
 def _first_of_each(batch: Tensor, cell: Tensor) -> Tensor:
-    """Rows of the first in each cell (M, 3) of each fragment (M,), in the order of the cells; 0 <= cell < 1024."""
+    """Rows of the first in each cell (M, 3) of each fragment (M,), by cells; 0 <= cell < 1024."""
     key, order = torch.sort(
         ((batch * 1024 + cell[:, 2]) * 1024 + cell[:, 1]) * 1024 + cell[:, 0], stable=True
     )

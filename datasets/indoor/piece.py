@@ -27,7 +27,7 @@ class Piece:
 def pose(
     x: float = 0.0, y: float = 0.0, z: float = 0.0, yaw: float = 0.0, pitch: float = 0.0, roll: float = 0.0
 ) -> np.ndarray:
-    """The motion (4, 4) that turns by roll about x, pitch about y, yaw about z, degrees, and moves to (x, y, z)."""
+    """The motion (4, 4) that turns about x, then y, then z, in degrees, and moves to (x, y, z)."""
     cx, cy, cz = np.cos(angles := np.radians([roll, pitch, yaw]))
     sx, sy, sz = np.sin(angles)
     return np.array(

@@ -11,7 +11,7 @@ from datasets.recording import Recording
 from pcreg.geometry import inverse
 
 FEWEST = 2000  # points, of 5,000 to 30,000: a fragment with fewer has seen next to nothing and is left out
-DRIFT = 0.004  # metres; the pose of a frame is known this well within its fragment, and to 0.15 degrees
+DRIFT = (0.0005, 0.004)  # metres; poses within a fragment are known this well at a depth of 1.5 m
 
 
 def record(
@@ -22,13 +22,17 @@ def record(
     frames: int = 8,
     camera: DepthCamera | None = None,
 ) -> Recording:
-    """Recording `index` of the endless series `seed`: 15 to 30 fragments of one scene, each of `frames` images.
+    """Recording `index` of the endless series `seed`: 15 to 30 fragments of one scene.
 
-    The same arguments on the same machine give the same clouds.
+    Each fragment is fused from `frames` images; those that show next to nothing are left out. The same
+    arguments on the same machine give the same clouds.
     """
     rng = np.random.default_rng([seed, index])
     generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
-    camera = DepthCamera() if camera is None else camera
+    if camera is None:  # no two sensors are alike
+        camera = DepthCamera(
+            noise=rng.uniform(0.015, 0.05), distortion=rng.uniform(0.02, 0.08), wander=rng.uniform(1.0, 2.0)
+        )
     scene = indoor_scene(rng)
     T_world_camera = camera_path(rng, scene, int(rng.integers(15, 31)), frames)
     T_first_camera = (
@@ -45,12 +49,12 @@ def record(
 
 def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     """Small motions (fragments, frames, 4, 4) that grow along each fragment, from none at its first frame."""
-    grown = np.linspace(0, 1, shape[1])[None, :, None] ** 0.5
-    x, y, z = np.moveaxis(rng.standard_normal((*shape, 3)) * grown * np.radians(0.15), 2, 0)
+    grown = np.linspace(0, 1, shape[1])[None, :, None] ** 0.5 * rng.uniform(*DRIFT)
+    x, y, z = np.moveaxis(rng.standard_normal((*shape, 3)) * grown / 1.5, 2, 0)
     T = np.zeros((*shape, 4, 4))
     T[..., :3, :3] = np.eye(3)
     T[..., 0, 1], T[..., 0, 2], T[..., 1, 2] = -z, y, -x
     T[..., 1, 0], T[..., 2, 0], T[..., 2, 1] = z, -y, x
-    T[..., :3, 3] = rng.standard_normal((*shape, 3)) * grown * DRIFT
+    T[..., :3, 3] = rng.standard_normal((*shape, 3)) * grown
     T[..., 3, 3] = 1
     return T

@@ -98,7 +98,7 @@ def _room(
     parts = [shell(rng, width, depth, height, openings)]
     taken = _Floor(width, depth)
     load = rng.choice([4.0, 9.0, 16.0, 25.0])  # things per square metre of table, in this household
-    for (T, length), holes in zip(walls(width, depth), openings, strict=True):
+    for (T, _), holes in zip(walls(width, depth), openings, strict=True):
         for x0, x1, z0, _ in holes:
             if z0 == 0:
                 taken.take(T, x0, -0.8, x1, 0)
@@ -132,7 +132,7 @@ def _room(
 def _worn(rng: np.random.Generator, solids: Solids) -> Solids:
     """Nothing is quite even: dents, folds, seams and what we did not think of, a few millimetres each."""
     return replace(
-        solids, relief=solids.relief + rng.lognormal(np.log(0.0007), 1.0, len(solids)).clip(0, 0.012)
+        solids, relief=solids.relief + rng.lognormal(np.log(0.0006), 1.4, len(solids)).clip(0, 0.015)
     )
 
 

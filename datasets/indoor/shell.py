@@ -27,7 +27,7 @@ def shell(
 
 
 def walls(width: float, depth: float) -> list[tuple[np.ndarray, float]]:
-    """The wall's frame in the room (4, 4), its inner face y = 0 seen from -y, the room's side, and its length."""
+    """Each wall's frame in the room (4, 4), with its face at y = 0 and the room at -y, and its length."""
     return [
         (pose(0, depth, 0, 0), width),
         (pose(width, depth, 0, -90), depth),

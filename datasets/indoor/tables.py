@@ -1,5 +1,7 @@
 """Tables and desks."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from datasets.indoor.clutter import keyboard, monitor
@@ -39,10 +41,7 @@ def desk(rng: np.random.Generator) -> Piece:
         x = w - rng.uniform(0.35, 0.45)
         rows.append((x, -d + 0.06, 0.05, w, -0.06, h))
         z = np.linspace(0.08, h - 0.04, rng.integers(3, 5))
-        rows += [
-            (x + 0.015, -d + 0.04, a + 0.01, w - 0.015, -d + 0.06, b - 0.01)
-            for a, b in zip(z[:-1], z[1:], strict=True)
-        ]
+        rows += [(x + 0.015, -d + 0.04, a + 0.01, w - 0.015, -d + 0.06, b - 0.01) for a, b in pairwise(z)]
     parts = [boxes(rows)]
     for _ in range(rng.integers(0, 3)):
         parts.append(monitor(rng).placed(pose(rng.uniform(-w * 0.7, w * 0.7), -0.22, h, rng.normal(0, 15))))

@@ -68,7 +68,7 @@ def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.nd
 
 
 def _free_places(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
-    """Grid points (N, 2) on the floors, and a cost (N,) of those too near to something at the camera's height."""
+    """Grid points (N, 2) on the floors, and what it costs (N,) to stand near something tall."""
     low, high = extents(scene.solids)
     tall = (high[:, 2] > 0.95) & (low[:, 2] < 1.9)
     corner, end = scene.floors[:, :2].min(0), scene.floors[:, 2:].max(0)
