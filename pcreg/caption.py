@@ -48,7 +48,7 @@ def caption(records: Sequence[dict[str, Any]], setup: Setup) -> str:
     if protocol.note:
         sentences.append(protocol.note)
     if setup.left_out:
-        sentences.append(f"{len(setup.left_out)} pairs left out: {'; '.join(setup.left_out)}.")
+        sentences.append(f"Pairs left out: {len(setup.left_out)}, the first being {setup.left_out[0]}.")
     return " ".join(sentences)
 
 

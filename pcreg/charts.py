@@ -48,17 +48,15 @@ def success_by_overlap(overlap: np.ndarray, success: np.ndarray) -> tuple[np.nda
 
 
 def _drawn(count: int, draw: Any) -> bytes:
-    """The SVG of `count` charts side by side, two in a row at most."""
+    """The SVG of `count` charts, four in two rows, fewer side by side."""
     from matplotlib import rc_context
 
-    columns = min(count, 2)
+    columns = 2 if count == 4 else count
     rows = -(-count // columns)
     with rc_context(STYLE):
         figure = Figure(figsize=(4.6 * columns + (count == 1) * 2, 3.1 * rows), layout="constrained")
         axes = np.ravel(figure.subplots(rows, columns))
         draw(axes)
-        for unused in axes[count:]:
-            unused.set_axis_off()
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
@@ -103,7 +101,7 @@ def _histograms(axes: Sequence[Axes], records: Records, setup: Setup) -> None:
     passed = summary.succeeded(rows, setup.protocol)
     names = (("RTE", "RTE, m"), ("RRE", "RRE, deg"), ("rmse", "RMSE, m"))
     for axis, (key, label) in zip(axes, names, strict=False):
-        values = np.maximum(summary.column(rows, key), 1e-4)
+        values = np.maximum(summary.column(rows, key), 1e-3)  # the axis is logarithmic
         known = np.isfinite(values)
         if known.any():
             low, high = np.log10(values[known].min()), np.log10(values[known].max())

@@ -145,8 +145,8 @@ def _trial(
         "IR_curve": [round(_below(distances, protocol.tau1 * factor), 4) for factor in TAU_FACTORS],
     }
     if matched.one_way is not None:
-        one_way = _distances(matched, matched.one_way, pair.T_target_source)
-        trial["IR_one_way"] = _below(one_way, protocol.tau1)
+        nearest = _distances(matched, matched.one_way, pair.T_target_source)
+        trial["IR_one_way"] = _below(nearest, protocol.tau1)
     trial["inliers"] = (
         0 if T is None else int((_distances(matched, matched.matches, T) < protocol.distance).sum())
     )

@@ -123,9 +123,11 @@ def _begin(core_of_next: Any) -> None:
     """In a new worker: hold it to its core, leave Ctrl-C to the parent, and end with the parent."""
     import torch
 
-    if sys.platform == "linux":
-        os.sched_setaffinity(0, {core_of_next.get()})
     torch.set_num_threads(1)
+    if sys.platform == "linux":
+        core = core_of_next.get()
+        for thread in os.listdir("/proc/self/task"):  # those of BLAS, too; later ones inherit it
+            os.sched_setaffinity(int(thread), {core})
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

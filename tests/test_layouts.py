@@ -137,6 +137,6 @@ def test_a_kitti_tree_is_measured_on_both_truths_without_its_broken_scan(real_da
     assert figures["pairs"] == 3
     assert figures["RR_2m_5deg"] == 1.0
     shown = capsys.readouterr().out
-    assert "1 pairs left out: 90/000080->90/000102" in shown
+    assert "Pairs left out: 1, the first being 90/000080->90/000102" in shown
     for words in ("older truth, joint", "older truth, separate", "RR 0.2 m / 1 deg %", "RR rmse %"):
         assert words in shown

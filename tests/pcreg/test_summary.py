@@ -158,7 +158,7 @@ def test_the_caption_names_all_that_changes_a_figure():
         "Seeds 3, 4",
         "open3d 0.20.0",
         "Mind the gap.",
-        "1 pairs left out: 08/000001.bin is missing",
+        "Pairs left out: 1, the first being 08/000001.bin is missing",
     ):
         assert expected in words
     drawn = replace(protocol, draw="matches", fit="all")
