@@ -85,6 +85,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         instantiate(cfg.augment, _convert_="all"),
         positive_radius=cfg.positive_radius * architecture.voxel,
         maximum_points=cfg.maximum_points,
+        snap=architecture.snap,
     )
     batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture.geometry, ranks=ranks)
     validation = instantiate(cfg.validation)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from datasets.overlap import measured_overlap
 from scipy.spatial import cKDTree
 
 from datasets.kitti import Kitti
@@ -19,6 +18,7 @@ from datasets.outdoor import record
 from kernels.grid import grid_sample
 from pcreg.files import replacing
 from pcreg.geometry import inverse
+from pcreg.overlap import measured_overlap
 
 VOXEL = 0.3
 WITHIN = 0.45  # metres: a point with another this near is shared

@@ -14,7 +14,7 @@ BAND = 0.4  # degrees of elevation that are dropped together, about the spacing 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Cut, thin and turn each cloud, scale both alike, shake every point.
+    """Cut and thin each cloud, scale both alike; then turn each and shake every point.
 
     The truth follows every change; the translation is scaled along with the clouds.
     """
@@ -43,30 +43,32 @@ class Augmentation:
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
 
-    def __call__(
+    def reduce(
         self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor, np.ndarray]:
-        """source (N, 3), target (M, 3), T_target_source (4, 4) -> the same three, changed."""
-        noise = torch.Generator(source.device).manual_seed(int(rng.integers(2**63)))
+        """What sensors differ in: source (N, 3), target (M, 3), T (4, 4) -> the same three, cut and scaled.
+
+        Each cloud stays in its sensor's frame, where it can be thinned as it will be in use.
+        """
+        noise = _noise(source, rng)
         factor = rng.uniform(*self.scale)
-        turn = random_rotation(rng) if self.rotate else np.eye(3)
-        other = limited_rotation(rng, self.apart) @ turn if self.rotate else turn
-        source, turn_source = self._change(source, factor, turn, rng, noise)
-        target, turn_target = self._change(target, factor, other, rng, noise)
         T = T_target_source.copy()
         T[:3, 3] *= factor
-        return source, target, turn_target @ T @ inverse(turn_source)
+        return self._thinned(source, rng, noise) * factor, self._thinned(target, rng, noise) * factor, T
 
-    def _change(
-        self,
-        points: Tensor,
-        factor: float,
-        R: np.ndarray,
-        rng: np.random.Generator,
-        noise: torch.Generator,
-    ) -> tuple[Tensor, np.ndarray]:
-        """The points changed, and how they were turned (4, 4) after they were scaled."""
-        points = self._thinned(points, rng, noise) * factor
+    def move(
+        self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
+    ) -> tuple[Tensor, Tensor, np.ndarray]:
+        """Where sensors stand: source (N, 3), target (M, 3), T (4, 4) -> the same three, turned and shaken."""
+        noise = _noise(source, rng)
+        turn = random_rotation(rng)
+        other = limited_rotation(rng, self.apart) @ turn
+        source, turn_source = self._moved(source, turn, noise)
+        target, turn_target = self._moved(target, other, noise)
+        return source, target, turn_target @ T_target_source @ inverse(turn_source)
+
+    def _moved(self, points: Tensor, R: np.ndarray, noise: torch.Generator) -> tuple[Tensor, np.ndarray]:
+        """The points turned by R about their centre and shaken, and the motion (4, 4)."""
         turn = np.eye(4)
         if self.rotate:
             centre = points.mean(0).cpu().numpy().astype(float)
@@ -92,6 +94,11 @@ class Augmentation:
             missing = _uniform(int(182 / BAND), noise) < rng.uniform(0, self.beams)
             kept &= ~missing[bands]
         return points[kept] if self.crop or self.drop or self.beams else points
+
+
+def _noise(points: Tensor, rng: np.random.Generator) -> torch.Generator:
+    """Random numbers where the points are."""
+    return torch.Generator(points.device).manual_seed(int(rng.integers(2**63)))
 
 
 def _uniform(count: int, noise: torch.Generator) -> Tensor:

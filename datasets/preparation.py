@@ -1,5 +1,6 @@
 """Raw pairs of clouds into samples that a network can learn from, on the device where the clouds lie."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,8 @@ from datasets.augment import Augmentation
 from kernels.cells import cloud_of_rows
 from kernels.grid import grid_sample
 from kernels.neighbors import radius_search
+
+Moving = tuple[Tensor, Tensor, np.ndarray]  # source (N, 3), target (M, 3), T_target_source (4, 4)
 
 
 @dataclass(frozen=True)
@@ -34,26 +37,38 @@ class Sample:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Augment pairs, thin their clouds to one point per voxel, and find the points that match."""
+    """Augment pairs, thin their clouds to one point per voxel, and find the points that match.
+
+    Clouds are thinned before they are turned, in their sensors' frames, as in use: points that were
+    thinned before to the same voxels stay as they are.
+    """
 
     voxel: float  # metres
     augment: Augmentation
     positive_radius: float  # metres (FCGF: 1.5 voxels)
     maximum_points: int = 40_000  # of a cloud; larger ones are subsampled
+    snap: bool = False  # for a network on voxels: one point per voxel also after the cloud was turned
 
     def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
-        changed = [
-            self.augment(pair.source.double(), pair.target.double(), pair.T_target_source, rng)
+        reduced = [
+            self.augment.reduce(pair.source.double(), pair.target.double(), pair.T_target_source, rng)
             for pair in pairs
         ]
-        sources, targets, motions = zip(*changed, strict=True)
-        sources, targets = self._thin(sources, rng), self._thin(targets, rng)
-        moved = [_moved(T, cloud) for T, cloud in zip(motions, sources, strict=True)]
-        matches = matching_rows(moved, targets, self.positive_radius)
+        reduced = self._thinned(reduced, rng)
+        moved = [self.augment.move(*each, rng) for each in reduced]
+        if self.snap:
+            moved = self._thinned(moved, rng)
+        sources, targets, motions = zip(*moved, strict=True)
+        aligned = [_moved(T, cloud) for T, cloud in zip(motions, sources, strict=True)]
+        matches = matching_rows(aligned, targets, self.positive_radius)
         names = [pair.name for pair in pairs]
         return [Sample(*each) for each in zip(names, sources, targets, matches, strict=True)]
 
-    def _thin(self, clouds: tuple[Tensor, ...], rng: np.random.Generator) -> list[Tensor]:
+    def _thinned(self, pairs: list[Moving], rng: np.random.Generator) -> list[Moving]:
+        sources, targets, motions = zip(*pairs, strict=True)
+        return list(zip(self._thin(sources, rng), self._thin(targets, rng), motions, strict=True))
+
+    def _thin(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
         """One point per cell floor(p / voxel) of each cloud, as pcreg.descriptors.thin, and not too many."""
         points, lengths = _jagged(clouds)
         origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
@@ -69,7 +84,7 @@ class Preparation:
         return points[torch.from_numpy(rows).to(points.device)]
 
 
-def matching_rows(sources: list[Tensor], targets: list[Tensor], radius: float) -> list[Tensor]:
+def matching_rows(sources: Sequence[Tensor], targets: Sequence[Tensor], radius: float) -> list[Tensor]:
     """For each source (N, 3) and target (M, 3): all (P, 2) int64 rows no more than `radius` apart."""
     (source, source_lengths), (target, target_lengths) = _jagged(sources), _jagged(targets)
     i, j = radius_search(source, target, source_lengths, target_lengths, radius)
@@ -79,7 +94,7 @@ def matching_rows(sources: list[Tensor], targets: list[Tensor], radius: float) -
     return list(local.split(torch.bincount(cloud, minlength=len(sources)).tolist()))
 
 
-def _jagged(clouds: list[Tensor] | tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+def _jagged(clouds: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     points = torch.cat(list(clouds))
     return points, torch.tensor([len(cloud) for cloud in clouds], device=points.device)
 

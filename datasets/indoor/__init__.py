@@ -1,1 +1,5 @@
-"""Procedural rooms seen by a hand-held depth camera, in fragments: `recording.record` is the way in."""
+"""Procedural rooms seen by a hand-held depth camera, in fragments: `record` is the way in."""
+
+from datasets.indoor.recording import record
+
+__all__ = ["record"]

@@ -10,6 +10,7 @@ from datasets.indoor.walk import camera_path
 from datasets.recording import Recording
 from pcreg.geometry import inverse
 
+SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
 FEWEST = 2000  # points, of 5,000 to 30,000: a fragment with fewer has seen next to nothing and is left out
 DRIFT = (0.0005, 0.004)  # metres; poses within a fragment are known this well at a depth of 1.5 m
 
@@ -42,7 +43,8 @@ def record(
     )
     poses = torch.from_numpy(T_world_camera).float().to(device).flatten(0, 1)
     depth = camera.depth(scene.solids, poses, generator).unflatten(0, (-1, frames))
-    clouds = Fusion().fragments(camera, depth, torch.from_numpy(T_first_camera).float().to(device), generator)
+    fusion = Fusion(spacing=rng.choice(SPACINGS))
+    clouds = fusion.fragments(camera, depth, torch.from_numpy(T_first_camera).float().to(device), generator)
     kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= FEWEST]
     return Recording([clouds[n] for n in kept], T_world_camera[kept, 0])
 

@@ -6,8 +6,9 @@ import torch
 
 from datasets.augment import Augmentation
 from datasets.collate import Batches, TrainingPairs
-from datasets.preparation import Preparation, matching_rows
+from datasets.preparation import Preparation, RawPair, matching_rows
 from pcreg.batch import PointBatch
+from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry
 from pcreg.pair import Pair
@@ -108,3 +109,11 @@ def test_a_batch_size_that_cannot_be_is_refused(size):
 def test_an_empty_data_set_is_refused():
     with pytest.raises(InputError, match="no pairs"):
         TrainingPairs(Sheets(0), preparation())
+
+
+def test_points_thinned_before_stay_as_they_are_when_turned():
+    cloud = torch.from_numpy(Sheets().cloud("0/source"))
+    once = cloud[torch.from_numpy(thin(cloud.numpy(), VOXEL))]
+    sample = preparation()([RawPair("a", once, once, np.eye(4))], np.random.default_rng(0))[0]
+    assert len(sample.source) == len(once)
+    torch.testing.assert_close(torch.pdist(sample.source), torch.pdist(once))
