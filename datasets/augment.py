@@ -59,7 +59,7 @@ class Augmentation:
     def move(
         self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor, np.ndarray]:
-        """Where sensors stand: source (N, 3), target (M, 3), T (4, 4) -> the same three, turned and shaken."""
+        """Where sensors stand: source (N, 3), target (M, 3), T (4, 4) -> the three, turned and shaken."""
         noise = _noise(source, rng)
         turn = random_rotation(rng)
         other = limited_rotation(rng, self.apart) @ turn

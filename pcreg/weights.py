@@ -16,11 +16,18 @@ from pcreg.resunet import Architecture, ResUNet
 KEY = "pcreg.architecture"  # in the file's metadata
 
 
-def save_weights(path: str | Path, network: ResUNet) -> None:
-    """Write the network's parameters and statistics with its architecture, atomically."""
+def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None:
+    """Write the network's parameters and statistics with its architecture, atomically.
+
+    With `half`, parameters are rounded to float16, in half of the space; statistics stay as they are.
+    """
     from safetensors.torch import save_file
 
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    parameters = {name for name, _ in network.named_parameters()}
+    tensors = {
+        name: (tensor.half() if half and name in parameters else tensor).detach().cpu().contiguous()
+        for name, tensor in network.state_dict().items()
+    }
     metadata = {KEY: json.dumps(dataclasses.asdict(network.architecture))}
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata)

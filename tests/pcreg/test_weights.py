@@ -25,6 +25,16 @@ def test_weights_return_with_their_architecture(saved):
         assert torch.equal(loaded.state_dict()[name], tensor), name
 
 
+def test_half_the_size_is_close(tmp_path, saved):
+    path = tmp_path / "half.safetensors"
+    save_weights(path, network(seed=3), half=True)
+    whole, half = load_weights(saved).state_dict(), load_weights(path).state_dict()
+    assert path.stat().st_size < 0.6 * saved.stat().st_size
+    for name in whole:
+        torch.testing.assert_close(half[name], whole[name], rtol=1e-3, atol=1e-6)
+        assert half[name].dtype == whole[name].dtype
+
+
 def test_an_architecture_may_be_required(saved):
     required = {"voxel": 0.05, "encoder": [4, 4, 8, 8], "snap": None}
     assert load_weights(saved, required).architecture == network().architecture

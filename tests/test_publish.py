@@ -1,0 +1,57 @@
+import hashlib
+
+import pytest
+
+import publish
+from pcreg.weights import fingerprint, load_weights, save_weights
+
+from .pcreg.tiny import network
+
+MADE_UP = "name: indoor\nseed: 7\nbatches:\n  record:\n    path: datasets.indoor.record\n"
+
+
+@pytest.fixture
+def training(tmp_path):
+    folder = tmp_path / "training"
+    folder.mkdir()
+    save_weights(folder / "best.safetensors", network())
+    (folder / "config.yaml").write_text(MADE_UP)
+    return folder
+
+
+def test_weights_get_a_card_that_names_them(training, tmp_path):
+    (tmp_path / "measured").mkdir()
+    (tmp_path / "measured" / "table.md").write_text("| FMR | 97 |\n")
+    name = tmp_path / "weights" / "indoor"
+    assert publish.main([str(training), str(name), "--measured", str(tmp_path / "measured")]) == 0
+    weights, text = name.with_suffix(".safetensors"), name.with_suffix(".md").read_text()
+    assert text.startswith("# indoor.safetensors\n")
+    assert hashlib.sha256(weights.read_bytes()).hexdigest() in text
+    assert fingerprint(load_weights(weights)) in text
+    assert "No recorded scan was trained on" in text
+    assert "| FMR | 97 |" in text
+    assert "experiment=indoor" in text
+    assert "seed: 7" in text
+    assert sorted(path.name for path in name.parent.iterdir()) == ["indoor.md", "indoor.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda folder: (folder / "config.yaml").unlink(), "is no folder of a training"),
+        (lambda folder: (folder / "config.yaml").write_text("name: kitti\n"), "say with --data"),
+        (lambda folder: (folder / "best.safetensors").unlink(), "no such weights"),
+    ],
+)
+def test_what_is_missing_is_said_and_nothing_is_written(training, tmp_path, capsys, spoil, message):
+    spoil(training)
+    assert publish.main([str(training), str(tmp_path / "weights" / "indoor")]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.glob("weights/*"))
+
+
+def test_other_data_has_to_be_stated(training, tmp_path):
+    (training / "config.yaml").write_text("name: kitti\n")
+    name = tmp_path / "kitti"
+    assert publish.main([str(training), str(name), "--data", "KITTI odometry, CC BY-NC-SA 3.0."]) == 0
+    assert "Trained on: KITTI odometry" in name.with_suffix(".md").read_text()
