@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets.solids import Solids, cast
+from datasets.raycast import cast
+from datasets.solids import Solids
 
 BASELINE = 0.075  # metres between camera and projector
 FOCAL = 580.0  # pixels, of the real sensor: noise and steps are given in its pixels

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets.solids import BUDGET
+from datasets.raycast import BUDGET
 
 CAREFUL, QUICK = 14, 6  # steps along a ray: none too long for the slopes, then by the secant rule
 TOUCHING = 0.02  # metres above or below the ground where a ray has met it

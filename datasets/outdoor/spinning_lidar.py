@@ -15,7 +15,8 @@ from torch import Tensor
 from datasets.outdoor.drive import Drive
 from datasets.outdoor.site import Scene
 from datasets.outdoor.things import Material, Things
-from datasets.solids import Solids, cast
+from datasets.raycast import cast
+from datasets.solids import Solids
 
 BLOCK = 16  # columns that are cast together
 # Of each Material, from and to, drawn for each solid: the reflected fraction, how often a ray is lost, how

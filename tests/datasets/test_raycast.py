@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from datasets.solids import Solids, ball, balls, box, boxes, cast, cone, cones, rod, rods
+from datasets.raycast import cast
+from datasets.solids import Solids, ball, balls, box, boxes, cone, cones, rod, rods
 from pcreg.geometry import random_rotation, se3
 
 
