@@ -6,7 +6,6 @@ Small things, and things that stand free, have their middle at the origin. Metre
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 
@@ -20,7 +19,7 @@ class Piece:
     solids: Solids
     tops: Sequence[tuple[float, float, float, float, float]] = ()
 
-    def carrying(self, others: Iterable[Solids]) -> Self:
+    def carrying(self, others: Iterable[Solids]) -> "Piece":
         return replace(self, solids=Solids.join([self.solids, *others]))
 
 

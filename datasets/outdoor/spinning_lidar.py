@@ -6,7 +6,6 @@ HDL-32E, VLP-16, VLP-32C; Hesai Pandar64; Ouster OS0 and OS1), in degrees, eleva
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 import torch
@@ -41,7 +40,7 @@ class Lidar:
     noise: float = 0.015  # metres, sigma of the range
     faintest: float = 1.5e-6  # what still returns: reflected fraction times cosine over squared range
 
-    def thinned(self, step: int) -> Self:
+    def thinned(self, step: int) -> "Lidar":
         """With every `step`-th column alone."""
         return replace(self, columns=self.columns // step)
 
