@@ -36,6 +36,8 @@ class Scene:
 
     @staticmethod
     def of(recording: Recording, edge: float, minimum_overlap: float) -> "Scene":
+        if len(recording.clouds) < 2:
+            return Scene(recording, np.empty((0, 2), np.int64), np.empty(0))
         shared = shared_cells(recording, edge)
         overlap = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
         np.fill_diagonal(overlap, 0.0)
@@ -89,7 +91,7 @@ class Endless:
         minimum_overlap: float = 0.1,
         apart: float = 180.0,  # degrees between the clouds of a pair at first
         apart_until: int = 0,  # epochs until they are as far apart as the augmentation says
-        workers: int = 0,  # or 1
+        workers: int = 0,  # 0: none; one is enough, and all that is used
         seed: int = 0,
         ranks: Ranks = ALONE,
     ):
@@ -126,7 +128,10 @@ class Endless:
             # A process that uses the GPU cannot be a copy of one that does.
             context = "spawn" if self.workers else None
             loader = DataLoader(
-                _From(self, self._next), None, num_workers=self.workers, multiprocessing_context=context
+                _From(self, self._next),
+                None,
+                num_workers=min(self.workers, 1),
+                multiprocessing_context=context,
             )
             self._stream = iter(loader)
         for _ in range(first, self.per_epoch):

@@ -47,6 +47,12 @@ def test_pairs_need_enough_overlap():
     assert Scene.of(recording, 0.2, 0.05).pairs.tolist() == [[0, 1], [1, 0]]
 
 
+def test_a_scene_seen_once_has_no_pairs():
+    recording = record(0, 0, "cpu")
+    once = Recording(recording.clouds[:1], recording.T_world_cloud[:1])
+    assert Scene.of(once, 0.2, 0.05).pairs.shape == (0, 2)
+
+
 def test_the_truth_matches_points_that_lie_together():
     batch = next(endless().epoch(0))
     assert len(batch.names) == 2
