@@ -33,7 +33,7 @@ class Ranks:
             return _Both(network)
         if self.device != "cpu":
             nn.SyncBatchNorm.convert_sync_batchnorm(network)
-        return DistributedDataParallel(_Both(network), broadcast_buffers=False)
+        return DistributedDataParallel(_Both(network))
 
     def all_have(self, something: bool) -> bool:
         """Whether all processes have it: a step is made by all or by none."""
