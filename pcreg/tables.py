@@ -185,7 +185,9 @@ def per_scene(records: Sequence[dict[str, Any]], setup: Setup, samples: int | No
 
 def _keys(figures: Figures, setup: Setup, counts: bool = False) -> list[str]:
     """What has a column or a table, the protocol's own recall first; the errors table has the rest."""
-    first = {"information": "RR", "rmse": "RR_rmse", "gate": ""}[setup.protocol.recall]
+    gates = setup.protocol.gates
+    own = {"information": "RR", "rmse": "RR_rmse", "gate": summary.gate_key(gates[0]) if gates else ""}
+    first = own[setup.protocol.recall]
     keys = [key for key in figures if key not in summary.COUNTS or counts]
     keys = [key for key in keys if not key.startswith(("RTE", "RRE")) or _is_mean(key)]
     return sorted(keys, key=lambda key: (key not in summary.COUNTS, key != first))
@@ -198,7 +200,7 @@ def _is_mean(key: str) -> bool:
 def heading(key: str) -> str:
     """The name of a figure with its unit."""
     name, *rest = key.split("_")
-    if name in summary.MASKS or name == "pairs":
+    if name == "pairs":
         return key.replace("_", " ")
     if name == "seconds":
         return f"s {' '.join(rest)}"
