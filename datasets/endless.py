@@ -23,6 +23,7 @@ from pcreg.ranks import ALONE, Ranks
 # (seed, index, device) -> the recording of scene number `index`
 Recorder = Callable[[int, int, str], Recording]
 
+ALIKE = 0.02  # overlaps that differ by no more are drawn alike
 COARSE = 4  # voxels: edge of the cells by which overlap is estimated
 
 
@@ -46,8 +47,8 @@ class Scene:
 
     def draw(self, rng: np.random.Generator) -> tuple[int, int]:
         """A pair; every overlap is as likely as another, though most pairs may have little."""
-        wanted = rng.uniform(self.overlap.min(), self.overlap.max())
-        return tuple(self.pairs[np.abs(self.overlap - wanted).argmin()].tolist())
+        missed = np.abs(self.overlap - rng.uniform(self.overlap.min(), self.overlap.max()))
+        return tuple(self.pairs[rng.choice(np.flatnonzero(missed <= missed.min() + ALIKE))].tolist())
 
 
 def shared_cells(recording: Recording, edge: float) -> np.ndarray:

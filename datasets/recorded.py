@@ -11,11 +11,14 @@ from pcreg.pair import Pair
 
 
 class Recorded:
-    """`per_scene` pairs of each of `count` scenes. Scene n depends on (seed, n) alone, not on `count`.
+    """Up to `per_scene` pairs of each of `count` scenes. Scene n depends on (seed, n) alone, not on `count`.
 
     `voxel` in metres is the spacing at which the descriptors see the clouds; overlap is estimated with
     cells four times as large. Raises InputError for counts below one.
     """
+
+    name = "made-up scenes"
+    left_out = ()
 
     def __init__(
         self,

@@ -47,6 +47,15 @@ def test_pairs_need_enough_overlap():
     assert Scene.of(recording, 0.2, 0.05).pairs.tolist() == [[0, 1], [1, 0]]
 
 
+def test_every_overlap_is_as_likely_as_another_and_either_direction():
+    pairs = np.array([(n, n + 1) for n in range(9)] + [(20, 21), (21, 20)])
+    scene = Scene(None, pairs, np.array([0.2] * 9 + [0.8] * 2))
+    rng = np.random.default_rng(0)
+    drawn = [scene.draw(rng) for _ in range(300)]
+    assert 100 < sum(source >= 20 for source, _ in drawn) < 200
+    assert set(drawn) == {tuple(pair) for pair in pairs.tolist()}
+
+
 def test_a_scene_seen_once_has_no_pairs():
     recording = record(0, 0, "cpu")
     once = Recording(recording.clouds[:1], recording.T_world_cloud[:1])
