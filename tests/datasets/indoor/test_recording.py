@@ -5,7 +5,8 @@ import torch
 from datasets.indoor import recording
 from datasets.indoor.depth_camera import DepthCamera
 from datasets.indoor.piece import extents
-from datasets.indoor.scene import STYLES, indoor_scene
+from datasets.indoor.scene import indoor_scene
+from datasets.indoor.styles import STYLES
 from datasets.indoor.walk import camera_path
 from pcreg.geometry import inverse
 from pcreg.overlap import measured_overlap
