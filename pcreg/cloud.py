@@ -3,6 +3,7 @@
 Coordinates are read as float64 and stay so: UTM coordinates have no digits to lose.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,10 @@ def read_cloud(path: str | Path) -> Cloud:
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; write it again")
     try:
-        rows = reader(path)
+        # A damaged file makes libraries warn about its numbers; what is not finite is dropped below.
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows = reader(path)
     except InputError:
         raise
     except Exception as error:  # a damaged file can raise nearly anything

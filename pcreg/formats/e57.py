@@ -49,8 +49,8 @@ def _check_header(path: Path) -> None:
     size = path.stat().st_size
     if length != size or page != 1024 or xml_start > size or xml_bytes > size - xml_start:
         raise InputError(
-            f"{path}: its header promises {length} bytes and the file has {size}, or its parts lie outside it; "
-            "the file is truncated or damaged: write it again"
+            f"{path}: its header promises {length} bytes and the file has {size}, or its parts lie outside; "
+            "it is truncated or damaged: write it again"
         )
 
 

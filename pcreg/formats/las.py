@@ -1,13 +1,13 @@
 """LAS and LAZ, the files of laser scanning, read by laspy and, compressed, by its companion lazrs."""
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from pcreg.errors import InputError
+from pcreg.formats.laz import check_laz
 from pcreg.formats.promise import complete, fits, grows_little
 
 CHUNK = 1 << 16  # points unpacked at a time
@@ -21,23 +21,30 @@ def read_las(path: Path) -> np.ndarray:
         import laspy
         import lazrs  # noqa: F401
     except ImportError as error:
-        raise InputError(f"{path}: .las and .laz need laspy and lazrs; type: pip install 'pcreg[las]'") from error
+        raise InputError(
+            f"{path}: .las and .laz need laspy and lazrs; type: pip install 'pcreg[las]'"
+        ) from error
 
     with path.open("rb") as file:
         _check_header(file, path)
         file.seek(0)
+        only = laspy.DecompressionSelection.XY_RETURNS_CHANNEL | laspy.DecompressionSelection.Z
         with laspy.open(
-            file, closefd=False, read_evlrs=False, laz_backend=laspy.LazBackend.Lazrs
+            file,
+            closefd=False,
+            read_evlrs=False,
+            laz_backend=laspy.LazBackend.Lazrs,
+            decompression_selection=only,
         ) as reader:
             points, header = reader.header.point_count, reader.header
             if header.are_points_compressed:
-                _check_chunks(file, path, header.offset_to_point_data)
                 grows_little(path, points)
+                check_laz(file, path.stat().st_size, header)
             else:
                 there = path.stat().st_size - header.offset_to_point_data
                 fits(path, points * header.point_format.size, there)
             out, filled = np.empty((points, 3)), 0
-            for chunk in _chunks(reader):
+            for chunk in reader.chunk_iterator(CHUNK):
                 part = out[filled : filled + len(chunk)]
                 for axis, name in enumerate("XYZ"):
                     part[:, axis] = chunk[name] * header.scales[axis] + header.offsets[axis]
@@ -54,30 +61,3 @@ def _check_header(file: BinaryIO, path: Path) -> None:
     start, records = struct.unpack_from("<II", head, 96)
     if not SMALLEST <= header_bytes <= start <= size or records * RECORD > start - header_bytes:
         raise ValueError("its header does not fit into the file")
-
-
-def _check_chunks(file: BinaryIO, path: Path, start: int) -> None:
-    """Refuse a table of compressed chunks that the file has no room for; lazrs would make room for it."""
-    size, at = path.stat().st_size, file.tell()
-    file.seek(start)
-    (table,) = struct.unpack("<q", file.read(8))
-    if table == -1:  # written as a stream: the place of the table is at the end of the file
-        file.seek(size - 8)
-        (table,) = struct.unpack("<q", file.read(8))
-    if not start <= table <= size - 8:
-        raise ValueError("its table of chunks lies outside the file")
-    file.seek(table)
-    _version, chunks = struct.unpack("<II", file.read(8))
-    if chunks > table - start:  # a chunk takes a byte and more
-        raise ValueError(f"its table promises {chunks} chunks, more than the file holds")
-    file.seek(at)
-
-
-def _chunks(reader: Any) -> Iterator[Any]:
-    """The points in pieces; a panic in lazrs, which is no Exception, becomes one."""
-    try:
-        yield from reader.chunk_iterator(CHUNK)
-    except BaseException as error:
-        if type(error).__name__ == "PanicException":
-            raise ValueError("its compressed points are damaged") from error
-        raise

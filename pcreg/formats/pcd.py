@@ -86,9 +86,7 @@ def _unpacked(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int)
         raise ValueError(f"it unpacks to {unpacked} bytes and its points take {points * row.itemsize}")
     grows_little(path, points, packed + unpacked)
     content = _decompress(file.read(packed), unpacked)
-    return [
-        np.frombuffer(content, row[axis], points, offset=points * row.fields[axis][1]) for axis in "xyz"
-    ]
+    return [np.frombuffer(content, row[axis], points, offset=points * row.fields[axis][1]) for axis in "xyz"]
 
 
 def _decompress(packed: bytes, size: int) -> bytearray:

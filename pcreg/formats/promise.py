@@ -26,8 +26,8 @@ def grows_little(path: Path, points: int, further: int = 0) -> None:
     """
     if points < 0 or points * ROW_BYTES + further > GROWTH * path.stat().st_size:
         raise InputError(
-            f"{path}: its header promises {points} points, more than a file of this size holds; it is damaged, "
-            "or compressed beyond what is read here: write it again, uncompressed"
+            f"{path}: its header promises {points} points, more than a file of this size holds; it is "
+            "damaged, or compressed beyond what is read here: write it again, uncompressed"
         )
 
 

@@ -150,9 +150,13 @@ def test_ply_of_either_byte_order_with_other_elements_around(tmp_path):
     head += "element face 1\nproperty list uchar int vertex_indices\nend_header\n"
     points = np.array([[1.5, 2.5, -3], [4.5, 5.5, 6], [7.5, -8.5, 9]])
     for name, order in (("binary_little_endian", "<"), ("binary_big_endian", ">")):
-        rows = np.zeros(3, dtype=[("red", "u1"), ("x", order + "f8"), ("y", order + "f4"), ("z", order + "i2")])
+        rows = np.zeros(
+            3, dtype=[("red", "u1"), ("x", order + "f8"), ("y", order + "f4"), ("z", order + "i2")]
+        )
         rows["x"], rows["y"], rows["z"] = points.T
-        (tmp_path / "a.ply").write_bytes(head.format(name).encode() + b"\1\2" + rows.tobytes() + b"\3" + bytes(12))
+        (tmp_path / "a.ply").write_bytes(
+            head.format(name).encode() + b"\1\2" + rows.tobytes() + b"\3" + bytes(12)
+        )
         np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, points)
 
 
