@@ -38,7 +38,7 @@ def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int)
     flipped = registrar.describe(source * np.array([-1.0, 1.0, 1.0]), "source")
     if registrar.match(flipped, target, seed=seed).registered:
         return [
-            "the clouds fit if one is mirrored: in one file two axes are exchanged or one has the wrong sign; "
+            "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
             "export it again as x, y, z of a right-handed frame"
         ]
     return []

@@ -12,7 +12,7 @@ FAR = np.array([0.78, 0.78, 0.78])  # the colour of what has no partner
 def residuals(
     source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, limit: float
 ) -> np.ndarray:
-    """Metres (N,) from the moved source (N, 3) to the nearest points of target (M, 3); inf from `limit` on."""
+    """Metres (N,) from moved source (N, 3) to the nearest points of target (M, 3); inf from `limit` on."""
     tree = cKDTree(target[:: max(1, -(-len(target) // MOST_POINTS))])
     distance, _ = tree.query(transform(T_target_source, source), distance_upper_bound=limit)
     return distance

@@ -26,7 +26,8 @@ LOOK = """<script>addEventListener("load", () => {
     let found = 0;
     for (let n = 0; n < data.length; n += 4) {
       const part = data[n] / colour[0];
-      if (data[n + 3] && part > 0.2 && [1, 2].every(k => Math.abs(data[n + k] - part * colour[k]) < 12)) found++;
+      const same = [1, 2].every(k => Math.abs(data[n + k] - part * colour[k]) < 12);
+      if (data[n + 3] && part > 0.2 && same) found++;
     }
     return found;
   };
