@@ -14,7 +14,7 @@ import register
 from datasets.room import UP
 from datasets.synthetic import ScanPair, SyntheticRooms
 from pcreg.cloud import write_ply
-from pcreg.figures import oblique, overview
+from pcreg.figures import from_above, oblique, overview
 from pcreg.geometry import rotation_about, rotation_error, se3, transform, translation_error
 
 CEILING_GAP = 0.35  # metres below the highest points; the picture is cut there, to see into the room
@@ -48,7 +48,9 @@ def main(argv: list[str] | None = None) -> int:
         T,
         options.out / "overview.png",
         title=f"Two scans of one room, {room.overlap:.0%} overlap: {error}",
+        limit=2 * result["voxel"],
         T_view_target=T_view_target,
+        cameras=(oblique(), from_above()),
         ceiling=transform(T_view_target, room.target)[:, 2].max() - CEILING_GAP,
     )
     print(f"picture: {options.out / 'overview.png'}")

@@ -24,8 +24,8 @@ from datasets.fit import Fit, Scan, register, small_gicp
 from pcreg.errors import InputError
 from pcreg.geometry import inverse
 from pcreg.pair import Pair
-from pcreg.pipeline import viewpoint
 from pcreg.records import Records
+from pcreg.shape import viewpoint
 
 MOST_MOVED = 3.0  # voxels from where the path has a pair; those of two LiDAR sequences moved by 0.5 at most
 SCANS_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time

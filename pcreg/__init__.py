@@ -10,3 +10,7 @@ if Path(kernels.__file__ or "").resolve().parents[1] != Path(__file__).resolve()
         f"pcreg found another package called kernels, {kernels.__file__}; "
         "run from the checkout's folder, or in the environment that `make setup` makes"
     )
+
+from pcreg.registering import register
+
+__all__ = ["register"]

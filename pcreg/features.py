@@ -9,7 +9,7 @@ import json
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -21,6 +21,7 @@ from pcreg.descriptors import Description, Descriptor
 from pcreg.errors import InputError
 from pcreg.files import replacing
 from pcreg.pair import PairDataset
+from pcreg.pipeline import Registrar
 
 DESCRIBING = ("batch", "descriptors", "hierarchy", "layers", "resunet")  # modules of pcreg
 
@@ -34,9 +35,12 @@ class Described:
 
 
 class FeatureCache:
-    """Descriptions by `descriptor` in `folder`; `identity` says what they depend on besides the points."""
+    """Descriptions by `descriptor` in `folder`; `identity` says what they depend on besides the points.
 
-    def __init__(self, folder: str | Path, descriptor: Descriptor, identity: dict[str, Any]):
+    A Registrar serves as the descriptor too: what it returns is kept with all its arrays.
+    """
+
+    def __init__(self, folder: str | Path, descriptor: Descriptor | Registrar, identity: dict[str, Any]):
         depends = json.dumps([identity, describing_code()], sort_keys=True)
         self.folder = Path(folder) / f"{descriptor.name}-{_digest(depends.encode())}"
         self.descriptor = descriptor
@@ -52,7 +56,7 @@ class FeatureCache:
                 found = self.descriptor.describe(points)
             seconds = clock() - start
             with replacing(path) as temporary:
-                np.savez(temporary, points=found.points, features=found.features, seconds=seconds)
+                np.savez(temporary, **vars(found), seconds=seconds)
         return path
 
 
@@ -61,11 +65,11 @@ def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> P
     return features.file_of(dataset.cloud(name))
 
 
-def read_described(path: Path) -> Described:
-    """The description in a file of the cache; InputError if it is damaged."""
+def read_described(path: Path, kind: type[Description] = Description) -> Described:
+    """The description, of the kind that was kept, in a file of the cache; InputError if it is damaged."""
     try:
         with np.load(path) as arrays:
-            description = Description(arrays["points"], arrays["features"])
+            description = kind(**{field.name: arrays[field.name] for field in fields(kind)})
             return Described(description, float(arrays["seconds"]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: kept features are damaged; delete the file and run again") from error

@@ -1,4 +1,4 @@
-"""Pictures of a registration: both clouds before and after, seen obliquely and from above.
+"""Pictures of a registration: both clouds before and after, and how far apart they lie where they overlap.
 
 Points are drawn by our own small renderer, because matplotlib sorts scatter points by depth but gives
 no sense of it. Parallel projection, nearest point first, then eye-dome lighting (Boucheny, PhD thesis,
@@ -6,16 +6,20 @@ Grenoble 2009): a pixel is darker the further it lies behind its neighbours, so 
 without normals or lamps.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pcreg.files import replacing
-from pcreg.geometry import transform
+from pcreg.geometry import se3, transform
+from pcreg.residual import residual_colors, residuals
 
 SOURCE = np.array([245, 146, 52]) / 255  # orange
 TARGET = np.array([31, 126, 176]) / 255  # blue
 BACKGROUND = np.array([1.0, 1.0, 1.0])
+SIZE = (900, 580)  # pixels of a view
+MOST_POINTS = 300_000  # drawn of a cloud; more change no pixel
 
 
 def overview(
@@ -24,37 +28,67 @@ def overview(
     T_target_source: np.ndarray,
     path: str | Path,
     *,
+    limit: float,
     title: str = "",
     T_view_target: np.ndarray | None = None,
+    cameras: Sequence[np.ndarray] | None = None,
     ceiling: float = np.inf,
 ) -> None:
     """Write a picture of source (N, 3) and target (M, 3) before and after T_target_source, atomically.
 
-    `T_view_target` (4, 4) takes the target into a frame whose z is up and whose axes suit the view
-    from the corner -x -y; the identity if left out. Points that end up higher than `ceiling` metres
-    in that frame are left out, so that one looks into a room. The suffix of `path` chooses the format.
+    A third column colours the moved source by its distance to the target, up to `limit` metres.
+    `T_view_target` (4, 4) takes the target into a frame whose z is up; the target's principal axes, z
+    along the shortest, if left out. `cameras` (3, 3) see that frame, a row each: from above and from
+    the side if left out. Points that end up higher than `ceiling` metres in that frame are left out, so
+    that one looks into a room. The suffix of `path` chooses the format.
     """
     from matplotlib.figure import Figure
 
-    view = np.eye(4) if T_view_target is None else T_view_target
+    source, target = (_some(points) for points in (source, target))
+    distance = residuals(source, target, T_target_source, limit)
+    view = principal_axes(target) if T_view_target is None else T_view_target
     target = transform(view, target)
     before = transform(view, source)
     after = transform(view, transform(T_target_source, source))
-    figure = Figure(figsize=(16, 10.6), dpi=100, facecolor=BACKGROUND)
-    columns = figure.subplots(2, 2, gridspec_kw={"height_ratios": [1.12, 1]})
-    for column, (name, moved) in enumerate((("before", before), ("after", after))):
-        clouds = [moved[after[:, 2] < ceiling], target[target[:, 2] < ceiling]]
-        for row, camera in enumerate((oblique(), from_above())):
-            axes = columns[row, column]
-            axes.imshow(render(clouds, [SOURCE, TARGET], camera), interpolation="lanczos")
-            axes.set_axis_off()
-        columns[0, column].set_title(name, fontsize=17, color="0.35", pad=4)
-    figure.suptitle(title, fontsize=19, y=0.982)
-    for x, name, color in ((0.45, "source", SOURCE), (0.55, "target", TARGET)):
-        figure.text(x, 0.016, f"●  {name}", fontsize=15, color=color, ha="center")
-    figure.subplots_adjust(left=0.01, right=0.99, top=0.92, bottom=0.045, wspace=0.02, hspace=0.02)
+    low, below = after[:, 2] < ceiling, target[target[:, 2] < ceiling]
+    shared = residual_colors(distance[low], limit)
+    columns = {
+        "before": ([before[low], below], [SOURCE, TARGET]),
+        "after": ([after[low], below], [SOURCE, TARGET]),
+        f"source by distance to target, 0 to {limit:.2g} m": ([after[low]], [shared]),
+    }
+    cameras = (from_above(), from_the_side()) if cameras is None else cameras
+    figure = Figure(figsize=(18, 1 + 4 * len(cameras)), dpi=100, facecolor=BACKGROUND)
+    axes = figure.subplots(len(cameras), len(columns), squeeze=False)
+    for column, (name, drawn) in zip(axes.T, columns.items(), strict=True):
+        for place, camera in zip(column, cameras, strict=True):
+            place.imshow(render(*drawn, camera, size=SIZE, splat=4), interpolation="lanczos")
+            place.set_axis_off()
+        column[0].set_title(name, fontsize=15, color="0.35", pad=4)
+    figure.suptitle(title, fontsize=16, y=0.985)
+    for x, name, color in ((0.46, "source", SOURCE), (0.54, "target", TARGET)):
+        figure.text(x, 0.016, f"●  {name}", fontsize=14, color=color, ha="center")
+    figure.subplots_adjust(left=0.005, right=0.995, top=0.89, bottom=0.045, wspace=0.02, hspace=0.02)
     with replacing(path) as temporary:
         figure.savefig(temporary)
+
+
+def _some(points: np.ndarray) -> np.ndarray:
+    """Every n-th point, at most MOST_POINTS of them."""
+    return points[:: max(1, -(-len(points) // MOST_POINTS))]
+
+
+def principal_axes(points: np.ndarray) -> np.ndarray:
+    """The motion (4, 4) to the frame whose axes are those of the cloud (N, 3), the longest x, the shortest z.
+
+    Each axis points along the coordinate that it is nearest to, so that what was up mostly stays up.
+    """
+    centre = points.mean(0)
+    _, _, axes = np.linalg.svd((points - centre)[:: max(1, len(points) // 10_000)], full_matrices=False)
+    for n in (0, 2):
+        axes[n] *= np.sign(axes[n, np.abs(axes[n]).argmax()])
+    axes[1] = np.cross(axes[2], axes[0])
+    return se3(axes, -axes @ centre)
 
 
 def oblique(azimuth: float = 35.0, elevation: float = 38.0) -> np.ndarray:
@@ -70,6 +104,11 @@ def from_above() -> np.ndarray:
     return np.eye(3)
 
 
+def from_the_side() -> np.ndarray:
+    """The camera (3, 3) that looks along y, x to the right and z up."""
+    return np.array([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
+
+
 def render(
     clouds: list[np.ndarray],
     colors: list[np.ndarray],
@@ -79,7 +118,7 @@ def render(
     splat: int = 7,
     depth_scale: float = 0.02,
 ) -> np.ndarray:
-    """An RGB image (height, width, 3) in 0..1 of clouds (N, 3), each in its colour (3,).
+    """An RGB image (height, width, 3) in 0..1 of clouds (N, 3), each in its colour (3,) or colours (N, 3).
 
     A point covers splat x splat pixels. A pixel that lies e times `depth_scale`, a fraction of the
     picture's extent, behind the mean of its neighbours is darkened to about 1 / e.
@@ -88,7 +127,11 @@ def render(
 
     width, height = size
     points = np.concatenate(clouds) @ camera.T  # right, up, towards the viewer
-    owner = np.repeat(np.arange(len(clouds)), [len(cloud) for cloud in clouds])
+    paint = np.concatenate(
+        [np.broadcast_to(c, (len(each), 3)) for each, c in zip(clouds, colors, strict=True)]
+    )
+    if len(points) == 0:
+        return np.tile(BACKGROUND, (height, width, 1))
     low, high = points.min(0), points.max(0)
     extent = np.maximum(high - low, 1e-9)
     scale = 0.96 * min(width / extent[0], height / extent[1])
@@ -102,7 +145,7 @@ def render(
     seen = order[rank := maximum_filter(rank, splat)]
     covered = rank >= 0
     near = np.where(covered, points[seen, 2], -np.inf)  # distance towards the viewer
-    image = np.where(covered[..., None], np.stack(colors)[owner[seen]], BACKGROUND)
+    image = np.where(covered[..., None], paint[seen], BACKGROUND)
     return _eye_dome(image, near, depth_scale * extent[:2].max())
 
 

@@ -14,6 +14,7 @@ MINIMUM_INLIERS = 15  # chance rarely brings more matches together
 MINIMUM_RATIO = 0.01  # of all matches: what chance brings together grows with their number
 MINIMUM_OVERLAP = 0.2  # of the smaller cloud: less is a shared plane more often than a shared place
 DOUBT = 0.04  # of intrusion doubles the inliers needed; right motions reach 0.02, fused fragments 0.05
+UNSEEN = 2.0  # times the inliers, where no sensor's place is known and free space is a guess
 
 
 @dataclass(frozen=True)
@@ -23,16 +24,25 @@ class Verdict:
     reason: str  # in words, with the numbers
 
 
-def judge(*, matches: int, inliers: int, overlap: float, intrusion: float, rmse: float) -> Verdict:
+def judge(
+    *,
+    matches: int,
+    inliers: int,
+    overlap: float,
+    intrusion: float,
+    rmse: float,
+    sensors_known: bool = True,
+) -> Verdict:
     """Believe a registration if its inliers and its overlap reach their thresholds.
 
     `inliers` of the `matches` are brought together by the refined motion; `overlap` is the fraction of
     the smaller cloud that it lays onto the other, `rmse` metres apart; `intrusion` is the fraction of
     a cloud that it puts into the free space of the other, and multiplies the inliers needed by
-    1 + (intrusion / DOUBT)^2. With v the weaker of the two numbers as a multiple of its threshold, the
+    1 + (intrusion / DOUBT)^2. It takes twice as many if the sensors' places, and so the free space, are
+    not known. With v the weaker of the two numbers as a multiple of its threshold, the
     confidence is v^2 / (1 + v^2): one half at the threshold, 0.9 at three times it.
     """
-    chance = max(MINIMUM_INLIERS, MINIMUM_RATIO * matches)
+    chance = max(MINIMUM_INLIERS, MINIMUM_RATIO * matches) * (1.0 if sensors_known else UNSEEN)
     needed = chance * (1 + (intrusion / DOUBT) ** 2)
     weakest = min(inliers / needed, overlap / MINIMUM_OVERLAP)
     if weakest >= 1:

@@ -50,7 +50,7 @@ def refusal(capsys, *arguments) -> str:
 def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     out = tmp_path / "new" / "folder"
     assert register.main([*map(str, scans), *FAST, "--out", str(out)]) == 0
-    assert sorted(path.name for path in out.iterdir()) == ["aligned.ply", "result.json"]
+    assert sorted(path.name for path in out.iterdir()) == ["aligned.ply", "overview.png", "result.json"]
 
     result = json.loads((out / "result.json").read_text())
     T = np.array(result["T_target_source"])
@@ -61,7 +61,8 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     assert result["dropped"] == {"source": 2, "target": 0}
     assert result["points"] == {"source": len(room.source), "target": len(room.target)}
     assert (result["descriptor"], result["voxel"], result["seed"]) == ("fpfh", 0.08, 0)
-    assert list(result["seconds"]) == ["read", "describe", "match", "estimate", "refine", "judge"]
+    steps = ["read", "scale", "describe", "match", "estimate", "refine", "judge", "write", "draw"]
+    assert list(result["seconds"]) == steps
     for key in result:
         assert f"  {key}" in register.__doc__ or f", {key}" in register.__doc__, f"{key} is not documented"
 
@@ -114,6 +115,7 @@ def broken(folder: Path) -> dict[str, Path]:
     for suffix in ("ply", "pcd", "npy", "npz", "bin", "xyz"):
         (folder / f"empty.{suffix}").touch()
     (folder / "cloud.las").write_bytes(b"1 2 3\n")
+    (folder / "cloud.obj").write_bytes(b"v 1 2 3\n")
     np.save(folder / "none.npy", np.empty((0, 3)))
     np.save(folder / "one.npy", np.ones((1, 3)))
     np.save(folder / "three.npy", np.eye(3))
@@ -156,7 +158,7 @@ def test_a_negative_seed(scans, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["one.ply"], ["a.ply", "b.ply", "--voxel", "x"], ["a", "b", "--descriptor", "sift"]]
+    "arguments", [["a.ply", "b.ply", "--voxel", "x"], ["a", "b", "--units", "m", "mile"], ["a", "b", "c"]]
 )
 def test_a_misspelt_command_is_status_two(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
@@ -174,10 +176,34 @@ def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, cont
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("extent", "voxel"), [(3.0, 0.024), (7.0, 0.056), (60.0, 0.3), (0.12, 0.00096)])
-def test_the_default_voxel_follows_the_extent(extent, voxel):
-    """A cube whose central 90 % has the given diagonal, and one stray point."""
-    side = extent / np.sqrt(3) / 0.9
-    cube = np.random.default_rng(0).uniform(0, side, (200_000, 3))
-    cube[0] = 1000 * side
-    assert register.default_voxel(cube, cube[1:11]) == pytest.approx(voxel, rel=0.05)
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.ply"], "two files are needed"),
+        (["a.ply", "b.ply", "--batch", "l.csv"], "--batch"),
+        (["--batch", "l.csv", "--html"], "--batch"),
+        (["--batch", "l.csv", "--units", "mm", "m"], "one unit"),
+        (["--batch", "nowhere.csv"], "nowhere.csv"),
+        (["--batch", "nowhere/*.ply"], "nowhere/*.ply"),
+    ],
+)
+def test_settings_that_contradict_each_other(arguments, words, capsys):
+    assert words in refusal(capsys, *arguments)
+
+
+def test_without_a_display_show_is_refused_before_anything_is_done(scans, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert "--html" in refusal(capsys, *scans, "--show", "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_millimetres_against_metres_are_suspected_and_then_settled(room, scans, tmp_path, capsys):
+    write_ply(tmp_path / "mm.ply", 1000 * room.source)
+    assert "millimetres" in refusal(capsys, tmp_path / "mm.ply", scans[1], "--out", tmp_path / "out")
+    settled = ["--units", "mm", "m", *FAST, "--out", str(tmp_path / "out")]
+    assert register.main([str(tmp_path / "mm.ply"), str(scans[1]), *settled]) == 0
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert translation_error(np.array(result["T_target_source"]), room.T_target_source) < 0.03
+    assert result["units"] == ["mm", "m"]

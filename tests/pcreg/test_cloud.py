@@ -1,4 +1,5 @@
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -34,17 +35,48 @@ def write(path, points: np.ndarray) -> None:
         write_ply(path, points)
     elif path.suffix == ".pcd":
         path.write_bytes(pcd(points, "binary"))
-    elif path.suffix == ".xyz":
-        np.savetxt(path, points)
+    elif path.suffix in (".xyz", ".pts"):
+        count = {"header": str(len(points)), "comments": ""} if path.suffix == ".pts" else {}
+        np.savetxt(path, points, **count)
     elif path.suffix == ".npy":
         np.save(path, points)
     elif path.suffix == ".npz":
         np.savez(path, points=points)
+    elif path.suffix in (".las", ".laz"):
+        write_las(path, points)
+    elif path.suffix == ".e57":
+        write_e57(path, points)
     else:
         path.write_bytes(np.c_[points, np.ones(len(points))].astype("<f4").tobytes())
 
 
-ALL = pytest.mark.parametrize("suffix", [".ply", ".pcd", ".xyz", ".npy", ".npz", ".bin"])
+def write_las(path, points: np.ndarray) -> None:
+    """In steps of 0.1 mm from the first point, compressed if the suffix of `path` says so."""
+    import laspy
+
+    header = laspy.LasHeader(point_format=6, version="1.4")
+    header.scales, header.offsets = np.full(3, 1e-4), np.floor(points[:1].sum(0))
+    las = laspy.LasData(header)
+    las.xyz = points
+    las.write(str(path))
+
+
+def write_e57(path, points: np.ndarray, rotation=(1.0, 0.0, 0.0, 0.0)) -> None:
+    """As scanners do: float32 about the scanner, its place in a pose, and marks on what it did not hit."""
+    import pye57
+
+    place = np.floor(points[0])
+    hit = np.isfinite(points).all(1)
+    local = np.where(hit[:, None], points - place, 0)
+    columns = {f"cartesian{axis}": local[:, n].copy() for n, axis in enumerate("XYZ")}
+    columns["cartesianInvalidState"] = np.where(hit, 0, 2).astype(np.int8)
+    file = pye57.E57(str(path), mode="w")
+    file.write_scan_raw(columns, rotation=np.array(rotation), translation=place)
+    file.close()
+
+
+MARKED = (".ply", ".pcd", ".xyz", ".pts", ".npy", ".npz", ".bin", ".e57")  # can hold what is no number
+ALL = pytest.mark.parametrize("suffix", [*MARKED, ".las", ".laz"])
 
 
 def refusal(path) -> str:
@@ -66,7 +98,7 @@ def test_every_format_gives_the_points_in_order(tmp_path, suffix):
     np.testing.assert_allclose(cloud.points, POINTS, rtol=1e-7)
 
 
-@ALL
+@pytest.mark.parametrize("suffix", MARKED)
 def test_rows_that_are_no_points_are_dropped_and_counted(tmp_path, suffix):
     path = tmp_path / f"cloud{suffix}"
     write(path, np.insert(POINTS, [1, 1, 3], [[np.nan, 0, 0], [0, np.inf, 0], [0, 0, -np.inf]], axis=0))
@@ -83,12 +115,13 @@ def test_an_upper_case_suffix_is_the_same_format(tmp_path, suffix):
     assert len(read_cloud(shouted).points) == 3
 
 
-@pytest.mark.parametrize("suffix", [".ply", ".xyz", ".npy", ".npz"])
+@pytest.mark.parametrize("suffix", [".ply", ".xyz", ".pts", ".npy", ".npz", ".las", ".laz", ".e57"])
 def test_map_coordinates_keep_their_millimetres(tmp_path, suffix):
     path = tmp_path / f"cloud{suffix}"
     far = POINTS + np.array([500_000.123, 4_000_000.456, 100.789])
     write(path, far)
-    np.testing.assert_allclose(read_cloud(path).points, far, rtol=0, atol=1e-8)
+    atol = {".las": 1e-4, ".laz": 1e-4, ".e57": 1e-6}.get(suffix, 1e-8)
+    np.testing.assert_allclose(read_cloud(path).points, far, rtol=0, atol=atol)
 
 
 def test_text_variants_of_ply_and_pcd(tmp_path):
@@ -97,6 +130,55 @@ def test_text_variants_of_ply_and_pcd(tmp_path):
     (tmp_path / "b.pcd").write_bytes(pcd(np.c_[np.ones(3), POINTS], "ascii", "intensity x y z"))
     for name in ("a.ply", "a.pcd", "b.pcd"):
         np.testing.assert_allclose(read_cloud(tmp_path / name).points, POINTS, rtol=1e-6)
+
+
+def test_a_compressed_pcd_as_another_program_writes_it(tmp_path):
+    """With floors and walls, whose equal coordinates become copies of earlier bytes."""
+    import open3d
+
+    points = np.random.default_rng(0).uniform(-4, 4, (3000, 3))
+    points[:600, 2], points[600:900, 0] = -1.5, 4.0
+    cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
+    open3d.io.write_point_cloud(str(tmp_path / "a.pcd"), cloud, compressed=True)
+    assert b"DATA binary_compressed" in (tmp_path / "a.pcd").read_bytes()
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.pcd").points, points.astype(np.float32))
+
+
+def test_ply_of_either_byte_order_with_other_elements_around(tmp_path):
+    head = "ply\nformat {} 1.0\ncomment a camera first\nelement camera 2\nproperty uchar id\n"
+    head += "element vertex 3\nproperty uchar red\nproperty double x\nproperty float y\nproperty short z\n"
+    head += "element face 1\nproperty list uchar int vertex_indices\nend_header\n"
+    points = np.array([[1.5, 2.5, -3], [4.5, 5.5, 6], [7.5, -8.5, 9]])
+    for name, order in (("binary_little_endian", "<"), ("binary_big_endian", ">")):
+        rows = np.zeros(
+            3, dtype=[("red", "u1"), ("x", order + "f8"), ("y", order + "f4"), ("z", order + "i2")]
+        )
+        rows["x"], rows["y"], rows["z"] = points.T
+        (tmp_path / "a.ply").write_bytes(
+            head.format(name).encode() + b"\1\2" + rows.tobytes() + b"\3" + bytes(12)
+        )
+        np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, points)
+
+
+def test_pts_with_and_without_a_count(tmp_path):
+    for head in ("", "3\n"):
+        (tmp_path / "a.pts").write_text(head + "".join(f"{x} {y} {z} 7 255 0 0\n" for x, y, z in POINTS))
+        np.testing.assert_array_equal(read_cloud(tmp_path / "a.pts").points, POINTS)
+
+
+def test_an_e57_scan_is_moved_by_its_pose(tmp_path):
+    half = np.sqrt(0.5)  # a quarter turn about z: x to y, y to -x
+    write_e57(tmp_path / "a.e57", POINTS, rotation=(half, 0.0, 0.0, half))
+    place = np.floor(POINTS[0])
+    turned = (POINTS - place) @ np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]]) + place
+    np.testing.assert_allclose(read_cloud(tmp_path / "a.e57").points, turned, atol=1e-6)
+
+
+@pytest.mark.parametrize(("suffix", "package"), [(".las", "laspy"), (".laz", "lazrs"), (".e57", "pye57")])
+def test_a_missing_package_is_named(tmp_path, monkeypatch, suffix, package):
+    write(tmp_path / f"a{suffix}", POINTS)
+    monkeypatch.setitem(sys.modules, package, None)
+    assert "pip install 'pcreg[" in refusal(tmp_path / f"a{suffix}")
 
 
 def test_further_columns_are_ignored(tmp_path):
@@ -136,7 +218,7 @@ def test_truncated_file(tmp_path, suffix):
     write(path, np.random.default_rng(0).normal(size=(400, 3)))
     whole = path.read_bytes()
     cut = len(whole) * 2 // 3
-    if suffix == ".xyz":  # cut inside a row's first number
+    if suffix in (".xyz", ".pts"):  # cut inside a row's first number
         cut = whole.rindex(b"\n", 0, cut) + 4
     path.write_bytes(whole[: cut - cut % 16 + 5 if suffix == ".bin" else cut])
     assert "truncated" in refusal(path)
@@ -149,7 +231,7 @@ def test_truncated_text(tmp_path, text):
     assert "truncated" in refusal(path)
 
 
-@pytest.mark.parametrize("suffix", [".ply", ".pcd", ".xyz", ".npy", ".npz"])
+@pytest.mark.parametrize("suffix", [s for s in (*MARKED, ".las", ".laz") if s != ".bin"])
 @pytest.mark.parametrize("content", [b"no point cloud\n", bytes(range(256)) * 4], ids=["text", "bytes"])
 def test_unreadable_file(tmp_path, suffix, content):
     path = tmp_path / f"cloud{suffix}"
@@ -162,11 +244,11 @@ def test_a_folder_is_no_cloud(tmp_path):
     refusal(tmp_path / "folder.ply")
 
 
-@pytest.mark.parametrize("name", ["cloud.las", "cloud", "cloud.txt", "cloud.ply.gz"])
+@pytest.mark.parametrize("name", ["cloud.obj", "cloud", "cloud.txt", "cloud.ply.gz"])
 def test_wrong_extension_names_the_valid_ones(tmp_path, name):
     (tmp_path / name).write_bytes(b"1 2 3\n")
     message = refusal(tmp_path / name)
-    for suffix in (".ply", ".pcd", ".xyz", ".npy", ".npz", ".bin"):
+    for suffix in (*MARKED, ".las", ".laz"):
         assert suffix in message
 
 
@@ -187,7 +269,7 @@ def test_pickled_arrays_are_refused(tmp_path):
     refusal(tmp_path / "a.npy")
 
 
-@pytest.mark.parametrize("suffix", [".ply", ".pcd", ".npy", ".npz"])
+@pytest.mark.parametrize("suffix", [".ply", ".pcd", ".pts", ".npy", ".npz", ".las", ".laz"])
 def test_no_points_at_all_are_an_empty_cloud(tmp_path, suffix):
     path = tmp_path / f"cloud{suffix}"
     write(path, np.empty((0, 3)))

@@ -1,14 +1,26 @@
 import numpy as np
 import pytest
 
-from pcreg.figures import BACKGROUND, SOURCE, TARGET, from_above, oblique, overview, render
+from pcreg.figures import (
+    BACKGROUND,
+    SOURCE,
+    TARGET,
+    from_above,
+    from_the_side,
+    oblique,
+    overview,
+    principal_axes,
+    render,
+)
+from pcreg.geometry import transform
+from pcreg.residual import residual_colors, residuals
 
 SHEET = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.0]), axis=-1).reshape(-1, 3)
 UP = np.array([0.0, 0.0, 1.0])
 
 
 def test_cameras_are_rotations_that_keep_up_upwards():
-    for camera in (oblique(), oblique(120, 10), from_above()):
+    for camera in (oblique(), oblique(120, 10), from_above(), from_the_side()):
         np.testing.assert_allclose(camera @ camera.T, np.eye(3), atol=1e-12)
         assert np.linalg.det(camera) == pytest.approx(1)
         assert camera[0, 2] == pytest.approx(0)  # the horizon is level
@@ -52,6 +64,31 @@ def test_overview_is_written_whole(tmp_path):
 
     T = np.eye(4)
     T[0, 3] = 0.5
-    overview(SHEET, SHEET, T, tmp_path / "a.png", title="sheets", ceiling=1.0)
-    assert imread(tmp_path / "a.png").shape == (1060, 1600, 4)
+    overview(SHEET, SHEET, T, tmp_path / "a.png", limit=0.1, title="sheets", ceiling=1.0)
+    picture = imread(tmp_path / "a.png")
+    assert picture.shape == (900, 1800, 4)
+    for column in np.split(picture[100:800, :, :3], 3, axis=1):
+        assert (column < 0.99).any(2).mean() > 0.05
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_half_of_a_sheet_has_a_residual_and_the_other_is_grey():
+    T = np.eye(4)
+    T[0, 3], T[2, 3] = 0.5, 0.03
+    distance = residuals(SHEET, SHEET, T, 0.1)
+    shared = SHEET[:, 0] <= 0.5
+    np.testing.assert_allclose(distance[shared], 0.03, atol=0.01)
+    assert np.isinf(distance[SHEET[:, 0] > 0.62]).all()
+    colors = residual_colors(np.array([0.0, 0.1, np.inf]), 0.1)
+    assert colors[0, 2] > colors[0, 1]  # blue
+    assert colors[1, 0] > colors[1, 2]  # yellow
+    assert np.ptp(colors[2]) == 0
+
+
+def test_principal_axes_lay_a_cloud_flat_and_keep_it_upright():
+    slab = np.random.default_rng(0).uniform(-1, 1, (2000, 3)) * [3, 2, 0.5] + [100, 50, 7]
+    T = principal_axes(slab)
+    np.testing.assert_allclose(np.abs(T[:3, :3]), np.eye(3), atol=0.1)
+    assert T[2, 2] > 0
+    assert np.linalg.det(T[:3, :3]) == pytest.approx(1)
+    np.testing.assert_allclose(transform(T, slab).mean(0), 0, atol=1e-9)

@@ -7,7 +7,9 @@ from datasets.synthetic import ScanPair, SyntheticRooms
 from pcreg.descriptors import FPFH
 from pcreg.errors import InputError
 from pcreg.geometry import inverse, rotation_error, se3, transform, translation_error
-from pcreg.pipeline import Registrar, Registration, viewpoint
+from pcreg.pipeline import Registrar
+from pcreg.registration import Registration
+from pcreg.shape import viewpoint
 
 VOXEL = 0.08
 

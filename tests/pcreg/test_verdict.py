@@ -51,3 +51,9 @@ def test_doubt_doubles_the_inliers_needed():
     twice = {"matches": 100, "overlap": 0.9, "intrusion": DOUBT, "rmse": 0.01}
     assert judge(inliers=2 * MINIMUM_INLIERS, **twice).registered
     assert not judge(inliers=2 * MINIMUM_INLIERS - 1, **twice).registered
+
+
+def test_it_takes_twice_the_inliers_where_no_sensor_is_known():
+    numbers = {"matches": 100, "overlap": 0.6, "intrusion": 0.0, "rmse": 0.01, "sensors_known": False}
+    assert not judge(inliers=2 * MINIMUM_INLIERS - 1, **numbers).registered
+    assert judge(inliers=2 * MINIMUM_INLIERS, **numbers).registered

@@ -1,0 +1,16 @@
+"""Where the time went."""
+
+from time import perf_counter
+
+
+class Clock:
+    """Seconds by step, added up over the attempts."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = perf_counter()
+
+    def lap(self, step: str) -> None:
+        now = perf_counter()
+        self.seconds[step] = round(self.seconds.get(step, 0.0) + now - self._last, 4)
+        self._last = now

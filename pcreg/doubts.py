@@ -1,0 +1,44 @@
+"""What may be wrong with a pair of clouds, said in a sentence and never acted upon."""
+
+import numpy as np
+
+from pcreg.pipeline import Registrar
+from pcreg.scale import extent
+from pcreg.shape import Shape
+
+MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
+SLACK = 2.5  # scans of one place differ in extent by less than that
+HUGE = 2000.0  # metres; rooms in millimetres are larger than that, scans seldom
+
+
+def duplicates(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether both clouds (N, 3) hold the same rows."""
+    if source.shape == target.shape and np.array_equal(source, target):
+        return ["source and target hold the same points; is one file given twice?"]
+    return []
+
+
+def units(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether the extents of the clouds suggest that a unit of length is not what it is taken for."""
+    extents = extent(source), extent(target)
+    if min(extents) == 0:
+        return []
+    found = f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m"
+    ratio = max(extents) / min(extents)
+    for factor, words in MIX_UPS.items():
+        if factor / SLACK <= ratio <= factor * SLACK:
+            return [f"{found}: one cloud may be in {words}; if so, say which with --units SOURCE TARGET"]
+    if ratio <= SLACK and min(extents) > HUGE:
+        return [f"{found}: both clouds may be in millimetres; if so, say --units mm mm"]
+    return []
+
+
+def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int) -> list[str]:
+    """Whether source (N, 3) would fit if one of its axes were turned round."""
+    flipped = registrar.describe(source * np.array([-1.0, 1.0, 1.0]), "source")
+    if registrar.match(flipped, target, seed=seed).registered:
+        return [
+            "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
+            "export it again as x, y, z of a right-handed frame"
+        ]
+    return []

@@ -1,0 +1,57 @@
+"""Arrays of NumPy (.npy, .npz), and the bare rows of KITTI (.bin)."""
+
+import io
+import math
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.errors import InputError
+from pcreg.formats.promise import fits, grows_little
+
+LONGEST_HEADER = 1 << 14  # bytes; NumPy refuses longer ones
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """The array of a .npy file, left on the disk."""
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def read_npz(path: Path) -> np.ndarray:
+    """The array `points`, `pcd` or `xyz` of a .npz file, or its only one."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        known = [name for name in ("points", "pcd", "xyz") if name in names] or names
+        if known == names and len(names) != 1:
+            raise InputError(f"{path}: holds the arrays {names}; call the one with the points `points`")
+        with archive.open(f"{known[0]}.npy") as member:
+            head = member.read(LONGEST_HEADER)
+            shape, order, dtype, start = _layout(head)
+            size = math.prod(shape) * dtype.itemsize
+            grows_little(path, shape[0] if shape else 0, start + size)
+            content = head + member.read(max(start + size - len(head), 0))
+    fits(path, size, len(content) - start)
+    return np.frombuffer(content, dtype, math.prod(shape), start).reshape(shape, order=order)
+
+
+def _layout(head: bytes) -> tuple[tuple[int, ...], str, np.dtype, int]:
+    """Shape, order and type that the first bytes of a .npy file promise, and where the numbers begin."""
+    file = io.BytesIO(head)
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
+    shape, fortran_order, dtype = read(file)
+    if dtype.kind not in "fiu" or min(shape, default=0) < 0:
+        raise ValueError(f"it holds values of type {dtype} in shape {shape}; store real numbers")
+    return shape, "F" if fortran_order else "C", dtype, file.tell()
+
+
+def read_bin(path: Path) -> np.ndarray:
+    """The rows (N, 4) of a KITTI scan: x forward, y left, z up, reflectance."""
+    row_bytes = 4 * np.dtype("<f4").itemsize
+    if path.stat().st_size % row_bytes:
+        raise InputError(
+            f"{path}: {path.stat().st_size} bytes are no whole number of {row_bytes}-byte KITTI points; "
+            "the file is truncated: copy it again"
+        )
+    return np.memmap(path, "<f4", "r").reshape(-1, 4)

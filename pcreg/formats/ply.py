@@ -1,0 +1,102 @@
+"""Polygon files (.ply): text, or binary of either byte order. Of the vertices x y z are read, no more.
+
+Ours, because a reader of meshes takes forty bytes and more for each byte of text.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from pcreg.formats.promise import complete, fits
+
+LONGEST_HEADER = 1 << 16  # bytes
+SCALARS = {
+    **dict.fromkeys(("char", "int8"), "i1"),
+    **dict.fromkeys(("uchar", "uint8"), "u1"),
+    **dict.fromkeys(("short", "int16"), "i2"),
+    **dict.fromkeys(("ushort", "uint16"), "u2"),
+    **dict.fromkeys(("int", "int32"), "i4"),
+    **dict.fromkeys(("uint", "uint32"), "u4"),
+    **dict.fromkeys(("float", "float32"), "f4"),
+    **dict.fromkeys(("double", "float64"), "f8"),
+}
+ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
+
+
+@dataclass
+class Element:
+    name: str
+    count: int
+    properties: dict[str, str] = field(default_factory=dict)  # name -> NumPy's code; "" for a list
+
+
+def read_ply(path: Path) -> np.ndarray:
+    """The vertices (N, 3) of a .ply file."""
+    with path.open("rb") as file:
+        encoding, elements = _header(file)
+        names = [element.name for element in elements]
+        if "vertex" not in names:
+            raise ValueError("it has no element vertex")
+        before, vertex = elements[: names.index("vertex")], elements[names.index("vertex")]
+        if missing := [axis for axis in "xyz" if not vertex.properties.get(axis)]:
+            raise ValueError(f"its vertices have no number {missing[0]}")
+        left = path.stat().st_size - file.tell()
+        if encoding == "ascii":
+            return _read_text(file, path, before, vertex, left)
+        order = ORDERS[encoding]
+        skipped = sum(element.count * _row(element, order).itemsize for element in before)
+        row = _row(vertex, order)
+        fits(path, skipped + vertex.count * row.itemsize, left)
+        if vertex.count == 0:
+            return np.empty((0, 3))
+        rows = np.memmap(file, row, "r", file.tell() + skipped, vertex.count)
+        return np.stack([rows[axis] for axis in "xyz"], axis=1, dtype=np.float64, casting="unsafe")
+
+
+def _header(file: BinaryIO) -> tuple[str, list[Element]]:
+    """Encoding and elements; `file` stands behind the header afterwards."""
+    if file.readline(LONGEST_HEADER).strip() != b"ply":
+        raise ValueError("it does not begin with ply")
+    encoding, elements = "", []
+    while file.tell() < LONGEST_HEADER:
+        words = file.readline(LONGEST_HEADER).decode("latin-1").split()
+        match words:
+            case ["format", name, _] if name == "ascii" or name in ORDERS:
+                encoding = name
+            case ["element", name, count]:
+                elements.append(Element(name, int(count)))
+            case ["property", "list", _, _, name] if elements:
+                elements[-1].properties[name] = ""
+            case ["property", kind, name] if elements and kind in SCALARS:
+                elements[-1].properties[name] = SCALARS[kind]
+            case ["end_header"] if encoding and all(element.count >= 0 for element in elements):
+                return encoding, elements
+            case [] | ["comment" | "obj_info", *_]:
+                pass
+            case _:
+                break
+    raise ValueError("its header is damaged, or has no end_header line")
+
+
+def _row(element: Element, order: str) -> np.dtype:
+    """The layout of one row of a binary element."""
+    if "" in element.properties.values():
+        raise ValueError(f"a list property of element {element.name} comes before the end of the vertices")
+    return np.dtype([(name, order + code) for name, code in element.properties.items()])
+
+
+def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Element, left: int) -> np.ndarray:
+    """The vertices (N, 3) of a text file that stands behind its header with `left` bytes to go."""
+    if "" in vertex.properties.values():
+        raise ValueError("its vertices have a list property")
+    shortest = 2 * len(vertex.properties)  # bytes of a row: a digit and a space or line end for each
+    fits(path, sum(each.count for each in before) + vertex.count * shortest, left + 1)
+    if vertex.count == 0:
+        return np.empty((0, 3))
+    for _ in range(sum(element.count for element in before)):
+        file.readline()
+    columns = [list(vertex.properties).index(axis) for axis in "xyz"]
+    rows = np.loadtxt(file, ndmin=2, max_rows=vertex.count, usecols=columns)
+    return complete(path, rows, vertex.count)

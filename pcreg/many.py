@@ -1,0 +1,216 @@
+"""Many pairs of clouds: describe each cloud once, match the pairs, one record and one table row for each.
+
+Worker processes share the work as they do in a benchmark, and a run that was stopped goes on where it
+ended. A cloud that cannot be used spoils its own pairs and no other.
+"""
+
+import csv
+import glob
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pcreg.descriptors import FCGF, FPFH, Descriptor
+from pcreg.errors import InputError
+from pcreg.features import FeatureCache, read_described
+from pcreg.files import replacing
+from pcreg.output import Task, facts
+from pcreg.pipeline import Registrar
+from pcreg.progress import progress
+from pcreg.records import Records
+from pcreg.registering import as_cloud, second_look
+from pcreg.scale import voxel_of
+from pcreg.shape import Shape
+from pcreg.workers import Workers
+
+COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
+Pair = tuple[str, str]  # the files of source and target
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A described cloud."""
+
+    file: Path | None  # with its Shape; None if it could not be described
+    error: str = ""  # why not
+
+
+def pairs_of(listed: str) -> list[Pair]:
+    """The pairs of a .csv file, or of the files that match a pattern, each with the one before it.
+
+    A line of the .csv file names source and target; a first line `source,target` is a heading. Paths
+    are relative to its folder. Raises InputError for a file or pattern without pairs.
+    """
+    if Path(listed).suffix.lower() != ".csv":
+        files = sorted(glob.glob(listed, recursive=True))
+        if len(files) < 2:
+            raise InputError(
+                f"--batch {listed}: {len(files)} files match; two or more are needed, or a .csv file"
+            )
+        return [(later, earlier) for earlier, later in pairwise(files)]
+    try:
+        rows = list(csv.reader(io.StringIO(Path(listed).read_text(encoding="utf-8-sig"))))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{listed}: cannot be read as a list of pairs; write lines SOURCE,TARGET") from error
+    named = {}
+    for number, row in enumerate(rows, start=1):
+        words = [word.strip() for word in row]
+        if not any(words) or (number == 1 and words[:2] == ["source", "target"]):
+            continue
+        if len(words) < 2 or not all(words[:2]):
+            raise InputError(f"{listed}: line {number} does not name two files; write SOURCE,TARGET")
+        named[tuple(str(Path(listed).parent / word) for word in words[:2])] = None
+    if not named:
+        raise InputError(f"{listed}: holds no pairs; write lines SOURCE,TARGET")
+    return list(named)
+
+
+def run(
+    pairs: Sequence[Pair],
+    folder: Path,
+    *,
+    weights: str | Path | None = None,
+    voxel: float | None = None,
+    unit: str = "m",
+    seed: int = 0,
+    workers: int | None = None,
+) -> list[dict[str, Any]]:
+    """Register the pairs; returns their records, in order, also written to `folder` with table.csv.
+
+    Pairs recorded there before are not done again unless a file of theirs has changed. The voxel size is
+    the median of what suits the clouds if left out. Answers do not depend on the number of `workers`
+    (one per core by default). Raises InputError for settings that differ from those of the records.
+    """
+    learned = FCGF.load(weights) if weights else None
+    if learned and voxel not in (None, learned.voxel):
+        raise InputError(
+            f"voxel {voxel:g}: {weights} was trained at {learned.voxel:g} m; leave the voxel out"
+        )
+    settings = {
+        "weights": learned.fingerprint if learned else "",
+        "voxel": voxel,
+        "unit": unit,
+        "seed": seed,
+        "version": version("pcreg"),
+    }
+    records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
+    todo = [pair for pair in pairs if records.by_pair.get(_name(pair), {}).get("stamp") != _stamp(pair)]
+    with Workers(workers) as pool:
+        if todo:
+            scale = voxel or next((each["scale"] for each in records.by_pair.values()), None)
+            choices = [learned] if learned else _scales(pool, todo, unit, scale, fixed=voxel is not None)
+            print(f"descriptor {choices[0].name}, voxel {choices[0].voxel:g} m; {len(todo)} pairs to do")
+            _register(pool, todo, choices, records, folder, unit, seed)
+    records.order([_name(pair) for pair in pairs])
+    chosen = [records.by_pair[_name(pair)] for pair in pairs]
+    _write_table(folder / "table.csv", chosen)
+    return chosen
+
+
+def _scales(
+    pool: Workers, pairs: Sequence[Pair], unit: str, voxel: float | None, *, fixed: bool
+) -> list[Descriptor]:
+    """FPFH at the voxel size, measured if None, and unless it is fixed at twice and half of it."""
+    if voxel is None:
+        files = dict.fromkeys(file for pair in pairs for file in pair)
+        found = dict(progress(pool.each(_voxel_of_file, (unit,), files), "voxel size", len(files)))
+        sizes = sorted(size for size in found.values() if size)
+        if not sizes:
+            raise InputError(f"none of the {len(files)} files can be used: {_first_error(files, unit)}")
+        voxel = sizes[len(sizes) // 2]
+    return [FPFH(size) for size in ((voxel,) if fixed else (voxel, 2 * voxel, voxel / 2))]
+
+
+def _register(
+    pool: Workers,
+    todo: Sequence[Pair],
+    choices: Sequence[Descriptor],
+    records: Records,
+    folder: Path,
+    unit: str,
+    seed: int,
+) -> None:
+    """Describe the clouds, match the pairs, and record each as soon as it is done."""
+    registrars = [Registrar(each) for each in choices]
+    depends = {"voxel": choices[0].voxel, "weights": choices[0].fingerprint, "version": version("pcreg")}
+    cache = FeatureCache(folder / "descriptions", registrars[0], depends)
+    files = dict.fromkeys(file for pair in todo for file in pair)
+    described = pool.each(_describe, (cache, unit), files)
+    kept = dict(progress(described, "describe", len(files)))
+    matched = pool.each(_match, (kept, registrars, unit, seed), todo)
+    for pair, record in progress(matched, "register", len(todo)):
+        records.add(record | {"pair": _name(pair), "stamp": _stamp(pair), "scale": choices[0].voxel})
+
+
+def _voxel_of_file(unit: str, file: str) -> float | None:
+    """What suits the cloud, None if it cannot be used."""
+    try:
+        return voxel_of(as_cloud(file, file, unit).points, file)
+    except InputError:
+        return None
+
+
+def _first_error(files: Sequence[str], unit: str) -> str:
+    try:
+        voxel_of(as_cloud(next(iter(files)), "", unit).points, next(iter(files)))
+    except InputError as error:
+        return str(error)
+    return "check them"
+
+
+def _describe(cache: FeatureCache, unit: str, file: str) -> Kept:
+    try:
+        return Kept(cache.file_of(as_cloud(file, file, unit).points))
+    except InputError as error:
+        words = str(error)
+        return Kept(None, words if words.startswith(file) else f"{file}: {words}")
+
+
+def _match(
+    kept: dict[str, Kept], registrars: Sequence[Registrar], unit: str, seed: int, pair: Pair
+) -> dict[str, Any]:
+    """The record of a pair."""
+    sides = [kept[file] for file in pair]
+    errors = [side.error for side in sides if side.error]
+    if errors:
+        return {"source": pair[0], "target": pair[1], "registered": False, "error": "; ".join(errors)}
+    shapes = [read_described(side.file, Shape).description for side in sides]
+    found = registrars[0].match(*shapes, seed=seed)
+    if not found.registered:
+        points = [as_cloud(file, file, unit).points for file in pair]
+        found = second_look(found, shapes, *points, registrars, seed=seed)
+    elif sides[0].file == sides[1].file:
+        found = replace(found, notes=("source and target hold the same points; is one file given twice?",))
+    record = facts(found, Task(pair, (unit, unit), registrars[0].name, seed))
+    return record | {"seconds": found.seconds, "error": ""}
+
+
+def _name(pair: Pair) -> str:
+    return " -> ".join(pair)
+
+
+def _stamp(pair: Pair) -> list[int]:
+    """Size and time of change of both files; 0 for a file that is not there."""
+    found = [Path(file).stat() if Path(file).is_file() else None for file in pair]
+    return [number for each in found for number in ((each.st_size, each.st_mtime_ns) if each else (0, 0))]
+
+
+def _write_table(path: Path, records: Sequence[dict[str, Any]]) -> None:
+    """One row per pair: the verdict, T_target_source row by row, and in words what there is to say."""
+    cells = [f"T{row}{column}" for row in range(4) for column in range(4)]
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow([*COLUMNS, *cells, "seconds", "words"])
+        for record in records:
+            T = np.ravel(record["T_target_source"]).tolist() if "T_target_source" in record else [""] * 16
+            words = record["error"] or " ".join(
+                [record["reason"], *(f"({note})" for note in record["notes"])]
+            )
+            seconds = round(sum(record.get("seconds", {}).values()), 3)
+            table.writerow([*(record.get(name, "") for name in COLUMNS), *T, seconds, words])

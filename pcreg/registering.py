@@ -1,0 +1,167 @@
+"""The one call: two clouds in, as files or arrays, one answer out.
+
+    from pcreg import register
+    result = register("scan_a.ply", "scan_b.ply")
+    if result.registered:
+        moved = points @ result.T_target_source[:3, :3].T + result.T_target_source[:3, 3]
+
+To register many pairs of few clouds, describe each once: `pcreg.pipeline.Registrar`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from pcreg import doubts
+from pcreg.clock import Clock
+from pcreg.cloud import Cloud, read_cloud
+from pcreg.descriptors import FCGF, FPFH, Descriptor
+from pcreg.errors import InputError
+from pcreg.pipeline import Registrar
+from pcreg.registration import Registration
+from pcreg.scale import voxels
+from pcreg.shape import Shape
+
+if TYPE_CHECKING:
+    import torch
+
+Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor"
+METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
+
+
+def register(
+    source: Points,
+    target: Points,
+    *,
+    weights: str | Path | None = None,
+    voxel: float | None = None,
+    units: tuple[str, str] = ("m", "m"),
+    seed: int = 0,
+) -> Registration:
+    """Register source to target: each the path of a cloud, or a NumPy array or tensor (N, 3).
+
+    `weights` names a .safetensors file of train.py; without it the descriptor is FPFH. `voxel`, in
+    metres, is chosen from the clouds if left out, and then further sizes are tried if the first does
+    not register. `units` says in which of m, cm, mm, ft and in source and target are. The result is in
+    metres. Same clouds and seed, same machine: same result.
+
+    Raises InputError, one sentence, for clouds, weights or settings that cannot be used.
+    """
+    a, b = as_cloud(source, "source", units[0]), as_cloud(target, "target", units[1])
+    names = tuple(
+        side if not isinstance(cloud, str | Path) else str(cloud)
+        for side, cloud in (("source", source), ("target", target))
+    )
+    registrars = [Registrar(each) for each in descriptors(a.points, b.points, names, weights, voxel)]
+    return register_points(a.points, b.points, registrars, seed=seed, names=names)
+
+
+def as_cloud(cloud: Points, name: str, unit: str = "m") -> Cloud:
+    """The cloud in metres; rows of an array that are not finite are dropped, as those of a file are."""
+    if unit not in METRES:
+        raise InputError(f"{name}: unit {unit} is not known; use one of {' '.join(METRES)}")
+    if isinstance(cloud, str | Path):
+        read = read_cloud(cloud)
+    else:
+        if hasattr(cloud, "detach"):
+            cloud = cloud.detach().cpu().numpy()
+        rows = np.asarray(cloud)
+        if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "fiu":
+            raise InputError(f"{name}: shape {rows.shape} of {rows.dtype}; pass rows x y z, (N, 3) numbers")
+        rows = rows.astype(np.float64)
+        finite = np.isfinite(rows).all(1)
+        read = Cloud(rows[finite], int(len(rows) - finite.sum()))
+    return read if unit == "m" else replace(read, points=read.points * METRES[unit])
+
+
+def descriptors(
+    source: np.ndarray,
+    target: np.ndarray,
+    names: tuple[str, str],
+    weights: str | Path | None = None,
+    voxel: float | None = None,
+) -> list[Descriptor]:
+    """The descriptors to try, one per scale, the most promising first; learned ones have a single scale."""
+    if voxel is not None and not 0 < voxel < np.inf:
+        raise InputError(f"voxel {voxel:g} is no size; use a positive number of metres")
+    if weights is not None:
+        learned = FCGF.load(weights)
+        if voxel not in (None, learned.voxel):
+            raise InputError(
+                f"voxel {voxel:g}: {weights} was trained at {learned.voxel:g} m; leave the voxel out"
+            )
+        return [learned]
+    return [FPFH(size) for size in ([voxel] if voxel else voxels(source, target, names))]
+
+
+def register_points(
+    source: np.ndarray,
+    target: np.ndarray,
+    registrars: Sequence[Registrar],
+    *,
+    seed: int = 0,
+    names: tuple[str, str] = ("source", "target"),
+) -> Registration:
+    """Register source (N, 3) to target (M, 3), in metres, by the first registrar or with a second look.
+
+    Raises InputError, with what may be wrong, if no registrar is left points enough.
+    """
+    clock = Clock()
+    try:
+        shapes = tuple(
+            registrars[0].describe(points, name) for points, name in zip((source, target), names, strict=True)
+        )
+    except InputError as error:
+        words = "; ".join([str(error), *doubts.units(source, target)])
+        raise InputError(words) from error
+    clock.lap("describe")
+    found = registrars[0].match(*shapes, seed=seed)
+    found = replace(found, seconds=clock.seconds | found.seconds)
+    if found.registered:
+        return replace(found, notes=tuple(doubts.duplicates(source, target)))
+    return second_look(found, shapes, source, target, registrars, seed=seed)
+
+
+def second_look(
+    refused: Registration,
+    shapes: Sequence[Shape],
+    source: np.ndarray,
+    target: np.ndarray,
+    registrars: Sequence[Registrar],
+    *,
+    seed: int = 0,
+) -> Registration:
+    """Try the further registrars on clouds (N, 3), (M, 3) that the first, which gave `shapes`, has refused.
+
+    Each scale that is tried is one more chance to be wrong. So a motion found at another one is judged at
+    the first as well, by its own matches, and the geometric mean of both confidences counts. If that is
+    not enough either, the first answer comes back with notes on what may be wrong with the clouds.
+    """
+    first, seconds = registrars[0], dict(refused.seconds)
+
+    def spent(found: Registration) -> Registration:
+        for step, value in found.seconds.items():
+            seconds[step] = round(seconds.get(step, 0.0) + value, 4)
+        return found
+
+    for registrar in registrars[1:]:
+        try:
+            found = spent(registrar.register(source, target, seed=seed))
+        except InputError:  # too few points at this scale
+            continue
+        if not found.registered:
+            continue
+        again = spent(first.assess(*shapes, found.T_target_source))
+        confidence = (found.confidence * again.confidence) ** 0.5
+        if confidence >= 0.5:
+            finer = min(found, again, key=lambda each: each.voxel)
+            reason = f"{found.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
+            return replace(finer, registered=True, confidence=confidence, reason=reason, seconds=seconds)
+    notes = doubts.duplicates(source, target) + doubts.units(source, target)
+    clock = Clock()
+    notes += doubts.mirrored(first, source, shapes[1], seed)
+    clock.lap("doubt")
+    return replace(refused, seconds=seconds | clock.seconds, notes=tuple(notes))

@@ -1,0 +1,78 @@
+"""What registration keeps of a cloud: described points, and its surface."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from pcreg.descriptors import Description, Descriptor, thin
+from pcreg.errors import InputError
+
+MINIMUM_POINTS = 30  # after thinning; fewer carry no shape that could be told from chance
+MINIMUM_NEIGHBORS = 4  # within two voxels; most of 10 % noise has fewer, and 18 % of a LiDAR scan, far away
+SENSOR_REACH = 10.0  # cloud extents; see `viewpoint`
+
+
+@dataclass(frozen=True)
+class Shape(Description):
+    """Described points, as a descriptor thinned them, and the same surface thinned for refinement."""
+
+    surface: np.ndarray  # (S, 3) float64, metres, on cells that move with the cloud wherever its origin is
+
+
+def shape_of(points: np.ndarray, descriptor: Descriptor, name: str = "cloud") -> Shape:
+    """The shape of the cloud (N, 3) float64, `name` being what an error calls it.
+
+    Raises InputError for rows that are no points, and when too few are left at this voxel size.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
+        raise InputError(f"{name}: shape {points.shape} or values not finite; pass finite rows x y z")
+    if len(points) == 0:
+        raise InputError(f"{name}: holds no points; {MINIMUM_POINTS} or more are needed")
+    origin = viewpoint(points)
+    kept = points[solid(points, descriptor.voxel)]
+    local = descriptor.describe(kept - origin)
+    if len(local.points) < MINIMUM_POINTS:
+        raise InputError(f"{name}: {_too_few(points, len(local.points), descriptor.voxel)}")
+    surface = kept[thin(kept - kept.min(0), descriptor.voxel)]
+    return Shape(local.points + origin, local.features, surface)
+
+
+def solid(points: np.ndarray, voxel: float) -> np.ndarray:
+    """Which points (N,) of the cloud (N, 3) are no loners: bool.
+
+    Thinned to a point per cell, a surface has a dozen others within two voxels. A point whose cell has
+    fewer than four is noise: it would be taken for a thing that hangs where the other sensor saw nothing.
+    """
+    rows = thin(points - points.min(0), voxel)
+    kept = points[rows]
+    others = cKDTree(kept).query_ball_point(kept, 2 * voxel, return_length=True) - 1
+    x, y, z = np.floor((points - points.min(0)) / voxel).astype(np.int64).T
+    _, cell = np.unique(x + (y << 21) + (z << 42), return_inverse=True)
+    lonely = np.zeros(cell.max() + 1, dtype=bool)
+    lonely[cell[rows]] = others < MINIMUM_NEIGHBORS
+    return ~lonely[cell]
+
+
+def viewpoint(points: np.ndarray) -> np.ndarray:
+    """The place (3,) that becomes the origin before the cloud (N, 3) is described.
+
+    Descriptors may take the origin for the sensor: normals point to it. It stays where it is when a
+    sensor there could have seen the cloud, that is within 10 extents of its middle. Further away it
+    is the origin of a map (UTM, a survey grid) and says nothing about the sensor; the middle of the
+    cloud serves instead, which for rooms and streets lies on the open side of most surfaces.
+    """
+    low, high = points.min(0), points.max(0)
+    middle = (low + high) / 2
+    if np.linalg.norm(middle) <= SENSOR_REACH * np.linalg.norm(high - low):
+        return np.zeros(3)
+    return middle
+
+
+def _too_few(points: np.ndarray, left: int, voxel: float) -> str:
+    extent = float(np.linalg.norm(np.ptp(points, axis=0)))
+    found = f"{left} of {len(points)} points left at voxel {voxel:g} m (extent {extent:.3g} m)"
+    if len(points) < MINIMUM_POINTS or extent == 0:
+        return f"{found}, too few at any voxel size; a cloud needs {MINIMUM_POINTS} points apart"
+    return f"{found}, {MINIMUM_POINTS} are needed; try a voxel of {extent / 100:.2g} m"

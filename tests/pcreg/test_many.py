@@ -1,0 +1,96 @@
+import csv
+import json
+import os
+
+import numpy as np
+import pytest
+
+import register
+from datasets.synthetic import SyntheticRooms
+from pcreg import many
+from pcreg.cloud import write_ply
+from pcreg.errors import InputError
+from pcreg.geometry import rotation_error
+from pcreg.registering import register as register_pair
+
+VOXEL = 0.1
+
+
+@pytest.fixture(scope="module")
+def room():
+    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
+
+
+@pytest.fixture
+def scans(room, tmp_path):
+    """A folder with two scans of a room, one more file that is damaged, and a list of pairs."""
+    folder = tmp_path / "scans"
+    write_ply(folder / "a.ply", room.target)
+    write_ply(folder / "b.ply", room.source)
+    (folder / "c.ply").write_bytes((folder / "b.ply").read_bytes()[:-9])
+    (folder / "pairs.csv").write_text("source, target\nb.ply, a.ply\n\na.ply, a.ply\nc.ply,a.ply\n")
+    return folder
+
+
+def table(folder):
+    with (folder / "table.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "out"
+    command = ["--batch", str(scans / "pairs.csv"), "--voxel", str(VOXEL), "--out", str(out)]
+    assert register.main(command) == 1
+    first, twice, damaged = table(out)
+    T = np.array([float(first[f"T{row}{column}"]) for row in range(4) for column in range(4)]).reshape(4, 4)
+    assert first["registered"] == "True"
+    assert rotation_error(T, room.T_target_source) < 1
+    assert "same points" in twice["words"]
+    assert (damaged["registered"], damaged["T00"]) == ("False", "")
+    assert "c.ply" in damaged["words"]
+    assert "2 of 3 pairs registered" in capsys.readouterr().out
+    assert len(list((out / "descriptions").glob("*/*.npz"))) == 2  # of three pairs, each cloud once
+
+    before = (out / "pairs.jsonl").read_bytes()
+    monkeypatch.setattr(many, "_register", None)  # nothing is left to do
+    assert register.main(command) == 1
+    assert (out / "pairs.jsonl").read_bytes() == before
+    assert register.main([*command, "--seed", "1"]) == 2
+    assert "--out" in capsys.readouterr().err
+
+
+def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path):
+    pairs = many.pairs_of(str(scans / "pairs.csv"))
+    whole = many.run(pairs, tmp_path / "whole", voxel=VOXEL, workers=0)
+    many.run(pairs[1:2], tmp_path / "part", voxel=VOXEL, workers=0)
+    kept = json.loads((tmp_path / "part" / "pairs.jsonl").read_text())
+    rest = many.run(pairs, tmp_path / "part", voxel=VOXEL, workers=0)
+    assert rest[1]["seconds"] == kept["seconds"]  # not done again
+    for one, other in zip(whole, rest, strict=True):
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    os.utime(scans / "b.ply", ns=(1, 1))
+    again = many.run(pairs, tmp_path / "part", voxel=VOXEL, workers=0)
+    assert again[0]["stamp"] != rest[0]["stamp"]
+    assert again[0]["T_target_source"] == rest[0]["T_target_source"]
+    assert again[1] == rest[1]
+
+
+def test_a_pattern_registers_each_file_to_the_one_before(scans, room, tmp_path):
+    pairs = many.pairs_of(str(scans / "[ab].ply"))
+    assert pairs == [(str(scans / "b.ply"), str(scans / "a.ply"))]
+    (record,) = many.run(pairs, tmp_path / "out", workers=0)
+    alone = register_pair(room.source, room.target)
+    assert record["voxel"] == pytest.approx(alone.voxel, rel=0.1)
+    assert rotation_error(np.array(record["T_target_source"]), room.T_target_source) < 1
+
+
+@pytest.mark.parametrize("text", ["", "source,target\n", "a.ply\n", "a.ply,\n", "\xff\xfe"])
+def test_a_list_without_pairs(tmp_path, text):
+    (tmp_path / "pairs.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=r"pairs\.csv"):
+        many.pairs_of(str(tmp_path / "pairs.csv"))
+
+
+def test_no_file_that_can_be_used(tmp_path):
+    with pytest.raises(InputError, match="none of the 2 files"):
+        many.run([(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0)

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from datasets.synthetic import SyntheticRooms
+from pcreg.descriptors import thin
+from pcreg.errors import InputError
+from pcreg.geometry import random_rotation, se3, transform
+from pcreg.scale import CELLS, extent, voxel_of, voxels
+
+NAMES = ("left.ply", "right.ply")
+
+
+@pytest.fixture(scope="module")
+def scan():
+    return SyntheticRooms(seed=1, count=1, step=0.3).room(0).source
+
+
+def test_a_scan_fills_as_many_cells_as_wanted(scan):
+    kept = thin(scan, voxel_of(scan, "a"))
+    assert 0.8 * CELLS < len(kept) < 1.5 * CELLS
+
+
+def test_a_small_cloud_keeps_a_point_and_a_half_per_cell(scan):
+    few = scan[:: len(scan) // 2000]
+    assert len(few) / len(thin(few, voxel_of(few, "a"))) == pytest.approx(1.5, rel=0.25)
+
+
+@pytest.mark.parametrize("factor", [0.001, 1000.0])
+def test_the_unit_of_length_does_not_matter(scan, factor):
+    assert voxel_of(scan * factor, "a") == pytest.approx(factor * voxel_of(scan, "a"), rel=0.05)
+
+
+def test_neither_place_nor_direction_matter_much(scan):
+    moved = transform(se3(random_rotation(np.random.default_rng(0)), np.array([5e5, 4e6, 100])), scan)
+    assert voxel_of(moved, "a") == pytest.approx(voxel_of(scan, "a"), rel=0.15)
+
+
+def test_strays_do_not_matter(scan):
+    strays = np.random.default_rng(0).uniform(-500, 500, (len(scan) // 100, 3))
+    both = np.random.default_rng(1).permutation(np.concatenate([scan, strays]))
+    assert voxel_of(both, "a") == pytest.approx(voxel_of(scan, "a"), rel=0.1)
+
+
+def test_other_scales_are_twice_and_half_where_the_points_allow(scan):
+    first, twice, half = voxels(np.repeat(scan, 4, axis=0), np.repeat(scan, 4, axis=0), NAMES)
+    assert (twice, half) == (2 * first, first / 2)
+    assert len(voxels(scan, scan[::40], NAMES)) == 2
+
+
+def test_the_larger_size_of_both_is_taken(scan):
+    assert voxels(scan, scan[::40], NAMES)[0] == voxel_of(scan[::40], "a")
+    assert voxels(3 * scan, scan, NAMES)[0] == voxel_of(3 * scan, "a")
+
+
+@pytest.mark.parametrize("points", [np.empty((0, 3)), np.ones((1, 3)), np.ones((500, 3))])
+def test_a_cloud_without_a_scale_is_named(scan, points):
+    with pytest.raises(InputError, match=r"right\.ply.*no scale"):
+        voxels(scan, points, NAMES)
+
+
+def test_extent_ignores_one_stray_in_twenty():
+    cube = np.random.default_rng(0).uniform(0, 1, (10_000, 3))
+    cube[:200] = 1e6
+    assert extent(cube) == pytest.approx(0.9 * np.sqrt(3), rel=0.05)
+    assert extent(np.empty((0, 3))) == 0
