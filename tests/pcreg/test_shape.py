@@ -6,7 +6,7 @@ from pcreg.shape import solid
 def test_loners_are_told_from_surfaces():
     rng = np.random.default_rng(0)
     sheet = np.c_[rng.uniform(0, 2, (4000, 2)), np.zeros(4000)]
-    loners = rng.uniform(0.5, 30, (100, 3)) + [0, 0, 1]
+    loners = rng.uniform(1, 30, (100, 3))
     kept = solid(np.concatenate([loners, sheet]), 0.1)
     assert kept[100:].mean() > 0.99
     assert kept[:100].mean() < 0.05
