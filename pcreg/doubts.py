@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pcreg.errors import InputError
 from pcreg.pipeline import Registrar
 from pcreg.scale import extent
 from pcreg.shape import Shape
@@ -35,7 +36,10 @@ def units(source: np.ndarray, target: np.ndarray) -> list[str]:
 
 def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int) -> list[str]:
     """Whether source (N, 3) would fit if one of its axes were turned round."""
-    flipped = registrar.describe(source * np.array([-1.0, 1.0, 1.0]), "source")
+    try:
+        flipped = registrar.describe(source * np.array([-1.0, 1.0, 1.0]), "source")
+    except InputError:  # mirrored cells are others, and a few points more may be lost
+        return []
     if registrar.match(flipped, target, seed=seed).registered:
         return [
             "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "

@@ -9,7 +9,7 @@ from pcreg.descriptors import Description, Descriptor, thin
 from pcreg.errors import InputError
 
 MINIMUM_POINTS = 30  # after thinning; fewer carry no shape that could be told from chance
-MINIMUM_NEIGHBORS = 4  # within two voxels; most of 10 % noise has fewer, and 18 % of a LiDAR scan, far away
+MINIMUM_NEIGHBORS = 4  # within two voxels; most noise has fewer, and so have the far ends of a LiDAR scan
 SENSOR_REACH = 10.0  # cloud extents; see `viewpoint`
 
 
@@ -31,16 +31,15 @@ def shape_of(points: np.ndarray, descriptor: Descriptor, name: str = "cloud") ->
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MINIMUM_POINTS} or more are needed")
     origin = viewpoint(points)
-    kept = points[solid(points, descriptor.voxel)]
-    local = descriptor.describe(kept - origin)
+    kept, surface = solid(points, descriptor.voxel)
+    local = descriptor.describe(points[kept] - origin)
     if len(local.points) < MINIMUM_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(local.points), descriptor.voxel)}")
-    surface = kept[thin(kept - kept.min(0), descriptor.voxel)]
-    return Shape(local.points + origin, local.features, surface)
+    return Shape(local.points + origin, local.features, points[surface])
 
 
-def solid(points: np.ndarray, voxel: float) -> np.ndarray:
-    """Which points (N,) of the cloud (N, 3) are no loners: bool.
+def solid(points: np.ndarray, voxel: float) -> tuple[np.ndarray, np.ndarray]:
+    """Which points of the cloud (N, 3) are no loners (N,) bool, and rows (S,) of one in each of their cells.
 
     Thinned to a point per cell, a surface has a dozen others within two voxels. A point whose cell has
     fewer than four is noise: it would be taken for a thing that hangs where the other sensor saw nothing.
@@ -52,7 +51,7 @@ def solid(points: np.ndarray, voxel: float) -> np.ndarray:
     _, cell = np.unique(x + (y << 21) + (z << 42), return_inverse=True)
     lonely = np.zeros(cell.max() + 1, dtype=bool)
     lonely[cell[rows]] = others < MINIMUM_NEIGHBORS
-    return ~lonely[cell]
+    return ~lonely[cell], rows[others >= MINIMUM_NEIGHBORS]
 
 
 def viewpoint(points: np.ndarray) -> np.ndarray:

@@ -181,7 +181,7 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it():
 
 @seed(0)
 @settings(
-    max_examples=8,
+    max_examples=5,
     deadline=None,
     database=None,
     phases=[Phase.generate],  # a failure is shown as it is: to simplify it takes minutes
