@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pcreg.errors import InputError
-from pcreg.geometry import inverse, limited_rotation, random_rotation, se3
+from pcreg.geometry import inverse, limited_rotation, random_rotation, se3, transform
 
 BAND = 0.4  # degrees of elevation that are dropped together, about the spacing of 64 beams
 
@@ -73,8 +73,7 @@ class Augmentation:
         if self.rotate:
             centre = points.mean(0).cpu().numpy().astype(float)
             turn = se3(R, centre - R @ centre)
-            R, t = (torch.from_numpy(part).to(points) for part in (turn[:3, :3], turn[:3, 3]))
-            points = points @ R.T + t
+            points = transform(torch.from_numpy(turn).to(points), points)
         if self.jitter:
             points = points + self.jitter * _normal(points, noise)
         return points, turn

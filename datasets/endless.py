@@ -17,6 +17,7 @@ from datasets.collate import Collate, TrainingBatch
 from datasets.preparation import Preparation, RawPair
 from datasets.recording import Recording
 from pcreg.errors import InputError
+from pcreg.geometry import inverse, transform
 from pcreg.hierarchy import Geometry
 from pcreg.ranks import ALONE, Ranks
 
@@ -58,8 +59,7 @@ def shared_cells(recording: Recording, edge: float) -> np.ndarray:
         torch.arange(len(clouds)), torch.tensor([len(cloud) for cloud in clouds])
     ).to(clouds[0].device)
     moved = [
-        cloud.double() @ torch.from_numpy(T[:3, :3].T).to(cloud.device)
-        + torch.from_numpy(T[:3, 3]).to(cloud.device)
+        transform(torch.from_numpy(T).to(cloud.device), cloud.double())
         for cloud, T in zip(clouds, recording.T_world_cloud, strict=True)
     ]
     cells = torch.floor(torch.cat(moved) / edge).long()
@@ -177,7 +177,7 @@ class Endless:
             return None
         source, target = scene.draw(rng)
         clouds, T = scene.recording.clouds, scene.recording.T_world_cloud
-        T_target_source = np.linalg.inv(T[target]) @ T[source]
+        T_target_source = inverse(T[target]) @ T[source]
         name = f"scene {index}, {source}->{target}"
         return RawPair(name, clouds[source], clouds[target], T_target_source)
 

@@ -11,6 +11,7 @@ from datasets.augment import Augmentation
 from kernels.cells import cloud_of_rows
 from kernels.grid import grid_sample
 from kernels.neighbors import radius_search
+from pcreg.geometry import transform
 
 Moving = tuple[Tensor, Tensor, np.ndarray]  # source (N, 3), target (M, 3), T_target_source (4, 4)
 
@@ -59,7 +60,9 @@ class Preparation:
         if self.snap:
             moved = self._thinned(moved, rng)
         sources, targets, motions = zip(*moved, strict=True)
-        aligned = [_moved(T, cloud) for T, cloud in zip(motions, sources, strict=True)]
+        aligned = [
+            transform(torch.from_numpy(T).to(cloud), cloud) for T, cloud in zip(motions, sources, strict=True)
+        ]
         matches = matching_rows(aligned, targets, self.positive_radius)
         names = [pair.name for pair in pairs]
         return [Sample(*each) for each in zip(names, sources, targets, matches, strict=True)]
@@ -97,8 +100,3 @@ def matching_rows(sources: Sequence[Tensor], targets: Sequence[Tensor], radius: 
 def _jagged(clouds: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     points = torch.cat(list(clouds))
     return points, torch.tensor([len(cloud) for cloud in clouds], device=points.device)
-
-
-def _moved(T: np.ndarray, points: Tensor) -> Tensor:
-    R, t = (torch.from_numpy(part).to(points) for part in (T[:3, :3], T[:3, 3]))
-    return points @ R.T + t

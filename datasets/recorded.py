@@ -7,6 +7,7 @@ import numpy as np
 from datasets.endless import COARSE, Recorder, Scene
 from pcreg.device import choose_device
 from pcreg.errors import InputError
+from pcreg.geometry import inverse
 from pcreg.pair import Pair
 
 
@@ -48,7 +49,7 @@ class Recorded:
             T = recording.T_world_cloud
             for source, target in sorted(drawn, key=lambda _: rng.random())[: self.per_scene]:
                 names = [f"scene-{index}/{n}" for n in (source, target)]
-                motion = np.linalg.inv(T[target]) @ T[source]
+                motion = inverse(T[target]) @ T[source]
                 shared = scene.overlap[(scene.pairs == (source, target)).all(1)][0]
                 pairs.append(Pair(*names, motion, scene=f"scene-{index}", overlap=float(shared)))
                 for name, n in zip(names, (source, target), strict=True):

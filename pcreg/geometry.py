@@ -18,7 +18,7 @@ def inverse(T: np.ndarray) -> np.ndarray:
 
 
 def transform(T: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The points (N, 3) moved by T (4, 4)."""
+    """The points (N, 3) moved by T (4, 4): arrays, or tensors of one dtype and device."""
     return points @ T[:3, :3].T + T[:3, 3]
 
 

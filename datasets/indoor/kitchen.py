@@ -84,16 +84,6 @@ def machine(rng: np.random.Generator) -> Piece:
     return Piece(Solids.join(parts), [(-half, -d, half, 0, h)])
 
 
-def hood(rng: np.random.Generator) -> Piece:
-    half, z = rng.uniform([0.28, 1.5], [0.45, 1.7])
-    rows = [
-        (-half, -0.48, z, half, 0, z + 0.06),
-        (-0.14, -0.3, z, 0.14, 0, 2.5),
-        (-half * 0.6, -0.38, z + 0.05, half * 0.6, 0, z + 0.2),
-    ]
-    return Piece(boxes(rows))
-
-
 def microwave_stand(rng: np.random.Generator) -> Piece:
     half, d, h = rng.uniform([0.25, 0.35, 0.7], [0.35, 0.5, 0.95])
     rows = [(x - 0.015, y - 0.015, 0, x + 0.015, y + 0.015, h) for x in (-half, half) for y in (-d, -0.03)]

@@ -6,6 +6,7 @@ import torch
 from kernels import stencil
 from kernels.dataflow import some_dtype_takes_tiles
 from kernels.grid import grid_sample
+from kernels.neighbors import radius_search
 from kernels.tiles import Tiles
 
 from .clouds import DEVICE, ON_GPU, random_batch
@@ -51,6 +52,17 @@ def test_equals_the_search_on_the_cpu(dtype, offset, fineness, radius):
     found = check_native(queries, points, query_lengths, lengths, radius / 2, fineness, radius)
     assert len(found) > 0
     check_native(points, points, lengths, lengths, radius / 2, fineness, radius)
+
+
+def test_one_cell_as_large_as_the_radius_makes_it_a_radius_search():
+    points, lengths = random_batch([9, 0, 14], dtype=torch.float64)
+    queries, query_lengths = random_batch([7, 3, 11], seed=1, dtype=torch.float64)
+    on_device = [tensor.to(DEVICE) for tensor in (queries, points, query_lengths, lengths)]
+    found = triplet_search.search_native(*on_device, 0.3, 1, 0.3)
+    i, j = radius_search(queries, points, query_lengths, lengths, 0.3)
+    assert len(i) > 0
+    assert torch.equal(found.i.cpu().long(), i)
+    assert torch.equal(found.j.cpu().long(), j)
 
 
 def test_boundary_is_inclusive_and_halves_are_rounded_to_even_on_a_lattice():
