@@ -7,6 +7,7 @@ Run again, the same command goes on from the last checkpoint in `out`.
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from hydra.utils import instantiate
@@ -101,7 +102,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         checkpoint_every=cfg.checkpoint_every,
         seed=cfg.seed,
         ranks=ranks,
-        identity={key: value for key, value in settings.items() if key not in FREE},
+        identity=_identity(settings),
     )
     if cfg.resume and trainer.resume():
         print(f"resuming {folder} at epoch {trainer.at.epoch}, batch {trainer.at.batch}")
@@ -121,6 +122,12 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         before, after = FCGF.load(cfg.weights, device), FCGF(network, device)
         print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
     return figures
+
+
+def _identity(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that a training shares with its continuation."""
+    kept = {key: value for key, value in settings.items() if key not in FREE}
+    return kept | {"batches": {key: value for key, value in kept["batches"].items() if key not in FREE}}
 
 
 if __name__ == "__main__":

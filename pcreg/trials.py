@@ -19,11 +19,10 @@ from pcreg.estimators import Estimator
 from pcreg.features import read_described
 from pcreg.geometry import rotation_error, transform, translation_error
 from pcreg.matching import one_way
-from pcreg.overlap import measured_overlap
+from pcreg.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.pair import Pair
 from pcreg.protocol import Protocol
 
-OVERLAP_REACH = 1.5  # voxels: two thinned samples of one surface lie closer than that
 TAU_FACTORS = np.arange(1, 31) / 10  # of tau1: where the curve of inlier ratios is taken
 
 
@@ -57,7 +56,7 @@ def score(
         seconds = {"match": matched.seconds, "estimate": process_time() - start}
         about = {"samples": samples, "seed": seed}
         trials.append(about | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
-    reach = OVERLAP_REACH * protocol.voxel
+    reach = OVERLAP_DISTANCE * protocol.voxel
     return {
         "pair": pair.name,
         "source": pair.source,

@@ -132,6 +132,8 @@ def test_a_training_from_files_to_usable_weights(scans, tmp_path):
     described = FCGF.load(tmp_path / "out" / "best.safetensors").describe(wavy_sheet(500))
     np.testing.assert_allclose(np.linalg.norm(described.features, axis=1), 1, rtol=1e-5)
 
+    cfg.workers = 1  # may change on the way
+    assert train.main(cfg) == figures
     cfg.batches.batch_size = 2
     with pytest.raises(InputError, match="batch_size"):
         train.main(cfg)
