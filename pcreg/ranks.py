@@ -1,5 +1,6 @@
 """Several processes that train one network, each on its GPU: as torchrun starts them."""
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,8 +52,8 @@ ALONE = Ranks()
 def joined(device: str) -> Iterator[Ranks]:
     """The processes of this training: those that torchrun started, or this one alone.
 
-    Each takes the GPU of its own number, unless `device` is cpu. Raises InputError if there are
-    more processes than GPUs.
+    Each takes the GPU of its own number, unless `device` is cpu. Modules that `share` gave end with
+    it: the caller keeps none. Raises InputError if there are more processes than GPUs.
     """
     if not distributed.is_torchelastic_launched():
         yield Ranks(device=device)
@@ -71,6 +72,9 @@ def joined(device: str) -> Iterator[Ranks]:
         yield Ranks(distributed.get_rank(), distributed.get_world_size(), device)
     finally:
         distributed.destroy_process_group()
+        # A shared module is part of reference cycles and holds the group, whose threads abort the process
+        # if they still run when the interpreter ends.
+        gc.collect()
 
 
 class _Both(nn.Module):

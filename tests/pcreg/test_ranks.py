@@ -48,14 +48,18 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
         import torch
         from pcreg.ranks import joined
 
-        with joined("cpu") as ranks:
+        def step(ranks):
             network = torch.nn.Linear(1, 1, bias=False)
             network.weight.data.fill_(1.0)
             both = ranks.share(network)
             one, two = both(torch.tensor([[1.0 + ranks.rank]]), torch.tensor([[10.0]]))
             (one + two).sum().backward()
+            return network.weight.grad.item()
+
+        with joined("cpu") as ranks:
+            gradient = step(ranks)
             usable = ranks.all_have(ranks.rank == 0), ranks.all_have(True)
-            Path(f"rank {ranks.rank}").write_text(f"of {ranks.count}: {network.weight.grad.item()} {usable}")
+            Path(f"rank {ranks.rank}").write_text(f"of {ranks.count}: {gradient} {usable}")
         """)
     )
     torchrun(2, script)
