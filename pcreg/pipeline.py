@@ -1,22 +1,31 @@
 """Two clouds in, one Registration out: describe, match, estimate, refine, judge."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pcreg.clock import Clock
 from pcreg.descriptors import Descriptor
 from pcreg.errors import InputError
-from pcreg.freespace import intrusion
-from pcreg.geometry import inverse, transform
+from pcreg.evidence import Evidence, gather
+from pcreg.geometry import transform
 from pcreg.matching import mutual
 from pcreg.ransac import ransac
 from pcreg.refine import Refinement, refine
 from pcreg.registration import Registration
-from pcreg.shape import Shape, shape_of, viewpoint
-from pcreg.verdict import judge
+from pcreg.shape import Shape, shape_of
+from pcreg.verdict import BELIEVED, judge, probability
 
-Sides = tuple[np.ndarray, np.ndarray]  # of the source and of the target
+SAME = 2.0  # match distances: motions that move the source to within that of each other are one
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A refined motion, and what speaks for it."""
+
+    refined: Refinement
+    evidence: Evidence
+    agreeing: np.ndarray  # (inliers, 2, 3), the matches that it brings together
 
 
 class Registrar:
@@ -33,7 +42,7 @@ class Registrar:
         match_reach: float = 1.5,  # voxels: thinning leaves true partners up to this far apart
         overlap_reach: float = 1.0,  # voxels: a surface seen twice has a partner within one cell
         free_reach: float = 4.0,  # voxels: what stands further in front of a surface is not part of it
-        attempts: int = 3,  # motions tried: a refused one is set aside together with its matches
+        attempts: int = 3,  # motions tried before the clouds are given up
         iterations: int = 1_000_000,  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
     ) -> None:
         for name, value in (
@@ -90,93 +99,107 @@ class Registrar:
     def match(self, source: Shape, target: Shape, *, seed: int = 0) -> Registration:
         """Register described clouds: pair up features, estimate, refine, judge.
 
-        A motion that is not believed is set aside with its matches and the next best is tried; the one
-        with most confidence is returned. Same shapes and seed: same result.
+        Same shapes and seed: same result.
         """
         clock = Clock()
+        judged = self._judged(self.candidates(source, target, seed=seed, clock=clock))
+        clock.lap("judge")
+        return replace(judged, seconds=clock.seconds)
+
+    def candidates(
+        self, source: Shape, target: Shape, *, seed: int = 0, clock: Clock | None = None
+    ) -> list[Candidate]:
+        """The motions between described clouds that are worth judging, the likeliest first, at least one.
+
+        A motion that is not believed is set aside with its matches, and the next best is sought. Against
+        one that is believed a rival is sought among the other matches: it has to come up within as many
+        samples.
+        """
+        clock = clock or Clock()
         matched = self._pair_up(source, target)
         clock.lap("match")
-        surfaces = source.surface, target.surface
-        best = None
-        left = np.ones(len(matched[0]), dtype=bool)
-        for _ in range(self.attempts):
+        left = np.ones(len(matched), dtype=bool)
+        found: list[Candidate] = []
+
+        def seek(iterations: int) -> int:
             estimate = ransac(
-                *(side[left] for side in matched),
+                matched[left, 0],
+                matched[left, 1],
                 distance=self.match_distance,
-                iterations=self.iterations,
+                iterations=iterations,
                 seed=seed,
             )
             clock.lap("estimate")
-            refined = refine(*surfaces, estimate.T_target_source, self.overlap_distance)
+            found.append(self._candidate(matched, source, target, estimate.T_target_source))
             clock.lap("refine")
-            judged = self._judge(matched, surfaces, refined)
-            clock.lap("judge")
-            if best is None or judged.confidence > best.confidence:
-                best = judged
-            if best.registered:
+            left[self._apart(matched, estimate.T_target_source) < self.match_distance] = False
+            return estimate.drawn
+
+        for _ in range(self.attempts):
+            drawn = seek(self.iterations)
+            if probability(found[-1].evidence) >= BELIEVED:
+                seek(drawn)
                 break
-            left &= self._apart(matched, estimate.T_target_source) >= self.match_distance
-        return replace(best, seconds=clock.seconds)
+        return self._distinct(found, source)
 
     def assess(self, source: Shape, target: Shape, T_target_source: np.ndarray) -> Registration:
         """Refine and judge a motion (4, 4) that comes from elsewhere, by the matches found here."""
         clock = Clock()
-        matched, surfaces = self._pair_up(source, target), (source.surface, target.surface)
+        matched = self._pair_up(source, target)
         clock.lap("match")
-        refined = refine(*surfaces, T_target_source, self.overlap_distance)
+        candidate = self._candidate(matched, source, target, T_target_source)
         clock.lap("refine")
-        judged = self._judge(matched, surfaces, refined)
+        judged = self._judged([candidate])
         clock.lap("judge")
         return replace(judged, seconds=clock.seconds)
 
-    def _pair_up(self, source: Shape, target: Shape) -> Sides:
-        """The points (P, 3), (P, 3) whose features are each other's nearest."""
+    def _pair_up(self, source: Shape, target: Shape) -> np.ndarray:
+        """The points (P, 2, 3), of source and target, whose features are each other's nearest."""
         pairs = mutual(source.features, target.features)
-        return source.points[pairs[:, 0]], target.points[pairs[:, 1]]
+        return np.stack([source.points[pairs[:, 0]], target.points[pairs[:, 1]]], axis=1)
 
-    def _judge(self, matched: Sides, surfaces: Sides, refined: Refinement) -> Registration:
-        """What the matches, the surfaces and the free space say about a motion."""
-        T = refined.T_target_source
-        agree = self._apart(matched, T) < self.match_distance
-        inliers = int(agree.sum())
-        shared = refined.overlap * len(surfaces[0]) / min(map(len, surfaces))
-        verdict = judge(
-            matches=len(matched[0]),
-            inliers=inliers,
-            overlap=min(shared, 1.0),
-            intrusion=self._intrusion(*surfaces, T),
-            rmse=refined.rmse,
-            sensors_known=not any(viewpoint(points).any() for points in surfaces),
+    def _candidate(
+        self, matched: np.ndarray, source: Shape, target: Shape, T_target_source: np.ndarray
+    ) -> Candidate:
+        refined = refine(
+            source.surface, target.surface, target.normals, T_target_source, self.overlap_distance
         )
+        agree = self._apart(matched, refined.T_target_source) < self.match_distance
+        evidence = gather(source, target, matched, agree, refined, self.free_distance)
+        return Candidate(refined, evidence, matched[agree])
+
+    def _apart(self, matched: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
+        """The distance (P,) in metres between matched points after the motion."""
+        return np.linalg.norm(transform(T_target_source, matched[:, 0]) - matched[:, 1], axis=1)
+
+    def _distinct(self, found: list[Candidate], source: Shape) -> list[Candidate]:
+        """The candidates, most likely first, without those that move the source as a likelier one does."""
+        distinct: list[Candidate] = []
+        for candidate in sorted(found, key=lambda each: -probability(each.evidence)):
+            moved = transform(candidate.refined.T_target_source, source.surface)
+            for other in distinct:
+                apart = moved - transform(other.refined.T_target_source, source.surface)
+                if np.linalg.norm(apart, axis=1).mean() < SAME * self.match_distance:
+                    break
+            else:
+                distinct.append(candidate)
+        return distinct
+
+    def _judged(self, found: list[Candidate]) -> Registration:
+        """The first of the candidates with the verdict on it; the others are its rivals."""
+        best, *rivals = found
+        verdict = judge(best.evidence, [rival.evidence for rival in rivals])
         return Registration(
-            T,
+            best.refined.T_target_source,
             verdict.registered,
             verdict.confidence,
-            inliers,
-            refined.overlap,
-            refined.rmse,
+            best.evidence.inliers,
+            best.refined.overlap,
+            best.refined.rmse,
             verdict.reason,
             seconds={},
             voxel=self.descriptor.voxel,
-            agreeing=np.stack([side[agree] for side in matched], axis=1),
-        )
-
-    def _apart(self, matched: Sides, T_target_source: np.ndarray) -> np.ndarray:
-        """The distance (P,) in metres between matched points after the motion."""
-        return np.linalg.norm(transform(T_target_source, matched[0]) - matched[1], axis=1)
-
-    def _intrusion(self, source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> float:
-        """How much of either cloud stands where the sensor of the other looked through.
-
-        Where the sensor is not known the middle of the cloud stands for it. That is hard on some right
-        motions, but without it two rooms on a map pass for one.
-        """
-        views = (
-            (transform(T_target_source, source), target),
-            (transform(inverse(T_target_source), target), source),
-        )
-        origins = [viewpoint(scan) for _, scan in views]
-        return max(
-            intrusion(points - origin, scan - origin, self.free_distance)
-            for (points, scan), origin in zip(views, origins, strict=True)
+            evidence=best.evidence,
+            rival=rivals[0].refined.T_target_source if verdict.ambiguous else None,
+            agreeing=best.agreeing,
         )

@@ -24,6 +24,7 @@ class Estimate:
     T_target_source: np.ndarray  # (4, 4) float64
     inliers: int  # matches that the motion brings closer than the distance
     inlier_ratio: float  # inliers over all matches
+    drawn: int  # samples
 
 
 def ransac(
@@ -52,9 +53,8 @@ def ransac(
     Same input and seed on the same machine: same output.
     """
     P = len(source)
-    nothing = Estimate(np.eye(4), inliers=0, inlier_ratio=0.0)
     if n > P:
-        return nothing
+        return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=0)
     rng = np.random.default_rng(seed)
     source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
     source, target = source - source_centre, target - target_centre
@@ -73,12 +73,12 @@ def ransac(
             inlier_ratio = _inliers(motions[0], source, target, distance).mean()
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
     if len(motions) == 0:
-        return nothing
+        return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
     motions = [_refit(T, source, target, distance) for T in motions]
     T = _closest(motions, source, target, distance, rng)
     inliers = int(_inliers(T, source, target, distance).sum())
     T[:3, 3] += target_centre - T[:3, :3] @ source_centre
-    return Estimate(T, inliers, inliers / P)
+    return Estimate(T, inliers, inliers / P, drawn)
 
 
 def _motions(source: np.ndarray, target: np.ndarray, distance: float, edge_length: float) -> np.ndarray:

@@ -21,23 +21,23 @@ class Refinement:
     T_target_source: np.ndarray  # (4, 4) float64
     overlap: float  # fraction of source points with a target point within the distance
     rmse: float  # metres, over those points; 0 if there are none
+    distance: float  # metres
 
 
 def refine(
-    source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, distance: float
+    source: np.ndarray, target: np.ndarray, normals: np.ndarray, T_target_source: np.ndarray, distance: float
 ) -> Refinement:
     """Refine T_target_source (4, 4) on source (N, 3) and target (M, 3), M >= 1, spaced about `distance`.
 
-    Point-to-plane ICP (Chen and Medioni, 1992): first with partners up to 2 x `distance`
-    apart, which forgives a rough start, then up to 1 x. Target normals come from a ball of
-    3 x `distance`. A motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being
+    Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign:
+    first with partners up to 2 x `distance` apart, which forgives a rough start, then up to 1 x.
+    A motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being
     how far the nearest target point is (MSAC; Torr and Zisserman, 2000).
     """
     origin = target.mean(0)  # rotations about a far origin lose digits
     to_work, to_target = se3(np.eye(3), -origin), se3(np.eye(3), origin)
     start = to_work @ T_target_source
     moved, target = transform(start, source), target - origin
-    normals = _normals(target, 3 * distance)
     tree = cKDTree(target)
 
     step = best = np.eye(4)
@@ -49,7 +49,7 @@ def refine(
             best, best_score = step, score
     near = _nearest(transform(best, moved), tree, distance)
     rmse = float(np.sqrt(np.mean(near**2))) if len(near) else 0.0
-    return Refinement(to_target @ best @ start, len(near) / max(len(source), 1), rmse)
+    return Refinement(to_target @ best @ start, len(near) / max(len(source), 1), rmse, distance)
 
 
 def _point_to_plane(
@@ -69,15 +69,6 @@ def _point_to_plane(
         if np.abs(twist).max() < CONVERGED:
             break
     return T
-
-
-def _normals(points: np.ndarray, radius: float) -> np.ndarray:
-    """Unit normals (N, 3), of either sign."""
-    import open3d
-
-    cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
-    cloud.estimate_normals(open3d.geometry.KDTreeSearchParamHybrid(radius, 30))
-    return np.asarray(cloud.normals)
 
 
 def _nearest(points: np.ndarray, tree: cKDTree, distance: float) -> np.ndarray:

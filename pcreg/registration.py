@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pcreg.evidence import Evidence
+
 
 @dataclass(frozen=True)
 class Registration:
@@ -11,13 +13,15 @@ class Registration:
 
     T_target_source: np.ndarray  # (4, 4) float64, moves source into target; meaningless if not registered
     registered: bool
-    confidence: float  # 0..1; at least 0.5 exactly when registered
+    confidence: float  # probability that the motion is right; at least 0.8 exactly when registered
     inliers: int  # matches that the motion brings together
     overlap: float  # fraction of the thinned source with a target point within one voxel
     rmse: float  # metres, over the points of the overlap
     reason: str  # the verdict in words
     seconds: dict[str, float]  # by step
     voxel: float  # metres, the scale at which it was found
+    evidence: Evidence  # what the confidence is made of
+    rival: np.ndarray | None = field(repr=False)  # (4, 4) another motion about as likely, if there is one
     agreeing: np.ndarray = field(
         repr=False
     )  # (inliers, 2, 3) float64: the source and target points that match

@@ -7,9 +7,11 @@ from scipy.spatial import cKDTree
 
 from pcreg.descriptors import Description, Descriptor, thin
 from pcreg.errors import InputError
+from pcreg.normals import normals_of
 
 MINIMUM_POINTS = 30  # after thinning; fewer carry no shape that could be told from chance
 MINIMUM_NEIGHBORS = 4  # within two voxels; most noise has fewer, and so have the far ends of a LiDAR scan
+NORMAL_RADIUS = 3.0  # voxels
 SENSOR_REACH = 10.0  # cloud extents; see `viewpoint`
 
 
@@ -18,6 +20,7 @@ class Shape(Description):
     """Described points, as a descriptor thinned them, and the same surface thinned for refinement."""
 
     surface: np.ndarray  # (S, 3) float64, metres, on cells that move with the cloud wherever its origin is
+    normals: np.ndarray  # (S, 3) float64, of the surface, to the side that it was seen from
 
 
 def shape_of(points: np.ndarray, descriptor: Descriptor, name: str = "cloud") -> Shape:
@@ -35,7 +38,8 @@ def shape_of(points: np.ndarray, descriptor: Descriptor, name: str = "cloud") ->
     local = descriptor.describe(points[kept] - origin)
     if len(local.points) < MINIMUM_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(local.points), descriptor.voxel)}")
-    return Shape(local.points + origin, local.features, points[surface])
+    normals = normals_of(points[surface], NORMAL_RADIUS * descriptor.voxel, origin)
+    return Shape(local.points + origin, local.features, points[surface], normals)
 
 
 def solid(points: np.ndarray, voxel: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,68 +1,151 @@
-"""Whether to believe a registration.
+"""Whether to believe a motion: a calibrated probability from the evidence, and a reason in words.
 
-Under a wrong motion floors and walls still lie on floors and walls, so overlap alone says little. Two
-things separate right from wrong. Descriptor matches: a wrong motion that RANSAC found through a handful
-of chance matches loses them once ICP has slid it onto the nearest surfaces, so they are counted after
-refinement. And free space: a wrong motion puts things where the other sensor looked straight through.
-The thresholds were set on fragments of real rooms, overlapping and unrelated; they make no calibrated
-probability.
+A logistic model of a few numbers, fitted to motions between made-up scans whose truth is known
+(benchmarks/bench_verdict.py prints the table below); docs/benchmarks.md shows how it does on real ones.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-MINIMUM_INLIERS = 15  # chance rarely brings more matches together
-MINIMUM_RATIO = 0.01  # of all matches: what chance brings together grows with their number
-MINIMUM_OVERLAP = 0.2  # of the smaller cloud: less is a shared plane more often than a shared place
-DOUBT = 0.04  # of intrusion doubles the inliers needed; right motions reach 0.02, fused fragments 0.05
-UNSEEN = 2.0  # times the inliers, where no sensor's place is known and free space is a guess
+import numpy as np
+
+from pcreg.evidence import Evidence
+
+BELIEVED = 0.5  # a motion more likely right than wrong is worth the search for a rival
+REGISTERED = 0.8  # the probability from which a registration is called one
+AMBIGUOUS = 0.2  # and that of a rival from which the scene is called symmetric
+
+
+@dataclass(frozen=True)
+class Trait:
+    """A number that tells right motions from wrong ones, and what it says where it speaks against one."""
+
+    value: Callable[[Evidence], float]
+    weight: float  # in the log-odds
+    usual: float  # mean over right motions
+    against: Callable[[Evidence], str]
 
 
 @dataclass(frozen=True)
 class Verdict:
     registered: bool
-    confidence: float  # 0..1, at least 0.5 exactly when registered
+    confidence: float  # probability that the motion is right; at least 0.8 exactly when registered
     reason: str  # in words, with the numbers
+    ambiguous: bool  # a rival is about as likely
 
 
-def judge(
-    *,
-    matches: int,
-    inliers: int,
-    overlap: float,
-    intrusion: float,
-    rmse: float,
-    sensors_known: bool = True,
-) -> Verdict:
-    """Believe a registration if its inliers and its overlap reach their thresholds.
+def traits(evidence: Evidence) -> np.ndarray:
+    """The numbers (F,) that the probability is made of, in the order of TRAITS."""
+    return np.array([trait.value(evidence) for trait in TRAITS])
 
-    `inliers` of the `matches` are brought together by the refined motion; `overlap` is the fraction of
-    the smaller cloud that it lays onto the other, `rmse` metres apart; `intrusion` is the fraction of
-    a cloud that it puts into the free space of the other, and multiplies the inliers needed by
-    1 + (intrusion / DOUBT)^2. It takes twice as many if the sensors' places, and so the free space, are
-    not known. With v the weaker of the two numbers as a multiple of its threshold, the
-    confidence is v^2 / (1 + v^2): one half at the threshold, 0.9 at three times it.
+
+def probability(evidence: Evidence) -> float:
+    """That the motion is right, whatever other motions there are."""
+    log_odds = BIAS + sum(trait.weight * trait.value(evidence) for trait in TRAITS)
+    return float(1 / (1 + np.exp(-log_odds)))
+
+
+def judge(evidence: Evidence, rivals: Sequence[Evidence] = ()) -> Verdict:
+    """The verdict on a motion, given the evidence about it and about others between the same clouds.
+
+    At most one of them is right: with odds o of each by itself, the first has the probability
+    o_1 / (1 + o_1 + o_2 + ...).
     """
-    chance = max(MINIMUM_INLIERS, MINIMUM_RATIO * matches) * (1.0 if sensors_known else UNSEEN)
-    needed = chance * (1 + (intrusion / DOUBT) ** 2)
-    weakest = min(inliers / needed, overlap / MINIMUM_OVERLAP)
-    if weakest >= 1:
+    odds = [p / (1 - p) for p in (min(probability(each), 1 - 1e-9) for each in (evidence, *rivals))]
+    confidence, *others = (each / (1 + sum(odds)) for each in odds)
+    registered = confidence >= REGISTERED
+    strongest = max(others, default=0.0)
+    ambiguous = not registered and strongest >= AMBIGUOUS
+    if registered:
+        reason = _in_favour(evidence)
+    elif ambiguous:
+        rival = rivals[int(np.argmax(others))]
         reason = (
-            f"{inliers} of {matches} matches agree, {overlap:.0%} of the smaller cloud lies on the other, "
-            f"{100 * rmse:.2g} cm apart, and {intrusion:.0%} contradicts what was seen"
-        )
-    elif inliers < chance:
-        reason = (
-            f"only {inliers} of {matches} matches agree and chance explains up to {chance:.0f}; the clouds "
-            "may not overlap, or the voxel size may not suit them"
-        )
-    elif inliers < needed:
-        reason = (
-            f"{intrusion:.0%} of one cloud stands where the other's sensor looked through, too much for "
-            f"{inliers} agreeing matches"
+            f"two motions fit about equally well: {evidence.inliers} matches agree with this one, "
+            f"{rival.inliers} with the other; the scene may repeat itself or be symmetric"
         )
     else:
-        reason = (
-            f"only {overlap:.0%} of the smaller cloud lies on the other; it takes {MINIMUM_OVERLAP:.0%} to "
-            "tell a shared place from a shared plane"
+        reason = max(TRAITS, key=lambda trait: trait.weight * (trait.usual - trait.value(evidence))).against(
+            evidence
         )
-    return Verdict(weakest >= 1, weakest**2 / (1 + weakest**2), reason)
+    return Verdict(registered, confidence, reason, ambiguous)
+
+
+def _in_favour(evidence: Evidence) -> str:
+    return (
+        f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the smaller cloud "
+        f"lies on the other, {100 * evidence.rmse:.2g} cm apart, and {evidence.intrusion:.0%} contradicts "
+        "what was seen"
+    )
+
+
+def _support(evidence: Evidence) -> float:
+    """Log of the inliers over what chance brings together, which grows with the matches; level from 12 times."""
+    return min(np.log((1 + evidence.inliers) / (5 + 0.01 * evidence.matches)), 2.5)
+
+
+def _few_inliers(evidence: Evidence) -> str:
+    return (
+        f"only {evidence.inliers} of {evidence.matches} matches agree, no more than chance may bring together; "
+        "the clouds may not overlap, or the voxel size may not suit them"
+    )
+
+
+def _agreement(evidence: Evidence) -> float:
+    """Log of the share of matches that agree among those that could; where these are few it counts as low."""
+    return np.log((1 + evidence.inliers) / (10 + evidence.eligible))
+
+
+def _disagreement(evidence: Evidence) -> str:
+    return (
+        f"only {evidence.inliers} of the {evidence.eligible} matches within the overlap agree; surfaces may "
+        "touch that are not the same"
+    )
+
+
+def _contact(evidence: Evidence) -> float:
+    """The overlap of the smaller cloud, level from one half."""
+    return min(evidence.overlap, 0.5)
+
+
+def _little_overlap(evidence: Evidence) -> str:
+    return (
+        f"only {evidence.overlap:.0%} of the smaller cloud lies on the other, too little to tell a shared "
+        "place from a shared plane"
+    )
+
+
+def _contradiction(evidence: Evidence) -> float:
+    """Log of what cannot be: things in free space, and fronts on backs. Either is enough to refuse."""
+    return np.log(0.02 + evidence.intrusion + 0.5 * (1 - evidence.facing))
+
+
+def _contradicted(evidence: Evidence) -> str:
+    if evidence.intrusion >= 0.5 * (1 - evidence.facing):
+        return f"{evidence.intrusion:.0%} of one cloud stands where the other's sensor looked through"
+    return (
+        f"{1 - evidence.facing:.0%} of the overlap was seen from the other side by the other sensor, as "
+        "when a scene is laid onto its mirror image"
+    )
+
+
+def _firmness(evidence: Evidence) -> float:
+    """Log of how firmly the overlap holds the motion, level from 0.05."""
+    return min(np.log(0.003 + evidence.hold.firmness), -3.0)
+
+
+def _loose(evidence: Evidence) -> str:
+    free = evidence.hold.free[0] if evidence.hold.free else "slide"
+    return f"the surfaces that touch could {free} and still touch, so they prove little"
+
+
+TRAITS = (
+    Trait(_support, 0.5, 2.0, _few_inliers),
+    Trait(_agreement, 0.5, -1.5, _disagreement),
+    Trait(_contact, 4.0, 0.4, _little_overlap),
+    Trait(lambda e: _contradiction(e) * e.sensors_known, -4.0, -3.0, _contradicted),
+    Trait(lambda e: _contradiction(e) * (not e.sensors_known), -2.0, 0.0, _contradicted),
+    Trait(lambda e: float(not e.sensors_known), -2.0, 0.0, _few_inliers),
+    Trait(_firmness, 2.0, -3.0, _loose),
+)
+BIAS = -6.0

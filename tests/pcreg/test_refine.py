@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from pcreg.geometry import inverse, rotation_about, rotation_error, se3, transform, translation_error
-from pcreg.refine import refine
+from pcreg.normals import normals_of
+from pcreg.refine import Refinement
+from pcreg.refine import refine as refine_with
 
 
 def corner(count: int = 4000, seed: int = 0) -> np.ndarray:
@@ -11,6 +13,10 @@ def corner(count: int = 4000, seed: int = 0) -> np.ndarray:
     points = rng.uniform(0, 2, (count, 3))
     points[np.arange(count), rng.integers(3, size=count)] = 0
     return points
+
+
+def refine(source: np.ndarray, target: np.ndarray, start: np.ndarray, distance: float) -> Refinement:
+    return refine_with(source, target, normals_of(target, 3 * distance, target.mean(0)), start, distance)
 
 
 @pytest.mark.parametrize("shift", [(0, 0, 0), (5e5, 4e6, 100)])

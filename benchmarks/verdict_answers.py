@@ -1,0 +1,108 @@
+"""Motions found for pairs whose answer is known, with what speaks for each: what a verdict is fitted to."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pcreg.degeneracy import Freedom, Hold
+from pcreg.errors import InputError
+from pcreg.evidence import Evidence
+from pcreg.geometry import rotation_error, translation_error
+from pcreg.pair import PairDataset, evenly
+from pcreg.pipeline import Registrar
+from pcreg.shape import Shape
+from pcreg.workers import Workers
+
+MIRROR = np.array([-1.0, 1.0, 1.0])
+FAR = np.array([5e5, 5e6, 100.0])  # metres; on a map the place of the sensor is not known
+
+
+@dataclass(frozen=True)
+class Question:
+    """Two clouds, and the motion between them or None: they show different places, or one is mirrored."""
+
+    source: str
+    target: str
+    T_target_source: np.ndarray | None
+    kind: str  # true, unrelated or mirrored
+    mapped: bool  # both clouds are moved to map coordinates
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How far from the truth a right motion may be."""
+
+    degrees: float
+    metres: float
+
+    def lets_in(self, T: np.ndarray, truth: np.ndarray) -> bool:
+        return rotation_error(T, truth) < self.degrees and translation_error(T, truth) < self.metres
+
+
+def questions(
+    dataset: PairDataset, true: int, unrelated: int, mirrored: int, seed: int, mapped: float = 0.0
+) -> list[Question]:
+    """So many questions of each kind about the clouds of a data set, in a fixed order.
+
+    Unrelated clouds are of different scenes; where there is but one scene, there are none. A cloud is
+    mirrored against itself and against the other one of its pair in turns. The share `mapped` of the
+    questions is asked in map coordinates.
+    """
+    rng = np.random.default_rng(seed)
+    chosen = evenly([pair for pair in dataset.pairs if not pair.consecutive], true)
+    asked = [(pair.source, pair.target, pair.T_target_source, "true") for pair in chosen]
+    scene_of = {name: pair.scene for pair in dataset.pairs for name in (pair.source, pair.target)}
+    names = sorted(scene_of)
+    if len(set(scene_of.values())) > 1:
+        for _ in range(unrelated):
+            source, target = rng.choice(names, 2)
+            while scene_of[source] == scene_of[target]:
+                source, target = rng.choice(names, 2)
+            asked.append((str(source), str(target), None, "unrelated"))
+    for turn, pair in enumerate(evenly(dataset.pairs, mirrored)):
+        asked.append((pair.source, pair.source if turn % 2 else pair.target, None, "mirrored"))
+    return [Question(*each, mapped=bool(rng.random() < mapped)) for each in asked]
+
+
+def answers(
+    dataset: PairDataset, registrar: Registrar, gate: Gate, asked: list[Question], workers: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """For each question, in any order, the motions found as plain values: their evidence, and if right."""
+    with Workers(workers) as pool:
+        for question, found in pool.each(_answer, (dataset, registrar, gate), asked):
+            if found:
+                yield {"data": dataset.name, "kind": question.kind, "motions": found}
+
+
+def evidence_of(motion: dict[str, Any]) -> Evidence:
+    """The evidence that was written as plain values."""
+    fields = motion["evidence"]
+    free = tuple(Freedom(each["kind"], tuple(each["axis"])) for each in fields["hold"]["free"])
+    return Evidence(**fields | {"hold": Hold(fields["hold"]["firmness"], free)})
+
+
+def _answer(
+    dataset: PairDataset, registrar: Registrar, gate: Gate, question: Question
+) -> list[dict[str, Any]]:
+    shift = FAR if question.mapped else np.zeros(3)
+    try:
+        source = _shape(dataset, registrar, question.source, question.kind == "mirrored", question.mapped)
+        target = _shape(dataset, registrar, question.target, False, question.mapped)
+    except InputError:  # too few points
+        return []
+    found = []
+    for candidate in registrar.candidates(source, target):
+        T = candidate.refined.T_target_source.copy()
+        T[:3, 3] += T[:3, :3] @ shift - shift
+        right = question.T_target_source is not None and gate.lets_in(T, question.T_target_source)
+        found.append({"evidence": asdict(candidate.evidence), "right": right})
+    return found
+
+
+@lru_cache(maxsize=60)
+def _shape(dataset: PairDataset, registrar: Registrar, name: str, mirrored: bool, mapped: bool) -> Shape:
+    points = dataset.cloud(name) * (MIRROR if mirrored else 1.0)
+    return registrar.describe(points + FAR if mapped else points, name)

@@ -1,0 +1,71 @@
+"""Motions that an overlap does not hold: along a corridor, within a plane, about an axis.
+
+Two surfaces laid over each other may slide along each other wherever that leaves every point in the plane
+of its partner. Point-to-plane registration cannot see such motions (Gelfand et al., 3DIM 2003).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import eigh
+
+FIRM = 0.01  # of a smooth corridor the noise of its normals alone reaches 0.003
+
+
+@dataclass(frozen=True)
+class Freedom:
+    """A motion that leaves the surfaces of an overlap on each other."""
+
+    kind: Literal["slide", "turn"]
+    axis: tuple[float, float, float]  # of length one and either sign, in the frame of the points
+
+    def __str__(self) -> str:
+        axis = ", ".join(f"{round(value, 2) + 0.0:.2f}" for value in self.axis)
+        return f"slide along ({axis})" if self.kind == "slide" else f"turn about an axis along ({axis})"
+
+
+@dataclass(frozen=True)
+class Hold:
+    """How the overlap holds the motion in place."""
+
+    firmness: float  # 0..1/3, of the direction that is held least
+    free: tuple[Freedom, ...]  # the directions that are not held, slides first
+
+
+def hold(points: np.ndarray, normals: np.ndarray) -> Hold:
+    """How points (N, 3) with unit normals (N, 3), of either sign, hold a point-to-plane registration.
+
+    A motion is held by the part of it that goes along the normals: its mean square over the points,
+    divided by that of the whole motion. For a slide along v this is the mean of (n v)^2. A turn is
+    taken about an axis through the middle, together with the slide that makes up for it best.
+    Below 0.01 a direction is not held. Points that lie on a line, or none, hold nothing.
+    """
+    if len(points) == 0:
+        return Hold(0.0, ())
+    arms = points - points.mean(0)
+    turning = np.cross(arms, normals)  # how fast a turn about each axis goes along the normals
+    slides = normals.T @ normals / len(points)
+    both = turning.T @ normals / len(points)
+    turns = (
+        turning.T @ turning / len(points) - both @ np.linalg.pinv(slides, rcond=FIRM, hermitian=True) @ both.T
+    )
+    spread = arms.T @ arms / len(points)
+    inertia = (
+        np.trace(spread) * (1 + 1e-9) * np.eye(3) - spread
+    )  # mean square speed of a turn about each axis
+    if np.trace(spread) == 0:
+        return Hold(0.0, ())
+    held, free = [], []
+    for kind, along_normals, whole in (("slide", slides, np.eye(3)), ("turn", turns, inertia)):
+        shares, vectors = eigh(along_normals, whole)
+        held.append(shares[0])
+        free += [Freedom(kind, _axis(v)) for share, v in zip(shares, vectors.T, strict=True) if share < FIRM]
+    return Hold(float(max(min(held), 0.0)), tuple(free))
+
+
+def _axis(vector: np.ndarray) -> tuple[float, float, float]:
+    """The direction as a unit vector, its largest component positive, rounded as far as it is known."""
+    vector = vector * np.sign(vector[np.abs(vector).argmax()]) / np.linalg.norm(vector)
+    x, y, z = (vector.round(3) + 0.0).tolist()  # + 0.0: no minus zeros
+    return x, y, z

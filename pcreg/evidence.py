@@ -1,0 +1,92 @@
+"""What speaks for and against a motion, counted.
+
+Under a wrong motion floors and walls still lie on floors and walls, so overlap alone says little. Other
+things separate right from wrong. Descriptor matches: a wrong motion that was found through a handful of
+chance matches loses them once it has slid onto the nearest surfaces, so they are counted after
+refinement, and held against the matches that could agree because both their ends lie in the overlap.
+Free space: a wrong motion puts things where the other sensor looked straight through. And sides: it lays
+the front of a surface onto the back of another, which is how the mirror image of a room fits itself.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from pcreg.degeneracy import Hold, hold
+from pcreg.freespace import intrusion
+from pcreg.geometry import inverse, transform
+from pcreg.refine import Refinement
+from pcreg.shape import Shape, viewpoint
+
+SLANTED = 0.5  # cosine: surfaces that meet at more than 60 degrees have no sides to compare
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """About one refined motion."""
+
+    matches: int  # pairs of points whose features are each other's nearest
+    inliers: int  # of them, brought together
+    eligible: int  # of them, both ends in the overlap: those that agree under a right motion
+    overlap: float  # fraction of the smaller cloud that lies on the other
+    rmse: float  # metres, between the surfaces in the overlap
+    intrusion: float  # fraction of a cloud in the free space of the other
+    facing: float  # fraction of the overlap that both sensors saw from the same side
+    hold: Hold  # of the overlap, in the target's frame
+    sensors_known: bool  # else free space and sides are seen from the middle of the clouds
+
+
+def gather(
+    source: Shape, target: Shape, matched: np.ndarray, agree: np.ndarray, refined: Refinement, margin: float
+) -> Evidence:
+    """The evidence about a refined motion of described clouds.
+
+    `matched` (P, 2, 3) holds the points that match, of which those of the mask `agree` (P,) are brought
+    together. What stands further than `margin` metres in front of a surface is not part of it.
+    """
+    T, distance = refined.T_target_source, refined.distance
+    moved = transform(T, source.surface)
+    partner, touching = _nearest(target.surface, moved, distance)
+    sides = (source.normals @ T[:3, :3].T)[touching] * target.normals[partner[touching]]
+    cosine = sides.sum(1)
+    cosine = cosine[np.abs(cosine) > SLANTED]
+    ends = transform(T, matched[:, 0]), matched[:, 1]
+    eligible = np.ones(len(matched), dtype=bool)
+    for end, surface in zip(ends, (target.surface, moved), strict=True):
+        eligible &= _nearest(surface, end, 1.5 * distance)[1]
+    smaller = min(len(source.surface), len(target.surface))
+    return Evidence(
+        matches=len(matched),
+        inliers=int(agree.sum()),
+        eligible=int((eligible | agree).sum()),
+        overlap=min(float(touching.sum() / smaller), 1.0),
+        rmse=refined.rmse,
+        intrusion=_intrusion(source.surface, target.surface, T, margin),
+        facing=float((cosine > 0).mean()) if len(cosine) else 1.0,
+        hold=hold(moved[touching], target.normals[partner[touching]]),
+        sensors_known=not any(viewpoint(shape.surface).any() for shape in (source, target)),
+    )
+
+
+def _nearest(surface: np.ndarray, points: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Of each point (N, 3) the nearest row of the surface, and whether it is within `distance`: (N,), (N,)."""
+    apart, row = cKDTree(surface).query(points, distance_upper_bound=distance)
+    return row, np.isfinite(apart)
+
+
+def _intrusion(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, margin: float) -> float:
+    """How much of either cloud stands where the sensor of the other looked through.
+
+    Where the sensor is not known the middle of the cloud stands for it. That is hard on some right
+    motions, but without it two rooms on a map pass for one.
+    """
+    views = (
+        (transform(T_target_source, source), target),
+        (transform(inverse(T_target_source), target), source),
+    )
+    origins = [viewpoint(scan) for _, scan in views]
+    return max(
+        intrusion(points - origin, scan - origin, margin)
+        for (points, scan), origin in zip(views, origins, strict=True)
+    )
