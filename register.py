@@ -10,11 +10,14 @@ registered, 2 bad input (one sentence on stderr, nothing written).
   viewer.html   with --html: both clouds, to be turned round in a browser
   result.json   source, target           the files, as given
                 registered               true or false
-                confidence               0..1, at least 0.5 exactly when registered
+                confidence               probability that it is right, at least 0.8 when registered
                 reason                   the verdict in words
                 notes                    what looked wrong with the clouds, a list of sentences
                 T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
                 inliers, overlap, rmse   matches that agree; fraction of the source; metres
+                evidence                 the numbers that the confidence is made of; `hold` names the
+                                         directions in which the overlap could slide or turn
+                rival                    another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN or infinite
                 units                    of the coordinates of source and target

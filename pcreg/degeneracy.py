@@ -47,13 +47,11 @@ def hold(points: np.ndarray, normals: np.ndarray) -> Hold:
     turning = np.cross(arms, normals)  # how fast a turn about each axis goes along the normals
     slides = normals.T @ normals / len(points)
     both = turning.T @ normals / len(points)
-    turns = (
-        turning.T @ turning / len(points) - both @ np.linalg.pinv(slides, rcond=FIRM, hermitian=True) @ both.T
-    )
+    made_up_for = both @ np.linalg.pinv(slides, rcond=FIRM, hermitian=True) @ both.T
+    turns = turning.T @ turning / len(points) - made_up_for
     spread = arms.T @ arms / len(points)
-    inertia = (
-        np.trace(spread) * (1 + 1e-9) * np.eye(3) - spread
-    )  # mean square speed of a turn about each axis
+    # The mean square speed of a turn about each axis; the last digit, for points on a line.
+    inertia = np.trace(spread) * (1 + 1e-9) * np.eye(3) - spread
     if np.trace(spread) == 0:
         return Hold(0.0, ())
     held, free = [], []

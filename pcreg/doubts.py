@@ -4,6 +4,7 @@ import numpy as np
 
 from pcreg.errors import InputError
 from pcreg.pipeline import Registrar
+from pcreg.registration import Registration
 from pcreg.scale import extent
 from pcreg.shape import Shape
 
@@ -32,6 +33,15 @@ def units(source: np.ndarray, target: np.ndarray) -> list[str]:
     if ratio <= SLACK and min(extents) > HUGE:
         return [f"{found}: both clouds may be in millimetres; if so, say --units mm mm"]
     return []
+
+
+def loose(found: Registration) -> list[str]:
+    """Which directions the overlap of a registration does not hold, as in a corridor or on a bare floor."""
+    return [
+        f"the surfaces that overlap could {freedom} in the target's frame and still overlap; that far the "
+        "answer rests on matches alone"
+        for freedom in found.evidence.hold.free
+    ]
 
 
 def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int) -> list[str]:

@@ -70,7 +70,7 @@ def gather(
 
 
 def _nearest(surface: np.ndarray, points: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of each point (N, 3) the nearest row of the surface, and whether it is within `distance`: (N,), (N,)."""
+    """The nearest row (N,) of the surface to each point (N, 3), and whether (N,) it is within `distance`."""
     apart, row = cKDTree(surface).query(points, distance_upper_bound=distance)
     return row, np.isfinite(apart)
 

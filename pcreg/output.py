@@ -1,7 +1,7 @@
 """The files of one registration: result.json, aligned.ply, overview.png and, asked for, viewer.html."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ def facts(registration: Registration, task: Task) -> dict[str, Any]:
         "inliers": registration.inliers,
         "overlap": registration.overlap,
         "rmse": registration.rmse,
+        "evidence": asdict(registration.evidence),
+        "rival": None if registration.rival is None else registration.rival.tolist(),
         "units": list(task.units),
         "descriptor": task.descriptor,
         "voxel": registration.voxel,

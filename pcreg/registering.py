@@ -24,6 +24,7 @@ from pcreg.pipeline import Registrar
 from pcreg.registration import Registration
 from pcreg.scale import voxels
 from pcreg.shape import Shape
+from pcreg.verdict import REGISTERED
 
 if TYPE_CHECKING:
     import torch
@@ -121,7 +122,7 @@ def register_points(
     found = registrars[0].match(*shapes, seed=seed)
     found = replace(found, seconds=clock.seconds | found.seconds)
     if found.registered:
-        return replace(found, notes=tuple(doubts.duplicates(source, target)))
+        return replace(found, notes=tuple(doubts.duplicates(source, target) + doubts.loose(found)))
     return second_look(found, shapes, source, target, registrars, seed=seed)
 
 
@@ -156,10 +157,18 @@ def second_look(
             continue
         again = spent(first.assess(*shapes, found.T_target_source))
         confidence = (found.confidence * again.confidence) ** 0.5
-        if confidence >= 0.5:
+        if confidence >= REGISTERED:
             finer = min(found, again, key=lambda each: each.voxel)
             reason = f"{found.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
-            return replace(finer, registered=True, confidence=confidence, reason=reason, seconds=seconds)
+            return replace(
+                finer,
+                registered=True,
+                confidence=confidence,
+                reason=reason,
+                rival=None,
+                seconds=seconds,
+                notes=tuple(doubts.loose(finer)),
+            )
     notes = doubts.duplicates(source, target) + doubts.units(source, target)
     clock = Clock()
     notes += doubts.mirrored(first, source, shapes[1], seed)

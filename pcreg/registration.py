@@ -22,7 +22,5 @@ class Registration:
     voxel: float  # metres, the scale at which it was found
     evidence: Evidence  # what the confidence is made of
     rival: np.ndarray | None = field(repr=False)  # (4, 4) another motion about as likely, if there is one
-    agreeing: np.ndarray = field(
-        repr=False
-    )  # (inliers, 2, 3) float64: the source and target points that match
+    agreeing: np.ndarray = field(repr=False)  # (inliers, 2, 3) float64, source and target points that match
     notes: tuple[str, ...] = ()  # what looked wrong with the clouds, a sentence each

@@ -73,21 +73,21 @@ def judge(evidence: Evidence, rivals: Sequence[Evidence] = ()) -> Verdict:
 
 def _in_favour(evidence: Evidence) -> str:
     return (
-        f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the smaller cloud "
-        f"lies on the other, {100 * evidence.rmse:.2g} cm apart, and {evidence.intrusion:.0%} contradicts "
-        "what was seen"
+        f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the smaller "
+        f"cloud lies on the other, {100 * evidence.rmse:.2g} cm apart, and {evidence.intrusion:.0%} "
+        "contradicts what was seen"
     )
 
 
 def _support(evidence: Evidence) -> float:
-    """Log of the inliers over what chance brings together, which grows with the matches; level from 12 times."""
-    return min(np.log((1 + evidence.inliers) / (5 + 0.01 * evidence.matches)), 2.5)
+    """Log of the inliers over what chance brings together of so many matches, level where that is settled."""
+    return min(np.log((1 + evidence.inliers) / (5 + 0.01 * evidence.matches)), 1.0)
 
 
 def _few_inliers(evidence: Evidence) -> str:
     return (
-        f"only {evidence.inliers} of {evidence.matches} matches agree, no more than chance may bring together; "
-        "the clouds may not overlap, or the voxel size may not suit them"
+        f"only {evidence.inliers} of {evidence.matches} matches agree, which may be chance; the clouds may "
+        "not overlap, or the voxel size may not suit them"
     )
 
 
@@ -103,21 +103,22 @@ def _disagreement(evidence: Evidence) -> str:
     )
 
 
-def _contact(evidence: Evidence) -> float:
-    """The overlap of the smaller cloud, level from one half."""
-    return min(evidence.overlap, 0.5)
+def _consistency(evidence: Evidence) -> float:
+    """Log of how little there is that cannot be: things in free space, and fronts on backs, either is enough."""
+    return -np.log(0.02 + evidence.intrusion + 0.5 * (1 - evidence.facing))
 
 
-def _little_overlap(evidence: Evidence) -> str:
-    return (
-        f"only {evidence.overlap:.0%} of the smaller cloud lies on the other, too little to tell a shared "
-        "place from a shared plane"
-    )
+def _seen_consistency(evidence: Evidence) -> float:
+    return _consistency(evidence) if evidence.sensors_known else 0.0
 
 
-def _contradiction(evidence: Evidence) -> float:
-    """Log of what cannot be: things in free space, and fronts on backs. Either is enough to refuse."""
-    return np.log(0.02 + evidence.intrusion + 0.5 * (1 - evidence.facing))
+def _guessed_consistency(evidence: Evidence) -> float:
+    """From the middle of the clouds, for want of a sensor, right motions too contradict what is seen."""
+    return 0.0 if evidence.sensors_known else _consistency(evidence)
+
+
+def _sensors_known(evidence: Evidence) -> float:
+    return float(evidence.sensors_known)
 
 
 def _contradicted(evidence: Evidence) -> str:
@@ -130,7 +131,7 @@ def _contradicted(evidence: Evidence) -> str:
 
 
 def _firmness(evidence: Evidence) -> float:
-    """Log of how firmly the overlap holds the motion, level from 0.05."""
+    """Log of how firmly the overlap holds the motion, level where that is settled."""
     return min(np.log(0.003 + evidence.hold.firmness), -3.0)
 
 
@@ -139,13 +140,13 @@ def _loose(evidence: Evidence) -> str:
     return f"the surfaces that touch could {free} and still touch, so they prove little"
 
 
+# More of each never makes a motion less likely.
 TRAITS = (
-    Trait(_support, 0.5, 2.0, _few_inliers),
-    Trait(_agreement, 0.5, -1.5, _disagreement),
-    Trait(_contact, 4.0, 0.4, _little_overlap),
-    Trait(lambda e: _contradiction(e) * e.sensors_known, -4.0, -3.0, _contradicted),
-    Trait(lambda e: _contradiction(e) * (not e.sensors_known), -2.0, 0.0, _contradicted),
-    Trait(lambda e: float(not e.sensors_known), -2.0, 0.0, _few_inliers),
-    Trait(_firmness, 2.0, -3.0, _loose),
+    Trait(_support, 0.5, 0.8, _few_inliers),
+    Trait(_agreement, 0.8, -1.5, _disagreement),
+    Trait(_seen_consistency, 3.0, 3.0, _contradicted),
+    Trait(_guessed_consistency, 2.0, 2.0, _contradicted),
+    Trait(_sensors_known, 0.0, 1.0, _few_inliers),
+    Trait(_firmness, 1.5, -3.0, _loose),
 )
-BIAS = -6.0
+BIAS = 0.0

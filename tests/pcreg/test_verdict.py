@@ -1,59 +1,76 @@
 import pytest
 
-from pcreg.verdict import DOUBT, MINIMUM_INLIERS, MINIMUM_OVERLAP, MINIMUM_RATIO, judge
-
-GOOD = {"matches": 1000, "inliers": 300, "overlap": 0.6, "intrusion": 0.01, "rmse": 0.01}
+from pcreg.verdict import REGISTERED, TRAITS, judge, probability, traits
+from tests.pcreg.evidences import CORRIDOR, evidence
 
 
 def test_plenty_of_evidence_is_believed():
-    verdict = judge(**GOOD)
+    verdict = judge(evidence())
     assert verdict.registered
-    assert verdict.confidence == pytest.approx(0.9)  # overlap is three times what is needed
+    assert verdict.confidence > 0.95
+    assert verdict.confidence == probability(evidence())
     assert "300 of 1000 matches" in verdict.reason
-    assert "60%" in verdict.reason
-
-
-def test_exactly_at_the_thresholds_confidence_is_one_half():
-    verdict = judge(matches=100, inliers=MINIMUM_INLIERS, overlap=MINIMUM_OVERLAP, intrusion=0.0, rmse=0.01)
-    assert verdict.registered
-    assert verdict.confidence == 0.5
+    assert "60% of the smaller cloud" in verdict.reason
+    assert not verdict.ambiguous
 
 
 @pytest.mark.parametrize(
-    ("change", "word"),
+    ("change", "words"),
     [
-        ({"inliers": MINIMUM_INLIERS - 1}, "matches agree"),
-        ({"matches": 100_000, "inliers": int(100_000 * MINIMUM_RATIO) - 1}, "matches agree"),
-        ({"overlap": MINIMUM_OVERLAP - 0.01}, "smaller cloud"),
-        ({"intrusion": 0.2}, "looked through"),
+        ({"inliers": 4}, "only 4 of"),
+        ({"inliers": 12, "matches": 3000, "eligible": 2500}, "matches"),
+        ({"intrusion": 0.25}, "looked through"),
+        ({"facing": 0.2}, "other side"),
+        ({"inliers": 6, "overlap": 0.05, "eligible": 10, "matches": 60, "intrusion": 0.06}, "smaller cloud"),
+        ({"inliers": 15, "hold": CORRIDOR, "intrusion": 0.03}, "slide along (1.00, 0.00, 0.00)"),
     ],
 )
-def test_each_number_can_refuse(change, word):
-    verdict = judge(**(GOOD | change))
+def test_what_speaks_most_against_a_motion_refuses_it(change, words):
+    verdict = judge(evidence(**change))
     assert not verdict.registered
-    assert verdict.confidence < 0.5
-    assert word in verdict.reason
+    assert verdict.confidence < REGISTERED
+    assert words in verdict.reason
 
 
-@pytest.mark.parametrize("matches", [0, 5])
-def test_no_evidence_is_no_confidence(matches):
-    verdict = judge(matches=matches, inliers=0, overlap=0.0, intrusion=0.0, rmse=0.0)
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    "better", [{"inliers": 90}, {"overlap": 0.49}, {"matches": 900}, {"intrusion": 0.0}, {"facing": 1.0}]
+)
+def test_more_evidence_never_lowers_confidence(better, known):
+    change = {"inliers": 30, "overlap": 0.4, "sensors_known": known}
+    assert probability(evidence(**change | better)) >= probability(evidence(**change))
+
+
+def test_no_matches_are_no_evidence():
+    verdict = judge(evidence(matches=0, inliers=0, eligible=0, overlap=0.0, intrusion=0.0))
     assert not verdict.registered
-    assert verdict.confidence == 0
 
 
-@pytest.mark.parametrize("better", [{"inliers": 310}, {"overlap": 0.7}, {"matches": 900}, {"intrusion": 0.0}])
-def test_more_evidence_never_lowers_confidence(better):
-    assert judge(**(GOOD | better)).confidence >= judge(**GOOD).confidence
+def test_of_two_motions_as_good_neither_is_believed():
+    verdict = judge(evidence(), [evidence(inliers=290)])
+    assert not verdict.registered
+    assert verdict.ambiguous
+    assert verdict.confidence == pytest.approx(0.5, abs=0.05)
+    assert "300 matches agree with this one, 290 with the other" in verdict.reason
 
 
-def test_doubt_doubles_the_inliers_needed():
-    twice = {"matches": 100, "overlap": 0.9, "intrusion": DOUBT, "rmse": 0.01}
-    assert judge(inliers=2 * MINIMUM_INLIERS, **twice).registered
-    assert not judge(inliers=2 * MINIMUM_INLIERS - 1, **twice).registered
+def test_a_poor_rival_hardly_matters():
+    verdict = judge(evidence(), [evidence(inliers=3, intrusion=0.2), evidence(inliers=2, intrusion=0.3)])
+    assert verdict.registered
+    assert verdict.confidence == pytest.approx(probability(evidence()), abs=0.01)
 
 
-def test_it_takes_twice_the_inliers_where_no_sensor_is_known():
-    numbers = {"matches": 100, "overlap": 0.6, "intrusion": 0.0, "rmse": 0.01, "sensors_known": False}
-    assert not judge(inliers=2 * MINIMUM_INLIERS - 1, **numbers).registered
-    assert judge(inliers=2 * MINIMUM_INLIERS, **numbers).registered
+def test_odds_exclude_each_other():
+    """Three motions of odds 4, 1 and 1/2: the first is right with probability 4 / 6.5."""
+    first, second, third = (evidence(inliers=n, overlap=0.2, intrusion=0.06) for n in (60, 20, 10))
+    odds = [p / (1 - p) for p in map(probability, (first, second, third))]
+    assert judge(first, [second, third]).confidence == pytest.approx(odds[0] / (1 + sum(odds)))
+
+
+def test_without_a_sensor_more_is_asked_for():
+    some = {"inliers": 25, "eligible": 120}
+    assert probability(evidence(**some, sensors_known=False)) < probability(evidence(**some))
+
+
+def test_traits_are_those_of_the_table():
+    assert traits(evidence()).shape == (len(TRAITS),)

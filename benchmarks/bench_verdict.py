@@ -1,0 +1,209 @@
+"""Fit the verdict on made-up scans, and see how far it can be believed.
+
+    python benchmarks/bench_verdict.py made-up --out answers.jsonl [--scenes 40] [--per-scene 4]
+    python benchmarks/bench_verdict.py 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 200]
+    python benchmarks/bench_verdict.py folder SCANS --out real.jsonl --voxel 0.4
+    python benchmarks/bench_verdict.py fit answers.jsonl
+    python benchmarks/bench_verdict.py check real.jsonl ... --figure docs/verdict.png
+
+The first three register pairs whose truth is known and append what speaks for each motion found: pairs that
+overlap, clouds of different scenes, and clouds against mirror images. `fit` prints the table of
+pcreg/verdict.py; `check` answers each pair with the motion that this table finds likeliest, compares the
+confidences with how often the answers are right, and counts what is accepted. A motion is right within
+15 degrees and 0.3 m indoors, within 5 degrees and 2 m outdoors.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from verdict_answers import Gate, answers, evidence_of, questions
+from workload import run
+
+from datasets import indoor, outdoor
+from datasets.folder import Folder
+from datasets.recorded import Recorded
+from datasets.threedmatch import ThreeDMatch
+from pcreg.descriptors import FPFH
+from pcreg.files import replacing
+from pcreg.pair import PairDataset
+from pcreg.pipeline import Registrar
+from pcreg.verdict import REGISTERED, TRAITS, judge, probability, traits
+
+INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
+VOXEL = {"indoor": 0.03, "outdoor": 0.4}  # metres, what register.py chooses for most of these scans
+MAPPED = 0.2  # of the made-up questions, so that scans without a sensor are judged too
+BINS = 10
+SMOOTH = 1e-3  # of the squared weights of normalised traits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    verbs = parser.add_subparsers(required=True, dest="verb")
+    for verb in ("made-up", "3dmatch", "folder"):
+        ask = verbs.add_parser(verb)
+        if verb != "made-up":
+            ask.add_argument("root", type=Path)
+        ask.add_argument("--out", type=Path, required=True)
+        ask.add_argument("--scenes", type=int, default=30, help="made-up ones, indoors and outdoors each")
+        ask.add_argument("--true", type=int, default=100, help="pairs that overlap, of each list")
+        ask.add_argument("--unrelated", type=int, default=50)
+        ask.add_argument("--mirrored", type=int, default=30)
+        ask.add_argument("--voxel", type=float, default=VOXEL["outdoor"], help="metres, for a folder")
+        ask.add_argument("--seed", type=int, default=0)
+        ask.add_argument("--iterations", type=int, default=1_000_000, help="samples of RANSAC")
+        ask.add_argument("--workers", type=int)
+    verbs.add_parser("fit").add_argument("answers", type=Path, nargs="+")
+    check = verbs.add_parser("check")
+    check.add_argument("answers", type=Path, nargs="+")
+    check.add_argument("--figure", type=Path)
+    options = parser.parse_args()
+    if options.verb == "fit":
+        fit(_read(options.answers))
+    elif options.verb == "check":
+        report(_read(options.answers), options.figure)
+    else:
+        collect(options)
+
+
+def collect(options: argparse.Namespace) -> None:
+    """Ask the questions of each data set named and append the answers to a file."""
+    with options.out.open("a") as file:
+        for dataset, gate, voxel, mapped in _datasets(options):
+            asked = questions(
+                dataset, options.true, options.unrelated, options.mirrored, options.seed, mapped
+            )
+            done = 0
+            registrar = Registrar(FPFH(voxel), iterations=options.iterations)
+            for answer in answers(dataset, registrar, gate, asked, options.workers):
+                file.write(json.dumps(answer) + "\n")
+                file.flush()
+                done += 1
+            print(f"{dataset.name}: {done} of {len(asked)} questions answered")
+
+
+def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, float, float]]:
+    """Each data set with its gate, voxel size and the share of questions in map coordinates."""
+    if options.verb == "3dmatch":
+        for benchmark in ("3DMatch", "3DLoMatch"):
+            yield ThreeDMatch(options.root, benchmark), INDOOR, VOXEL["indoor"], 0.0
+    elif options.verb == "folder":
+        yield Folder(options.root, options.voxel), OUTDOOR, options.voxel, 0.0
+    else:
+        for place, record, gate in (("indoor", indoor.record, INDOOR), ("outdoor", outdoor.record, OUTDOOR)):
+            made_up = Recorded(record, VOXEL[place], options.seed, options.scenes, per_scene=4, device="cpu")
+            made_up.name = f"made up {place}"
+            yield made_up, gate, VOXEL[place], MAPPED
+
+
+def fit(answers: list[dict[str, Any]]) -> None:
+    """Print weight and usual value of each trait, by logistic regression on all motions."""
+    motions = [motion for answer in answers for motion in answer["motions"]]
+    X = np.array([traits(evidence_of(motion)) for motion in motions])
+    right = np.array([motion["right"] for motion in motions])
+    weights, bias = logistic(X, right)
+    for trait, weight, usual in zip(TRAITS, weights, X[right].mean(0), strict=True):
+        print(f"{trait.value.__name__:>20} {weight:8.2f} {usual:8.2f}")
+    print(f"{'BIAS':>20} {bias:8.2f}\n{len(motions)} motions, {right.sum()} right")
+
+
+def logistic(X: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights (F,), none negative, and bias of the logistic model of right (N,) bool by traits X (N, F)."""
+    mean, spread = X.mean(0), X.std(0) + 1e-9
+    Z = np.c_[(X - mean) / spread, np.ones(len(X))]
+
+    def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
+        log_odds = Z @ w
+        excess = 1 / (1 + np.exp(-log_odds)) - right
+        smooth = SMOOTH * np.r_[w[:-1], 0]
+        value = np.logaddexp(0, log_odds * np.where(right, -1, 1)).mean() + (smooth * w).sum() / 2
+        return value, Z.T @ excess / len(Z) + smooth
+
+    w = minimize(loss, np.zeros(Z.shape[1]), jac=True, bounds=[(0, None)] * X.shape[1] + [(None, None)]).x
+    weights = w[:-1] / spread
+    return weights, float(w[-1] - weights @ mean)
+
+
+def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
+    """Print what is accepted and how the confidences fit, by data set and kind; draw the reliability."""
+    confidence, right = (np.array(column) for column in zip(*map(_answered, answers), strict=True))
+    groups = np.array([f"{answer['data']}, {answer['kind']}" for answer in answers])
+    print(f"{'pairs':44} number   right  of these accepted   wrong  of these accepted")
+    for group in dict.fromkeys(groups.tolist()):
+        here = groups == group
+        print(f"{group:44} {_counts(confidence[here], right[here])}")
+    print(f"{'all':44} {_counts(confidence, right)}")
+    print(f"expected calibration error {calibration_error(confidence, right):.3f}")
+    if figure:
+        draw(confidence, right, figure)
+
+
+def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
+    """The confidence in the likeliest motion, and whether it is right."""
+    found = [(evidence_of(motion), motion["right"]) for motion in answer["motions"]]
+    (best, right), *others = sorted(found, key=lambda each: -probability(each[0]))
+    return judge(best, [evidence for evidence, _ in others]).confidence, right
+
+
+def _counts(confidence: np.ndarray, right: np.ndarray) -> str:
+    accepted = confidence >= REGISTERED
+    return (
+        f"{len(right):6} {right.sum():7} {(accepted & right).sum():8} {_percent(accepted[right])} "
+        f"{(~right).sum():9} {(accepted & ~right).sum():8} {_percent(accepted[~right])}"
+    )
+
+
+def _percent(which: np.ndarray) -> str:
+    return f"({100 * which.mean():5.1f} %)" if len(which) else " " * 9
+
+
+def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
+    """The mean difference between confidence and frequency over ten bins, weighted by their numbers."""
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    counts = np.bincount(bins, minlength=BINS)
+    excess = np.bincount(bins, confidence - right, minlength=BINS)
+    return float(np.abs(excess).sum() / counts.sum())
+
+
+def draw(confidence: np.ndarray, right: np.ndarray, path: Path) -> None:
+    """Right answers against confidence, in ten bins, over a histogram of the confidences."""
+    from matplotlib.figure import Figure
+
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    used = np.unique(bins)
+    figure = Figure(figsize=(5, 4.5), layout="constrained")
+    upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 1])
+    upper.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1)
+    frequency = np.array([right[bins == each].mean() for each in used])
+    number = np.array([(bins == each).sum() for each in used])
+    error = 1.96 * np.sqrt(np.maximum(frequency * (1 - frequency), 0.25 / number) / number)
+    mean = [confidence[bins == each].mean() for each in used]
+    upper.errorbar(mean, frequency, error, marker="o", color="#1f7eb0", capsize=2)
+    upper.set(ylabel="share of right answers", ylim=(-0.05, 1.05))
+    upper.set_title(f"{len(right)} pairs, calibration error {calibration_error(confidence, right):.3f}")
+    lower.hist(
+        [confidence[right], confidence[~right]],
+        np.linspace(0, 1, BINS + 1),
+        stacked=True,
+        label=["right", "wrong"],
+        color=["#1f7eb0", "#f59234"],
+    )
+    lower.axvline(REGISTERED, color="black", linewidth=1, linestyle=":")
+    lower.set(xlabel="confidence", ylabel="pairs", yscale="log")
+    lower.legend(frameon=False)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def _read(paths: list[Path]) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+
+
+if __name__ == "__main__":
+    run(main)
