@@ -40,7 +40,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg import many, output
+from pcreg import output
 from pcreg.clock import Clock
 from pcreg.cloud import Cloud
 from pcreg.errors import InputError
@@ -174,6 +174,8 @@ def show(clouds: tuple[Cloud, Cloud], registration: Registration) -> None:
 
 def batch(options: argparse.Namespace) -> bool:
     """Register the pairs of a list; whether all are registered."""
+    from pcreg import many
+
     pairs = many.pairs_of(options.batch)
     records = many.run(
         pairs,
