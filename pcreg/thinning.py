@@ -30,9 +30,7 @@ def thin(points: np.ndarray, voxel: float, origin: np.ndarray | None = None) -> 
         lowest, highest = np.floor((corners - origin) / voxel)
         shape = highest - lowest + 1
     if not (np.abs([lowest, highest]) < MOST_CELLS).all() or math.prod(map(int, shape)) > MOST_CELLS:
-        raise InputError(
-            f"voxel {voxel:g} m is too small for this cloud: more than 2^62 cells; take a larger one"
-        )
+        raise InputError(f"voxel {voxel:g} m is too small for this cloud, which has 2^62 cells or more")
 
     def nearest(rows: np.ndarray | slice) -> np.ndarray:
         return _nearest(points[rows], voxel, origin, lowest, shape)

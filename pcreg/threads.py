@@ -1,4 +1,4 @@
-"""Work shared among the cores without a say in the answer: parts are cut by their number, not by the cores."""
+"""Work shared among the cores; no answer depends on how many there are."""
 
 import os
 from collections.abc import Callable, Iterable
