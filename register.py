@@ -40,7 +40,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg import output
+from pcreg import output, threads
 from pcreg.clock import Clock
 from pcreg.cloud import Cloud
 from pcreg.errors import InputError
@@ -58,7 +58,8 @@ def main(argv: list[str] | None = None) -> int:
         _check(options)
         if options.batch:
             return 0 if batch(options) else 1
-        return 0 if run(options).registered else 1
+        with threads.one_for_blas():
+            return 0 if run(options).registered else 1
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pcreg import threads
+
 if TYPE_CHECKING:
     import torch
 
@@ -27,12 +29,17 @@ def nearest(features_a: Features, features_b: Features, budget_bytes: int = BUDG
     # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): the same |a|^2 for every b, the rest one product.
     half, b_columns = (b * b).sum(1) / 2, b.T
     rows = max(1, budget_bytes // (half.itemsize * len(b)))
-    found = np.empty(len(a), dtype=np.int64)
-    for start in range(0, len(a), rows):
+
+    def block(start: int) -> np.ndarray:
         scores = a[start : start + rows] @ b_columns
         scores -= half
-        found[start : start + rows] = _argmax(scores)
-    return found
+        return _argmax(scores)
+
+    starts = range(0, len(a), rows)
+    if not isinstance(a, np.ndarray):  # PyTorch has threads of its own
+        return np.concatenate([block(start) for start in starts])
+    with threads.one_for_blas():
+        return np.concatenate(threads.each(block, starts))
 
 
 def _constant(features: Features) -> Features:

@@ -56,7 +56,7 @@ def refine(
 def _point_to_plane(
     source: np.ndarray, tree: cKDTree, normals: np.ndarray, T: np.ndarray, reach: float, still: float
 ) -> np.ndarray:
-    """Iterate from T (4, 4), with partners up to `reach` metres apart, until a step is below `still` metres."""
+    """Iterate from T (4, 4), partners up to `reach` metres apart, until a step is below `still` metres."""
     radius = np.linalg.norm(transform(T, source), axis=1).mean()  # takes radians to metres
     for _ in range(ITERATIONS):
         points = transform(T, source)
