@@ -5,7 +5,8 @@ Files are .ply .pcd .xyz .pts .npy .npz .las .laz .e57 or KITTI .bin. Exit statu
 registered, 2 bad input (one sentence on stderr, nothing written).
 
 --out DIR holds
-  aligned.ply   source moved into target (orange) and target (blue) as one cloud
+  aligned.ply   source moved into target (orange) and target (blue) as one cloud; of clouds with more
+                than five million points every n-th
   overview.png  before and after, from above and from the side, and the overlap by its residual
   viewer.html   with --html: both clouds, to be turned round in a browser
   result.json   source, target           the files, as given
@@ -43,7 +44,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg import many, output
+from pcreg import output, threads
 from pcreg.clock import Clock
 from pcreg.cloud import Cloud
 from pcreg.errors import InputError
@@ -61,7 +62,8 @@ def main(argv: list[str] | None = None) -> int:
         _check(options)
         if options.batch:
             return 0 if batch(options) else 1
-        return 0 if run(options).registered else 1
+        with threads.one_for_blas():
+            return 0 if run(options).registered else 1
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -142,13 +144,15 @@ def run(options: argparse.Namespace) -> Registration:
     found = replace(found, seconds=clock.seconds | found.seconds)
     task = output.Task(files, tuple(options.units), choices[0].name, options.seed)
     paths, seconds = output.write(options.out, clouds, found, task, html=options.html)
-    report(found, seconds, paths)
+    report(clouds, found, seconds, paths)
     if options.show:
         show(clouds, found)
     return found
 
 
-def report(registration: Registration, seconds: dict[str, float], paths: list[Path]) -> None:
+def report(
+    clouds: tuple[Cloud, Cloud], registration: Registration, seconds: dict[str, float], paths: list[Path]
+) -> None:
     rows = ",\n ".join(
         f"[{', '.join(f'{value: .9f}' for value in row)}]" for row in registration.T_target_source
     )
@@ -160,6 +164,9 @@ def report(registration: Registration, seconds: dict[str, float], paths: list[Pa
     steps = ", ".join(f"{step} {value:.2f}" for step, value in seconds.items())
     print(f"seconds: {steps}; total {sum(seconds.values()):.2f}")
     print(f"written: {', '.join(map(str, paths))}")
+    for side, cloud in zip(("source", "target"), clouds, strict=True):
+        if (step := output.every(cloud.points)) > 1:
+            print(f"aligned.ply holds one of {step} points of the {side}, which has {len(cloud.points)}")
 
 
 def show(clouds: tuple[Cloud, Cloud], registration: Registration) -> None:
@@ -177,6 +184,8 @@ def show(clouds: tuple[Cloud, Cloud], registration: Registration) -> None:
 
 def batch(options: argparse.Namespace) -> bool:
     """Register the pairs of a list; whether all are registered."""
+    from pcreg import many
+
     pairs = many.pairs_of(options.batch)
     records = many.run(
         pairs,

@@ -16,9 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 from datasets.preparation import Preparation
 from pcreg import entry
 from pcreg.comparison import compare
-from pcreg.descriptors import FCGF
 from pcreg.device import choose_device
 from pcreg.errors import InputError
+from pcreg.fcgf import FCGF
 from pcreg.files import replacing
 from pcreg.pair import evenly
 from pcreg.ranks import Ranks, joined

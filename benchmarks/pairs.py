@@ -8,8 +8,8 @@ from clouds import Clouds, nearest
 from torch import Tensor
 from workload import Workload
 
-from pcreg.descriptors import thin
 from pcreg.geometry import rotation_about
+from pcreg.thinning import thin
 
 JITTER = 0.2  # standard deviation, voxels
 

@@ -17,8 +17,8 @@ from kernels.stencil import native_triplets
 from kernels.triplets import Triplets
 from pcreg.batch import PointBatch
 from pcreg.cloud import read_cloud
-from pcreg.descriptors import thin
 from pcreg.errors import InputError
+from pcreg.thinning import thin
 
 PRECISIONS = {
     "float32": torch.float32,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.freespace import intrusion
 from pcreg.geometry import inverse, transform
 from pcreg.metrics import rmse
 from pcreg.overlap import OVERLAP_DISTANCE, measured_overlap
+from pcreg.thinning import thin
 
 REACH = 6.0  # voxels: partners up to this far apart forgive a rough start
 SETTLE = 3.0  # voxels: partners up to this far apart give the result

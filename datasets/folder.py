@@ -18,11 +18,11 @@ from datasets.odometry import Odometry
 from datasets.poses import read_poses, rigid
 from datasets.stretch import stretch
 from pcreg.cloud import SUFFIXES, read_cloud
-from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.geometry import inverse
 from pcreg.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.pair import Pair, evenly
+from pcreg.thinning import thin
 
 THINNED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
 

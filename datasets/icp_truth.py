@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.cloud import read_cloud
-from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.files import replacing
 from pcreg.geometry import transform
 from pcreg.progress import progress
+from pcreg.thinning import thin
 from pcreg.workers import Workers
 
 SETTINGS = {

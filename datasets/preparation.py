@@ -72,7 +72,7 @@ class Preparation:
         return list(zip(self._thin(sources, rng), self._thin(targets, rng), motions, strict=True))
 
     def _thin(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
-        """One point per cell floor(p / voxel) of each cloud, as pcreg.descriptors.thin, and not too many."""
+        """One point per cell floor(p / voxel) of each cloud, as pcreg.thinning.thin, and not too many."""
         points, lengths = _jagged(clouds)
         origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
         rows = grid_sample(points, lengths, self.voxel, origins)

@@ -4,7 +4,7 @@ Coordinates are read as float64 and stay so: UTM coordinates have no digits to l
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,20 +69,29 @@ def read_cloud(path: str | Path) -> Cloud:
 
 
 def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = None) -> None:
-    """Write points (N, 3), and colours (N, 3) uint8 if given, as binary float64 .ply, atomically."""
+    """Write points (N, 3), and colours (N, 3) or (3,) uint8 if given, as binary float64 .ply, atomically."""
+    write_ply_parts(path, len(points), [(points, colors)], colored=colors is not None)
+
+
+def write_ply_parts(
+    path: str | Path, count: int, parts: Iterable[tuple[np.ndarray, np.ndarray | None]], *, colored: bool
+) -> None:
+    """As `write_ply`, of a cloud of `count` points that comes in parts, so that it need not be held whole."""
     fields = [("x", "<f8"), ("y", "<f8"), ("z", "<f8")]
-    if colors is not None:
+    if colored:
         fields += [("red", "u1"), ("green", "u1"), ("blue", "u1")]
-    rows = np.empty(len(points), dtype=fields)
-    for column, name in enumerate("xyz"):
-        rows[name] = points[:, column]
-    for column, (name, _) in enumerate(fields[3:]):
-        rows[name] = colors[:, column]
     kinds = {"<f8": "double", "u1": "uchar"}
     properties = "".join(f"property {kinds[kind]} {name}\n" for name, kind in fields)
-    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(points)}\n{properties}end_header\n"
-    with replacing(path) as temporary:
-        temporary.write_bytes(header.encode() + rows.tobytes())
+    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {count}\n{properties}end_header\n"
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.write(header.encode())
+        for points, colors in parts:
+            rows = np.empty(len(points), dtype=fields)
+            for column, name in enumerate("xyz"):
+                rows[name] = points[:, column]
+            for column, (name, _) in enumerate(fields[3:]):
+                rows[name] = colors[..., column]
+            file.write(rows)
 
 
 _READERS: dict[str, Callable[[Path], np.ndarray]] = {

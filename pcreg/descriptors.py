@@ -1,25 +1,16 @@
 """Local descriptors: what a cloud looks like around each of its points.
 
 Every descriptor thins the cloud to one original point per voxel cell and returns those points with
-one feature row each. Features are compared by Euclidean distance.
+one feature row each. Features are compared by Euclidean distance. The learned one is in pcreg.fcgf, apart
+because it needs PyTorch, which takes a second to import.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import torch
 
-from kernels.grid import grid_sample
-from pcreg.batch import PointBatch
-from pcreg.device import choose_device
-from pcreg.errors import InputError
-from pcreg.resunet import ResUNet
-from pcreg.weights import fingerprint, load_weights
-
-# About what hierarchy and network take at their peak, in float32 (docs/benchmarks.md).
-BYTES_PER_POINT = 4096
+from pcreg.thinning import thin
 
 
 @dataclass(frozen=True)
@@ -41,21 +32,6 @@ class Descriptor(Protocol):
     def describe(self, points: np.ndarray) -> Description:
         """Describe the cloud (N, 3) float64; the same points give the same description."""
         ...
-
-
-def thin(points: np.ndarray, voxel: float) -> np.ndarray:
-    """Rows (M,) int64 of points (N, 3) to keep: of each cell floor(p / voxel) the one nearest its centre.
-
-    Cells start at the origin of the cloud's frame, as they do in FCGF and in the fragments of 3DMatch:
-    a cloud thinned there before comes out whole. Raises InputError for a voxel that is too small to
-    number its cells.
-    """
-    origin = torch.zeros(1, 3, dtype=torch.float64)
-    try:
-        rows = grid_sample(torch.from_numpy(points), torch.tensor([len(points)]), voxel, origin)
-    except ValueError as error:
-        raise InputError(f"voxel {voxel:g} m is too small for this cloud ({error})") from error
-    return rows.numpy()
 
 
 class FPFH:
@@ -100,52 +76,3 @@ class FPFH:
             newer, self.feature_neighbors, self.feature_radius
         )
         return Description(kept, features.numpy().astype(np.float32))
-
-
-class FCGF:
-    """Fully convolutional geometric features (Choy, Park and Koltun, ICCV 2019) of a trained network."""
-
-    name = "fcgf"
-
-    def __init__(self, network: ResUNet, device: str = "cpu") -> None:
-        self.device = choose_device(device)
-        self.network = network.to(self.device).eval()
-        self.voxel = network.architecture.voxel
-        self.fingerprint = fingerprint(network)
-
-    @staticmethod
-    def load(weights: str, device: str = "cpu") -> "FCGF":
-        """The descriptor of a .safetensors file written by train.py; InputError if it cannot be used."""
-        return FCGF(load_weights(weights), device)
-
-    def describe(self, points: np.ndarray) -> Description:
-        return self.describe_all([points])[0]
-
-    @torch.inference_mode()
-    def describe_all(self, clouds: Sequence[np.ndarray], budget: int = 4 * 2**30) -> list[Description]:
-        """Describe clouds (N, 3) in as few passes as fit into about `budget` bytes of the device's memory.
-
-        What a cloud is batched with does not change its description but for the last bits, and with
-        torch.use_deterministic_algorithms not even those. A cloud too large for the budget goes alone.
-        """
-        kept = [points[thin(points, self.voxel)] for points in clouds]
-        described = []
-        for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
-            features = self.network.describe(PointBatch.from_clouds(batch).to(self.device))
-            split = np.split(
-                features.float().cpu().numpy(), np.cumsum([len(points) for points in batch])[:-1]
-            )
-            described += map(Description, batch, split)
-        return described
-
-
-def _batches(clouds: list[np.ndarray], most_points: int) -> Iterator[list[np.ndarray]]:
-    """The clouds in their order, in lists of no more points altogether unless one cloud has them alone."""
-    batch: list[np.ndarray] = []
-    for points in clouds:
-        if batch and sum(map(len, batch)) + len(points) > most_points:
-            yield batch
-            batch = []
-        batch.append(points)
-    if batch:
-        yield batch

@@ -50,7 +50,8 @@ def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int)
         flipped = registrar.describe(source * np.array([-1.0, 1.0, 1.0]), "source")
     except InputError:  # mirrored cells are others, and a few points more may be lost
         return []
-    if registrar.match(flipped, target, seed=seed).registered:
+    once = Registrar(registrar.descriptor, attempts=1)  # what is mirrored and nothing else fits at once
+    if once.match(flipped, target, seed=seed).registered:
         return [
             "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
             "export it again as x, y, z of a right-handed frame"

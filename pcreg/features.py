@@ -23,7 +23,15 @@ from pcreg.files import replacing
 from pcreg.pair import PairDataset
 from pcreg.pipeline import Registrar
 
-DESCRIBING = ("batch", "descriptors", "hierarchy", "layers", "resunet")  # modules of pcreg
+DESCRIBING = (
+    "batch",
+    "descriptors",
+    "fcgf",
+    "hierarchy",
+    "layers",
+    "resunet",
+    "thinning",
+)  # modules of pcreg
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,19 @@
 """Pictures of a registration: both clouds before and after, and how far apart they lie where they overlap.
 
-Points are drawn by our own small renderer, because matplotlib sorts scatter points by depth but gives
-no sense of it. Parallel projection, nearest point first, then eye-dome lighting (Boucheny, PhD thesis,
-Grenoble 2009): a pixel is darker the further it lies behind its neighbours, so that edges stand out
-without normals or lamps.
+Points are drawn by our own small renderer and put together by Pillow, because matplotlib takes seconds,
+and sorts scatter points by depth but gives no sense of it. Parallel projection, nearest point first, then
+eye-dome lighting (Boucheny, PhD thesis, Grenoble 2009): a pixel is darker the further it lies behind its
+neighbours, so that edges stand out without normals or lamps.
 """
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from PIL import Image, ImageDraw, ImageFont
 
+from pcreg import threads
 from pcreg.files import replacing
 from pcreg.geometry import se3, transform
 from pcreg.residual import residual_colors, residuals
@@ -18,8 +21,9 @@ from pcreg.residual import residual_colors, residuals
 SOURCE = np.array([245, 146, 52]) / 255  # orange
 TARGET = np.array([31, 126, 176]) / 255  # blue
 BACKGROUND = np.array([1.0, 1.0, 1.0])
-SIZE = (900, 580)  # pixels of a view
-MOST_POINTS = 300_000  # drawn of a cloud; more change no pixel
+PANEL = (590, 380)  # pixels of a view
+DETAIL = 1.5  # of a view is drawn larger and scaled down, against jagged edges
+MOST_POINTS = 150_000  # drawn of a cloud; a view has hardly more pixels
 
 
 def overview(
@@ -42,40 +46,59 @@ def overview(
     the side if left out. Points that end up higher than `ceiling` metres in that frame are left out, so
     that one looks into a room. The suffix of `path` chooses the format.
     """
-    from matplotlib.figure import Figure
-
     source, target = (_some(points) for points in (source, target))
     distance = residuals(source, target, T_target_source, limit)
     view = principal_axes(target) if T_view_target is None else T_view_target
-    target = transform(view, target)
-    before = transform(view, source)
-    after = transform(view, transform(T_target_source, source))
+    before, after, target = (
+        transform(T, points).astype(np.float32)  # near the picture's own origin, digits enough
+        for T, points in ((view, source), (view @ T_target_source, source), (view, target))
+    )
     low, below = after[:, 2] < ceiling, target[target[:, 2] < ceiling]
-    shared = residual_colors(distance[low], limit)
     columns = {
         "before": ([before[low], below], [SOURCE, TARGET]),
         "after": ([after[low], below], [SOURCE, TARGET]),
-        f"source by distance to target, 0 to {limit:.2g} m": ([after[low]], [shared]),
+        f"source by distance to target, 0 to {limit:.2g} m": (
+            [after[low]],
+            [residual_colors(distance[low], limit)],
+        ),
     }
     cameras = (from_above(), from_the_side()) if cameras is None else cameras
-    figure = Figure(figsize=(18, 1 + 4 * len(cameras)), dpi=100, facecolor=BACKGROUND)
-    axes = figure.subplots(len(cameras), len(columns), squeeze=False)
-    for column, (name, drawn) in zip(axes.T, columns.items(), strict=True):
-        for place, camera in zip(column, cameras, strict=True):
-            place.imshow(render(*drawn, camera, size=SIZE, splat=4), interpolation="lanczos")
-            place.set_axis_off()
-        column[0].set_title(name, fontsize=15, color="0.35", pad=4)
-    figure.suptitle(title, fontsize=16, y=0.985)
-    for x, name, color in ((0.46, "source", SOURCE), (0.54, "target", TARGET)):
-        figure.text(x, 0.016, f"●  {name}", fontsize=14, color=color, ha="center")
-    figure.subplots_adjust(left=0.005, right=0.995, top=0.89, bottom=0.045, wspace=0.02, hspace=0.02)
+    views = [(drawn, camera) for drawn in columns.values() for camera in cameras]
+    panels = iter(threads.each(lambda view: _panel(*view[0], view[1]), views))
+    page = Image.new("RGB", (1800, 100 + 400 * len(cameras)), _byte(BACKGROUND))
+    draw = ImageDraw.Draw(page)
+    draw.text((900, 28), title, (0, 0, 0), _font(22), anchor="mm")
+    for column, name in enumerate(columns):
+        draw.text((300 + 600 * column, 78), name, (89, 89, 89), _font(20), anchor="mm")
+        for row in range(len(cameras)):
+            page.paste(next(panels), (5 + 600 * column, 92 + (PANEL[1] + 4) * row))
+    for x, name, color in ((830, "source", SOURCE), (960, "target", TARGET)):
+        y = page.height - 18
+        draw.ellipse((x - 24, y - 6, x - 12, y + 6), _byte(color))
+        draw.text((x, y), name, _byte(color), _font(19), anchor="lm")
     with replacing(path) as temporary:
-        figure.savefig(temporary)
+        page.save(temporary, compress_level=2)
 
 
 def _some(points: np.ndarray) -> np.ndarray:
     """Every n-th point, at most MOST_POINTS of them."""
     return points[:: max(1, -(-len(points) // MOST_POINTS))]
+
+
+def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray) -> Image.Image:
+    width, height = (round(DETAIL * side) for side in PANEL)
+    image = render(clouds, colors, camera, size=(width, height), splat=4)
+    return Image.fromarray(np.rint(255 * image).astype(np.uint8)).resize(PANEL, Image.Resampling.LANCZOS)
+
+
+def _byte(color: np.ndarray) -> tuple[int, ...]:
+    return tuple(np.rint(255 * color).astype(int).tolist())
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    """DejaVu Sans, which writes most alphabets that a file may be named in; matplotlib brings it along."""
+    folder = Path(find_spec("matplotlib").origin).parent / "mpl-data/fonts/ttf"
+    return ImageFont.truetype(folder / "DejaVuSans.ttf", size)
 
 
 def principal_axes(points: np.ndarray) -> np.ndarray:
@@ -123,43 +146,55 @@ def render(
     A point covers splat x splat pixels. A pixel that lies e times `depth_scale`, a fraction of the
     picture's extent, behind the mean of its neighbours is darkened to about 1 / e.
     """
-    from scipy.ndimage import maximum_filter
-
     width, height = size
-    points = np.concatenate(clouds) @ camera.T  # right, up, towards the viewer
+    right, up, near = np.concatenate(clouds, dtype=np.float32).dot(camera.T.astype(np.float32)).T
     paint = np.concatenate(
-        [np.broadcast_to(c, (len(each), 3)) for each, c in zip(clouds, colors, strict=True)]
+        [np.broadcast_to(np.float32(c), (len(each), 3)) for each, c in zip(clouds, colors, strict=True)]
     )
-    if len(points) == 0:
-        return np.tile(BACKGROUND, (height, width, 1))
-    low, high = points.min(0), points.max(0)
-    extent = np.maximum(high - low, 1e-9)
-    scale = 0.96 * min(width / extent[0], height / extent[1])
-    corner = np.array([width, height]) / 2 - scale * (low + high)[:2] / 2
-    column, row = np.floor(points[:, :2] * scale + corner).astype(np.int64).T
-    row = height - 1 - row
+    if len(paint) == 0:
+        return np.tile(np.float32(BACKGROUND), (height, width, 1))
+    wide, high, deep = (max(float(np.ptp(values)), 1e-9) for values in (right, up, near))
+    scale = 0.96 * min(width / wide, height / high)
+    column = ((right - right.min()) * scale + (width - scale * wide) / 2).astype(np.int64)
+    row = height - 1 - ((up - up.min()) * scale + (height - scale * high) / 2).astype(np.int64)
 
-    rank = np.full((height, width), -1)  # of the point seen, counted from the furthest; -1: none
-    order = np.argsort(points[:, 2], kind="stable")
-    np.maximum.at(rank, (row[order], column[order]), np.arange(len(order)))
-    seen = order[rank := maximum_filter(rank, splat)]
-    covered = rank >= 0
-    near = np.where(covered, points[seen, 2], -np.inf)  # distance towards the viewer
-    image = np.where(covered[..., None], paint[seen], BACKGROUND)
-    return _eye_dome(image, near, depth_scale * extent[:2].max())
+    # The largest key of a pixel is of its nearest point: depth above, the point's number below.
+    key = ((near - near.min()) * (2**30 / deep)).astype(np.int64) << 32
+    key += np.arange(len(key))
+    seen = np.full(height * width, -1)
+    np.maximum.at(seen, row * width + column, key)
+    seen = _spread(seen.reshape(height, width), splat)
+    covered = seen >= 0
+    seen &= 0xFFFFFFFF
+    seen[~covered] = 0
+    image = np.where(covered[..., None], paint[seen], np.float32(BACKGROUND))
+    return _eye_dome(image, near[seen], covered, np.float32(depth_scale * max(wide, high)))
 
 
-def _eye_dome(image: np.ndarray, near: np.ndarray, scale: float) -> np.ndarray:
+def _spread(image: np.ndarray, size: int) -> np.ndarray:
+    """The largest value of the size x size pixels around each of an image (height, width), none negative."""
+    for _ in range(2):
+        padded = np.pad(image, ((size // 2, size - 1 - size // 2), (0, 0)), constant_values=-1)
+        largest = padded[: len(image)].copy()
+        for shift in range(1, size):
+            np.maximum(largest, padded[shift : shift + len(image)], out=largest)
+        image = np.ascontiguousarray(largest.T)
+    return image
+
+
+def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> np.ndarray:
     """Darken each pixel by how far it lies behind its neighbours, at two radii."""
-    covered = np.isfinite(near)
-    floor = near[covered].min() if covered.any() else 0.0
+    height, width = near.shape
+    floor = near[covered].min()
     filled = np.where(covered, near, floor)
+    padded = np.pad(filled, 6, mode="edge")
     behind = np.zeros_like(filled)
     for radius in (2, 6):
         for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)):
-            neighbour = np.roll(filled, (radius * dy, radius * dx), axis=(0, 1))
-            behind += np.clip(neighbour - filled, 0, scale)
-    shade = np.exp(-behind / (8 * scale) * 1.4)
+            top, left = 6 + radius * dy, 6 + radius * dx
+            apart = padded[top : top + height, left : left + width] - filled
+            behind += np.clip(apart, 0, scale, out=apart)
+    shade = np.exp(behind * (-1.4 / (8 * scale)))
     fade = (filled - floor) / max(float(np.ptp(filled)), 1e-9)  # what is far is a little paler
     lit = image * shade[..., None]
     lit += (1 - lit) * (0.28 * (1 - fade))[..., None]

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.descriptors import FCGF, FPFH, Descriptor
+from pcreg.descriptors import FPFH, Descriptor
 from pcreg.errors import InputError
+from pcreg.fcgf import FCGF
 from pcreg.features import FeatureCache, read_described
 from pcreg.files import replacing
 from pcreg.output import Task, facts

@@ -5,34 +5,53 @@ the index pairs returned refer to rows of the features, so they index the points
 distances go to the lower index.
 """
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import torch
 
-Features: TypeAlias = np.ndarray | torch.Tensor
+from pcreg import threads
+
+if TYPE_CHECKING:
+    import torch
+
+Features: TypeAlias = "np.ndarray | torch.Tensor"
 
 BUDGET_BYTES = 1 << 22  # of the block of the distance matrix held at a time; it should fit the cache
 
 
-@torch.no_grad()
 def nearest(features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES) -> np.ndarray:
     """For each row of a (N, C) its nearest row of b (M, C) by Euclidean distance, M >= 1: (N,) int64."""
-    a, b = torch.as_tensor(features_a), torch.as_tensor(features_b)
+    a, b = _constant(features_a), _constant(features_b)
     # Moving both keeps the distances, and small differences of large histograms keep their digits;
     # rounded, the move is none for unit vectors.
     centre = b.mean(0).round()
     a, b = a - centre, b - centre
     # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): the same |a|^2 for every b, the rest one product.
-    a = torch.cat([a, torch.ones_like(a[:, :1])], dim=1)
-    b = torch.cat([b, (b * b).sum(1, keepdim=True) / -2], dim=1)
-    rows = max(1, budget_bytes // (b.element_size() * len(b)))
-    return np.concatenate([_argmax(block @ b.T) for block in a.split(rows)])
+    half, b_columns = (b * b).sum(1) / 2, b.T
+    rows = max(1, budget_bytes // (half.itemsize * len(b)))
+
+    def block(start: int) -> np.ndarray:
+        scores = a[start : start + rows] @ b_columns
+        scores -= half
+        return _argmax(scores)
+
+    starts = range(0, len(a), rows)
+    if not isinstance(a, np.ndarray):  # PyTorch has threads of its own
+        return np.concatenate([block(start) for start in starts])
+    with threads.one_for_blas():
+        return np.concatenate(threads.each(block, starts))
 
 
-def _argmax(scores: torch.Tensor) -> np.ndarray:
+def _constant(features: Features) -> Features:
+    """The features without a gradient; this module gets on without importing PyTorch."""
+    return features.detach() if hasattr(features, "detach") else features
+
+
+def _argmax(scores: Features) -> np.ndarray:
     """The first maximum of each row; on the CPU NumPy finds it five times as fast as PyTorch."""
-    return scores.numpy().argmax(1) if scores.device.type == "cpu" else scores.argmax(1).cpu().numpy()
+    if isinstance(scores, np.ndarray) or scores.device.type == "cpu":
+        return np.asarray(scores).argmax(1)
+    return scores.argmax(1).cpu().numpy()
 
 
 def one_way(features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES) -> np.ndarray:
@@ -46,7 +65,11 @@ def one_way(features_a: Features, features_b: Features, budget_bytes: int = BUDG
 def mutual(features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES) -> np.ndarray:
     """Index pairs (P, 2) int64, sorted by the first, of rows that are each other's nearest."""
     there = one_way(features_a, features_b, budget_bytes)
-    return agreeing(there, one_way(features_b, features_a, budget_bytes))
+    if len(there) == 0:
+        return there
+    asked, place = np.unique(there[:, 1], return_inverse=True)  # the others are nobody's nearest
+    back = nearest(features_b[asked], features_a, budget_bytes)
+    return there[back[place] == there[:, 0]]
 
 
 def agreeing(there: np.ndarray, back: np.ndarray) -> np.ndarray:

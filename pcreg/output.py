@@ -1,6 +1,7 @@
 """The files of one registration: result.json, aligned.ply, overview.png and, asked for, viewer.html."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from pcreg.clock import Clock
-from pcreg.cloud import Cloud, write_ply
+from pcreg.cloud import Cloud, write_ply_parts
 from pcreg.figures import SOURCE, TARGET, overview
 from pcreg.files import replacing
 from pcreg.geometry import transform
 from pcreg.registration import Registration
 from pcreg.viewer import viewer
+
+MOST_ALIGNED = 5_000_000  # points of each cloud in aligned.ply: 270 MB, which viewers still open
+PART = 1 << 18  # points moved and written at a time
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def write(
     verdict = "registered" if registration.registered else "NOT registered"
     title = f"{Path(task.files[0]).name} to {Path(task.files[1]).name}: {verdict}"
     paths = [folder / "aligned.ply", folder / "overview.png", folder / "result.json"]
-    write_aligned(paths[0], transform(registration.T_target_source, source), target)
+    write_aligned(paths[0], source, target, registration.T_target_source)
     clock.lap("write")
     overview(
         source,
@@ -87,8 +91,22 @@ def write(
     return paths, seconds
 
 
-def write_aligned(path: Path, moved: np.ndarray, target: np.ndarray) -> None:
-    """Both clouds (N, 3), (M, 3) as one: source orange, target blue."""
-    palette = (np.stack([SOURCE, TARGET]) * 255).astype(np.uint8)
-    colors = np.repeat(palette, [len(moved), len(target)], axis=0)
-    write_ply(path, np.concatenate([moved, target]), colors)
+def every(points: np.ndarray) -> int:
+    """Every how manieth point of a cloud (N, 3) goes into aligned.ply; 1 up to five million points."""
+    return max(1, -(-len(points) // MOST_ALIGNED))
+
+
+def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
+    """Both clouds (N, 3), (M, 3) as one in the target's frame: source orange, target blue.
+
+    Of a cloud of more than five million points every n-th is written, so that no more than that are.
+    """
+    source, target = (points[:: every(points)] for points in (source, target))
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for points, T, color in ((source, T_target_source, SOURCE), (target, None, TARGET)):
+            for start in range(0, len(points), PART):
+                part = points[start : start + PART]
+                yield part if T is None else transform(T, part), (color * 255).astype(np.uint8)
+
+    write_ply_parts(path, len(source) + len(target), parts(), colored=True)

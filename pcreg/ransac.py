@@ -7,6 +7,7 @@ is pinned to one core.
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -58,13 +59,15 @@ def ransac(
     rng = np.random.default_rng(seed)
     source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
     source, target = source - source_centre, target - target_centre
+    light_source, light_target = source.astype(np.float32), target.astype(np.float32)
 
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
     drawn, needed = 0, iterations
     while drawn < needed:
         samples = rng.integers(P, size=(min(BATCH, iterations - drawn), n))
         drawn += len(samples)
-        found = _motions(source[samples], target[samples], distance, edge_length)
+        samples = _edges_agree(samples, light_source, light_target, edge_length)
+        found = _motions(source[samples], target[samples], distance)
         motions = np.concatenate([motions, found])
         scores = np.concatenate([scores, _scores(found, source, target, distance)])
         best = np.argsort(-scores, kind="stable")[:FINALISTS]
@@ -81,24 +84,30 @@ def ransac(
     return Estimate(T, inliers, inliers / P, drawn)
 
 
-def _motions(source: np.ndarray, target: np.ndarray, distance: float, edge_length: float) -> np.ndarray:
-    """The motions (H, 4, 4) of those samples (S, n, 3), (S, n, 3) that pass both checks."""
-    alike = _edges_agree(source, target, edge_length)
-    source, target = source[alike], target[alike]
+def _edges_agree(
+    samples: np.ndarray, source: np.ndarray, target: np.ndarray, edge_length: float
+) -> np.ndarray:
+    """Those of the samples (S, n) whose edges have like lengths in source (P, 3) and target (P, 3).
+
+    Edge by edge, so that the later ones are measured of the few samples left. Strict, so that a sample
+    that holds a match twice, an edge of no length, is refused.
+    """
+    for first, second in combinations(range(samples.shape[1]), 2):
+        i, j = samples[:, first], samples[:, second]
+        a, b = (_squared(side[i] - side[j]) for side in (source, target))  # squared lengths
+        samples = samples[np.minimum(a, b) > edge_length**2 * np.maximum(a, b)]
+    return samples
+
+
+def _squared(rows: np.ndarray) -> np.ndarray:
+    return np.einsum("sc,sc->s", rows, rows)
+
+
+def _motions(source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+    """The motions (H, 4, 4) of those samples (S, n, 3), (S, n, 3) that they bring within `distance`."""
     T = _fit(source, target)
     moved = source @ T[:, :3, :3].transpose(0, 2, 1) + T[:, None, :3, 3]
     return T[(np.linalg.norm(moved - target, axis=2) < distance).all(1)]
-
-
-def _edges_agree(source: np.ndarray, target: np.ndarray, edge_length: float) -> np.ndarray:
-    """Which samples (S, n, 3) have edges of like length on both sides: mask (S,).
-
-    Strict, so that a sample that holds a match twice, an edge of no length, is refused.
-    """
-    first, second = np.triu_indices(source.shape[1], k=1)
-    a = np.linalg.norm(source[:, first] - source[:, second], axis=2)  # (S, n (n - 1) / 2)
-    b = np.linalg.norm(target[:, first] - target[:, second], axis=2)
-    return (np.minimum(a, b) > edge_length * np.maximum(a, b)).all(1)
 
 
 def _fit(source: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -10,10 +10,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from pcreg import threads
 from pcreg.geometry import se3, transform
 
 ITERATIONS = 60
-CONVERGED = 1e-7  # radians and metres
+CONVERGED = 1e-3  # of the distance: partners at the edge may come and go for ever in smaller steps
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def refine(
     step = best = np.eye(4)
     best_score = _score(moved, tree, distance)
     for reach in (2 * distance, distance):
-        step = _point_to_plane(moved, tree, normals, step, reach)
+        step = _point_to_plane(moved, tree, normals, step, reach, CONVERGED * distance)
         score = _score(transform(step, moved), tree, distance)
         if score > best_score:
             best, best_score = step, score
@@ -53,12 +54,13 @@ def refine(
 
 
 def _point_to_plane(
-    source: np.ndarray, tree: cKDTree, normals: np.ndarray, T: np.ndarray, reach: float
+    source: np.ndarray, tree: cKDTree, normals: np.ndarray, T: np.ndarray, reach: float, still: float
 ) -> np.ndarray:
-    """Iterate from T (4, 4) until the motion stands still, with partners up to `reach` metres apart."""
+    """Iterate from T (4, 4), partners up to `reach` metres apart, until a step is below `still` metres."""
+    radius = np.linalg.norm(transform(T, source), axis=1).mean()  # takes radians to metres
     for _ in range(ITERATIONS):
         points = transform(T, source)
-        apart, partner = tree.query(points, distance_upper_bound=reach)
+        apart, partner = tree.query(points, distance_upper_bound=reach, workers=threads.cores())
         near = np.isfinite(apart)
         points, normal = points[near], normals[partner[near]]
         offset = ((tree.data[partner[near]] - points) * normal).sum(1)
@@ -66,14 +68,14 @@ def _point_to_plane(
         # Directions in which the surfaces slide along each other are left alone by the cut-off.
         twist = np.linalg.lstsq(rows.T @ rows, rows.T @ offset, rcond=1e-8)[0]
         T = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ T
-        if np.abs(twist).max() < CONVERGED:
+        if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < still:
             break
     return T
 
 
 def _nearest(points: np.ndarray, tree: cKDTree, distance: float) -> np.ndarray:
     """How far (K,) the K points that have a partner within `distance` are from it."""
-    nearest, _ = tree.query(points, distance_upper_bound=distance)
+    nearest, _ = tree.query(points, distance_upper_bound=distance, workers=threads.cores())
     return nearest[np.isfinite(nearest)]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from pcreg import doubts
 from pcreg.clock import Clock
 from pcreg.cloud import Cloud, read_cloud
-from pcreg.descriptors import FCGF, FPFH, Descriptor
+from pcreg.descriptors import FPFH, Descriptor
 from pcreg.errors import InputError
 from pcreg.pipeline import Registrar
 from pcreg.registration import Registration
@@ -89,6 +89,8 @@ def descriptors(
     if voxel is not None and not 0 < voxel < np.inf:
         raise InputError(f"voxel {voxel:g} is no size; use a positive number of metres")
     if weights is not None:
+        from pcreg.fcgf import FCGF
+
         learned = FCGF.load(weights)
         if voxel not in (None, learned.voxel):
             raise InputError(

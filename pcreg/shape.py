@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from pcreg.descriptors import Description, Descriptor, thin
+from pcreg import threads
+from pcreg.descriptors import Description, Descriptor
 from pcreg.errors import InputError
 from pcreg.normals import normals_of
+from pcreg.thinning import thin
 
 MINIMUM_POINTS = 30  # after thinning; fewer carry no shape that could be told from chance
 MINIMUM_NEIGHBORS = 4  # within two voxels; most noise has fewer, and so have the far ends of a LiDAR scan
@@ -34,28 +36,25 @@ def shape_of(points: np.ndarray, descriptor: Descriptor, name: str = "cloud") ->
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MINIMUM_POINTS} or more are needed")
     origin = viewpoint(points)
-    kept, surface = solid(points, descriptor.voxel)
-    local = descriptor.describe(points[kept] - origin)
+    local = descriptor.describe(solid(points, descriptor.voxel, origin) - origin)
     if len(local.points) < MINIMUM_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(local.points), descriptor.voxel)}")
-    normals = normals_of(points[surface], NORMAL_RADIUS * descriptor.voxel, origin)
-    return Shape(local.points + origin, local.features, points[surface], normals)
+    surface = solid(points, descriptor.voxel, points.min(0))
+    normals = normals_of(surface, NORMAL_RADIUS * descriptor.voxel, origin)
+    return Shape(local.points + origin, local.features, surface, normals)
 
 
-def solid(points: np.ndarray, voxel: float) -> tuple[np.ndarray, np.ndarray]:
-    """Which points of the cloud (N, 3) are no loners (N,) bool, and rows (S,) of one in each of their cells.
+def solid(points: np.ndarray, voxel: float, origin: np.ndarray) -> np.ndarray:
+    """The cloud (N, 3) thinned to a point per cell, counted from `origin` (3,), without loners: (M, 3).
 
-    Thinned to a point per cell, a surface has a dozen others within two voxels. A point whose cell has
-    fewer than four is noise: it would be taken for a thing that hangs where the other sensor saw nothing.
+    On a thinned surface a point has a dozen others within two voxels. One with fewer than four is noise:
+    it would be taken for a thing that hangs where the other sensor saw nothing.
     """
-    rows = thin(points - points.min(0), voxel)
-    kept = points[rows]
-    others = cKDTree(kept).query_ball_point(kept, 2 * voxel, return_length=True) - 1
-    x, y, z = np.floor((points - points.min(0)) / voxel).astype(np.int64).T
-    _, cell = np.unique(x + (y << 21) + (z << 42), return_inverse=True)
-    lonely = np.zeros(cell.max() + 1, dtype=bool)
-    lonely[cell[rows]] = others < MINIMUM_NEIGHBORS
-    return ~lonely[cell], rows[others >= MINIMUM_NEIGHBORS]
+    thinned = points[thin(points, voxel, origin)]
+    around = cKDTree(thinned).query_ball_point(
+        thinned, 2 * voxel, return_length=True, workers=threads.cores()
+    )
+    return thinned[around - 1 >= MINIMUM_NEIGHBORS]
 
 
 def viewpoint(points: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ class Trait:
     weight: float  # in the log-odds
     usual: float  # mean over right motions
     against: Callable[[Evidence], str]
+    monotone: bool = True  # more of it never makes a motion less likely
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _disagreement(evidence: Evidence) -> str:
 
 
 def _consistency(evidence: Evidence) -> float:
-    """Log of how little there is that cannot be: things in free space, and fronts on backs, either is enough."""
+    """Log of how little there is of what cannot be: things in free space, and fronts on backs."""
     return -np.log(0.02 + evidence.intrusion + 0.5 * (1 - evidence.facing))
 
 
@@ -140,13 +141,12 @@ def _loose(evidence: Evidence) -> str:
     return f"the surfaces that touch could {free} and still touch, so they prove little"
 
 
-# More of each never makes a motion less likely.
 TRAITS = (
     Trait(_support, 0.5, 0.8, _few_inliers),
     Trait(_agreement, 0.8, -1.5, _disagreement),
     Trait(_seen_consistency, 3.0, 3.0, _contradicted),
     Trait(_guessed_consistency, 2.0, 2.0, _contradicted),
-    Trait(_sensors_known, 0.0, 1.0, _few_inliers),
+    Trait(_sensors_known, 0.0, 1.0, _few_inliers, monotone=False),
     Trait(_firmness, 1.5, -3.0, _loose),
 )
 BIAS = 0.0

@@ -9,10 +9,10 @@ import numpy as np
 
 from pcreg import summary
 from pcreg.caption import Setup
-from pcreg.descriptors import thin
 from pcreg.figures import SOURCE, TARGET, render
 from pcreg.geometry import transform
 from pcreg.pair import PairDataset
+from pcreg.thinning import thin
 
 SIZE = (480, 360)
 

@@ -8,9 +8,9 @@ import pytest
 import train
 from pcreg import entry
 from pcreg.cloud import write_ply
-from pcreg.descriptors import FCGF
 from pcreg.entry import CONFIGS, compose_config
 from pcreg.errors import InputError
+from pcreg.fcgf import FCGF
 from pcreg.geometry import transform
 
 from .pcreg.scenes import wavy_sheet

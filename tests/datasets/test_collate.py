@@ -8,10 +8,10 @@ from datasets.augment import Augmentation
 from datasets.collate import Batches, TrainingPairs
 from datasets.preparation import Preparation, RawPair, matching_rows
 from pcreg.batch import PointBatch
-from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry
 from pcreg.pair import Pair
+from pcreg.thinning import thin
 from tests.pcreg.tiny import VOXEL, Sheets, T, batches
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from pcreg.cloud import read_cloud
-from pcreg.descriptors import BYTES_PER_POINT, FCGF, FPFH, _batches, thin
+from pcreg.descriptors import FPFH
+from pcreg.fcgf import BYTES_PER_POINT, FCGF, _batches
 from pcreg.geometry import random_rotation
 from pcreg.resunet import Architecture, ResUNet
 
@@ -12,24 +12,6 @@ def wavy_sheet(n=30, spacing=0.05):
     u, v = np.meshgrid(np.arange(n) * spacing, np.arange(n) * spacing, indexing="ij")
     w = 3 + 0.2 * np.sin(3 * u) * np.cos(2 * v)
     return np.stack([u, v, w], axis=-1).reshape(-1, 3)
-
-
-def test_thinning_keeps_the_point_nearest_the_centre_of_each_cell():
-    points = np.array([[0.01, 0.01, 0.01], [0.06, 0.05, 0.05], [-0.01, 0.05, 0.05], [0.09, 0.09, 0.09]])
-    assert sorted(thin(points, 0.1)) == [1, 2]  # one cell on either side of x = 0
-    assert thin(points[:0], 0.1).shape == (0,)
-
-
-def test_a_thinned_cloud_is_left_whole():
-    rng = np.random.default_rng(0)
-    once = rng.uniform(-1, 1, (5000, 3))
-    once = once[thin(once, 0.1)]
-    assert len(thin(once, 0.1)) == len(once)
-
-
-def test_real_fragments_are_left_whole(real_data):
-    points = read_cloud(real_data / "indoor/3dmatch/fragments/7-scenes-redkitchen/cloud_bin_0.ply").points
-    assert len(thin(points, 0.025)) == len(points)
 
 
 def test_described_points_are_points_of_the_cloud():

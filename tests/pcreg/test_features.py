@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from pcreg import features
-from pcreg.descriptors import FCGF
 from pcreg.errors import InputError
+from pcreg.fcgf import FCGF
 from pcreg.features import FeatureCache, read_described
 
 from .scenes import wavy_sheet

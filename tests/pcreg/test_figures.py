@@ -66,8 +66,8 @@ def test_overview_is_written_whole(tmp_path):
     T[0, 3] = 0.5
     overview(SHEET, SHEET, T, tmp_path / "a.png", limit=0.1, title="sheets", ceiling=1.0)
     picture = imread(tmp_path / "a.png")
-    assert picture.shape == (900, 1800, 4)
-    for column in np.split(picture[100:800, :, :3], 3, axis=1):
+    assert picture.shape == (900, 1800, 3)
+    for column in np.split(picture[100:800], 3, axis=1):
         assert (column < 0.99).any(2).mean() > 0.05
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
 

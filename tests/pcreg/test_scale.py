@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from datasets.synthetic import SyntheticRooms
-from pcreg.descriptors import thin
 from pcreg.errors import InputError
 from pcreg.geometry import random_rotation, se3, transform
 from pcreg.scale import CELLS, extent, voxel_of, voxels
+from pcreg.thinning import thin
 
 NAMES = ("left.ply", "right.ply")
 

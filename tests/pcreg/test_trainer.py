@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from pcreg.checkpoint import load_checkpoint, save_checkpoint
-from pcreg.descriptors import FCGF
 from pcreg.errors import InputError
+from pcreg.fcgf import FCGF
 from pcreg.loss import HardestContrastive
 from pcreg.trainer import Trainer
 from pcreg.validation import feature_match_recall

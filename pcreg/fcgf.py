@@ -1,0 +1,65 @@
+"""The learned descriptor: fully convolutional geometric features of a trained network."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from pcreg.batch import PointBatch
+from pcreg.descriptors import Description
+from pcreg.device import choose_device
+from pcreg.resunet import ResUNet
+from pcreg.thinning import thin
+from pcreg.weights import fingerprint, load_weights
+
+# About what hierarchy and network take at their peak, in float32 (docs/benchmarks.md).
+BYTES_PER_POINT = 4096
+
+
+class FCGF:
+    """Fully convolutional geometric features (Choy, Park and Koltun, ICCV 2019) of a trained network."""
+
+    name = "fcgf"
+
+    def __init__(self, network: ResUNet, device: str = "cpu") -> None:
+        self.device = choose_device(device)
+        self.network = network.to(self.device).eval()
+        self.voxel = network.architecture.voxel
+        self.fingerprint = fingerprint(network)
+
+    @staticmethod
+    def load(weights: str, device: str = "cpu") -> "FCGF":
+        """The descriptor of a .safetensors file written by train.py; InputError if it cannot be used."""
+        return FCGF(load_weights(weights), device)
+
+    def describe(self, points: np.ndarray) -> Description:
+        return self.describe_all([points])[0]
+
+    @torch.inference_mode()
+    def describe_all(self, clouds: Sequence[np.ndarray], budget: int = 4 * 2**30) -> list[Description]:
+        """Describe clouds (N, 3) in as few passes as fit into about `budget` bytes of the device's memory.
+
+        What a cloud is batched with does not change its description but for the last bits, and with
+        torch.use_deterministic_algorithms not even those. A cloud too large for the budget goes alone.
+        """
+        kept = [points[thin(points, self.voxel)] for points in clouds]
+        described = []
+        for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
+            features = self.network.describe(PointBatch.from_clouds(batch).to(self.device))
+            split = np.split(
+                features.float().cpu().numpy(), np.cumsum([len(points) for points in batch])[:-1]
+            )
+            described += map(Description, batch, split)
+        return described
+
+
+def _batches(clouds: list[np.ndarray], most_points: int) -> Iterator[list[np.ndarray]]:
+    """The clouds in their order, in lists of no more points altogether unless one cloud has them alone."""
+    batch: list[np.ndarray] = []
+    for points in clouds:
+        if batch and sum(map(len, batch)) + len(points) > most_points:
+            yield batch
+            batch = []
+        batch.append(points)
+    if batch:
+        yield batch

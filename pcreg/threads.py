@@ -1,0 +1,34 @@
+"""Work shared among the cores; no answer depends on how many there are."""
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+def cores() -> int:
+    """How many cores this process may use; a worker process of a batch is held to one."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def one_for_blas() -> threadpool_limits:
+    """A context in which each product of matrices stays on the thread that asks for it.
+
+    Ours have three columns, or go to several threads anyway. BLAS would spread each over all cores and wait
+    for them, busily: on a machine that does other things as well, several times as long as it takes alone.
+    """
+    return threadpool_limits(1, user_api="blas")
+
+
+def each(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """What `do` makes of each item, in their order; it pays where NumPy or SciPy does most of the work."""
+    items = list(items)
+    if min(len(items), cores()) < 2:
+        return [do(item) for item in items]
+    with ThreadPoolExecutor(cores()) as pool:
+        return list(pool.map(do, items))
