@@ -142,11 +142,11 @@ def _loose(evidence: Evidence) -> str:
 
 
 TRAITS = (
-    Trait(_support, 0.5, 0.8, _few_inliers),
-    Trait(_agreement, 0.8, -1.5, _disagreement),
-    Trait(_seen_consistency, 3.0, 3.0, _contradicted),
-    Trait(_guessed_consistency, 2.0, 2.0, _contradicted),
-    Trait(_sensors_known, 0.0, 1.0, _few_inliers, monotone=False),
-    Trait(_firmness, 1.5, -3.0, _loose),
+    Trait(_support, 0.84, 0.65, _few_inliers),
+    Trait(_agreement, 0.0, -1.92, _disagreement),
+    Trait(_seen_consistency, 3.85, 2.34, _contradicted),
+    Trait(_guessed_consistency, 3.37, 0.36, _contradicted),
+    Trait(_sensors_known, -1.12, 0.85, _few_inliers, monotone=False),
+    Trait(_firmness, 3.09, -3.06, _loose),
 )
-BIAS = 0.0
+BIAS = 1.95

@@ -18,7 +18,15 @@ from pcreg import register
 from pcreg.cloud import write_ply
 from pcreg.descriptors import FPFH
 from pcreg.errors import InputError
-from pcreg.geometry import inverse, random_rotation, rotation_error, se3, transform, translation_error
+from pcreg.geometry import (
+    inverse,
+    random_rotation,
+    rotation_about,
+    rotation_error,
+    se3,
+    transform,
+    translation_error,
+)
 from pcreg.pipeline import Registrar
 from pcreg.registering import register_points
 
@@ -143,12 +151,7 @@ def test_half_of_the_points_removed_from_each(room):
     [
         [(2, -1.5)],
         [(2, -1.5), (2, 1.5)],
-        pytest.param(
-            [(2, -1.5), (0, 3.0)],
-            marks=pytest.mark.xfail(
-                reason="sliding along the edge of two planes is not noticed yet", strict=True
-            ),
-        ),
+        [(2, -1.5), (0, 3.0)],
     ],
     ids=["one", "parallel", "crossing"],
 )
@@ -167,6 +170,34 @@ def test_planes_alone_are_refused(planes):
     source, target = scene([0, 0, 0]), scene([1.7, -2.3, 0])
     moved = transform(se3(random_rotation(rng), rng.uniform(-1, 1, 3)), target)
     assert not register(source, moved, voxel=0.15).registered
+
+
+def test_a_bare_corridor_is_refused_and_its_direction_named():
+    """10 m of walls, floor and ceiling, seen from two places along it: any shift along x fits."""
+    rng = np.random.default_rng(0)
+
+    def seen(shift):
+        points = rng.uniform([-5, -1, -1.2], [5, 1, 1.2], (24_000, 3))
+        side = np.arange(len(points)) % 2 + 1  # walls across y, floor and ceiling across z
+        points[np.arange(len(points)), side] = rng.choice([-1, 1], len(points)) * np.array([1, 1.2])[side - 1]
+        return points + 0.003 * rng.standard_normal(points.shape)
+
+    found = register(seen(0), seen(3), voxel=0.1)
+    assert not found.registered
+    assert any(str(freedom) == "slide along (1.00, 0.00, 0.00)" for freedom in found.evidence.hold.free)
+
+
+def test_of_a_symmetric_scene_both_answers_are_given(room):
+    """A room joined with itself turned by half a turn about the sensor: both ways round are right."""
+    half = se3(rotation_about((0, 0, 1), 180), np.zeros(3))
+    scene = np.concatenate([room.source, transform(half, room.source)])
+    T = se3(rotation_about((1, 2, 3), 50), np.zeros(3))
+    found = register(scene, transform(T, scene), voxel=VOXEL)
+    assert not found.registered
+    assert "two motions fit about equally well" in found.reason
+    answers = [found.T_target_source, found.rival]
+    for right in (T, T @ half):
+        assert any(correct(replace(found, T_target_source=each), right) for each in answers)
 
 
 def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it():
