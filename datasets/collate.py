@@ -147,11 +147,17 @@ class Batches:
         return f"{len(self.samples)} pairs"
 
     def __post_init__(self):
-        most = len(self.samples) // self.ranks.count
-        if not 0 < self.batch_size <= most:
+        pairs, count = len(self.samples), self.ranks.count
+        if pairs < count:
             raise InputError(
-                f"batch_size={self.batch_size}: the training set has {len(self.samples)} pairs; "
-                f"take between 1 and {most}"
+                f"the training set has {pairs} pairs for {count} processes; "
+                f"give torchrun --nproc-per-node={pairs} or less"
+            )
+        if not 0 < self.batch_size <= pairs // count:
+            shared = f" for {count} processes" if count > 1 else ""
+            raise InputError(
+                f"batch_size={self.batch_size}: the training set has {pairs} pairs{shared}; "
+                f"take between 1 and {pairs // count}"
             )
 
     def __len__(self) -> int:
