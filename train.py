@@ -13,6 +13,7 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from datasets.loading import in_plain_words
 from datasets.preparation import Preparation
 from pcreg import entry
 from pcreg.comparison import compare
@@ -88,9 +89,13 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         maximum_points=cfg.maximum_points,
         snap=architecture.snap,
     )
-    batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture.geometry, ranks=ranks)
-    validation = instantiate(cfg.validation)
-    validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
+    with ranks.first_before_others():
+        batches = instantiate(cfg.batches)(
+            preparation=preparation, geometry=architecture.geometry, ranks=ranks
+        )
+        if ranks.first:  # which alone validates
+            validation = instantiate(cfg.validation)
+            validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
     optimizer = instantiate(cfg.optimizer, network.parameters())
     trainer = Trainer(
         network,
@@ -117,7 +122,8 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
     if ranks.first:
         print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
-    figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
+    with in_plain_words():
+        figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
     if protocol and cfg.weights and ranks.first:
         before, after = FCGF.load(cfg.weights, device), FCGF(network, device)
         print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
