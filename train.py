@@ -21,7 +21,7 @@ from pcreg.descriptors import FCGF
 from pcreg.device import choose_device
 from pcreg.errors import InputError
 from pcreg.files import replacing
-from pcreg.pair import evenly
+from pcreg.pair import keep_evenly
 from pcreg.ranks import Ranks, joined
 from pcreg.resunet import ResUNet
 from pcreg.trainer import Trainer
@@ -95,7 +95,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         )
         if ranks.first:  # which alone validates
             validation = instantiate(cfg.validation)
-            validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
+            keep_evenly(validation, cfg.validate.pairs)
     optimizer = instantiate(cfg.optimizer, network.parameters())
     trainer = Trainer(
         network,

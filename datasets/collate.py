@@ -16,7 +16,7 @@ from datasets.preparation import Preparation, RawPair, Sample
 from pcreg.batch import PointBatch
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry, Hierarchy
-from pcreg.pair import PairDataset, evenly
+from pcreg.pair import PairDataset, keep_evenly
 from pcreg.ranks import ALONE, Ranks
 
 MINIMUM_MATCHES = 32  # a pair with fewer has nothing to teach and is left out of its batch
@@ -137,7 +137,7 @@ class Batches:
 
         Of each epoch a `replay_share` comes from the other data set, if there is one.
         """
-        pairs.pairs = evenly(pairs.pairs, limit)
+        keep_evenly(pairs, limit)
         if replay is not None:
             pairs = Mixture(pairs, replay, replay_share)
         samples = TrainingPairs(pairs, preparation, seed)
