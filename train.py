@@ -109,7 +109,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         ranks=ranks,
         identity=_identity(settings),
     )
-    if cfg.resume and trainer.resume():
+    if cfg.resume and trainer.resume() and ranks.first:
         print(f"resuming {folder} at epoch {trainer.at.epoch}, batch {trainer.at.batch}")
     if ranks.first:
         with replacing(folder / "config.yaml") as temporary:
