@@ -104,10 +104,8 @@ class Folder:
         return self._overlapping(self._with_overlap(listed))
 
     def keep_evenly(self, limit: int | None) -> None:
-        """Keep at most `limit` pairs; of a list in pairs.txt, only their clouds are read."""
-        if self._listed is None:
-            self.pairs = evenly(self.pairs, limit)
-        else:
+        """Keep at most `limit` pairs of a list in pairs.txt; the clouds of the others are not read."""
+        if self._listed is not None:
             self._listed = evenly(self._listed, limit)
             vars(self).pop("pairs", None)
 

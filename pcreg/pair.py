@@ -48,19 +48,18 @@ class PairDataset(Protocol):
 
 @runtime_checkable
 class Choosing(Protocol):
-    """A data set that knows its list before its pairs, whose truth takes long to compute."""
+    """A data set that knows the list of its pairs before it computes what takes long, such as their truth."""
 
     def keep_evenly(self, limit: int | None) -> None:
-        """Keep at most `limit` pairs, those that `evenly` takes, and compute nothing of the others."""
+        """Where there is such a list, keep what `evenly` takes of it, and compute nothing of the others."""
         ...
 
 
 def keep_evenly(dataset: PairDataset, limit: int | None) -> None:
-    """Have a data set keep at most `limit` of its pairs, see `evenly`."""
+    """Have a data set keep at most `limit` of its pairs, see `evenly`; what they need is computed now."""
     if isinstance(dataset, Choosing):
         dataset.keep_evenly(limit)
-    else:
-        dataset.pairs = evenly(dataset.pairs, limit)
+    dataset.pairs = evenly(dataset.pairs, limit)
 
 
 def evenly(items: list[Item], limit: int | None) -> list[Item]:
