@@ -5,9 +5,7 @@
     python evaluate.py --help        every setting
 
 Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.html` and `config.yaml` to
-`out`. Run again, the same command goes on where it was stopped; `limit=20` takes a quick look (truth
-that has to be computed, by ICP on KITTI, is computed for the whole list first; data.sequences shortens
-it).
+`out`. Run again, the same command goes on where it was stopped; `limit=20` takes a quick look.
 """
 
 from pathlib import Path
@@ -21,7 +19,7 @@ from pcreg.caption import Setup, caption
 from pcreg.errors import InputError
 from pcreg.features import FeatureCache
 from pcreg.files import replacing
-from pcreg.pair import evenly
+from pcreg.pair import keep_evenly
 from pcreg.records import Records
 from pcreg.report import report
 from pcreg.tables import measured, per_scene, tables
@@ -37,7 +35,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
     descriptor = instantiate(cfg.descriptor, _convert_="all")
     estimator = instantiate(cfg.estimator, _convert_="all")
     dataset = instantiate(cfg.data, _convert_="all")
-    dataset.pairs = evenly(dataset.pairs, cfg.limit)
+    keep_evenly(dataset, cfg.limit)
     setup = Setup(
         benchmark=dataset.name,
         protocol=protocol,

@@ -13,6 +13,7 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from datasets.loading import in_plain_words
 from datasets.preparation import Preparation
 from pcreg import entry
 from pcreg.comparison import compare
@@ -20,7 +21,7 @@ from pcreg.device import choose_device
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
 from pcreg.files import replacing
-from pcreg.pair import evenly
+from pcreg.pair import keep_evenly
 from pcreg.ranks import Ranks, joined
 from pcreg.resunet import ResUNet
 from pcreg.trainer import Trainer
@@ -88,9 +89,13 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         maximum_points=cfg.maximum_points,
         snap=architecture.snap,
     )
-    batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture.geometry, ranks=ranks)
-    validation = instantiate(cfg.validation)
-    validation.pairs = evenly(validation.pairs, cfg.validate.pairs)
+    with ranks.first_before_others():
+        batches = instantiate(cfg.batches)(
+            preparation=preparation, geometry=architecture.geometry, ranks=ranks
+        )
+        if ranks.first:  # which alone validates
+            validation = instantiate(cfg.validation)
+            keep_evenly(validation, cfg.validate.pairs)
     optimizer = instantiate(cfg.optimizer, network.parameters())
     trainer = Trainer(
         network,
@@ -104,7 +109,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         ranks=ranks,
         identity=_identity(settings),
     )
-    if cfg.resume and trainer.resume():
+    if cfg.resume and trainer.resume() and ranks.first:
         print(f"resuming {folder} at epoch {trainer.at.epoch}, batch {trainer.at.batch}")
     if ranks.first:
         with replacing(folder / "config.yaml") as temporary:
@@ -117,7 +122,8 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
     if ranks.first:
         print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
-    figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
+    with in_plain_words():
+        figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
     if protocol and cfg.weights and ranks.first:
         before, after = FCGF.load(cfg.weights, device), FCGF(network, device)
         print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))

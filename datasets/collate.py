@@ -16,7 +16,7 @@ from datasets.preparation import Preparation, RawPair, Sample
 from pcreg.batch import PointBatch
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry, Hierarchy
-from pcreg.pair import PairDataset, evenly
+from pcreg.pair import PairDataset, keep_evenly
 from pcreg.ranks import ALONE, Ranks
 
 MINIMUM_MATCHES = 32  # a pair with fewer has nothing to teach and is left out of its batch
@@ -137,7 +137,7 @@ class Batches:
 
         Of each epoch a `replay_share` comes from the other data set, if there is one.
         """
-        pairs.pairs = evenly(pairs.pairs, limit)
+        keep_evenly(pairs, limit)
         if replay is not None:
             pairs = Mixture(pairs, replay, replay_share)
         samples = TrainingPairs(pairs, preparation, seed)
@@ -147,11 +147,17 @@ class Batches:
         return f"{len(self.samples)} pairs"
 
     def __post_init__(self):
-        most = len(self.samples) // self.ranks.count
-        if not 0 < self.batch_size <= most:
+        pairs, count = len(self.samples), self.ranks.count
+        if pairs < count:
             raise InputError(
-                f"batch_size={self.batch_size}: the training set has {len(self.samples)} pairs; "
-                f"take between 1 and {most}"
+                f"the training set has {pairs} pairs for {count} processes; "
+                f"give torchrun --nproc-per-node={pairs} or less"
+            )
+        if not 0 < self.batch_size <= pairs // count:
+            shared = f" for {count} processes" if count > 1 else ""
+            raise InputError(
+                f"batch_size={self.batch_size}: the training set has {pairs} pairs{shared}; "
+                f"take between 1 and {pairs // count}"
             )
 
     def __len__(self) -> int:

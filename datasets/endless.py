@@ -189,9 +189,13 @@ class _From(IterableDataset):
         self.batches, self.first = batches, first
 
     def __iter__(self) -> Iterator[TrainingBatch | None]:
+        in_worker = get_worker_info() is not None
+        device = torch.device(self.batches.ranks.device)
+        if in_worker and device.index is not None:
+            torch.cuda.set_device(device)  # nothing on the GPU of another process
         for number in itertools.count(self.first):
             batch = self.batches.make(number)
-            yield batch.resting() if batch and get_worker_info() else batch
+            yield batch.resting() if batch and in_worker else batch
 
     def __getstate__(self) -> dict:
         """Without what the training process holds."""

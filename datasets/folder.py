@@ -24,6 +24,8 @@ from pcreg.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.pair import Pair, evenly
 from pcreg.thinning import thin
 
+Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
+
 THINNED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
 
 
@@ -93,20 +95,19 @@ class Folder:
     @cached_property
     def pairs(self) -> list[Pair]:
         """All pairs of pairs.txt, or those that overlap enough by poses.txt or by odometry."""
-        if (path := self.root / "pairs.txt").is_file():
-            names = {self.names[n] for n in self.scans}
-            listed = [pair for pair in self._listed(path) if names.issuperset(pair[:2])]
-            if not listed:
-                raise InputError(
-                    f"{path}: lists no pair within the scans from {self.names[self.scans[0]]} to "
-                    f"{self.names[self.scans[-1]]}; add one, or change data.part and data.held_out"
-                )
-            return self._with_overlap(listed)
+        if self._listed is not None:
+            return self._with_overlap(self._listed)
         if self.poses is None:
             return self._registered()
         proposed = evenly(self._proposed(self.poses, self.scans), self.proposals)
         listed = [(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed]
         return self._overlapping(self._with_overlap(listed))
+
+    def keep_evenly(self, limit: int | None) -> None:
+        """Keep at most `limit` pairs of a list in pairs.txt; the clouds of the others are not read."""
+        if self._listed is not None:
+            self._listed = evenly(self._listed, limit)
+            vars(self).pop("pairs", None)
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 of the file `name`, finite rows only."""
@@ -151,8 +152,23 @@ class Folder:
     def _motion(self, source: int, target: int) -> np.ndarray:
         return inverse(self.poses[target]) @ self.poses[source]
 
-    def _listed(self, path: Path) -> list[tuple[str, str, np.ndarray]]:
-        """Source name, target name and T_target_source of every line."""
+    @cached_property
+    def _listed(self) -> list[Listed] | None:
+        """The pairs of pairs.txt, if there is one, within the scans."""
+        path = self.root / "pairs.txt"
+        if not path.is_file():
+            return None
+        names = {self.names[n] for n in self.scans}
+        listed = [pair for pair in self._lines(path) if names.issuperset(pair[:2])]
+        if not listed:
+            raise InputError(
+                f"{path}: lists no pair within the scans from {self.names[self.scans[0]]} to "
+                f"{self.names[self.scans[-1]]}; add one, or change data.part and data.held_out"
+            )
+        return listed
+
+    def _lines(self, path: Path) -> list[Listed]:
+        """The pairs of a file, in its order."""
         listed = []
         for number, line in enumerate(path.read_text().splitlines(), start=1):
             words = line.partition("#")[0].split()
@@ -169,7 +185,7 @@ class Folder:
             raise InputError(f"{path}: lists no pair; write lines `source target`, or remove the file")
         return listed
 
-    def _pair(self, words: list[str]) -> tuple[str, str, np.ndarray]:
+    def _pair(self, words: list[str]) -> Listed:
         names, numbers = words[:2], words[2:]
         for name in names:
             if name not in self.names:
@@ -182,7 +198,7 @@ class Folder:
             raise ValueError("no T_target_source, and the folder has no poses.txt to compute it from")
         return *names, self._motion(*map(self.names.index, names))
 
-    def _with_overlap(self, listed: list[tuple[str, str, np.ndarray]]) -> list[Pair]:
+    def _with_overlap(self, listed: list[Listed]) -> list[Pair]:
         thinned: Callable[[str], np.ndarray] = lru_cache(THINNED_IN_MEMORY)(self._thinned)
         pairs = []
         for source, target, T in track(listed, "overlap", console=Console(file=sys.stderr), transient=True):

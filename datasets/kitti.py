@@ -15,7 +15,7 @@ from datasets.icp_truth import Start, corrections
 from datasets.poses import read_poses, rigid
 from pcreg.cloud import read_cloud
 from pcreg.errors import InputError
-from pcreg.pair import Pair
+from pcreg.pair import Pair, evenly
 
 TRUTHS = ("icp", "icp-fcgf-compat", "odometry")
 WINDOW = 100  # frames in which a partner is sought, the first included
@@ -100,6 +100,11 @@ class Kitti:
             else:
                 pairs.append(self._pair(start, compat))
         return pairs
+
+    def keep_evenly(self, limit: int | None) -> None:
+        """Keep at most `limit` pairs; the corrections of the others are not computed."""
+        self._frames = evenly(self._frames, limit)
+        vars(self).pop("pairs", None)
 
     def cloud(self, name: str) -> np.ndarray:
         """The points (N, 3) float64 of a scan: x forward, y left, z up, metres, finite rows only."""

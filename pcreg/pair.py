@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,24 @@ class PairDataset(Protocol):
         ...
 
 
-def evenly(pairs: list[Pair], limit: int | None) -> list[Pair]:
-    """At most `limit` of the pairs, spread evenly over the list and in its order; None keeps all."""
-    if limit is None or limit >= len(pairs):
-        return pairs
-    return [pairs[row] for row in np.linspace(0, len(pairs) - 1, limit).round().astype(int)]
+@runtime_checkable
+class Choosing(Protocol):
+    """A data set that knows the list of its pairs before it computes what takes long, such as their truth."""
+
+    def keep_evenly(self, limit: int | None) -> None:
+        """Where there is such a list, keep what `evenly` takes of it, and compute nothing of the others."""
+        ...
+
+
+def keep_evenly(dataset: PairDataset, limit: int | None) -> None:
+    """Have a data set keep at most `limit` of its pairs, see `evenly`; what they need is computed now."""
+    if isinstance(dataset, Choosing):
+        dataset.keep_evenly(limit)
+    dataset.pairs = evenly(dataset.pairs, limit)
+
+
+def evenly(items: list[Item], limit: int | None) -> list[Item]:
+    """At most `limit` of the items, spread evenly over the list and in its order; None keeps all."""
+    if limit is None or limit >= len(items):
+        return items
+    return [items[row] for row in np.linspace(0, len(items) - 1, limit).round().astype(int)]

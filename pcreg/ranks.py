@@ -1,16 +1,24 @@
 """Several processes that train one network, each on its GPU: as torchrun starts them."""
 
+import atexit
 import gc
+import multiprocessing
 import os
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from pcreg.errors import InputError
+
+PATIENCE = timedelta(hours=6)  # of processes while the first one validates or computes truth
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,15 @@ class Ranks:
         distributed.all_reduce(flag, distributed.ReduceOp.MIN)
         return bool(flag)
 
+    @contextmanager
+    def first_before_others(self) -> Iterator[None]:
+        """Let the first process do what is within before the others, who find in files what it computed."""
+        if not self.first:
+            self.all_have(True)
+        yield
+        if self.first:
+            self.all_have(True)
+
 
 ALONE = Ranks()
 
@@ -52,8 +69,10 @@ ALONE = Ranks()
 def joined(device: str) -> Iterator[Ranks]:
     """The processes of this training: those that torchrun started, or this one alone.
 
-    Each takes the GPU of its own number, unless `device` is cpu. Modules that `share` gave end with
-    it: the caller keeps none. Raises InputError if there are more processes than GPUs.
+    Each takes the GPU of its own number, unless `device` is cpu, and ends when torchrun does. Modules
+    that `share` gave end with it: the caller keeps none. After an exception the process ends without
+    waiting for the others, which torchrun then ends. Raises InputError if there are more processes than
+    GPUs.
     """
     if not distributed.is_torchelastic_launched():
         yield Ranks(device=device)
@@ -67,14 +86,34 @@ def joined(device: str) -> Iterator[Ranks]:
             )
         device = f"cuda:{local}"
         torch.cuda.set_device(local)
-    distributed.init_process_group("gloo" if device == "cpu" else "nccl")
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    distributed.init_process_group("gloo" if device == "cpu" else "nccl", timeout=PATIENCE)
     try:
         yield Ranks(distributed.get_rank(), distributed.get_world_size(), device)
-    finally:
-        distributed.destroy_process_group()
-        # A shared module is part of reference cycles and holds the group, whose threads abort the process
-        # if they still run when the interpreter ends.
-        gc.collect()
+    except BaseException:
+        # On GPUs leaving the group waits for the others, and they wait for this process.
+        atexit.register(_end)
+        raise
+    distributed.destroy_process_group()
+    # A shared module is part of reference cycles and holds the group, whose threads abort the process
+    # if they still run when the interpreter ends.
+    gc.collect()
+
+
+def _end_with(torchrun: int) -> None:
+    """End this process soon after its parent, which may have been killed."""
+    while os.getppid() == torchrun:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _end() -> None:
+    """End this process and its workers at once, after what went wrong was said."""
+    for worker in multiprocessing.active_children():
+        worker.terminate()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 class _Both(nn.Module):

@@ -77,7 +77,7 @@ class ResUNet(nn.Module):
         super().train(mode)
         if self.frozen_norms:
             for layer in self.modules():
-                if isinstance(layer, nn.BatchNorm1d):
+                if isinstance(layer, nn.BatchNorm1d | nn.SyncBatchNorm):  # neither is the other
                     layer.eval()
         return self
 

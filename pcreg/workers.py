@@ -60,7 +60,8 @@ class Workers:
 
         Function, arguments and results must be picklable; `shared` is for what is large. An exception
         in a worker is raised here. Ctrl-C lets the calls under way end, and yields them, before it is
-        raised; a second one is not so patient. Calls that were not begun are dropped.
+        raised; a second one is not so patient. Calls that were not begun are dropped. SIGTERM, by which
+        schedulers stop a process, is taken for Ctrl-C.
         """
         if not self.count:
             for item in items:
@@ -84,7 +85,7 @@ class Workers:
             for item in islice(items, count):
                 under_way[self._pool.submit(_call, work, item)] = item
 
-        with _patience() as interrupted:
+        with _patience() as interrupted, _blamed_on(interrupted):
             submit(2 * self.count)  # one at work and one waiting for each
             while under_way:
                 done, _ = wait(under_way, return_when=FIRST_COMPLETED)
@@ -100,8 +101,19 @@ class Workers:
 
 
 @contextmanager
+def _blamed_on(interrupted: threading.Event) -> Iterator[None]:
+    """Where all processes are stopped at once, workers are gone because of that."""
+    try:
+        yield
+    except BrokenProcessPool as error:
+        if interrupted.is_set():
+            raise KeyboardInterrupt from error
+        raise
+
+
+@contextmanager
 def _patience() -> Iterator[threading.Event]:
-    """Yield an event that the first Ctrl-C sets; the next one interrupts as usual."""
+    """Yield an event that the first Ctrl-C or SIGTERM sets; the next one ends the process as usual."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():  # which alone may handle signals
         yield interrupted
@@ -110,13 +122,17 @@ def _patience() -> Iterator[threading.Event]:
     def first(_number: int, _frame: Any) -> None:
         print("\nfinishing what is under way; Ctrl-C again stops at once", file=sys.stderr)
         interrupted.set()
-        signal.signal(signal.SIGINT, usual)
+        restore()
 
-    usual = signal.signal(signal.SIGINT, first)
+    def restore() -> None:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+    usual = {number: signal.signal(number, first) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interrupted
     finally:
-        signal.signal(signal.SIGINT, usual)
+        restore()
 
 
 def _begin(core_of_next: Any) -> None:

@@ -75,6 +75,14 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
     assert (tmp_path / "out" / "config.yaml").read_bytes() == kept
 
 
+def test_a_damaged_cloud_leaves_nothing_behind(own_scans, tmp_path):
+    (own_scans / "scan_1.ply").write_text("not a cloud")
+    overrides = ["data=folder", f"data.root={own_scans}", f"out={tmp_path / 'out'}"]
+    with pytest.raises(InputError, match=r"scan_1\.ply"):
+        evaluate.main(compose_config("evaluate", overrides))
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_trained_network_describes_in_worker_processes(own_scans, tmp_path):
     save_weights(tmp_path / "tiny.safetensors", network())
     overrides = [

@@ -11,6 +11,7 @@ from pcreg.batch import PointBatch
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry
 from pcreg.pair import Pair
+from pcreg.ranks import Ranks
 from pcreg.thinning import thin
 from tests.pcreg.tiny import VOXEL, Sheets, T, batches
 
@@ -104,6 +105,14 @@ def test_a_batch_size_that_cannot_be_is_refused(size):
     samples = TrainingPairs(Sheets(), preparation())
     with pytest.raises(InputError, match="between 1 and 4"):
         Batches(samples, Geometry(), batch_size=size)
+
+
+def test_processes_share_the_pairs():
+    samples = TrainingPairs(Sheets(), preparation())
+    with pytest.raises(InputError, match="4 pairs for 2 processes; take between 1 and 2"):
+        Batches(samples, Geometry(), batch_size=3, ranks=Ranks(0, 2))
+    with pytest.raises(InputError, match="4 pairs for 5 processes; give torchrun --nproc-per-node=4 or less"):
+        Batches(samples, Geometry(), batch_size=1, ranks=Ranks(0, 5))
 
 
 def test_an_empty_data_set_is_refused():

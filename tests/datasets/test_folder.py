@@ -9,6 +9,7 @@ from pcreg.cloud import write_ply
 from pcreg.errors import InputError
 from pcreg.geometry import inverse, rotation_about, se3, transform
 from pcreg.overlap import measured_overlap
+from pcreg.pair import evenly, keep_evenly
 
 # A straight corridor, and scanners that see 4 m of it; each stands 1 m further on.
 CORRIDOR = np.stack(np.meshgrid(np.arange(0, 16, 0.1), np.arange(0, 1, 0.1)), -1).reshape(-1, 2)
@@ -198,3 +199,24 @@ def test_real_fragments_overlap_by_their_own_poses(real_data, tmp_path):
     np.savetxt(tmp_path / "poses.txt", poses)
     overlap = {pair.name: pair.overlap for pair in Folder(tmp_path, voxel=0.025).pairs}
     assert overlap["cloud_bin_1.ply->cloud_bin_0.ply"] > 0.6
+
+
+def test_a_limit_reads_no_more_clouds_of_a_list_than_it_keeps(scans):
+    (scans / "poses.txt").write_text(kitti_lines())
+    (scans / "pairs.txt").write_text("".join(f"scan_{n + 1}.ply scan_{n}.ply\n" for n in range(COUNT - 1)))
+    whole = Folder(scans).pairs
+    for n in (3, 4, 7, 8):
+        (scans / f"scan_{n}.ply").write_text("not a cloud")
+    limited = Folder(scans)
+    keep_evenly(limited, 3)
+    assert [(pair.name, pair.overlap) for pair in limited.pairs] == [
+        (pair.name, pair.overlap) for pair in evenly(whole, 3)
+    ]
+
+
+def test_a_limit_of_proposed_pairs_takes_those_that_overlap(scans):
+    (scans / "poses.txt").write_text(kitti_lines())
+    limited = Folder(scans, voxel=0.05, minimum_overlap=0.45)
+    whole = limited.pairs
+    keep_evenly(limited, 4)
+    assert limited.pairs == evenly(whole, 4)

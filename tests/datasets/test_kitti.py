@@ -11,6 +11,7 @@ from datasets.kitti import Kitti, distance_pairs
 from datasets.poses import read_poses
 from pcreg.errors import InputError
 from pcreg.geometry import inverse, rotation_about, rotation_error, se3, transform, translation_error
+from pcreg.pair import evenly, keep_evenly
 
 X, Y, Z = np.eye(3)
 # Velodyne to camera of KITTI's drives of 2011-09-26.
@@ -168,6 +169,26 @@ def test_corrections_are_computed_in_parallel_and_go_on_where_they_were_stopped(
     assert (first.read_text(), second.stat().st_mtime_ns) == (written, kept)
     for one, other in zip(whole, again, strict=True):
         np.testing.assert_array_equal(one.T_target_source, other.T_target_source)
+
+
+def test_a_limit_takes_effect_before_the_corrections(tree):
+    root, _ = tree
+    tree = root / "dataset"
+    for copy in ("09", "10"):
+        shutil.copytree(tree / "sequences/08", tree / f"sequences/{copy}")
+        shutil.copy(tree / "poses/08.txt", tree / f"poses/{copy}.txt")
+    limited = Kitti(root, [8, 9, 10], workers=0)
+    keep_evenly(limited, 2)
+    whole = Kitti(root, [8, 9, 10], workers=0, cache=root / "whole").pairs
+    for one, other in zip(limited.pairs, evenly(whole, 2), strict=True):
+        assert one.name == other.name
+        np.testing.assert_array_equal(one.T_target_source, other.T_target_source)
+        np.testing.assert_array_equal(one.T_compat, other.T_compat)
+    kept = {path.name: path.read_text() for path in (root / "icp").iterdir()}
+    assert kept == {name: (root / "whole" / name).read_text() for name in kept}
+    assert sorted(kept) == ["08_000000_000001.json", "10_000000_000001.json"]
+    keep_evenly(limited, 1)  # also of pairs that were asked for
+    assert [pair.name for pair in limited.pairs] == [whole[0].name]
 
 
 @pytest.mark.parametrize(

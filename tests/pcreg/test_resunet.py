@@ -51,6 +51,15 @@ def test_parameters_layer_by_layer():
     assert count(network) == 8_753_408
 
 
+def test_norms_stay_frozen_where_processes_share_them():
+    network = ResUNet(Architecture(encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
+    network.frozen_norms = True
+    torch.nn.SyncBatchNorm.convert_sync_batchnorm(network)
+    norms = [layer for layer in network.train().modules() if isinstance(layer, torch.nn.SyncBatchNorm)]
+    assert norms
+    assert not any(norm.training for norm in norms)
+
+
 def test_frozen_norms_train_with_the_statistics_that_they_have():
     network = ResUNet(Architecture(0.05, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
     hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(500)]), network.architecture.geometry)

@@ -1,5 +1,7 @@
 import os
+import signal
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -19,6 +21,9 @@ def about(base, item):
 def misbehave(item):
     if item == "refuse":
         raise InputError("this item is refused")
+    if item == "work":
+        return
+    time.sleep(0.5)
     os._exit(3)
 
 
@@ -37,6 +42,29 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
             list(workers.each(misbehave, (), ["refuse"]))
         with pytest.raises(InputError, match=r"ended without a word.*workers=1"):
             list(workers.each(misbehave, (), ["die"]))
+
+
+def asked_to_stop(number, results, done):
+    """Send this process a signal after the first result; the items that came are in `done`."""
+    for item, _ in results:
+        if not done:
+            os.kill(os.getpid(), number)
+        done.append(item)
+
+
+def test_what_is_under_way_ends_when_the_process_is_asked_to_stop():
+    numbers = signal.SIGINT, signal.SIGTERM
+    usual = [signal.getsignal(number) for number in numbers]
+    with Workers(1) as workers:
+        for number in numbers:
+            done = []
+            with pytest.raises(KeyboardInterrupt):
+                asked_to_stop(number, workers.each(about, (0,), range(10)), done)
+            assert done == [0, 1]
+            assert [signal.getsignal(each) for each in numbers] == usual
+        # workers that are stopped with this process are not in want of memory
+        with pytest.raises(KeyboardInterrupt):
+            asked_to_stop(signal.SIGTERM, workers.each(misbehave, (), ["work", "die"]), [])
 
 
 def test_no_workers_means_here():

@@ -1,4 +1,4 @@
-"""A data set of small surfaces and a network that trains on it in seconds."""
+"""Small surfaces as a data set and as made-up scenes, and a network that trains on them in seconds."""
 
 import numpy as np
 import torch
@@ -6,7 +6,8 @@ import torch
 from datasets.augment import Augmentation
 from datasets.collate import Batches, TrainingPairs
 from datasets.preparation import Preparation
-from pcreg.geometry import rotation_about, se3, transform
+from datasets.recording import Recording
+from pcreg.geometry import inverse, rotation_about, se3, transform
 from pcreg.pair import Pair
 from pcreg.resunet import Architecture, ResUNet
 
@@ -26,6 +27,13 @@ class Sheets:
         number, side = name.split("/")
         points = wavy_sheet(1500, seed=int(number))
         return points if side == "source" else transform(T, points)
+
+
+def record(seed: int, index: int, device: str) -> Recording:
+    """A scene for the endless batches: one wavy sheet, seen twice."""
+    points = wavy_sheet(1500, seed=100 * seed + index)
+    clouds = [torch.from_numpy(cloud).float().to(device) for cloud in (points, transform(T, points))]
+    return Recording(clouds, np.stack([np.eye(4), inverse(T)]))
 
 
 def architecture() -> Architecture:
