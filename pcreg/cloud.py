@@ -60,12 +60,13 @@ def read_cloud(path: str | Path) -> Cloud:
         raise InputError(f"{path}: holds an array of shape {rows.shape}; points are rows of at least x y z")
     if rows.dtype.kind not in "fiu":
         raise InputError(f"{path}: holds values of type {rows.dtype}; store coordinates as real numbers")
-    points = np.ascontiguousarray(rows[:, :3], dtype=np.float64)
+    points = np.ascontiguousarray(rows if rows.shape[1] == 3 else rows[:, :3], dtype=np.float64)
     if points.base is not None or not points.flags.writeable:  # a view of the file, or of more than it
         points = points.copy()
+    if np.isfinite(points).all():
+        return Cloud(points, dropped=0)
     finite = np.isfinite(points).all(1)
-    dropped = int(len(points) - finite.sum())
-    return Cloud(points[finite] if dropped else points, dropped)
+    return Cloud(points[finite], int(len(points) - finite.sum()))
 
 
 def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = None) -> None:

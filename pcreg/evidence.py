@@ -3,9 +3,9 @@
 Under a wrong motion floors and walls still lie on floors and walls, so overlap alone says little. Other
 things separate right from wrong. Descriptor matches: a wrong motion that was found through a handful of
 chance matches loses them once it has slid onto the nearest surfaces, so they are counted after
-refinement, and held against the matches that could agree because both their ends lie in the overlap.
-Free space: a wrong motion puts things where the other sensor looked straight through. And sides: it lays
-the front of a surface onto the back of another, which is how the mirror image of a room fits itself.
+refinement. Free space: a wrong motion puts things where the other sensor looked straight through. And
+sides: it lays the front of a surface onto the back of another, which is how the mirror image of a room
+fits the room.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
+from pcreg import threads
 from pcreg.degeneracy import Hold, hold
 from pcreg.freespace import intrusion
 from pcreg.geometry import inverse, transform
@@ -28,7 +29,6 @@ class Evidence:
 
     matches: int  # pairs of points whose features are each other's nearest
     inliers: int  # of them, brought together
-    eligible: int  # of them, both ends in the overlap: those that agree under a right motion
     overlap: float  # fraction of the smaller cloud that lies on the other
     rmse: float  # metres, between the surfaces in the overlap
     intrusion: float  # fraction of a cloud in the free space of the other
@@ -37,42 +37,32 @@ class Evidence:
     sensors_known: bool  # else free space and sides are seen from the middle of the clouds
 
 
-def gather(
-    source: Shape, target: Shape, matched: np.ndarray, agree: np.ndarray, refined: Refinement, margin: float
-) -> Evidence:
+def gather(source: Shape, target: Shape, agree: np.ndarray, refined: Refinement, margin: float) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
-    `matched` (P, 2, 3) holds the points that match, of which those of the mask `agree` (P,) are brought
-    together. What stands further than `margin` metres in front of a surface is not part of it.
+    Of the matches, those of the mask `agree` (P,) are brought together. What stands further than `margin`
+    metres in front of a surface is not part of it.
     """
     T, distance = refined.T_target_source, refined.distance
     moved = transform(T, source.surface)
-    partner, touching = _nearest(target.surface, moved, distance)
-    sides = (source.normals @ T[:3, :3].T)[touching] * target.normals[partner[touching]]
-    cosine = sides.sum(1)
+    apart, partner = cKDTree(target.surface).query(
+        moved, distance_upper_bound=distance, workers=threads.cores()
+    )
+    touching = np.isfinite(apart)
+    normals = target.normals[partner[touching]]
+    cosine = ((source.normals @ T[:3, :3].T)[touching] * normals).sum(1)
     cosine = cosine[np.abs(cosine) > SLANTED]
-    ends = transform(T, matched[:, 0]), matched[:, 1]
-    eligible = np.ones(len(matched), dtype=bool)
-    for end, surface in zip(ends, (target.surface, moved), strict=True):
-        eligible &= _nearest(surface, end, 1.5 * distance)[1]
     smaller = min(len(source.surface), len(target.surface))
     return Evidence(
-        matches=len(matched),
+        matches=len(agree),
         inliers=int(agree.sum()),
-        eligible=int((eligible | agree).sum()),
         overlap=min(float(touching.sum() / smaller), 1.0),
         rmse=refined.rmse,
         intrusion=_intrusion(source.surface, target.surface, T, margin),
         facing=float((cosine > 0).mean()) if len(cosine) else 1.0,
-        hold=hold(moved[touching], target.normals[partner[touching]]),
+        hold=hold(moved[touching], normals),
         sensors_known=not any(viewpoint(shape.surface).any() for shape in (source, target)),
     )
-
-
-def _nearest(surface: np.ndarray, points: np.ndarray, distance: float) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest row (N,) of the surface to each point (N, 3), and whether (N,) it is within `distance`."""
-    apart, row = cKDTree(surface).query(points, distance_upper_bound=distance)
-    return row, np.isfinite(apart)
 
 
 def _intrusion(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, margin: float) -> float:

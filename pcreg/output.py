@@ -92,7 +92,7 @@ def write(
 
 
 def every(points: np.ndarray) -> int:
-    """Every how manieth point of a cloud (N, 3) goes into aligned.ply; 1 up to five million points."""
+    """n, where every n-th point of a cloud (N, 3) goes into aligned.ply; 1 up to five million points."""
     return max(1, -(-len(points) // MOST_ALIGNED))
 
 

@@ -165,7 +165,7 @@ class Registrar:
             source.surface, target.surface, target.normals, T_target_source, self.overlap_distance
         )
         agree = self._apart(matched, refined.T_target_source) < self.match_distance
-        evidence = gather(source, target, matched, agree, refined, self.free_distance)
+        evidence = gather(source, target, agree, refined, self.free_distance)
         return Candidate(refined, evidence, matched[agree])
 
     def _apart(self, matched: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:

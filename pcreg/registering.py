@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pcreg import doubts
+from pcreg import doubts, threads
 from pcreg.clock import Clock
 from pcreg.cloud import Cloud, read_cloud
 from pcreg.descriptors import FPFH, Descriptor
@@ -57,7 +57,8 @@ def register(
         for side, cloud in (("source", source), ("target", target))
     )
     registrars = [Registrar(each) for each in descriptors(a.points, b.points, names, weights, voxel)]
-    return register_points(a.points, b.points, registrars, seed=seed, names=names)
+    with threads.one_for_blas():
+        return register_points(a.points, b.points, registrars, seed=seed, names=names)
 
 
 def as_cloud(cloud: Points, name: str, unit: str = "m") -> Cloud:

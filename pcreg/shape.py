@@ -8,6 +8,7 @@ from scipy.spatial import cKDTree
 from pcreg import threads
 from pcreg.descriptors import Description, Descriptor
 from pcreg.errors import InputError
+from pcreg.geometry import box
 from pcreg.normals import normals_of
 from pcreg.thinning import thin
 
@@ -39,7 +40,7 @@ def shape_of(points: np.ndarray, descriptor: Descriptor, name: str = "cloud") ->
     local = descriptor.describe(solid(points, descriptor.voxel, origin) - origin)
     if len(local.points) < MINIMUM_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(local.points), descriptor.voxel)}")
-    surface = solid(points, descriptor.voxel, points.min(0))
+    surface = solid(points, descriptor.voxel, box(points)[0])
     normals = normals_of(surface, NORMAL_RADIUS * descriptor.voxel, origin)
     return Shape(local.points + origin, local.features, surface, normals)
 
@@ -65,7 +66,7 @@ def viewpoint(points: np.ndarray) -> np.ndarray:
     is the origin of a map (UTM, a survey grid) and says nothing about the sensor; the middle of the
     cloud serves instead, which for rooms and streets lies on the open side of most surfaces.
     """
-    low, high = points.min(0), points.max(0)
+    low, high = box(points)
     middle = (low + high) / 2
     if np.linalg.norm(middle) <= SENSOR_REACH * np.linalg.norm(high - low):
         return np.zeros(3)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pcreg import threads
 from pcreg.errors import InputError
+from pcreg.geometry import box
 
 BLOCK = 1 << 20  # points looked at together: about 100 MB with all that is computed from them
 MOST_CELLS = 2**62  # of the box around a cloud, numbered by int64
@@ -25,7 +26,7 @@ def thin(points: np.ndarray, voxel: float, origin: np.ndarray | None = None) -> 
     if len(points) == 0:
         return np.empty(0, dtype=np.int64)
     origin = np.zeros(3) if origin is None else origin
-    corners = np.stack([points.min(0), points.max(0)]).astype(np.float64)
+    corners = box(points).astype(np.float64)
     with np.errstate(over="ignore"):
         lowest, highest = np.floor((corners - origin) / voxel)
         shape = highest - lowest + 1

@@ -11,6 +11,7 @@ import numpy as np
 
 from pcreg.evidence import Evidence
 
+FEWEST = 5  # inliers; with fewer a motion is as likely wrong as right, whatever else speaks for it
 BELIEVED = 0.5  # a motion more likely right than wrong is worth the search for a rival
 REGISTERED = 0.8  # the probability from which a registration is called one
 AMBIGUOUS = 0.2  # and that of a rival from which the scene is called symmetric
@@ -43,7 +44,8 @@ def traits(evidence: Evidence) -> np.ndarray:
 def probability(evidence: Evidence) -> float:
     """That the motion is right, whatever other motions there are."""
     log_odds = BIAS + sum(trait.weight * trait.value(evidence) for trait in TRAITS)
-    return float(1 / (1 + np.exp(-log_odds)))
+    likely = float(1 / (1 + np.exp(-log_odds)))
+    return likely if evidence.inliers >= FEWEST else min(likely, 0.5)
 
 
 def judge(evidence: Evidence, rivals: Sequence[Evidence] = ()) -> Verdict:
@@ -81,26 +83,15 @@ def _in_favour(evidence: Evidence) -> str:
 
 
 def _support(evidence: Evidence) -> float:
-    """Log of the inliers over what chance brings together of so many matches, level where that is settled."""
-    return min(np.log((1 + evidence.inliers) / (5 + 0.01 * evidence.matches)), 1.0)
+    """How far the inliers fall short of what chance seldom brings together of so many matches; 0: not at all."""
+    chance = 12 + 0.005 * evidence.matches
+    return -(max(1 - evidence.inliers / chance, 0.0) ** 2)
 
 
 def _few_inliers(evidence: Evidence) -> str:
     return (
         f"only {evidence.inliers} of {evidence.matches} matches agree, which may be chance; the clouds may "
         "not overlap, or the voxel size may not suit them"
-    )
-
-
-def _agreement(evidence: Evidence) -> float:
-    """Log of the share of matches that agree among those that could; where these are few it counts as low."""
-    return np.log((1 + evidence.inliers) / (10 + evidence.eligible))
-
-
-def _disagreement(evidence: Evidence) -> str:
-    return (
-        f"only {evidence.inliers} of the {evidence.eligible} matches within the overlap agree; surfaces may "
-        "touch that are not the same"
     )
 
 
@@ -133,7 +124,7 @@ def _contradicted(evidence: Evidence) -> str:
 
 def _firmness(evidence: Evidence) -> float:
     """Log of how firmly the overlap holds the motion, level where that is settled."""
-    return min(np.log(0.003 + evidence.hold.firmness), -3.0)
+    return min(np.log(0.003 + evidence.hold.firmness), -2.0)
 
 
 def _loose(evidence: Evidence) -> str:
@@ -143,7 +134,6 @@ def _loose(evidence: Evidence) -> str:
 
 TRAITS = (
     Trait(_support, 0.84, 0.65, _few_inliers),
-    Trait(_agreement, 0.0, -1.92, _disagreement),
     Trait(_seen_consistency, 3.85, 2.34, _contradicted),
     Trait(_guessed_consistency, 3.37, 0.36, _contradicted),
     Trait(_sensors_known, -1.12, 0.85, _few_inliers, monotone=False),

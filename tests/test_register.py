@@ -97,6 +97,24 @@ def test_as_a_command_bad_input_is_one_sentence(scans, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_what_a_run_does_not_need_is_not_imported(scans, tmp_path):
+    """PyTorch and matplotlib take longer to import than a pair takes to register."""
+    arguments = [*map(str, scans), *FAST, "--out", str(tmp_path)]
+    program = (
+        f"import sys, register; status = register.main({arguments}); "
+        "print(status, sorted({'torch', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=SCRIPT.parent)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_huge_clouds_are_thinned_in_the_file_and_that_is_said(scans, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("pcreg.output.MOST_ALIGNED", 10_000)
+    assert register.main([*map(str, scans), *FAST, "--out", str(tmp_path)]) == 0
+    assert 10_000 < len(read_cloud(tmp_path / "aligned.ply").points) <= 20_000
+    assert "aligned.ply holds one of 4 points of the source" in capsys.readouterr().out
+
+
 def test_as_a_command_status_one(scans, other, tmp_path):
     done = run(scans[0], other, *FAST, "--out", tmp_path)
     assert done.returncode == 1, done.stderr

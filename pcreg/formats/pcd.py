@@ -5,6 +5,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from pcreg.formats.columns import columns_of
 from pcreg.formats.promise import complete, fits, grows_little
 
 LONGEST_HEADER = 1 << 16  # bytes
@@ -24,8 +25,7 @@ def read_pcd(path: Path) -> np.ndarray:
                 fits(path, points * row.itemsize, left)
                 if points == 0:
                     return np.empty((0, 3))
-                rows = np.memmap(file, row, "r", file.tell(), points)
-                columns = [rows[axis] for axis in "xyz"]
+                return columns_of(np.memmap(file, row, "r", file.tell(), points))
             case ["binary_compressed"]:
                 columns = _unpacked(file, path, row, points, left)
             case other:

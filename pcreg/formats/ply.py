@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from pcreg.formats.columns import columns_of
 from pcreg.formats.promise import complete, fits
 
 LONGEST_HEADER = 1 << 16  # bytes
@@ -52,7 +53,7 @@ def read_ply(path: Path) -> np.ndarray:
         if vertex.count == 0:
             return np.empty((0, 3))
         rows = np.memmap(file, row, "r", file.tell() + skipped, vertex.count)
-        return np.stack([rows[axis] for axis in "xyz"], axis=1, dtype=np.float64, casting="unsafe")
+        return columns_of(rows)
 
 
 def _header(file: BinaryIO) -> tuple[str, list[Element]]:

@@ -43,6 +43,24 @@ def test_noise_is_averaged_out():
     assert translation_error(refined.T_target_source, np.eye(4)) < 0.002
 
 
+def test_where_partners_come_and_go_it_ends_all_the_same(monkeypatch):
+    """Samples of a surface with a quarter of strays: the partners at the edge of the reach never settle."""
+    rng = np.random.default_rng(4)
+    source, target = (corner(6000, seed) + 0.02 * rng.normal(size=(6000, 3)) for seed in (5, 6))
+    source[:1500] = rng.uniform(0, 2, (1500, 3))
+    solved, solve = [], np.linalg.lstsq
+
+    def counted(*arguments, **options):
+        solved.append(1)
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(np.linalg, "lstsq", counted)
+    start = se3(rotation_about((0, 0, 1), 1.5), np.array([0.03, 0.02, -0.03]))
+    refined = refine(source, target, start, distance=0.1)
+    assert len(solved) < 30
+    assert translation_error(refined.T_target_source, np.eye(4)) < 0.02
+
+
 def test_a_perfect_start_is_kept():
     refined = refine(corner(), corner(), np.eye(4), distance=0.1)
     np.testing.assert_allclose(refined.T_target_source, np.eye(4), atol=1e-12)

@@ -1,0 +1,15 @@
+"""Coordinates taken out of records on the disk."""
+
+import numpy as np
+
+PART = 1 << 16  # records at a time, so that a page of the file is fetched once for x, y and z
+
+
+def columns_of(records: np.ndarray) -> np.ndarray:
+    """The points (N, 3) float64 of records (N,) with fields x, y and z."""
+    points = np.empty((len(records), 3))
+    for start in range(0, len(records), PART):
+        part = np.array(records[start : start + PART])  # aligned in memory, which the file need not be
+        for column, axis in enumerate("xyz"):
+            points[start : start + PART, column] = part[axis]
+    return points
