@@ -15,7 +15,7 @@ confidences with how often the answers are right, and counts what is accepted. A
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -107,17 +107,14 @@ def fit(answers: list[dict[str, Any]]) -> None:
     motions = [motion for answer in answers for motion in answer["motions"]]
     X = np.array([traits(evidence_of(motion)) for motion in motions])
     right = np.array([motion["right"] for motion in motions])
-    weights, bias = logistic(X, right, [trait.monotone for trait in TRAITS])
+    weights, bias = logistic(X, right)
     for trait, weight, usual in zip(TRAITS, weights, X[right].mean(0), strict=True):
         print(f"{trait.value.__name__:>20} {weight:8.2f} {usual:8.2f}")
     print(f"{'BIAS':>20} {bias:8.2f}\n{len(motions)} motions, {right.sum()} right")
 
 
-def logistic(X: np.ndarray, right: np.ndarray, monotone: Sequence[bool]) -> tuple[np.ndarray, float]:
-    """Weights (F,) and bias of the logistic model of right (N,) bool by traits X (N, F).
-
-    The weight of a monotone trait is not negative.
-    """
+def logistic(X: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights (F,), none negative, and bias of the logistic model of right (N,) bool by traits X (N, F)."""
     mean, spread = X.mean(0), X.std(0) + 1e-9
     Z = np.c_[(X - mean) / spread, np.ones(len(X))]
 
@@ -128,7 +125,7 @@ def logistic(X: np.ndarray, right: np.ndarray, monotone: Sequence[bool]) -> tupl
         value = np.logaddexp(0, log_odds * np.where(right, -1, 1)).mean() + (smooth * w).sum() / 2
         return value, Z.T @ excess / len(Z) + smooth
 
-    bounds = [(0 if each else None, None) for each in (*monotone, False)]
+    bounds = [(0, None)] * X.shape[1] + [(None, None)]
     w = minimize(loss, np.zeros(Z.shape[1]), jac=True, bounds=bounds).x
     weights = w[:-1] / spread
     return weights, float(w[-1] - weights @ mean)

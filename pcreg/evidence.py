@@ -34,7 +34,6 @@ class Evidence:
     intrusion: float  # fraction of a cloud in the free space of the other
     facing: float  # fraction of the overlap that both sensors saw from the same side
     hold: Hold  # of the overlap, in the target's frame
-    sensors_known: bool  # else free space and sides are seen from the middle of the clouds
 
 
 def gather(source: Shape, target: Shape, agree: np.ndarray, refined: Refinement, margin: float) -> Evidence:
@@ -61,7 +60,6 @@ def gather(source: Shape, target: Shape, agree: np.ndarray, refined: Refinement,
         intrusion=_intrusion(source.surface, target.surface, T, margin),
         facing=float((cosine > 0).mean()) if len(cosine) else 1.0,
         hold=hold(moved[touching], normals),
-        sensors_known=not any(viewpoint(shape.surface).any() for shape in (source, target)),
     )
 
 

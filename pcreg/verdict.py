@@ -25,7 +25,6 @@ class Trait:
     weight: float  # in the log-odds
     usual: float  # mean over right motions
     against: Callable[[Evidence], str]
-    monotone: bool = True  # more of it never makes a motion less likely
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def _in_favour(evidence: Evidence) -> str:
 
 
 def _support(evidence: Evidence) -> float:
-    """How far the inliers fall short of what chance seldom brings together of so many matches; 0: not at all."""
+    """How far the inliers fall short of what chance seldom brings together, squared; 0: not at all."""
     chance = 12 + 0.005 * evidence.matches
     return -(max(1 - evidence.inliers / chance, 0.0) ** 2)
 
@@ -98,19 +97,6 @@ def _few_inliers(evidence: Evidence) -> str:
 def _consistency(evidence: Evidence) -> float:
     """Log of how little there is of what cannot be: things in free space, and fronts on backs."""
     return -np.log(0.02 + evidence.intrusion + 0.5 * (1 - evidence.facing))
-
-
-def _seen_consistency(evidence: Evidence) -> float:
-    return _consistency(evidence) if evidence.sensors_known else 0.0
-
-
-def _guessed_consistency(evidence: Evidence) -> float:
-    """From the middle of the clouds, for want of a sensor, right motions too contradict what is seen."""
-    return 0.0 if evidence.sensors_known else _consistency(evidence)
-
-
-def _sensors_known(evidence: Evidence) -> float:
-    return float(evidence.sensors_known)
 
 
 def _contradicted(evidence: Evidence) -> str:
@@ -132,11 +118,10 @@ def _loose(evidence: Evidence) -> str:
     return f"the surfaces that touch could {free} and still touch, so they prove little"
 
 
+# More of each never makes a motion less likely.
 TRAITS = (
-    Trait(_support, 0.84, 0.65, _few_inliers),
-    Trait(_seen_consistency, 3.85, 2.34, _contradicted),
-    Trait(_guessed_consistency, 3.37, 0.36, _contradicted),
-    Trait(_sensors_known, -1.12, 0.85, _few_inliers, monotone=False),
-    Trait(_firmness, 3.09, -3.06, _loose),
+    Trait(_support, 2.24, -0.07, _few_inliers),
+    Trait(_consistency, 3.88, 2.7, _contradicted),
+    Trait(_firmness, 2.04, -2.4, _loose),
 )
-BIAS = 1.95
+BIAS = -2.86

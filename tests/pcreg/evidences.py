@@ -14,12 +14,10 @@ def evidence(**changed: Any) -> Evidence:
     fields = {
         "matches": 1000,
         "inliers": 300,
-        "eligible": 700,
         "overlap": 0.6,
         "rmse": 0.01,
         "intrusion": 0.01,
         "facing": 0.99,
         "hold": FIRM,
-        "sensors_known": True,
     }
     return Evidence(**fields | changed)

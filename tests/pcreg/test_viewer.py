@@ -12,6 +12,7 @@ import pytest
 from pcreg.geometry import inverse, rotation_about, se3, transform
 from pcreg.registration import Registration
 from pcreg.viewer import POINTS, viewer
+from tests.pcreg.evidences import evidence
 
 from .scenes import wavy_sheet
 from .test_report import BROWSERS
@@ -59,7 +60,18 @@ LOOK = """<script>addEventListener("load", () => {
 def page(path, source, target):
     """The page of two clouds that T lays on each other, with a match at every fiftieth point."""
     found = Registration(
-        T, True, 0.9, 50, 0.5, 0.01, "", {}, 0.02, np.stack([source, target], axis=1)[::50], notes=()
+        T,
+        registered=True,
+        confidence=0.9,
+        inliers=50,
+        overlap=0.5,
+        rmse=0.01,
+        reason="",
+        seconds={},
+        voxel=0.02,
+        evidence=evidence(),
+        rival=None,
+        agreeing=np.stack([source, target], axis=1)[::50],
     )
     viewer(source, target, found, path, title="a <b> & c", facts={"reason": "fits <well>"})
     return path.read_text()
