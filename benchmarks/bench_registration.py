@@ -65,16 +65,15 @@ KINDS = {
 
 def main() -> None:
     options = parse()
+    sets = list(named(options))  # all are looked at before anything takes minutes
     report = Report(describe_machine(torch.device("cpu")), options.json)
     print(", ".join(f"{key} {value}" for key, value in report.content["machine"].items()))
     report.content["settings"] = settings(options)
     print("\n".join(f"{key}: {value}" for key, value in report.content["settings"].items()))
-    warm = False
-    for name, kind, data in named(options):
+    for n, (name, kind, data) in enumerate(sets):
         pairs, recipes = evenly(data.pairs, options.limit), recipes_for(kind)
-        if not warm:
+        if n == 0:
             measure(data, pairs[:1], recipes, options.seed, "warm-up")
-            warm = True
         records = measure(data, pairs, recipes, options.seed, name)
         report.content[f"{name}, every answer"] = records
         report.section(f"{name}: {kind.gates}", rows(records, kind.gates))
