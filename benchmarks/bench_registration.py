@@ -1,7 +1,7 @@
 """Register pairs of scans whose motion is known: this package, Open3D's tutorial, and KISS-Matcher.
 
     python benchmarks/bench_registration.py [--threedmatch ROOT] [--indoor FOLDER ...]
-                                            [--lidar FOLDER ...] [--limit 8] [--json FILE]
+                                            [--lidar FOLDER ...] [--limit 6] [--json FILE]
 
 ROOT is 3DMatch as evaluate.py takes it; both lists, 3DMatch and 3DLoMatch, are measured. A FOLDER holds
 scans with pairs.txt or poses.txt, as for data=folder (docs/own_data.md). All methods get the same pairs
@@ -133,7 +133,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threedmatch", type=Path, metavar="ROOT")
     parser.add_argument("--indoor", type=Path, nargs="+", default=[], metavar="FOLDER")
     parser.add_argument("--lidar", type=Path, nargs="+", default=[], metavar="FOLDER")
-    parser.add_argument("--limit", type=int, default=8, help="pairs of each set (default: %(default)s)")
+    parser.add_argument("--limit", type=int, default=6, help="pairs of each set (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="the tables, and every answer")
     options = parser.parse_args()

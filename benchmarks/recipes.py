@@ -58,7 +58,7 @@ def kiss(source: np.ndarray, target: np.ndarray, *, voxel: float, seed: int) -> 
     import kiss_matcher
 
     matcher = kiss_matcher.KISSMatcher(kiss_matcher.KISSMatcherConfig(voxel))
-    found = matcher.estimate(*(list(points.astype(np.float32)) for points in (source, target)))
+    found = matcher.estimate(source.astype(np.float32), target.astype(np.float32))
     T = se3(found.rotation, np.ravel(found.translation)) if found.valid else None
     accepted = found.valid and matcher.get_num_final_inliers() >= KISS_INLIERS
     yield Answer(f"KISS-Matcher, {voxel:g} m", T, accepted)
