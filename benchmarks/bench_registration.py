@@ -42,17 +42,17 @@ Recipe = Callable[..., Iterator[Answer]]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of scans: which answers are right, and who is told which voxel size in metres."""
+    """A kind of scans."""
 
-    gates: Gates
-    voxel: float
-    told: tuple[tuple[Recipe, float], ...]
+    gates: Gates  # which answers are right
+    voxel: float  # metres; at which the overlap of pairs is measured
+    told: tuple[tuple[Recipe, float], ...]  # who is told which voxel size, metres
 
 
 KINDS = {
     "indoor": Kind(
         Gates(loose=(0.3, 15), strict=(0.1, 5)),
-        voxel=0.05,  # the tutorial's own
+        voxel=0.05,
         told=((open3d_tutorial, 0.05), (open3d_wide, 0.025), (kiss, 0.05), (kiss, 0.025)),
     ),
     "lidar": Kind(

@@ -21,7 +21,7 @@ KISS_INLIERS = 5  # with fewer, the examples that come with KISS-Matcher call a 
 
 
 def ours(source: np.ndarray, target: np.ndarray, *, seed: int) -> Iterator[Answer]:
-    """What register.py does: every length is chosen from the clouds."""
+    """What register.py does: every length is chosen from the clouds, and some clouds are refused."""
     try:
         found = register(source, target, seed=seed)
     except InputError:
