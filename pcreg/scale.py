@@ -52,13 +52,13 @@ def extent(points: np.ndarray) -> float:
     """The diagonal of the box that holds the middle 90 % of each coordinate: stray points do not count."""
     if len(points) == 0:
         return 0.0
-    low, high = _middle(points)
+    low, high = middle_box(points)
     return float(np.linalg.norm(high - low))
 
 
-def _middle(points: np.ndarray) -> np.ndarray:
-    """The corners (2, 3) of the box that holds the middle 90 % of each coordinate."""
-    return np.quantile(points, [0.05, 0.95], axis=0)
+def middle_box(points: np.ndarray) -> np.ndarray:
+    """The corners (2, 3) of the box that holds the middle 90 % of each coordinate; of many, of a sample."""
+    return np.quantile(points[:: max(1, len(points) // SAMPLE)], [0.05, 0.95], axis=0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Sample:
     def of(points: np.ndarray, name: str) -> "Sample":
         """The sample of the cloud (N, 3); InputError, by its name, if it has no scale."""
         points = points[:: max(1, len(points) // SAMPLE)]
-        low, high = _middle(points) if len(points) else np.zeros((2, 3))
+        low, high = middle_box(points) if len(points) else np.zeros((2, 3))
         if (low == high).all():
             raise InputError(f"{name}: holds no two points apart, so it has no scale; check the file")
         kept = points[((points >= low) & (points <= high)).all(1)]

@@ -9,6 +9,7 @@ from pcreg import threads
 from pcreg.descriptors import Description, Descriptor
 from pcreg.errors import InputError
 from pcreg.normals import normals_of
+from pcreg.scale import middle_box
 from pcreg.thinning import thin
 
 MINIMUM_POINTS = 30  # after thinning; fewer carry no shape that could be told from chance
@@ -63,9 +64,10 @@ def viewpoint(points: np.ndarray) -> np.ndarray:
     Descriptors may take the origin for the sensor: normals point to it. It stays where it is when a
     sensor there could have seen the cloud, that is within 10 extents of its middle. Further away it
     is the origin of a map (UTM, a survey grid) and says nothing about the sensor; the middle of the
-    cloud serves instead, which for rooms and streets lies on the open side of most surfaces.
+    cloud serves instead, which for rooms and streets lies on the open side of most surfaces. Extent
+    and middle are those of the middle 90 %: a few rows of zeros in map coordinates are no sensor.
     """
-    low, high = points.min(0), points.max(0)
+    low, high = middle_box(points)
     middle = (low + high) / 2
     if np.linalg.norm(middle) <= SENSOR_REACH * np.linalg.norm(high - low):
         return np.zeros(3)
