@@ -13,25 +13,33 @@ SLACK = 2.5  # scans of one place differ in extent by less than that
 HUGE = 2000.0  # metres; rooms in millimetres are larger than that, scans seldom
 
 
-def duplicates(source: np.ndarray, target: np.ndarray) -> list[str]:
-    """Whether both clouds (N, 3) hold the same rows."""
-    if source.shape == target.shape and np.array_equal(source, target):
+def duplicates(source: Shape, target: Shape) -> list[str]:
+    """Whether both clouds hold the same points, in any order: thinned, they are in the order of cells."""
+    if np.array_equal(source.surface, target.surface):
         return ["source and target hold the same points; is one file given twice?"]
     return []
 
 
-def units(source: np.ndarray, target: np.ndarray) -> list[str]:
-    """Whether the extents of the clouds suggest that a unit of length is not what it is taken for."""
+def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether the extents of the clouds (N, 3), (M, 3) suggest that they are in different units."""
     extents = extent(source), extent(target)
-    if min(extents) == 0:
-        return []
-    found = f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m"
-    ratio = max(extents) / min(extents)
-    for factor, words in MIX_UPS.items():
-        if factor / SLACK <= ratio <= factor * SLACK:
-            return [f"{found}: one cloud may be in {words}; if so, say which with --units SOURCE TARGET"]
-    if ratio <= SLACK and min(extents) > HUGE:
-        return [f"{found}: both clouds may be in millimetres; if so, say --units mm mm"]
+    ratio = max(extents) / min(extents) if min(extents) > 0 else 1.0
+    return [
+        f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: one cloud may be in {words}; if so, say "
+        "which with --units SOURCE TARGET"
+        for factor, words in MIX_UPS.items()
+        if factor / SLACK <= ratio <= factor * SLACK
+    ]
+
+
+def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
+    extents = extent(source), extent(target)
+    if min(extents) > HUGE and max(extents) / min(extents) <= SLACK:
+        return [
+            f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: both clouds may be in millimetres; "
+            "if so, say --units mm mm"
+        ]
     return []
 
 
@@ -42,6 +50,12 @@ def loose(found: Registration) -> list[str]:
         "answer rests on matches alone"
         for freedom in found.evidence.hold.free
     ]
+
+
+def after_all(found: Registration, source: Shape, target: Shape) -> tuple[str, ...]:
+    """What there is to say of a pair that is registered: one scale at least both clouds have then."""
+    said = duplicates(source, target) + millimetres(source.surface, target.surface) + loose(found)
+    return tuple(said)
 
 
 def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pcreg import doubts
 from pcreg.descriptors import FPFH, Descriptor
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
@@ -183,11 +184,11 @@ def _match(
         return {"source": pair[0], "target": pair[1], "registered": False, "error": "; ".join(errors)}
     shapes = [read_described(side.file, Shape).description for side in sides]
     found = registrars[0].match(*shapes, seed=seed)
-    if not found.registered:
+    if found.registered:
+        found = replace(found, notes=doubts.after_all(found, *shapes))
+    else:
         points = [as_cloud(file, file, unit).points for file in pair]
         found = second_look(found, shapes, *points, registrars, seed=seed)
-    elif sides[0].file == sides[1].file:
-        found = replace(found, notes=("source and target hold the same points; is one file given twice?",))
     record = facts(found, Task(pair, (unit, unit), registrars[0].name, seed))
     return record | {"seconds": found.seconds, "error": ""}
 

@@ -118,13 +118,14 @@ def register_points(
             registrars[0].describe(points, name) for points, name in zip((source, target), names, strict=True)
         )
     except InputError as error:
-        words = "; ".join([str(error), *doubts.units(source, target)])
-        raise InputError(words) from error
+        if mixed := doubts.mixed_units(source, target):  # then no voxel size suits both
+            raise InputError(f"{names[0]}, {names[1]}: {mixed[0]}") from error
+        raise InputError("; ".join([str(error), *doubts.millimetres(source, target)])) from error
     clock.lap("describe")
     found = registrars[0].match(*shapes, seed=seed)
     found = replace(found, seconds=clock.seconds | found.seconds)
     if found.registered:
-        return replace(found, notes=tuple(doubts.duplicates(source, target) + doubts.loose(found)))
+        return replace(found, notes=doubts.after_all(found, *shapes))
     return second_look(found, shapes, source, target, registrars, seed=seed)
 
 
@@ -169,9 +170,10 @@ def second_look(
                 reason=reason,
                 rival=None,
                 seconds=seconds,
-                notes=tuple(doubts.loose(finer)),
+                notes=doubts.after_all(finer, *shapes),
             )
-    notes = doubts.duplicates(source, target) + doubts.units(source, target)
+    notes = doubts.duplicates(*shapes)
+    notes += doubts.mixed_units(source, target) + doubts.millimetres(source, target)
     clock = Clock()
     notes += doubts.mirrored(first, source, shapes[1], seed)
     clock.lap("doubt")

@@ -81,8 +81,9 @@ def test_settings_that_cannot_be_used(room, settings):
 
 
 def test_millimetres_against_metres_are_suspected_not_guessed(room):
-    with pytest.raises(InputError, match="millimetres"):
+    with pytest.raises(InputError, match=r"source, target: .* millimetres") as caught:
         register(room.source, 1000 * room.target)
+    assert "voxel" not in str(caught.value)  # none would suit both
     found = register(room.source, 1000 * room.target, units=("m", "mm"), voxel=VOXEL)
     assert found.registered
     assert correct(found, room.T_target_source)
@@ -92,6 +93,12 @@ def test_a_refused_pair_in_millimetres_says_so(room):
     other = SyntheticRooms(seed=2, count=1, step=1.0).room(0).target
     found = register(room.source[::4] * 1000, other * 1000, voxel=300.0)
     assert not found.registered
+    assert any("--units mm mm" in note for note in found.notes)
+
+
+def test_a_registered_pair_in_millimetres_says_so(room):
+    found = register(room.source * 1000, room.target * 1000, voxel=100.0)
+    assert found.registered
     assert any("--units mm mm" in note for note in found.notes)
 
 
@@ -110,8 +117,9 @@ def test_a_thousandth_of_a_cloud_is_answered_or_refused(room):
             assert not found.registered or correct(found, room.T_target_source, 5, 0.3)
 
 
-def test_the_same_cloud_twice_is_said(room):
-    found = register(room.source, room.source.copy(), voxel=VOXEL)
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)], ids=["as_it_is", "backwards"])
+def test_the_same_cloud_twice_is_said(room, order):
+    found = register(room.source, room.source[order].copy(), voxel=VOXEL)
     assert found.registered
     np.testing.assert_allclose(found.T_target_source, np.eye(4), atol=1e-6)
     assert found.notes == ("source and target hold the same points; is one file given twice?",)
