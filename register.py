@@ -24,7 +24,7 @@ registered, 2 bad input (one sentence on stderr, nothing written).
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
-                                         judge, doubt (only if refused), write, draw
+                                         judge, doubt (of a second look), write, draw
                 version                  of pcreg
 
 Many pairs: python register.py --batch LIST [--out DIR]

@@ -10,6 +10,10 @@ from pcreg.shape import Shape
 
 MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
 SLACK = 2.5  # scans of one place differ in extent by less than that
+MIRRORED = (
+    "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
+    "export it again as x, y, z of a right-handed frame"
+)
 HUGE = 2000.0  # metres; rooms in millimetres are larger than that, scans seldom
 
 
@@ -58,16 +62,11 @@ def after_all(found: Registration, source: Shape, target: Shape) -> tuple[str, .
     return tuple(said)
 
 
-def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int) -> list[str]:
-    """Whether source (N, 3) would fit if one of its axes were turned round."""
+def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int) -> float:
+    """With what confidence source (N, 3) would be registered if one of its axes were turned round."""
     try:
         flipped = registrar.describe(source * np.array([-1.0, 1.0, 1.0]), "source")
     except InputError:  # mirrored cells are others, and a few points more may be lost
-        return []
+        return 0.0
     once = Registrar(registrar.descriptor, attempts=1)  # what is mirrored and nothing else fits at once
-    if once.match(flipped, target, seed=seed).registered:
-        return [
-            "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
-            "export it again as x, y, z of a right-handed frame"
-        ]
-    return []
+    return once.match(flipped, target, seed=seed).confidence

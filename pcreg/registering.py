@@ -10,6 +10,7 @@ To register many pairs of few clouds, describe each once: `pcreg.pipeline.Regist
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -141,8 +142,9 @@ def second_look(
     """Try the further registrars on clouds (N, 3), (M, 3) that the first, which gave `shapes`, has refused.
 
     Each scale that is tried is one more chance to be wrong. So a motion found at another one is judged at
-    the first as well, by its own matches, and the geometric mean of both confidences counts. If that is
-    not enough either, the first answer comes back with notes on what may be wrong with the clouds.
+    the first as well, by its own matches, and the geometric mean of both confidences counts, unless one
+    of the clouds mirrored fits with more. If that is not enough either, the first answer comes back with
+    notes on what may be wrong with the clouds.
     """
     first, seconds = registrars[0], dict(refused.seconds)
 
@@ -150,6 +152,14 @@ def second_look(
         for step, value in found.seconds.items():
             seconds[step] = round(seconds.get(step, 0.0) + value, 4)
         return found
+
+    @cache
+    def mirrored() -> float:
+        clock = Clock()
+        confidence = doubts.mirrored(first, source, shapes[1], seed)
+        clock.lap("doubt")
+        seconds.update(clock.seconds)
+        return confidence
 
     for registrar in registrars[1:]:
         try:
@@ -160,7 +170,7 @@ def second_look(
             continue
         again = spent(first.assess(*shapes, found.T_target_source))
         confidence = (found.confidence * again.confidence) ** 0.5
-        if confidence >= REGISTERED:
+        if confidence >= REGISTERED and confidence >= mirrored():
             finer = min(found, again, key=lambda each: each.voxel)
             reason = f"{found.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
             return replace(
@@ -174,7 +184,6 @@ def second_look(
             )
     notes = doubts.duplicates(*shapes)
     notes += doubts.mixed_units(source, target) + doubts.millimetres(source, target)
-    clock = Clock()
-    notes += doubts.mirrored(first, source, shapes[1], seed)
-    clock.lap("doubt")
-    return replace(refused, seconds=seconds | clock.seconds, notes=tuple(notes))
+    if mirrored() >= REGISTERED:
+        notes.append(doubts.MIRRORED)
+    return replace(refused, seconds=seconds, notes=tuple(notes))

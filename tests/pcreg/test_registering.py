@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from datasets.synthetic import SyntheticRooms
-from pcreg import register
+from pcreg import doubts, register
 from pcreg.cloud import write_ply
 from pcreg.descriptors import FPFH
 from pcreg.errors import InputError
 from pcreg.geometry import inverse, random_rotation, rotation_error, se3, transform, translation_error
 from pcreg.pipeline import Registrar
-from pcreg.registering import register_points
+from pcreg.registering import register_points, second_look
 
 VOXEL = 0.1  # coarse: a registration in less than a second
 
@@ -185,6 +185,22 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it():
     assert found.registered
     assert correct(found, room.T_target_source)
     assert "agree too" in found.reason
+
+
+@pytest.mark.parametrize(("mirrored", "registered"), [(0.1, True), (1.0, False)])
+def test_a_second_look_believes_no_motion_that_fits_worse_than_the_mirror_image(
+    room, monkeypatch, mirrored, registered
+):
+    registrar = Registrar(FPFH(VOXEL))
+    shapes = [registrar.describe(points) for points in (room.source, room.target)]
+    sure = replace(registrar.match(*shapes), registered=True, confidence=0.9)
+    monkeypatch.setattr(Registrar, "register", lambda *_, **__: sure)
+    monkeypatch.setattr(Registrar, "assess", lambda *_: sure)
+    monkeypatch.setattr(doubts, "mirrored", lambda *_: mirrored)
+    refused = replace(sure, registered=False, confidence=0.1)
+    found = second_look(refused, shapes, room.source, room.target, [registrar, registrar])
+    assert found.registered is registered
+    assert any("mirrored" in note for note in found.notes) is not registered
 
 
 @seed(0)
