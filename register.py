@@ -49,6 +49,7 @@ from pcreg.clock import Clock
 from pcreg.cloud import Cloud
 from pcreg.errors import InputError
 from pcreg.figures import SOURCE, TARGET
+from pcreg.files import check_folder
 from pcreg.geometry import transform
 from pcreg.pipeline import Registrar
 from pcreg.registering import METRES, as_cloud, descriptors, register_points
@@ -108,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what cannot be done before anything is read."""
-    if options.out.exists() and not options.out.is_dir():
+    if os.path.isfile(options.out):  # which, unlike that of Path, says no where one may not look
         raise InputError(f"{options.out}: --out is a file; name a folder")
     if options.seed < 0:
         raise InputError(f"--seed {options.seed} is negative; use 0 or more")
@@ -124,6 +125,7 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("two files are needed: register.py SOURCE TARGET; --help shows all")
     if options.show and sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
         raise InputError("--show needs a display and there is none; --html writes a page instead")
+    check_folder(options.out)
 
 
 def run(options: argparse.Namespace) -> Registration:
