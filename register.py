@@ -30,10 +30,10 @@ registered, 2 bad input (one sentence on stderr, nothing written).
 Many pairs: python register.py --batch LIST [--out DIR]
 
 LIST is a .csv file whose lines name source and target (paths from its own folder), or a pattern in
-quotes such as 'scans/*.ply', of which each file is registered to the one before it. Each file is
-described once, all cores work, and run again, the command goes on where it ended. DIR then holds
-table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status: 0 all registered,
-1 some not, 2 bad input.
+quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before
+scan_10. Each file is described once, all cores work, and run again, the command goes on where it ended.
+DIR then holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status: 0 all
+registered, 1 some not, 2 bad input.
 """
 
 import argparse
