@@ -31,8 +31,9 @@ class Cloud:
 def read_cloud(path: str | Path) -> Cloud:
     """The cloud in a .ply, .pcd, .xyz, .pts, .npy, .npz, KITTI .bin, .las, .laz or .e57 file.
 
-    An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Columns after
-    the third (intensity, colour, normals) are ignored. Raises InputError for a file that is
+    An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Text has blanks, commas
+    or semicolons between its numbers, and may name its columns in a first line. Columns after the third
+    (intensity, colour, normals) are ignored. Raises InputError for a file that is
     missing, of another format, empty, truncated or damaged, and for .las, .laz and .e57 where their
     packages are not installed. Memory stays below ten times the file's size, whatever a header says.
     """
