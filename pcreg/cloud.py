@@ -19,6 +19,8 @@ from pcreg.formats.pcd import read_pcd
 from pcreg.formats.ply import read_ply
 from pcreg.formats.text import read_pts, read_xyz
 
+WIDEST = 32  # columns that points may have; arrays with more columns than that and than rows lie on the side
+
 
 @dataclass(frozen=True)
 class Cloud:
@@ -59,6 +61,11 @@ def read_cloud(path: str | Path) -> Cloud:
         ) from error
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{path}: holds an array of shape {rows.shape}; points are rows of at least x y z")
+    if rows.shape[1] > max(len(rows), WIDEST):
+        raise InputError(
+            f"{path}: holds an array of shape {rows.shape}, which looks transposed; points are rows x y z: "
+            "transpose it"
+        )
     if rows.dtype.kind not in "fiu":
         raise InputError(f"{path}: holds values of type {rows.dtype}; store coordinates as real numbers")
     points = np.ascontiguousarray(rows[:, :3], dtype=np.float64)

@@ -72,7 +72,10 @@ def as_cloud(cloud: Points, name: str, unit: str = "m") -> Cloud:
             cloud = cloud.detach().cpu().numpy()
         rows = np.asarray(cloud)
         if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "fiu":
-            raise InputError(f"{name}: shape {rows.shape} of {rows.dtype}; pass rows x y z, (N, 3) numbers")
+            turned = "it looks transposed; " if rows.ndim == 2 and len(rows) == 3 else ""
+            raise InputError(
+                f"{name}: shape {rows.shape} of {rows.dtype}; {turned}pass rows x y z, (N, 3) numbers"
+            )
         rows = rows.astype(np.float64)
         finite = np.isfinite(rows).all(1)
         read = Cloud(rows[finite], int(len(rows) - finite.sum()))

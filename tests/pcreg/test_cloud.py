@@ -295,6 +295,16 @@ def test_arrays_that_are_no_rows_of_points(tmp_path, shape):
     assert str(shape) in refusal(tmp_path / "a.npy")
 
 
+@pytest.mark.parametrize("write_array", [np.save, lambda path, rows: np.savez(path, points=rows)])
+@pytest.mark.parametrize("shape", [(3, 1000), (4, 1000)])
+def test_a_transposed_array_is_called_so(tmp_path, write_array, shape):
+    path = tmp_path / ("a.npy" if write_array is np.save else "a.npz")
+    write_array(path, np.zeros(shape))
+    assert "transposed" in refusal(path)
+    write_array(path, np.zeros(shape).T)
+    assert len(read_cloud(path).points) == 1000
+
+
 @pytest.mark.parametrize("rows", [np.array([["a", "b", "c"]]), np.ones((4, 3), dtype=complex)])
 def test_arrays_that_are_no_numbers(tmp_path, rows):
     np.save(tmp_path / "a.npy", rows)

@@ -63,6 +63,7 @@ def test_described_once_matched_twice(room):
     [
         (np.zeros((5, 2)), r"source: shape \(5, 2\)"),
         (np.zeros((50, 3), dtype=complex), "complex128"),
+        (np.zeros((3, 50)), r"source: .* transposed"),
         (np.array([["a", "b", "c"]]), "source"),
         (np.empty((0, 3)), "source: holds no two points"),
         ("nowhere.ply", r"nowhere\.ply: no such file"),
