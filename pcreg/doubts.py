@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pcreg.degeneracy import hold
 from pcreg.errors import InputError
 from pcreg.pipeline import Registrar
 from pcreg.registration import Registration
@@ -54,6 +55,23 @@ def loose(found: Registration) -> list[str]:
         "answer rests on matches alone"
         for freedom in found.evidence.hold.free
     ]
+
+
+def bare(*shapes: Shape) -> list[str]:
+    """Which of source and target is so simple a surface that it fits itself in other places as well."""
+    notes = []
+    for side, shape in zip(("source", "target"), shapes, strict=True):
+        kinds = [freedom.kind for freedom in hold(shape.surface, shape.normals).free]
+        if kinds.count("slide") >= 2:
+            what = "nearly a plane"
+        elif "slide" in kinds:
+            what = "the same all along one direction, as in a bare corridor"
+        elif "turn" in kinds:
+            what = "the same all around an axis"
+        else:
+            continue
+        notes.append(f"the surface of the {side} is {what}; it needs corners or things in it to be held by")
+    return notes
 
 
 def after_all(found: Registration, source: Shape, target: Shape) -> tuple[str, ...]:

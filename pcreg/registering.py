@@ -185,7 +185,7 @@ def second_look(
                 seconds=seconds,
                 notes=doubts.after_all(finer, *shapes),
             )
-    notes = doubts.duplicates(*shapes)
+    notes = doubts.duplicates(*shapes) + doubts.bare(*shapes)
     notes += doubts.mixed_units(source, target) + doubts.millimetres(source, target)
     if mirrored() >= REGISTERED:
         notes.append(doubts.MIRRORED)

@@ -79,4 +79,13 @@ def _too_few(points: np.ndarray, left: int, voxel: float) -> str:
     found = f"{left} of {len(points)} points left at voxel {voxel:g} m (extent {extent:.3g} m)"
     if len(points) < MINIMUM_POINTS or extent == 0:
         return f"{found}, too few at any voxel size; a cloud needs {MINIMUM_POINTS} points apart"
+    if _is_line(points):
+        return f"{found}: they lie on a line, which has no shape at any voxel size"
     return f"{found}, {MINIMUM_POINTS} are needed; try a voxel of {extent / 100:.2g} m"
+
+
+def _is_line(points: np.ndarray) -> bool:
+    """Whether points (N, 3) spread a hundred times as far along a line as across it."""
+    around = points - points.mean(0)
+    across, along = np.linalg.eigvalsh(around.T @ around)[1:]
+    return bool(across <= 1e-4 * along)
