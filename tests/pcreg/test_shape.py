@@ -22,7 +22,6 @@ def test_a_crowd_in_one_cell_is_a_loner():
 
 
 def test_a_line_is_refused_without_advice_on_the_voxel():
-    rng = np.random.default_rng(0)
-    line = np.c_[rng.uniform(-5, 5, 5000), rng.normal(0, 0.0002, (5000, 2))] @ random_rotation(rng)
+    line = np.linspace(0, 10, 5000)[:, None] * random_rotation(np.random.default_rng(0))[0]
     with pytest.raises(InputError, match=r"wire\.ply.* on a line"):
-        shape_of(line, FPFH(0.005), "wire.ply")
+        shape_of(line, FPFH(0.001), "wire.ply")
