@@ -7,7 +7,8 @@ registered, 2 bad input (one sentence on stderr, nothing written).
 --out DIR holds
   aligned.ply   source moved into target (orange) and target (blue) as one cloud; of clouds with more
                 than five million points every n-th
-  overview.png  before and after, from above and from the side, and the overlap by its residual
+  overview.png  before and after, from above and from the side, and the overlap by its residual, without
+                points that lie far from the rest
   viewer.html   with --html: both clouds, to be turned round in a browser
   result.json   source, target           the files, as given
                 registered               true or false
