@@ -7,7 +7,8 @@ registered, 2 bad input (one sentence on stderr, nothing written).
 --out DIR holds
   aligned.ply   source moved into target (orange) and target (blue) as one cloud; of clouds with more
                 than five million points every n-th
-  overview.png  before and after, from above and from the side, and the overlap by its residual
+  overview.png  before and after, from above and from the side, and the overlap by its residual, without
+                points that lie far from the rest
   viewer.html   with --html: both clouds, to be turned round in a browser
   result.json   source, target           the files, as given
                 registered               true or false
@@ -24,16 +25,16 @@ registered, 2 bad input (one sentence on stderr, nothing written).
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
-                                         judge, doubt (only if refused), write, draw
+                                         judge, doubt (of a second look), write, draw
                 version                  of pcreg
 
 Many pairs: python register.py --batch LIST [--out DIR]
 
 LIST is a .csv file whose lines name source and target (paths from its own folder), or a pattern in
-quotes such as 'scans/*.ply', of which each file is registered to the one before it. Each file is
-described once, all cores work, and run again, the command goes on where it ended. DIR then holds
-table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status: 0 all registered,
-1 some not, 2 bad input.
+quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before
+scan_10. Each file is described once, all cores work, and run again, the command goes on where it ended.
+DIR then holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status: 0 all
+registered, 1 some not, 2 bad input.
 """
 
 import argparse
@@ -49,6 +50,7 @@ from pcreg.clock import Clock
 from pcreg.cloud import Cloud
 from pcreg.errors import InputError
 from pcreg.figures import SOURCE, TARGET
+from pcreg.files import check_folder
 from pcreg.geometry import transform
 from pcreg.pipeline import Registrar
 from pcreg.registering import METRES, as_cloud, descriptors, register_points
@@ -108,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse what cannot be done before anything is read."""
-    if options.out.exists() and not options.out.is_dir():
+    if os.path.isfile(options.out):  # which, unlike that of Path, says no where one may not look
         raise InputError(f"{options.out}: --out is a file; name a folder")
     if options.seed < 0:
         raise InputError(f"--seed {options.seed} is negative; use 0 or more")
@@ -124,6 +126,7 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("two files are needed: register.py SOURCE TARGET; --help shows all")
     if options.show and sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
         raise InputError("--show needs a display and there is none; --html writes a page instead")
+    check_folder(options.out)
 
 
 def run(options: argparse.Namespace) -> Registration:

@@ -4,7 +4,6 @@ With poses, pairs are proposed by the distance of the scans and kept by their ov
 poses come from odometry, and the motion of a pair from its own registration (datasets/odometry.py).
 """
 
-import re
 import sys
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -20,6 +19,7 @@ from datasets.stretch import stretch
 from pcreg.cloud import SUFFIXES, read_cloud
 from pcreg.errors import InputError
 from pcreg.geometry import inverse
+from pcreg.names import natural
 from pcreg.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.pair import Pair, evenly
 from pcreg.thinning import thin
@@ -81,7 +81,7 @@ class Folder:
         if not self.root.is_dir():
             raise InputError(f"{root}: no such folder; name the one that holds your scans")
         clouds = (path.name for path in self.root.iterdir() if path.suffix.lower() in SUFFIXES)
-        self.names = sorted(clouds, key=_natural)
+        self.names = sorted(clouds, key=natural)
         if len(self.names) < 2:
             raise InputError(
                 f"{root}: holds {len(self.names)} point clouds and a pair needs two; "
@@ -227,8 +227,3 @@ def nearby(
         others = nearest[:neighbours] if np.isinf(maximum_distance) else evenly(nearest, neighbours)
         found |= {(max(scan, other), min(scan, other)) for other in others}
     return sorted(found)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts scan_2 before scan_10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]

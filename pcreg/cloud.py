@@ -19,6 +19,8 @@ from pcreg.formats.pcd import read_pcd
 from pcreg.formats.ply import read_ply
 from pcreg.formats.text import read_pts, read_xyz
 
+WIDEST = 32  # columns that points may have; arrays with more columns than that and than rows lie on the side
+
 
 @dataclass(frozen=True)
 class Cloud:
@@ -31,8 +33,9 @@ class Cloud:
 def read_cloud(path: str | Path) -> Cloud:
     """The cloud in a .ply, .pcd, .xyz, .pts, .npy, .npz, KITTI .bin, .las, .laz or .e57 file.
 
-    An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Columns after
-    the third (intensity, colour, normals) are ignored. Raises InputError for a file that is
+    An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Text has blanks, commas
+    or semicolons between its numbers, and may name its columns in a first line. Columns after the third
+    (intensity, colour, normals) are ignored. Raises InputError for a file that is
     missing, of another format, empty, truncated or damaged, and for .las, .laz and .e57 where their
     packages are not installed. Memory stays below ten times the file's size, whatever a header says.
     """
@@ -58,6 +61,11 @@ def read_cloud(path: str | Path) -> Cloud:
         ) from error
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{path}: holds an array of shape {rows.shape}; points are rows of at least x y z")
+    if rows.shape[1] > max(len(rows), WIDEST):
+        raise InputError(
+            f"{path}: holds an array of shape {rows.shape}, which looks transposed; points are rows x y z: "
+            "transpose it"
+        )
     if rows.dtype.kind not in "fiu":
         raise InputError(f"{path}: holds values of type {rows.dtype}; store coordinates as real numbers")
     points = np.ascontiguousarray(rows if rows.shape[1] == 3 else rows[:, :3], dtype=np.float64)

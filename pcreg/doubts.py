@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pcreg.degeneracy import hold
 from pcreg.errors import InputError
 from pcreg.pipeline import Registrar
 from pcreg.registration import Registration
@@ -10,28 +11,40 @@ from pcreg.shape import Shape
 
 MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
 SLACK = 2.5  # scans of one place differ in extent by less than that
+MIRRORED = (
+    "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
+    "export it again as x, y, z of a right-handed frame"
+)
 HUGE = 2000.0  # metres; rooms in millimetres are larger than that, scans seldom
 
 
-def duplicates(source: np.ndarray, target: np.ndarray) -> list[str]:
-    """Whether both clouds (N, 3) hold the same rows."""
-    if source.shape == target.shape and np.array_equal(source, target):
+def duplicates(source: Shape, target: Shape) -> list[str]:
+    """Whether both clouds hold the same points, in any order: thinned, they are in the order of cells."""
+    if np.array_equal(source.surface, target.surface):
         return ["source and target hold the same points; is one file given twice?"]
     return []
 
 
-def units(source: np.ndarray, target: np.ndarray) -> list[str]:
-    """Whether the extents of the clouds suggest that a unit of length is not what it is taken for."""
+def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether the extents of the clouds (N, 3), (M, 3) suggest that they are in different units."""
     extents = extent(source), extent(target)
-    if min(extents) == 0:
-        return []
-    found = f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m"
-    ratio = max(extents) / min(extents)
-    for factor, words in MIX_UPS.items():
-        if factor / SLACK <= ratio <= factor * SLACK:
-            return [f"{found}: one cloud may be in {words}; if so, say which with --units SOURCE TARGET"]
-    if ratio <= SLACK and min(extents) > HUGE:
-        return [f"{found}: both clouds may be in millimetres; if so, say --units mm mm"]
+    ratio = max(extents) / min(extents) if min(extents) > 0 else 1.0
+    return [
+        f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: one cloud may be in {words}; if so, say "
+        "which with --units SOURCE TARGET"
+        for factor, words in MIX_UPS.items()
+        if factor / SLACK <= ratio <= factor * SLACK
+    ]
+
+
+def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
+    extents = extent(source), extent(target)
+    if min(extents) > HUGE and max(extents) / min(extents) <= SLACK:
+        return [
+            f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: both clouds may be in millimetres; "
+            "if so, say --units mm mm"
+        ]
     return []
 
 
@@ -44,16 +57,34 @@ def loose(found: Registration) -> list[str]:
     ]
 
 
-def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int) -> list[str]:
-    """Whether source (N, 3) would fit if one of its axes were turned round."""
+def bare(*shapes: Shape) -> list[str]:
+    """Which of source and target is so simple a surface that it fits itself in other places as well."""
+    notes = []
+    for side, shape in zip(("source", "target"), shapes, strict=True):
+        kinds = [freedom.kind for freedom in hold(shape.surface, shape.normals).free]
+        if kinds.count("slide") >= 2:
+            what = "nearly a plane"
+        elif "slide" in kinds:
+            what = "the same all along one direction, as in a bare corridor"
+        elif "turn" in kinds:
+            what = "the same all around an axis"
+        else:
+            continue
+        notes.append(f"the surface of the {side} is {what}; it needs corners or things in it to be held by")
+    return notes
+
+
+def after_all(found: Registration, source: Shape, target: Shape) -> tuple[str, ...]:
+    """What there is to say of a pair that is registered: one scale at least both clouds have then."""
+    said = duplicates(source, target) + millimetres(source.surface, target.surface) + loose(found)
+    return tuple(said)
+
+
+def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int) -> float:
+    """With what confidence source (N, 3) would be registered if one of its axes were turned round."""
     try:
         flipped = registrar.describe(source * np.array([-1.0, 1.0, 1.0]), "source")
     except InputError:  # mirrored cells are others, and a few points more may be lost
-        return []
+        return 0.0
     once = Registrar(registrar.descriptor, attempts=1)  # what is mirrored and nothing else fits at once
-    if once.match(flipped, target, seed=seed).registered:
-        return [
-            "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
-            "export it again as x, y, z of a right-handed frame"
-        ]
-    return []
+    return once.match(flipped, target, seed=seed).confidence

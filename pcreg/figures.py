@@ -17,13 +17,15 @@ from pcreg import threads
 from pcreg.files import replacing
 from pcreg.geometry import se3, transform
 from pcreg.residual import residual_colors, residuals
+from pcreg.scale import middle_box
 
 SOURCE = np.array([245, 146, 52]) / 255  # orange
 TARGET = np.array([31, 126, 176]) / 255  # blue
 BACKGROUND = np.array([1.0, 1.0, 1.0])
 PANEL = (590, 380)  # pixels of a view
 DETAIL = 1.5  # of a view is drawn larger and scaled down, against jagged edges
-MOST_POINTS = 150_000  # drawn of a cloud; a view has hardly more pixels
+MOST_POINTS = 150_000  # drawn of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
+STRAY = 3.0  # extents of a cloud from its middle; what is further away is not drawn
 
 
 def overview(
@@ -46,7 +48,7 @@ def overview(
     the side if left out. Points that end up higher than `ceiling` metres in that frame are left out, so
     that one looks into a room. The suffix of `path` chooses the format.
     """
-    source, target = (_some(points) for points in (source, target))
+    source, target = (shown(points) for points in (source, target))
     distance = residuals(source, target, T_target_source, limit)
     view = principal_axes(target) if T_view_target is None else T_view_target
     before, after, target = (
@@ -80,9 +82,14 @@ def overview(
         page.save(temporary, compress_level=2)
 
 
-def _some(points: np.ndarray) -> np.ndarray:
-    """Every n-th point, at most MOST_POINTS of them."""
-    return points[:: max(1, -(-len(points) // MOST_POINTS))]
+def shown(points: np.ndarray) -> np.ndarray:
+    """At most 150,000 of points (N, 3), every n-th, without strays, which would make a speck of the cloud."""
+    points = points[:: max(1, -(-len(points) // MOST_POINTS))]
+    if len(points) == 0:
+        return points
+    low, high = middle_box(points)
+    far = STRAY * np.linalg.norm(high - low)
+    return points[(np.abs(points - (low + high) / 2) <= far).all(1)]
 
 
 def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray) -> Image.Image:

@@ -1,6 +1,7 @@
 """Files that are either whole or absent."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,3 +27,19 @@ def replacing(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise InputError unless files can be written into the folder, by trying; nothing is left behind."""
+    made: list[Path] = []
+    try:
+        made += [each for each in (folder, *folder.parents) if not each.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written to ({error.strerror}); name another folder") from error
+    finally:
+        for each in made:
+            with suppress(OSError):
+                each.rmdir()

@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from pcreg import doubts
 from pcreg.descriptors import FPFH, Descriptor
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
 from pcreg.features import FeatureCache, read_described
 from pcreg.files import replacing
+from pcreg.names import natural
 from pcreg.output import Task, facts
 from pcreg.pipeline import Registrar
 from pcreg.progress import progress
@@ -45,11 +47,12 @@ class Kept:
 def pairs_of(listed: str) -> list[Pair]:
     """The pairs of a .csv file, or of the files that match a pattern, each with the one before it.
 
-    A line of the .csv file names source and target; a first line `source,target` is a heading. Paths
-    are relative to its folder. Raises InputError for a file or pattern without pairs.
+    A line of the .csv file names source and target; a first line `source,target`, in capitals or not, is a
+    heading. Paths are relative to its folder. Numbers in the names of the files that match a pattern are
+    read as numbers, scan_2 before scan_10. Raises InputError for a file or pattern without pairs.
     """
     if Path(listed).suffix.lower() != ".csv":
-        files = sorted(glob.glob(listed, recursive=True))
+        files = sorted(glob.glob(listed, recursive=True), key=natural)
         if len(files) < 2:
             raise InputError(
                 f"--batch {listed}: {len(files)} files match; two or more are needed, or a .csv file"
@@ -62,7 +65,7 @@ def pairs_of(listed: str) -> list[Pair]:
     named = {}
     for number, row in enumerate(rows, start=1):
         words = [word.strip() for word in row]
-        if not any(words) or (number == 1 and words[:2] == ["source", "target"]):
+        if not any(words) or (number == 1 and [word.lower() for word in words[:2]] == ["source", "target"]):
             continue
         if len(words) < 2 or not all(words[:2]):
             raise InputError(f"{listed}: line {number} does not name two files; write SOURCE,TARGET")
@@ -183,11 +186,11 @@ def _match(
         return {"source": pair[0], "target": pair[1], "registered": False, "error": "; ".join(errors)}
     shapes = [read_described(side.file, Shape).description for side in sides]
     found = registrars[0].match(*shapes, seed=seed)
-    if not found.registered:
+    if found.registered:
+        found = replace(found, notes=doubts.after_all(found, *shapes))
+    else:
         points = [as_cloud(file, file, unit).points for file in pair]
         found = second_look(found, shapes, *points, registrars, seed=seed)
-    elif sides[0].file == sides[1].file:
-        found = replace(found, notes=("source and target hold the same points; is one file given twice?",))
     record = facts(found, Task(pair, (unit, unit), registrars[0].name, seed))
     return record | {"seconds": found.seconds, "error": ""}
 

@@ -14,7 +14,8 @@ from scipy.spatial import KDTree
 
 from pcreg.geometry import procrustes, transform
 
-BATCH = 5_000  # samples drawn between two looks at the stopping rule
+FIRST_BATCH = 500  # samples before the first look at the stopping rule; enough where most matches are right
+BATCH = 5_000  # samples drawn between two further looks
 BLOCK = 1 << 19  # residuals held at a time, few enough to stay in the cache
 FINALISTS = 50  # motions that agree best with the matches; the points decide between them
 JUDGES = 5_000  # source points, at most, that decide
@@ -64,7 +65,8 @@ def ransac(
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
     drawn, needed = 0, iterations
     while drawn < needed:
-        samples = rng.integers(P, size=(min(BATCH, iterations - drawn), n))
+        batch = BATCH if drawn else FIRST_BATCH
+        samples = rng.integers(P, size=(min(batch, iterations - drawn), n))
         drawn += len(samples)
         samples = _edges_agree(samples, light_source, light_target, edge_length)
         found = _motions(source[samples], target[samples], distance)

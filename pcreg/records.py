@@ -31,11 +31,11 @@ class Records:
 
     def add(self, record: dict[str, Any]) -> None:
         """Append a record; its key `pair` is its name. NaN is no JSON: an error not known is None."""
-        record = {**record, "run": self.run}
+        line = json.dumps({**record, "run": self.run}, allow_nan=False)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as file:
-            file.write(json.dumps(record, allow_nan=False) + "\n")
-        self.by_pair[record["pair"]] = record
+            file.write(line + "\n")
+        self.by_pair[record["pair"]] = json.loads(line)  # as it comes back from the file
 
     def order(self, names: list[str]) -> None:
         """Bring the lines of the file into the order of these pairs; workers finish in any order."""

@@ -10,6 +10,7 @@ To register many pairs of few clouds, describe each once: `pcreg.pipeline.Regist
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -72,7 +73,10 @@ def as_cloud(cloud: Points, name: str, unit: str = "m") -> Cloud:
             cloud = cloud.detach().cpu().numpy()
         rows = np.asarray(cloud)
         if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "fiu":
-            raise InputError(f"{name}: shape {rows.shape} of {rows.dtype}; pass rows x y z, (N, 3) numbers")
+            turned = "it looks transposed; " if rows.ndim == 2 and len(rows) == 3 else ""
+            raise InputError(
+                f"{name}: shape {rows.shape} of {rows.dtype}; {turned}pass rows x y z, (N, 3) numbers"
+            )
         rows = rows.astype(np.float64)
         finite = np.isfinite(rows).all(1)
         read = Cloud(rows[finite], int(len(rows) - finite.sum()))
@@ -119,13 +123,14 @@ def register_points(
             registrars[0].describe(points, name) for points, name in zip((source, target), names, strict=True)
         )
     except InputError as error:
-        words = "; ".join([str(error), *doubts.units(source, target)])
-        raise InputError(words) from error
+        if mixed := doubts.mixed_units(source, target):  # then no voxel size suits both
+            raise InputError(f"{names[0]}, {names[1]}: {mixed[0]}") from error
+        raise InputError("; ".join([str(error), *doubts.millimetres(source, target)])) from error
     clock.lap("describe")
     found = registrars[0].match(*shapes, seed=seed)
     found = replace(found, seconds=clock.seconds | found.seconds)
     if found.registered:
-        return replace(found, notes=tuple(doubts.duplicates(source, target) + doubts.loose(found)))
+        return replace(found, notes=doubts.after_all(found, *shapes))
     return second_look(found, shapes, source, target, registrars, seed=seed)
 
 
@@ -141,8 +146,9 @@ def second_look(
     """Try the further registrars on clouds (N, 3), (M, 3) that the first, which gave `shapes`, has refused.
 
     Each scale that is tried is one more chance to be wrong. So a motion found at another one is judged at
-    the first as well, by its own matches, and the geometric mean of both confidences counts. If that is
-    not enough either, the first answer comes back with notes on what may be wrong with the clouds.
+    the first as well, by its own matches, and the geometric mean of both confidences counts, unless one
+    of the clouds mirrored fits with more. If that is not enough either, the first answer comes back with
+    notes on what may be wrong with the clouds.
     """
     first, seconds = registrars[0], dict(refused.seconds)
 
@@ -150,6 +156,14 @@ def second_look(
         for step, value in found.seconds.items():
             seconds[step] = round(seconds.get(step, 0.0) + value, 4)
         return found
+
+    @cache
+    def mirrored() -> float:
+        clock = Clock()
+        confidence = doubts.mirrored(first, source, shapes[1], seed)
+        clock.lap("doubt")
+        seconds.update(clock.seconds)
+        return confidence
 
     for registrar in registrars[1:]:
         try:
@@ -160,7 +174,7 @@ def second_look(
             continue
         again = spent(first.assess(*shapes, found.T_target_source))
         confidence = (found.confidence * again.confidence) ** 0.5
-        if confidence >= REGISTERED:
+        if confidence >= REGISTERED and confidence >= mirrored():
             finer = min(found, again, key=lambda each: each.voxel)
             reason = f"{found.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
             return replace(
@@ -170,10 +184,10 @@ def second_look(
                 reason=reason,
                 rival=None,
                 seconds=seconds,
-                notes=tuple(doubts.loose(finer)),
+                notes=doubts.after_all(finer, *shapes),
             )
-    notes = doubts.duplicates(source, target) + doubts.units(source, target)
-    clock = Clock()
-    notes += doubts.mirrored(first, source, shapes[1], seed)
-    clock.lap("doubt")
-    return replace(refused, seconds=seconds | clock.seconds, notes=tuple(notes))
+    notes = doubts.duplicates(*shapes) + doubts.bare(*shapes)
+    notes += doubts.mixed_units(source, target) + doubts.millimetres(source, target)
+    if mirrored() >= REGISTERED:
+        notes.append(doubts.MIRRORED)
+    return replace(refused, seconds=seconds, notes=tuple(notes))

@@ -10,6 +10,7 @@ from pcreg.descriptors import Description, Descriptor
 from pcreg.errors import InputError
 from pcreg.geometry import box
 from pcreg.normals import normals_of
+from pcreg.scale import middle_box
 from pcreg.thinning import thin
 
 MINIMUM_POINTS = 30  # after thinning; fewer carry no shape that could be told from chance
@@ -64,9 +65,10 @@ def viewpoint(points: np.ndarray) -> np.ndarray:
     Descriptors may take the origin for the sensor: normals point to it. It stays where it is when a
     sensor there could have seen the cloud, that is within 10 extents of its middle. Further away it
     is the origin of a map (UTM, a survey grid) and says nothing about the sensor; the middle of the
-    cloud serves instead, which for rooms and streets lies on the open side of most surfaces.
+    cloud serves instead, which for rooms and streets lies on the open side of most surfaces. Extent
+    and middle are those of the middle 90 %: a few rows of zeros in map coordinates are no sensor.
     """
-    low, high = box(points)
+    low, high = middle_box(points)
     middle = (low + high) / 2
     if np.linalg.norm(middle) <= SENSOR_REACH * np.linalg.norm(high - low):
         return np.zeros(3)
@@ -78,4 +80,13 @@ def _too_few(points: np.ndarray, left: int, voxel: float) -> str:
     found = f"{left} of {len(points)} points left at voxel {voxel:g} m (extent {extent:.3g} m)"
     if len(points) < MINIMUM_POINTS or extent == 0:
         return f"{found}, too few at any voxel size; a cloud needs {MINIMUM_POINTS} points apart"
+    if _is_line(points):
+        return f"{found}: they lie on a line, which has no shape at any voxel size"
     return f"{found}, {MINIMUM_POINTS} are needed; try a voxel of {extent / 100:.2g} m"
+
+
+def _is_line(points: np.ndarray) -> bool:
+    """Whether points (N, 3) spread a hundred times as far along a line as across it."""
+    around = points - points.mean(0)
+    across, along = np.linalg.eigvalsh(around.T @ around)[1:]
+    return bool(across <= 1e-4 * along)

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.figures import principal_axes
+from pcreg.figures import principal_axes, shown
 from pcreg.files import replacing
 from pcreg.geometry import se3, transform
 from pcreg.registration import Registration
 from pcreg.residual import residuals
 
-POINTS = 150_000  # shown of a cloud: 1.4 MB of page each, and 30 pictures a second on a laptop
 LINES = 400  # of matches; more hide the clouds
 STEPS = 65_535  # of a coordinate across its cloud: 2 mm in 120 m
 TEMPLATE = Path(__file__).with_name("viewer.html")
@@ -36,16 +35,17 @@ def viewer(
 ) -> None:
     """Write the page of a registration of source (N, 3) to target (M, 3), atomically.
 
-    `facts` are shown beside it as they are. Clouds are thinned to 150,000 points and matches to 400.
+    `facts` are shown beside it as they are. Clouds are thinned to 150,000 points, without strays, and
+    matches to 400.
     """
-    source, target = (_thinned(points, POINTS) for points in (source, target))
+    source, target = shown(source), shown(target)
     limit = 2 * registration.voxel
     distance = residuals(source, target, registration.T_target_source, limit)
     distance = np.where(np.isfinite(distance), np.round(254 * distance / limit), 255)
     T_page_target = principal_axes(target)
     own = source.mean(0)  # coordinates of a map have more digits than a picture needs
     T_source_own = se3(np.eye(3), own)
-    lines = _thinned(registration.agreeing, LINES)
+    lines = registration.agreeing[:: max(1, -(-len(registration.agreeing) // LINES))]
     ends = np.stack([lines[:, 0] - own, transform(T_page_target, lines[:, 1])], axis=1)
     content = {
         "source": _packed(source - own),
@@ -62,11 +62,6 @@ def viewer(
         page = page.replace(f"<!--{key}-->", text)
     with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
-
-
-def _thinned(rows: np.ndarray, most: int) -> np.ndarray:
-    """Every n-th row, at most `most` of them."""
-    return rows[:: max(1, -(-len(rows) // most))]
 
 
 def _packed(points: np.ndarray) -> dict[str, Any]:

@@ -171,6 +171,17 @@ def test_out_is_a_file(scans, capsys):
     assert "--out" in refusal(capsys, *scans, "--out", scans[0])
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that nobody can write to")
+def test_out_cannot_be_made(scans, capsys, monkeypatch):
+    monkeypatch.setattr(register, "as_cloud", None)  # nothing is read before
+    assert "/proc/nope/deeper" in refusal(capsys, *scans, "--out", "/proc/nope/deeper")
+
+
+def test_what_is_made_to_try_out_is_removed(tmp_path, capsys):
+    refusal(capsys, "nowhere.ply", "nowhere.ply", "--out", tmp_path / "new" / "folder")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_negative_seed(scans, tmp_path, capsys):
     assert "--seed" in refusal(capsys, *scans, "--seed", "-1", "--out", tmp_path / "out")
 

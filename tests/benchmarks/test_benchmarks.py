@@ -3,10 +3,13 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from pcreg.geometry import inverse
 
 from ..datasets.street import street_pose, street_scan
 
@@ -82,18 +85,51 @@ def test_odometry(tmp_path):
         assert max(map(float, errors.replace(",", "").split())) < 0.3
 
 
+@pytest.fixture
+def street(tmp_path) -> Path:
+    """A folder of two scans of a street, 3 m apart, and their motion."""
+    poses = [street_pose(0), street_pose(3)]
+    for n, pose in enumerate(poses):
+        np.save(tmp_path / f"{n}.npy", street_scan(pose, seed=n))
+    motion = (inverse(poses[0]) @ poses[1]).ravel()
+    (tmp_path / "pairs.txt").write_text(" ".join(["1.npy", "0.npy", *map(str, motion)]))
+    return tmp_path
+
+
+def test_registration(street):
+    result = street / "registration.json"
+    printed = run("bench_registration.py", "--lidar", street, "--json", result)
+    content = json.loads(result.read_text())
+    (table,) = (content[key] for key in content if "loose" in key)
+    rows = {row["method"]: row for row in table}
+    methods = {"ours", "Open3D's tutorial, 0.3 m", "the same, wide FPFH, 0.3 m"}
+    if find_spec("kiss_matcher"):
+        methods |= {"KISS-Matcher, 0.3 m", "KISS-Matcher and ICP, 0.3 m"}
+    else:
+        assert "pip install kiss-matcher" in printed
+    assert set(rows) == methods
+    assert all(row["pairs"] == 1 and row["s"] > 0 for row in rows.values())
+    for right in ("ours", "the same, wide FPFH, 0.3 m"):
+        assert rows[right]["strict"] == 1
+    assert (rows["ours"]["wrong accepted"], rows["ours"]["right refused"]) == (0, 0)
+    answers = content[f"{street}, every answer"]
+    assert [answer["method"] for answer in answers] == list(rows)
+
+
 SCRIPTS = [
     "bench_operators.py",
     "bench_scale.py",
     "bench_dataflow.py",
     "bench_network.py",
     "bench_odometry.py",
+    "bench_registration.py --lidar",
 ]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_bad_input_is_one_sentence(script, tmp_path):
-    command = [sys.executable, BENCHMARKS / script, tmp_path / "missing.ply"]
+    name, *option = script.split()
+    command = [sys.executable, BENCHMARKS / name, *option, tmp_path / "missing.ply"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert result.returncode == 2
     assert result.stderr.startswith("error: ")

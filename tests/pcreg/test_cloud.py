@@ -1,5 +1,6 @@
 import struct
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -166,6 +167,42 @@ def test_pts_with_and_without_a_count(tmp_path):
         np.testing.assert_array_equal(read_cloud(tmp_path / "a.pts").points, POINTS)
 
 
+@pytest.mark.parametrize("between", [" ", "\t", ",", ", ", ";", " ; "])
+@pytest.mark.parametrize(
+    "head",
+    ["", "x y z i\n", "//X Y Z I\n", "# made by hand, x;y;z\n\n", "X,Y,Z,Intensity\n", '"x";"y";"z"\n'],
+)
+@pytest.mark.parametrize("suffix", [".xyz", ".pts"])
+def test_text_with_separators_and_headings(tmp_path, suffix, head, between):
+    rows = "".join(between.join(map(str, (*row, 7))) + "\n" for row in POINTS)
+    (tmp_path / f"a{suffix}").write_text(head + rows)
+    np.testing.assert_array_equal(read_cloud(tmp_path / f"a{suffix}").points, POINTS)
+
+
+def test_text_whose_heading_names_the_columns_in_another_order_or_not_at_all(tmp_path):
+    (tmp_path / "a.xyz").write_text("id z,y,x\n" + "".join(f"9 {z} {y} {x}\n" for x, y, z in POINTS))
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.xyz").points, POINTS)
+    (tmp_path / "a.xyz").write_text("east north up\n1 2 3\n")
+    assert "names no column x" in refusal(tmp_path / "a.xyz")
+
+
+def test_pts_with_a_heading_and_a_count(tmp_path):
+    (tmp_path / "a.pts").write_text("//X Y Z\n3\n" + "".join(f"{x},{y},{z}\n" for x, y, z in POINTS))
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.pts").points, POINTS)
+
+
+def test_text_takes_little_memory(tmp_path):
+    path = tmp_path / "a.xyz"
+    path.write_text("x,y,z\n" + "0,0,0\n" * 200_000)
+    tracemalloc.start()
+    read_cloud(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * path.stat().st_size
+    path.write_text("0 " * 500_000)  # a single row
+    assert "line of more than" in refusal(path)
+
+
 def test_an_e57_scan_is_moved_by_its_pose(tmp_path):
     half = np.sqrt(0.5)  # a quarter turn about z: x to y, y to -x
     write_e57(tmp_path / "a.e57", POINTS, rotation=(half, 0.0, 0.0, half))
@@ -256,6 +293,16 @@ def test_wrong_extension_names_the_valid_ones(tmp_path, name):
 def test_arrays_that_are_no_rows_of_points(tmp_path, shape):
     np.save(tmp_path / "a.npy", np.zeros(shape))
     assert str(shape) in refusal(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("write_array", [np.save, lambda path, rows: np.savez(path, points=rows)])
+@pytest.mark.parametrize("shape", [(3, 1000), (4, 1000)])
+def test_a_transposed_array_is_called_so(tmp_path, write_array, shape):
+    path = tmp_path / ("a.npy" if write_array is np.save else "a.npz")
+    write_array(path, np.zeros(shape))
+    assert "transposed" in refusal(path)
+    write_array(path, np.zeros(shape).T)
+    assert len(read_cloud(path).points) == 1000
 
 
 @pytest.mark.parametrize("rows", [np.array([["a", "b", "c"]]), np.ones((4, 3), dtype=complex)])

@@ -11,6 +11,7 @@ from pcreg.figures import (
     overview,
     principal_axes,
     render,
+    shown,
 )
 from pcreg.geometry import transform
 from pcreg.residual import residual_colors, residuals
@@ -50,6 +51,13 @@ def test_what_lies_behind_an_edge_is_darker():
     image = render([np.concatenate([SHEET, step])], [TARGET], from_above(), size=(200, 200), splat=9)
     row = image[100].sum(1)
     assert row[98] < row[40]
+
+
+def test_strays_are_not_drawn():
+    strays = np.array([[1e6, 0, 0], [0, 0, 50.0]])
+    np.testing.assert_array_equal(shown(np.concatenate([strays, SHEET])), SHEET)
+    assert shown(np.empty((0, 3))).shape == (0, 3)
+    assert len(shown(np.tile(SHEET, (200, 1)))) <= 150_000
 
 
 def test_equal_axes():

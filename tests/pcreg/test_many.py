@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,6 +84,22 @@ def test_a_pattern_registers_each_file_to_the_one_before(scans, room, tmp_path):
     assert record["scale"] in sizes
     assert record["registered"]
     assert rotation_error(np.array(record["T_target_source"]), room.T_target_source) < 1
+
+
+def test_numbers_in_names_are_counted(tmp_path):
+    for name in ("scan_10", "scan_9", "scan_2"):
+        (tmp_path / f"{name}.ply").touch()
+    pairs = many.pairs_of(str(tmp_path / "*.ply"))
+    assert [[Path(file).stem for file in pair] for pair in pairs] == [
+        ["scan_9", "scan_2"],
+        ["scan_10", "scan_9"],
+    ]
+
+
+@pytest.mark.parametrize("heading", ["source,target", "Source, Target", "SOURCE,TARGET,comment"])
+def test_a_heading_in_any_case(tmp_path, heading):
+    (tmp_path / "pairs.csv").write_text(f"{heading}\na.ply,b.ply\n")
+    assert many.pairs_of(str(tmp_path / "pairs.csv")) == [(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))]
 
 
 @pytest.mark.parametrize("text", ["", "source,target\n", "a.ply\n", "a.ply,\n", "\xff\xfe"])

@@ -117,6 +117,12 @@ def test_the_origin_is_the_sensor_unless_it_is_that_of_a_map():
     np.testing.assert_allclose(viewpoint(cloud + 500), [500, 500, 500], atol=0.1)
 
 
+def test_a_few_rows_of_zeros_in_map_coordinates_are_no_sensor():
+    cloud = np.random.default_rng(0).uniform(-1, 1, (1000, 3)) + 500_000
+    strays = np.zeros((10, 3))
+    np.testing.assert_allclose(viewpoint(np.concatenate([cloud, strays])), np.full(3, 500_000), atol=0.2)
+
+
 def test_a_registration_cannot_be_changed(found):
     with pytest.raises(AttributeError):
         found.registered = False

@@ -86,6 +86,11 @@ def test_the_search_ends_early_only_when_confident():
     assert translation_error(good.T_target_source, T) < 1e-3
 
 
+def test_clean_matches_need_few_samples():
+    source, target, _ = correspondences(inlier_ratio=0.9)
+    assert ransac(source, target, distance=0.0375, iterations=1_000_000).drawn <= 500
+
+
 def test_a_surface_outweighs_one_match_more():
     rng = np.random.default_rng(5)
     source = rng.uniform(-1, 1, (200, 3))

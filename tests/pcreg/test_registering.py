@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from datasets.synthetic import SyntheticRooms
-from pcreg import register
+from pcreg import doubts, register
 from pcreg.cloud import write_ply
 from pcreg.descriptors import FPFH
 from pcreg.errors import InputError
@@ -28,7 +28,7 @@ from pcreg.geometry import (
     translation_error,
 )
 from pcreg.pipeline import Registrar
-from pcreg.registering import register_points
+from pcreg.registering import register_points, second_look
 
 VOXEL = 0.1  # coarse: a registration in less than a second
 
@@ -71,6 +71,7 @@ def test_described_once_matched_twice(room):
     [
         (np.zeros((5, 2)), r"source: shape \(5, 2\)"),
         (np.zeros((50, 3), dtype=complex), "complex128"),
+        (np.zeros((3, 50)), r"source: .* transposed"),
         (np.array([["a", "b", "c"]]), "source"),
         (np.empty((0, 3)), "source: holds no two points"),
         ("nowhere.ply", r"nowhere\.ply: no such file"),
@@ -89,8 +90,9 @@ def test_settings_that_cannot_be_used(room, settings):
 
 
 def test_millimetres_against_metres_are_suspected_not_guessed(room):
-    with pytest.raises(InputError, match="millimetres"):
+    with pytest.raises(InputError, match=r"source, target: .* millimetres") as caught:
         register(room.source, 1000 * room.target)
+    assert "voxel" not in str(caught.value)  # none would suit both
     found = register(room.source, 1000 * room.target, units=("m", "mm"), voxel=VOXEL)
     assert found.registered
     assert correct(found, room.T_target_source)
@@ -100,6 +102,12 @@ def test_a_refused_pair_in_millimetres_says_so(room):
     other = SyntheticRooms(seed=2, count=1, step=1.0).room(0).target
     found = register(room.source[::4] * 1000, other * 1000, voxel=300.0)
     assert not found.registered
+    assert any("--units mm mm" in note for note in found.notes)
+
+
+def test_a_registered_pair_in_millimetres_says_so(room):
+    found = register(room.source * 1000, room.target * 1000, voxel=100.0)
+    assert found.registered
     assert any("--units mm mm" in note for note in found.notes)
 
 
@@ -118,8 +126,9 @@ def test_a_thousandth_of_a_cloud_is_answered_or_refused(room):
             assert not found.registered or correct(found, room.T_target_source, 5, 0.3)
 
 
-def test_the_same_cloud_twice_is_said(room):
-    found = register(room.source, room.source.copy(), voxel=VOXEL)
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)], ids=["as_it_is", "backwards"])
+def test_the_same_cloud_twice_is_said(room, order):
+    found = register(room.source, room.source[order].copy(), voxel=VOXEL)
     assert found.registered
     np.testing.assert_allclose(found.T_target_source, np.eye(4), atol=1e-6)
     assert found.notes == ("source and target hold the same points; is one file given twice?",)
@@ -208,6 +217,22 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it():
     assert found.registered
     assert correct(found, room.T_target_source)
     assert "agree too" in found.reason
+
+
+@pytest.mark.parametrize(("mirrored", "registered"), [(0.1, True), (1.0, False)])
+def test_a_second_look_believes_no_motion_that_fits_worse_than_the_mirror_image(
+    room, monkeypatch, mirrored, registered
+):
+    registrar = Registrar(FPFH(VOXEL))
+    shapes = [registrar.describe(points) for points in (room.source, room.target)]
+    sure = replace(registrar.match(*shapes), registered=True, confidence=0.9)
+    monkeypatch.setattr(Registrar, "register", lambda *_, **__: sure)
+    monkeypatch.setattr(Registrar, "assess", lambda *_: sure)
+    monkeypatch.setattr(doubts, "mirrored", lambda *_: mirrored)
+    refused = replace(sure, registered=False, confidence=0.1)
+    found = second_look(refused, shapes, room.source, room.target, [registrar, registrar])
+    assert found.registered is registered
+    assert any("mirrored" in note for note in found.notes) is not registered
 
 
 @seed(0)

@@ -4,7 +4,7 @@ import pytest
 from datasets.synthetic import SyntheticRooms
 from pcreg.errors import InputError
 from pcreg.geometry import random_rotation, se3, transform
-from pcreg.scale import CELLS, extent, voxel_of, voxels
+from pcreg.scale import CELLS, _alone, extent, voxel_of, voxels
 from pcreg.thinning import thin
 
 NAMES = ("left.ply", "right.ply")
@@ -39,6 +39,26 @@ def test_strays_do_not_matter(scan):
     strays = np.random.default_rng(0).uniform(-500, 500, (len(scan) // 100, 3))
     both = np.random.default_rng(1).permutation(np.concatenate([scan, strays]))
     assert voxel_of(both, "a") == pytest.approx(voxel_of(scan, "a"), rel=0.1)
+
+
+def test_thirty_percent_of_outliers_around_a_scan_matter_little(scan):
+    low, high = scan.min(0) - 2, scan.max(0) + 2
+    outliers = np.random.default_rng(0).uniform(low, high, (3 * len(scan) // 7, 3))
+    assert voxel_of(np.concatenate([scan, outliers]), "a") == pytest.approx(voxel_of(scan, "a"), rel=0.3)
+
+
+def test_of_the_rings_of_a_lidar_on_bare_ground_only_the_outermost_count_as_outliers():
+    radius, turn = np.meshgrid(1.7 / np.tan(np.linspace(0.4, 0.03, 40)), np.arange(0, 2 * np.pi, 0.01))
+    ground = np.stack([radius * np.cos(turn), radius * np.sin(turn), np.full(radius.shape, -1.7)], axis=-1)
+    columns = np.ascontiguousarray((ground.reshape(-1, 3) - ground.min((0, 1))).T, dtype=np.float32)
+    alone = _alone(columns, 100.0).reshape(radius.shape)
+    assert alone[:, -4:].mean() < 0.6
+    assert alone[:, :-4].mean() < 0.01
+
+
+def test_a_few_points_keep_their_scale():
+    few = np.random.default_rng(0).uniform(0, 1, (40, 3))
+    assert 0.1 < voxel_of(few, "a") < 0.4
 
 
 def test_other_scales_are_twice_and_half_where_the_points_allow(scan):

@@ -1,6 +1,10 @@
 import numpy as np
+import pytest
 
-from pcreg.shape import solid
+from pcreg.descriptors import FPFH
+from pcreg.errors import InputError
+from pcreg.geometry import random_rotation
+from pcreg.shape import shape_of, solid
 
 
 def test_loners_are_told_from_surfaces():
@@ -15,3 +19,9 @@ def test_loners_are_told_from_surfaces():
 def test_a_crowd_in_one_cell_is_a_loner():
     crowd = np.random.default_rng(0).uniform(0, 0.05, (500, 3))
     assert len(solid(crowd, 1.0, np.zeros(3))) == 0
+
+
+def test_a_line_is_refused_without_advice_on_the_voxel():
+    line = np.linspace(0, 10, 5000)[:, None] * random_rotation(np.random.default_rng(0))[0]
+    with pytest.raises(InputError, match=r"wire\.ply.* on a line"):
+        shape_of(line, FPFH(0.001), "wire.ply")

@@ -9,11 +9,12 @@ import subprocess
 import numpy as np
 import pytest
 
+from pcreg.figures import MOST_POINTS
 from pcreg.geometry import inverse, rotation_about, se3, transform
 from pcreg.registration import Registration
-from pcreg.viewer import POINTS, viewer
-from tests.pcreg.evidences import evidence
+from pcreg.viewer import viewer
 
+from .evidences import evidence
 from .scenes import wavy_sheet
 from .test_report import BROWSERS
 
@@ -59,20 +60,8 @@ LOOK = """<script>addEventListener("load", () => {
 
 def page(path, source, target):
     """The page of two clouds that T lays on each other, with a match at every fiftieth point."""
-    found = Registration(
-        T,
-        registered=True,
-        confidence=0.9,
-        inliers=50,
-        overlap=0.5,
-        rmse=0.01,
-        reason="",
-        seconds={},
-        voxel=0.02,
-        evidence=evidence(),
-        rival=None,
-        agreeing=np.stack([source, target], axis=1)[::50],
-    )
+    agreeing = np.stack([source, target], axis=1)[::50]
+    found = Registration(T, True, 0.9, 50, 0.5, 0.01, "", {}, 0.02, evidence(), None, agreeing)
     viewer(source, target, found, path, title="a <b> & c", facts={"reason": "fits <well>"})
     return path.read_text()
 
@@ -94,7 +83,7 @@ def test_it_asks_for_nothing_from_anywhere(sheets, tmp_path):
 
 
 def test_millions_of_points_make_a_page_below_ten_megabytes(tmp_path):
-    source, target = np.random.default_rng(0).uniform(-50, 50, (2, 5 * POINTS, 3))
+    source, target = np.random.default_rng(0).uniform(-50, 50, (2, 5 * MOST_POINTS, 3))
     page(tmp_path / "a.html", source, target)
     assert (tmp_path / "a.html").stat().st_size < 10e6
 
