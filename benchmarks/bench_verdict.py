@@ -27,6 +27,7 @@ from workload import run
 from datasets import indoor, outdoor
 from datasets.folder import Folder
 from datasets.recorded import Recorded
+from datasets.synthetic import SyntheticRooms
 from datasets.threedmatch import ThreeDMatch
 from pcreg.descriptors import FPFH
 from pcreg.files import replacing
@@ -36,6 +37,7 @@ from pcreg.verdict import REGISTERED, TRAITS, judge, probability, traits
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 VOXEL = {"indoor": 0.03, "outdoor": 0.4}  # metres, what register.py chooses for most of these scans
+BARE = 0.08  # metres, for scans of nearly empty rooms, which are much alike
 MAPPED = 0.2  # of the made-up questions, so that scans without a sensor are judged too
 BINS = 10
 SMOOTH = 1e-3  # of the squared weights of normalised traits
@@ -100,6 +102,8 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
             made_up = Recorded(record, VOXEL[place], options.seed, options.scenes, per_scene=4, device="cpu")
             made_up.name = f"made up {place}"
             yield made_up, gate, VOXEL[place], MAPPED
+        bare = SyntheticRooms(options.seed, options.scenes, (0.2, 0.7), step=0.5)
+        yield bare, INDOOR, BARE, MAPPED
 
 
 def fit(answers: list[dict[str, Any]]) -> None:

@@ -35,7 +35,7 @@ def furnished_room(rng: np.random.Generator) -> Room:
     width, depth, height = size = rng.uniform([5.2, 4.4, 2.4], [7.2, 5.8, 3.0])
     door = rng.uniform(0.4, 1.0)
     wide, sill, gap = rng.uniform([0.7, 0.5, 0.3], [1.2, 1.0, 0.9])
-    window = rng.uniform(0.6, depth - 2 * wide - gap - 0.8)
+    window = rng.uniform(0.6, max(depth - 2 * wide - gap - 0.8, 0.6))  # a short wall leaves no choice
     lintel = rng.uniform(2.0, 2.3)
     meshes = [
         _box((0, 0, -WALL), (width, depth, 0)),

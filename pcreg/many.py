@@ -8,7 +8,7 @@ import csv
 import glob
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from pcreg import doubts
 from pcreg.descriptors import FPFH, Descriptor
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
@@ -186,11 +185,9 @@ def _match(
         return {"source": pair[0], "target": pair[1], "registered": False, "error": "; ".join(errors)}
     shapes = [read_described(side.file, Shape).description for side in sides]
     found = registrars[0].match(*shapes, seed=seed)
-    if found.registered:
-        found = replace(found, notes=doubts.after_all(found, *shapes))
-    else:
-        points = [as_cloud(file, file, unit).points for file in pair]
-        found = second_look(found, shapes, *points, registrars, seed=seed)
+    found = second_look(
+        found, shapes, lambda: [as_cloud(file, file, unit).points for file in pair], registrars, seed=seed
+    )
     record = facts(found, Task(pair, (unit, unit), registrars[0].name, seed))
     return record | {"seconds": found.seconds, "error": ""}
 

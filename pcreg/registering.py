@@ -8,7 +8,7 @@
 To register many pairs of few clouds, describe each once: `pcreg.pipeline.Registrar`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import torch
 
 Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor"
+SURE = 0.95  # confidence from which no second look is taken
 METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
 
@@ -129,28 +130,30 @@ def register_points(
     clock.lap("describe")
     found = registrars[0].match(*shapes, seed=seed)
     found = replace(found, seconds=clock.seconds | found.seconds)
-    if found.registered:
-        return replace(found, notes=doubts.after_all(found, *shapes))
-    return second_look(found, shapes, source, target, registrars, seed=seed)
+    return second_look(found, shapes, lambda: (source, target), registrars, seed=seed)
 
 
 def second_look(
-    refused: Registration,
+    found: Registration,
     shapes: Sequence[Shape],
-    source: np.ndarray,
-    target: np.ndarray,
+    clouds: Callable[[], tuple[np.ndarray, np.ndarray]],
     registrars: Sequence[Registrar],
     *,
     seed: int = 0,
 ) -> Registration:
-    """Try the further registrars on clouds (N, 3), (M, 3) that the first, which gave `shapes`, has refused.
+    """The answer that the first registrar found between `shapes`, if it is sure, or what another look says.
 
-    Each scale that is tried is one more chance to be wrong. So a motion found at another one is judged at
-    the first as well, by its own matches, and the geometric mean of both confidences counts, unless one
-    of the clouds mirrored fits with more. If that is not enough either, the first answer comes back with
-    notes on what may be wrong with the clouds.
+    `clouds` gives the clouds (N, 3), (M, 3) themselves, if they are needed. A motion of which the first is
+    not quite sure is refused if one of the clouds mirrored fits with more confidence. If it has refused,
+    the further registrars are tried. Each scale is one more chance to be wrong: so a motion found at
+    another one is judged at the first as well, by its own matches, and the geometric mean of both
+    confidences counts, again unless the mirror image fits better. If that is not enough either, the first
+    answer comes back with notes on what may be wrong with the clouds.
     """
-    first, seconds = registrars[0], dict(refused.seconds)
+    if found.registered and found.confidence >= SURE:
+        return replace(found, notes=doubts.after_all(found, *shapes))
+    source, target = clouds()
+    first, seconds = registrars[0], dict(found.seconds)
 
     def spent(found: Registration) -> Registration:
         for step, value in found.seconds.items():
@@ -165,18 +168,20 @@ def second_look(
         seconds.update(clock.seconds)
         return confidence
 
-    for registrar in registrars[1:]:
+    if found.registered and found.confidence >= mirrored():
+        return replace(found, seconds=seconds, notes=doubts.after_all(found, *shapes))
+    for registrar in [] if found.registered else registrars[1:]:
         try:
-            found = spent(registrar.register(source, target, seed=seed))
+            other = spent(registrar.register(source, target, seed=seed))
         except InputError:  # too few points at this scale
             continue
-        if not found.registered:
+        if not other.registered:
             continue
-        again = spent(first.assess(*shapes, found.T_target_source))
-        confidence = (found.confidence * again.confidence) ** 0.5
+        again = spent(first.assess(*shapes, other.T_target_source))
+        confidence = (other.confidence * again.confidence) ** 0.5
         if confidence >= REGISTERED and confidence >= mirrored():
-            finer = min(found, again, key=lambda each: each.voxel)
-            reason = f"{found.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
+            finer = min(other, again, key=lambda each: each.voxel)
+            reason = f"{other.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
             return replace(
                 finer,
                 registered=True,
@@ -190,4 +195,11 @@ def second_look(
     notes += doubts.mixed_units(source, target) + doubts.millimetres(source, target)
     if mirrored() >= REGISTERED:
         notes.append(doubts.MIRRORED)
-    return replace(refused, seconds=seconds, notes=tuple(notes))
+    if found.registered:
+        found = replace(
+            found,
+            registered=False,
+            confidence=1 - mirrored(),
+            reason="the clouds fit better if one is mirrored",
+        )
+    return replace(found, seconds=seconds, notes=tuple(notes))

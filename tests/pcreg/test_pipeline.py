@@ -66,9 +66,7 @@ def test_map_coordinates_lose_no_digits(room, registrar, found):
 @pytest.mark.parametrize("seed", [2, 3, 4])
 def test_different_rooms_are_not_registered(room, registrar, seed):
     other = SyntheticRooms(seed=seed, count=1, step=0.5).room(0)
-    result = registrar.register(room.source, other.target)
-    assert not result.registered
-    assert result.confidence < 0.5
+    assert not registrar.register(room.source, other.target).registered
 
 
 def test_noise_alone_is_not_registered(registrar):

@@ -29,8 +29,10 @@ from pcreg.geometry import (
 )
 from pcreg.pipeline import Registrar
 from pcreg.registering import register_points, second_look
+from pcreg.verdict import REGISTERED
 
 VOXEL = 0.1  # coarse: a registration in less than a second
+FINE = 0.065  # about what is chosen for these scans
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +102,7 @@ def test_millimetres_against_metres_are_suspected_not_guessed(room):
 
 def test_a_refused_pair_in_millimetres_says_so(room):
     other = SyntheticRooms(seed=2, count=1, step=1.0).room(0).target
-    found = register(room.source[::4] * 1000, other * 1000, voxel=300.0)
+    found = register(room.source[::4] * 1000, other * 1000, voxel=150.0)
     assert not found.registered
     assert any("--units mm mm" in note for note in found.notes)
 
@@ -230,9 +232,19 @@ def test_a_second_look_believes_no_motion_that_fits_worse_than_the_mirror_image(
     monkeypatch.setattr(Registrar, "assess", lambda *_: sure)
     monkeypatch.setattr(doubts, "mirrored", lambda *_: mirrored)
     refused = replace(sure, registered=False, confidence=0.1)
-    found = second_look(refused, shapes, room.source, room.target, [registrar, registrar])
-    assert found.registered is registered
-    assert any("mirrored" in note for note in found.notes) is not registered
+    clouds = room.source, room.target
+    for first in (refused, sure):
+        found = second_look(first, shapes, lambda: clouds, [registrar, registrar])
+        assert found.registered is registered
+        assert (found.confidence >= REGISTERED) is registered
+        assert any("mirrored" in note for note in found.notes) is not registered
+
+
+def test_what_is_sure_is_not_looked_at_again(room):
+    registrar = Registrar(FPFH(VOXEL))
+    shapes = [registrar.describe(points) for points in (room.source, room.target)]
+    sure = replace(registrar.match(*shapes), registered=True, confidence=0.99)
+    assert second_look(sure, shapes, pytest.fail, [registrar]).T_target_source is sure.T_target_source
 
 
 @seed(0)
@@ -257,7 +269,7 @@ def test_wherever_the_clouds_are_the_answer_is_right_or_refused(rooms_apart, tur
         for turn, shift in zip(turns, (shifts[:3], shifts[3:]), strict=True)
     )
     target = room.target if shared else other.target
-    found = register(transform(A, room.source), transform(B, target), voxel=VOXEL)
+    found = register(transform(A, room.source), transform(B, target), voxel=FINE)
     if shared:
         own = inverse(B) @ found.T_target_source @ A
         assert not found.registered or correct(replace(found, T_target_source=own), room.T_target_source)
