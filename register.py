@@ -156,12 +156,11 @@ def run(options: argparse.Namespace) -> Registration:
 def report(
     clouds: tuple[Cloud, Cloud], registration: Registration, seconds: dict[str, float], paths: list[Path]
 ) -> None:
-    rows = ",\n ".join(
-        f"[{', '.join(f'{value: .9f}' for value in row)}]" for row in registration.T_target_source
-    )
-    print(f"\nT_target_source =\n[{rows}]\n")
+    print(f"\nT_target_source =\n{pasteable(registration.T_target_source)}\n")
     verdict = "registered" if registration.registered else "NOT registered"
     print(f"{verdict}, confidence {registration.confidence:.2f}: {registration.reason}")
+    if registration.rival is not None:
+        print(f"about as likely, T_target_source =\n{pasteable(registration.rival)}")
     for note in registration.notes:
         print(f"note: {note}")
     steps = ", ".join(f"{step} {value:.2f}" for step, value in seconds.items())
@@ -170,6 +169,12 @@ def report(
     for side, cloud in zip(("source", "target"), clouds, strict=True):
         if (step := output.every(cloud.points)) > 1:
             print(f"aligned.ply holds one of {step} points of the {side}, which has {len(cloud.points)}")
+
+
+def pasteable(T: np.ndarray) -> str:
+    """The rows of a motion (4, 4), to be pasted into Python."""
+    rows = (", ".join(f"{value: .9f}" for value in row) for row in T)
+    return "[" + ",\n ".join(f"[{row}]" for row in rows) + "]"
 
 
 def show(clouds: tuple[Cloud, Cloud], registration: Registration) -> None:

@@ -27,7 +27,6 @@ from workload import run
 from datasets import indoor, outdoor
 from datasets.folder import Folder
 from datasets.recorded import Recorded
-from datasets.synthetic import SyntheticRooms
 from datasets.threedmatch import ThreeDMatch
 from pcreg.descriptors import FPFH
 from pcreg.files import replacing
@@ -37,7 +36,6 @@ from pcreg.verdict import REGISTERED, TRAITS, judge, probability, traits
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 VOXEL = {"indoor": 0.03, "outdoor": 0.4}  # metres, what register.py chooses for most of these scans
-BARE = 0.08  # metres, for scans of nearly empty rooms, which are much alike
 MAPPED = 0.2  # of the made-up questions, so that scans without a sensor are judged too
 BINS = 10
 SMOOTH = 1e-3  # of the squared weights of normalised traits
@@ -96,14 +94,14 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
         for benchmark in ("3DMatch", "3DLoMatch"):
             yield ThreeDMatch(options.root, benchmark), INDOOR, VOXEL["indoor"], 0.0
     elif options.verb == "folder":
-        yield Folder(options.root, options.voxel), OUTDOOR, options.voxel, 0.0
+        scans = Folder(options.root, options.voxel)
+        scans.name = options.root.name
+        yield scans, OUTDOOR, options.voxel, 0.0
     else:
         for place, record, gate in (("indoor", indoor.record, INDOOR), ("outdoor", outdoor.record, OUTDOOR)):
             made_up = Recorded(record, VOXEL[place], options.seed, options.scenes, per_scene=4, device="cpu")
             made_up.name = f"made up {place}"
             yield made_up, gate, VOXEL[place], MAPPED
-        bare = SyntheticRooms(options.seed, options.scenes, (0.2, 0.7), step=0.5)
-        yield bare, INDOOR, BARE, MAPPED
 
 
 def fit(answers: list[dict[str, Any]]) -> None:
