@@ -137,7 +137,7 @@ class Registrar:
 
         for _ in range(self.attempts):
             drawn = seek(self.iterations)
-            if probability(found[-1].evidence) >= BELIEVED:
+            if probability(found[-1].evidence) > BELIEVED:
                 seek(drawn)
                 break
         return self._distinct(found, source)

@@ -12,7 +12,7 @@ import numpy as np
 from pcreg.evidence import Evidence
 
 FEWEST = 5  # inliers; with fewer a motion is as likely wrong as right, whatever else speaks for it
-BELIEVED = 0.5  # a motion more likely right than wrong is worth the search for a rival
+BELIEVED = 0.5  # a motion that is more likely right than wrong ends the search, but for its rival
 REGISTERED = 0.8  # the probability from which a registration is called one
 AMBIGUOUS = 0.2  # and that of a rival from which the scene is called symmetric
 
@@ -66,17 +66,18 @@ def judge(evidence: Evidence, rivals: Sequence[Evidence] = ()) -> Verdict:
             f"two motions fit about equally well: {evidence.inliers} matches agree with this one, "
             f"{rival.inliers} with the other; the scene may repeat itself or be symmetric"
         )
+    elif evidence.inliers < FEWEST:
+        reason = _few_inliers(evidence)
     else:
-        reason = max(TRAITS, key=lambda trait: trait.weight * (trait.usual - trait.value(evidence))).against(
-            evidence
-        )
+        weakest = max(TRAITS, key=lambda trait: trait.weight * (trait.usual - trait.value(evidence)))
+        reason = weakest.against(evidence)
     return Verdict(registered, confidence, reason, ambiguous)
 
 
 def _in_favour(evidence: Evidence) -> str:
     return (
         f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the smaller "
-        f"cloud lies on the other, {100 * evidence.rmse:.2g} cm apart, and {evidence.intrusion:.0%} "
+        f"cloud lies on the other, {evidence.rmse:.2g} m apart, and {evidence.intrusion:.0%} "
         "contradicts what was seen"
     )
 
