@@ -12,7 +12,7 @@ registered, 2 bad input (one sentence on stderr, nothing written).
   viewer.html   with --html: both clouds, to be turned round in a browser
   result.json   source, target           the files, as given
                 registered               true or false
-                confidence               probability that it is right, at least 0.8 when registered
+                confidence               probability that it is right, at least 0.7 when registered
                 reason                   the verdict in words
                 notes                    what looked wrong with the clouds, a list of sentences
                 T_target_source          4 x 4, rows; p_target = R p_source + t, in metres

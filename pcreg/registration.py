@@ -13,7 +13,7 @@ class Registration:
 
     T_target_source: np.ndarray  # (4, 4) float64, moves source into target; meaningless if not registered
     registered: bool
-    confidence: float  # probability that the motion is right; at least 0.8 exactly when registered
+    confidence: float  # probability that the motion is right; at least 0.7 exactly when registered
     inliers: int  # matches that the motion brings together
     overlap: float  # fraction of the thinned source with a target point within one voxel
     rmse: float  # metres, over the points of the overlap

@@ -11,9 +11,10 @@ import numpy as np
 
 from pcreg.evidence import Evidence
 
+FACING = 0.8  # of an overlap; thin things, and clouds of several views, show the rest from both sides
 FEWEST = 5  # inliers; with fewer a motion is as likely wrong as right, whatever else speaks for it
 BELIEVED = 0.5  # a motion that is more likely right than wrong ends the search, but for its rival
-REGISTERED = 0.8  # the probability from which a registration is called one
+REGISTERED = 0.7  # the probability from which a registration is called one
 AMBIGUOUS = 0.2  # and that of a rival from which the scene is called symmetric
 
 
@@ -30,7 +31,7 @@ class Trait:
 @dataclass(frozen=True)
 class Verdict:
     registered: bool
-    confidence: float  # probability that the motion is right; at least 0.8 exactly when registered
+    confidence: float  # probability that the motion is right; at least 0.7 exactly when registered
     reason: str  # in words, with the numbers
     ambiguous: bool  # a rival is about as likely
 
@@ -97,11 +98,11 @@ def _few_inliers(evidence: Evidence) -> str:
 
 def _consistency(evidence: Evidence) -> float:
     """Log of how little there is of what cannot be: things in free space, and fronts on backs."""
-    return -np.log(0.02 + evidence.intrusion + 0.5 * (1 - evidence.facing))
+    return -np.log(0.02 + evidence.intrusion + max(FACING - evidence.facing, 0.0))
 
 
 def _contradicted(evidence: Evidence) -> str:
-    if evidence.intrusion >= 0.5 * (1 - evidence.facing):
+    if evidence.intrusion >= FACING - evidence.facing:
         return f"{evidence.intrusion:.0%} of one cloud stands where the other's sensor looked through"
     return (
         f"{1 - evidence.facing:.0%} of the overlap was seen from the other side by the other sensor, as "
@@ -121,8 +122,8 @@ def _loose(evidence: Evidence) -> str:
 
 # More of each never makes a motion less likely.
 TRAITS = (
-    Trait(_support, 2.24, -0.07, _few_inliers),
-    Trait(_consistency, 3.88, 2.7, _contradicted),
-    Trait(_firmness, 2.04, -2.4, _loose),
+    Trait(_support, 2.48, -0.07, _few_inliers),
+    Trait(_consistency, 3.48, 2.99, _contradicted),
+    Trait(_firmness, 1.78, -2.4, _loose),
 )
-BIAS = -2.86
+BIAS = -3.56

@@ -37,7 +37,7 @@ def test_what_speaks_most_against_a_motion_refuses_it(change, words):
     [{"inliers": 12}, {"matches": 900}, {"intrusion": 0.0}, {"facing": 1.0}, {"hold": Hold(0.2, ())}],
 )
 def test_more_evidence_never_lowers_confidence(better):
-    change = {"inliers": 10, "hold": Hold(0.05, ()), "intrusion": 0.03}
+    change = {"inliers": 10, "hold": Hold(0.05, ()), "intrusion": 0.03, "facing": 0.7}
     assert probability(evidence(**change | better)) > probability(evidence(**change))
 
 
@@ -54,6 +54,11 @@ def test_of_two_motions_as_good_neither_is_believed():
     assert verdict.ambiguous
     assert verdict.confidence == pytest.approx(0.5, abs=0.05)
     assert "300 matches agree with this one, 290 with the other" in verdict.reason
+
+
+def test_an_overlap_seen_from_both_sides_is_no_contradiction_while_most_of_it_agrees():
+    assert probability(evidence(facing=0.85)) == probability(evidence(facing=1.0))
+    assert probability(evidence(facing=0.5)) < 0.1 < probability(evidence(facing=1.0))
 
 
 def test_a_poor_rival_hardly_matters():
