@@ -147,8 +147,9 @@ def second_look(
     not quite sure is refused if one of the clouds mirrored fits with more confidence. If it has refused,
     the further registrars are tried. Each scale is one more chance to be wrong: so a motion found at
     another one is judged at the first as well, by its own matches, and the geometric mean of both
-    confidences counts, again unless the mirror image fits better. If that is not enough either, the first
-    answer comes back with notes on what may be wrong with the clouds.
+    confidences counts, with that at the other scale taken three times, again unless the mirror image fits
+    better. If that is not enough either, the first answer comes back with notes on what may be wrong with
+    the clouds.
     """
     if found.registered and found.confidence >= SURE:
         return replace(found, notes=doubts.after_all(found, *shapes))
@@ -178,7 +179,7 @@ def second_look(
         if not other.registered:
             continue
         again = spent(first.assess(*shapes, other.T_target_source))
-        confidence = (other.confidence * again.confidence) ** 0.5
+        confidence = (other.confidence**3 * again.confidence) ** 0.25
         if confidence >= REGISTERED and confidence >= mirrored():
             finer = min(other, again, key=lambda each: each.voxel)
             reason = f"{other.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
