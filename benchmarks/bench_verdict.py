@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from calibration import calibration_error, draw, logistic
 from verdict_answers import Gate, answers, evidence_of, questions
 from workload import run
 
@@ -29,7 +29,6 @@ from datasets.folder import Folder
 from datasets.recorded import Recorded
 from datasets.threedmatch import ThreeDMatch
 from pcreg.descriptors import FPFH
-from pcreg.files import replacing
 from pcreg.pair import PairDataset
 from pcreg.pipeline import Registrar
 from pcreg.verdict import REGISTERED, TRAITS, judge, probability, traits
@@ -37,8 +36,6 @@ from pcreg.verdict import REGISTERED, TRAITS, judge, probability, traits
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 VOXEL = {"indoor": 0.03, "outdoor": 0.4}  # metres, what register.py chooses for most of these scans
 MAPPED = 0.2  # of the made-up questions, so that scans without a sensor are judged too
-BINS = 10
-SMOOTH = 1e-3  # of the squared weights of normalised traits
 
 
 def main() -> None:
@@ -115,24 +112,6 @@ def fit(answers: list[dict[str, Any]]) -> None:
     print(f"{'BIAS':>20} {bias:8.2f}\n{len(motions)} motions, {right.sum()} right")
 
 
-def logistic(X: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights (F,), none negative, and bias of the logistic model of right (N,) bool by traits X (N, F)."""
-    mean, spread = X.mean(0), X.std(0) + 1e-9
-    Z = np.c_[(X - mean) / spread, np.ones(len(X))]
-
-    def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
-        log_odds = Z @ w
-        excess = 1 / (1 + np.exp(-log_odds)) - right
-        smooth = SMOOTH * np.r_[w[:-1], 0]
-        value = np.logaddexp(0, log_odds * np.where(right, -1, 1)).mean() + (smooth * w).sum() / 2
-        return value, Z.T @ excess / len(Z) + smooth
-
-    bounds = [(0, None)] * X.shape[1] + [(None, None)]
-    w = minimize(loss, np.zeros(Z.shape[1]), jac=True, bounds=bounds).x
-    weights = w[:-1] / spread
-    return weights, float(w[-1] - weights @ mean)
-
-
 def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
     """Print what is accepted and how the confidences fit, by data set and kind; draw the reliability."""
     confidence, right = (np.array(column) for column in zip(*map(_answered, answers), strict=True))
@@ -144,7 +123,7 @@ def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
     print(f"{'all':44} {_counts(confidence, right)}")
     print(f"expected calibration error {calibration_error(confidence, right):.3f}")
     if figure:
-        draw(confidence, right, figure)
+        draw(confidence, right, REGISTERED, figure)
 
 
 def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
@@ -164,44 +143,6 @@ def _counts(confidence: np.ndarray, right: np.ndarray) -> str:
 
 def _percent(which: np.ndarray) -> str:
     return f"({100 * which.mean():5.1f} %)" if len(which) else " " * 9
-
-
-def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
-    """The mean difference between confidence and frequency over ten bins, weighted by their numbers."""
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    counts = np.bincount(bins, minlength=BINS)
-    excess = np.bincount(bins, confidence - right, minlength=BINS)
-    return float(np.abs(excess).sum() / counts.sum())
-
-
-def draw(confidence: np.ndarray, right: np.ndarray, path: Path) -> None:
-    """Right answers against confidence, in ten bins, over a histogram of the confidences."""
-    from matplotlib.figure import Figure
-
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    used = np.unique(bins)
-    figure = Figure(figsize=(5, 4.5), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 1])
-    upper.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1)
-    frequency = np.array([right[bins == each].mean() for each in used])
-    number = np.array([(bins == each).sum() for each in used])
-    error = 1.96 * np.sqrt(np.maximum(frequency * (1 - frequency), 0.25 / number) / number)
-    mean = [confidence[bins == each].mean() for each in used]
-    upper.errorbar(mean, frequency, error, marker="o", color="#1f7eb0", capsize=2)
-    upper.set(ylabel="share of right answers", ylim=(-0.05, 1.05))
-    upper.set_title(f"{len(right)} pairs, calibration error {calibration_error(confidence, right):.3f}")
-    lower.hist(
-        [confidence[right], confidence[~right]],
-        np.linspace(0, 1, BINS + 1),
-        stacked=True,
-        label=["right", "wrong"],
-        color=["#1f7eb0", "#f59234"],
-    )
-    lower.axvline(REGISTERED, color="black", linewidth=1, linestyle=":")
-    lower.set(xlabel="confidence", ylabel="pairs", yscale="log")
-    lower.legend(frameon=False)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
 
 
 def _read(paths: list[Path]) -> list[dict[str, Any]]:

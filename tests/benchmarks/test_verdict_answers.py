@@ -1,0 +1,72 @@
+"""Questions, answers and the fit of a verdict, on cases whose outcome is known."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from benchmarks.calibration import calibration_error, draw, logistic
+from benchmarks.verdict_answers import Gate, evidence_of, questions
+from pcreg.geometry import rotation_about, se3
+from pcreg.pair import Pair
+from tests.pcreg.evidences import CORRIDOR, evidence
+
+
+class Scenes:
+    """Two scenes of three clouds each."""
+
+    name = "scenes"
+    left_out = ()
+
+    def __init__(self, scenes=("a", "b")):
+        self.pairs = [Pair(f"{s}/{n}", f"{s}/{n - 1}", np.eye(4), scene=s) for s in scenes for n in (1, 2)]
+
+
+def test_questions_of_every_kind():
+    asked = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, mapped=0.5)
+    kinds = [question.kind for question in asked]
+    assert [kinds.count(kind) for kind in ("true", "unrelated", "mirrored")] == [3, 5, 4]
+    for question in asked:
+        scenes = question.source[0], question.target[0]
+        assert (scenes[0] != scenes[1]) == (question.kind == "unrelated")
+        assert (question.T_target_source is not None) == (question.kind == "true")
+    assert {question.mapped for question in asked} == {True, False}
+    again = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, mapped=0.5)
+    assert [(q.source, q.target, q.mapped) for q in again] == [(q.source, q.target, q.mapped) for q in asked]
+
+
+def test_one_scene_has_no_unrelated_clouds():
+    asked = questions(Scenes("a"), true=2, unrelated=5, mirrored=0, seed=0)
+    assert [question.kind for question in asked] == ["true", "true"]
+
+
+def test_a_gate_is_open_to_small_errors_alone():
+    gate = Gate(5.0, 2.0)
+    assert gate.lets_in(se3(rotation_about((0, 0, 1), 4), np.array([1.0, 0, 0])), np.eye(4))
+    assert not gate.lets_in(se3(rotation_about((0, 0, 1), 6), np.zeros(3)), np.eye(4))
+    assert not gate.lets_in(se3(np.eye(3), np.array([2.1, 0, 0])), np.eye(4))
+
+
+def test_evidence_comes_back_from_its_file():
+    for each in (evidence(), evidence(hold=CORRIDOR)):
+        assert evidence_of(json.loads(json.dumps({"evidence": asdict(each)}))) == each
+
+
+def test_a_logistic_model_is_found_again():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 3)) * [1, 5, 1]
+    chance = 1 / (1 + np.exp(-(2 * X[:, 0] + 0.5 * X[:, 1] - 0.3 * X[:, 2] - 1)))
+    right = rng.random(len(X)) < chance
+    weights, bias = logistic(X, right)
+    assert weights[:2] == pytest.approx([2, 0.5], rel=0.1)
+    assert weights[2] == 0  # more of a trait never makes a motion less likely
+    assert bias == pytest.approx(-1, rel=0.1)
+    assert calibration_error(chance, right) < 0.01
+    assert calibration_error(np.ones(len(X)), right) == pytest.approx(1 - right.mean())
+
+
+def test_the_figure_is_a_picture(tmp_path):
+    confidence = np.linspace(0, 1, 50)
+    draw(confidence, confidence > 0.4, 0.7, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
