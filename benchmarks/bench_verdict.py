@@ -1,7 +1,7 @@
 """Fit the verdict on made-up scans, and see how far it can be believed.
 
-    python benchmarks/bench_verdict.py made-up --out answers.jsonl [--scenes 40] [--per-scene 4]
-    python benchmarks/bench_verdict.py 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 200]
+    python benchmarks/bench_verdict.py made-up --out answers.jsonl [--scenes 30]
+    python benchmarks/bench_verdict.py 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 50]
     python benchmarks/bench_verdict.py folder SCANS --out real.jsonl --voxel 0.4
     python benchmarks/bench_verdict.py fit answers.jsonl
     python benchmarks/bench_verdict.py check real.jsonl ... --figure docs/verdict.png
@@ -45,14 +45,16 @@ def main() -> None:
     verbs = parser.add_subparsers(required=True, dest="verb")
     for verb in ("made-up", "3dmatch", "folder"):
         ask = verbs.add_parser(verb)
-        if verb != "made-up":
+        if verb == "made-up":
+            ask.add_argument("--scenes", type=int, default=30, help="indoors and outdoors each")
+        else:
             ask.add_argument("root", type=Path)
+        if verb == "folder":
+            ask.add_argument("--voxel", type=float, default=VOXEL["outdoor"], help="metres")
         ask.add_argument("--out", type=Path, required=True)
-        ask.add_argument("--scenes", type=int, default=30, help="made-up ones, indoors and outdoors each")
         ask.add_argument("--true", type=int, default=100, help="pairs that overlap, of each list")
         ask.add_argument("--unrelated", type=int, default=50)
         ask.add_argument("--mirrored", type=int, default=30)
-        ask.add_argument("--voxel", type=float, default=VOXEL["outdoor"], help="metres, for a folder")
         ask.add_argument("--seed", type=int, default=0)
         ask.add_argument("--iterations", type=int, default=1_000_000, help="samples of RANSAC")
         ask.add_argument("--workers", type=int)

@@ -26,8 +26,9 @@ from pcreg.output import Task, facts
 from pcreg.pipeline import Registrar
 from pcreg.progress import progress
 from pcreg.records import Records
-from pcreg.registering import as_cloud, second_look
+from pcreg.registering import as_cloud
 from pcreg.scale import voxel_of
+from pcreg.second_look import second_look
 from pcreg.shape import Shape
 from pcreg.workers import Workers
 
@@ -186,7 +187,11 @@ def _match(
     shapes = [read_described(side.file, Shape).description for side in sides]
     found = registrars[0].match(*shapes, seed=seed)
     found = second_look(
-        found, shapes, lambda: [as_cloud(file, file, unit).points for file in pair], registrars, seed=seed
+        found,
+        shapes,
+        lambda: tuple(as_cloud(file, file, unit).points for file in pair),
+        registrars,
+        seed=seed,
     )
     record = facts(found, Task(pair, (unit, unit), registrars[0].name, seed))
     return record | {"seconds": found.seconds, "error": ""}
