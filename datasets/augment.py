@@ -19,7 +19,7 @@ class Augmentation:
     The truth follows every change; the translation is scaled along with the clouds.
     """
 
-    rotate: bool = True  # both clouds, each about its centre, by a rotation uniform over all of them
+    rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
     apart: float = (
         180.0  # degrees by which the two rotations differ at most; from 180 on they are independent
     )
@@ -68,11 +68,10 @@ class Augmentation:
         return source, target, turn_target @ T_target_source @ inverse(turn_source)
 
     def _moved(self, points: Tensor, R: np.ndarray, noise: torch.Generator) -> tuple[Tensor, np.ndarray]:
-        """The points turned by R about their centre and shaken, and the motion (4, 4)."""
+        """The points turned by R about their origin, where the sensor stands, and shaken; and the motion (4, 4)."""
         turn = np.eye(4)
         if self.rotate:
-            centre = points.mean(0).cpu().numpy().astype(float)
-            turn = se3(R, centre - R @ centre)
+            turn = se3(R, np.zeros(3))
             points = transform(torch.from_numpy(turn).to(points), points)
         if self.jitter:
             points = points + self.jitter * _normal(points, noise)

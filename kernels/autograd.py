@@ -79,8 +79,8 @@ class _PointConv(torch.autograd.Function):
         triplets, arrangement = ctx.there
         grad_features = grad_weight = None
         if ctx.needs_input_grad[0]:
-            # Symmetric triplets are their own transposed ones, seen through the opposite cell.
-            weight_t = (weight.flip(0) if triplets.symmetric else weight).mT
+            # Symmetric triplets are their own transposed ones, seen from the other end.
+            weight_t = triplets.symmetric.other_end(weight).mT
             grad_features = mvmr(grad_out, weight_t, *ctx.back, ctx.tf32, ctx.deterministic)
         if ctx.needs_input_grad[1]:
             grad_weight = vvor(features, grad_out, triplets, arrangement, weight.shape[1])

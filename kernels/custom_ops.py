@@ -8,7 +8,7 @@ from torch import Tensor
 
 from kernels.dataflow import Arrangement, mvmr, tf32_is_allowed, vvor
 from kernels.tiles import Tiles
-from kernels.triplets import Buckets, Triplets
+from kernels.triplets import Buckets, Symmetry, Triplets
 
 
 def pack(triplets: Triplets, arrangement: Arrangement) -> tuple[list[Tensor], list[int]]:
@@ -39,7 +39,7 @@ def point_conv_op(
     sizes: list[int],
     transposed: list[Tensor],
     transposed_sizes: list[int],
-    symmetric: bool,
+    symmetric: int,  # a Symmetry
     tf32: bool | None,
     deterministic: bool,
 ) -> Tensor:
@@ -78,8 +78,8 @@ def _backward(ctx, grad_out):
     triplets, transposed = tensors[: ctx.n_tensors], tensors[ctx.n_tensors :]
     grad_features = grad_weight = None
     if ctx.needs_input_grad[0]:
-        # Symmetric triplets are their own transposed ones, seen through the opposite cell.
-        weight_t = (weight.flip(0) if ctx.symmetric else weight).mT
+        # Symmetric triplets are their own transposed ones, seen from the other end.
+        weight_t = Symmetry(ctx.symmetric).other_end(weight).mT
         grad_features = point_conv_op(
             grad_out,
             weight_t,
@@ -87,7 +87,7 @@ def _backward(ctx, grad_out):
             ctx.transposed_sizes,
             [],
             [0, 0],
-            False,
+            Symmetry.NONE,
             ctx.tf32,
             ctx.deterministic,
         )

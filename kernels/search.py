@@ -3,9 +3,11 @@
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from kernels.cell_index import EDGE_SLACK, CellIndex
+from kernels.triplets import Symmetry
 
 BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
 
@@ -16,7 +18,8 @@ class Search:
 
     Native with a radius. With none, of voxels: the index's cells are the voxels, and those of the centres
     `stride` times as wide, or as narrow if `mirrored`. `mirrored`: the centres are the points that a
-    convolution centred on the index's points sees, and the triplets its transposed ones.
+    convolution centred on the index's points sees, and the triplets its transposed ones. With normals,
+    which need a radius, kernel cells are those of kernels/angles.py.
     """
 
     index: CellIndex
@@ -27,7 +30,19 @@ class Search:
     radius: float | None  # metres
     stride: int = 1
     mirrored: bool = False
+    normals: tuple[Tensor, Tensor] | None = None  # of the centres and, row by row, of the points
     symmetric: bool = False  # the centres are the points
+
+    @property
+    def kind(self) -> tuple[bool, bool, torch.dtype]:
+        """Searches run together if they are of one kind."""
+        return self.radius is None, self.normals is not None, self.centres.dtype
+
+    @property
+    def symmetry(self) -> Symmetry:
+        if not self.symmetric:
+            return Symmetry.NONE
+        return Symmetry.OPPOSITE if self.normals is None else Symmetry.EXCHANGED
 
     @property
     def n_cells(self) -> int:

@@ -5,6 +5,7 @@ import triton.language as tl
 
 from kernels.cell_index import cells_along
 from kernels.search_table import (
+    CENTRE_NORMALS,
     CENTRES,
     CLOUD,
     COLUMNS,
@@ -25,6 +26,7 @@ from kernels.search_table import (
     N_IN,
     N_OUT,
     ORDER,
+    POINT_NORMALS,
     POINTS,
     RADIUS,
     REACH,
@@ -54,6 +56,7 @@ def visit(
     BLOCK: tl.constexpr,  # centres
     FLOAT: tl.constexpr,  # dtype of the coordinates
     VOXEL: tl.constexpr,
+    ANGLES: tl.constexpr,
     FILL: tl.constexpr,
 ):
     """Count the triplets of every bucket, or fill in their j in the order in which they are met."""
@@ -91,6 +94,11 @@ def visit(
     cell_y, within_y = _cell(y, tl.load(frame + 1), edge)
     cell_z, within_z = _cell(z, tl.load(frame + 2), edge)
 
+    if ANGLES:
+        centre_normals = tl.load(row + CENTRE_NORMALS).to(tl.pointer_type(FLOAT)) + 3 * i
+        point_normals = tl.load(row + POINT_NORMALS).to(tl.pointer_type(FLOAT))
+        normal_x, normal_y, normal_z = _vector(centre_normals, exists)
+
     wide = 2 * reach + 1
     for place in range(program % shares, wide * wide, shares):
         step_x, step_y = place // wide - reach, place % wide - reach
@@ -122,10 +130,25 @@ def visit(
                 dx = tl.load(points + 3 * at, mask=near, other=0.0) - x
                 dy = tl.load(points + 3 * at + 1, mask=near, other=0.0) - y
                 dz = tl.load(points + 3 * at + 2, mask=near, other=0.0) - z
-                near &= (dx * dx + dy * dy) + dz * dz <= radius_squared
-                k = _kernel_cell(_turned(dx, mirrored), size, fineness, FLOAT)
-                k = k * fineness + _kernel_cell(_turned(dy, mirrored), size, fineness, FLOAT)
-                k = k * fineness + _kernel_cell(_turned(dz, mirrored), size, fineness, FLOAT)
+                squared = (dx * dx + dy * dy) + dz * dz
+                near &= squared <= radius_squared
+                if ANGLES:
+                    far_row = tl.load(order + at, mask=near, other=0)
+                    far_x, far_y, far_z = _vector(point_normals + 3 * far_row, near)
+                    distance = _root(squared, FLOAT)
+                    length = tl.where(distance > 0, distance, 1.0)
+                    rise = (normal_x * dx + normal_y * dy) + normal_z * dz
+                    fall = (far_x * dx + far_y * dy) + far_z * dz
+                    own = _step((_quotient(rise, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
+                    other = _step((_quotient(-fall, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
+                    whole = tl.zeros_like(distance) + radius.to(FLOAT)
+                    k = _step(_quotient(distance, whole, FLOAT), fineness, FLOAT)
+                    k = k * fineness + tl.where(mirrored != 0, other, own)
+                    k = k * fineness + tl.where(mirrored != 0, own, other)
+                else:
+                    k = _kernel_cell(_turned(dx, mirrored), size, fineness, FLOAT)
+                    k = k * fineness + _kernel_cell(_turned(dy, mirrored), size, fineness, FLOAT)
+                    k = k * fineness + _kernel_cell(_turned(dz, mirrored), size, fineness, FLOAT)
             bucket = first_bucket + k * n_out + i
             if FILL:
                 scanned = tl.atomic_add(buckets + bucket, 1, mask=near, sem="relaxed")
@@ -158,9 +181,33 @@ def _turned(displacement, mirrored):
 
 
 @triton.jit
+def _vector(place, mask):
+    """The three numbers at a place."""
+    x, y = tl.load(place, mask=mask, other=0.0), tl.load(place + 1, mask=mask, other=0.0)
+    return x, y, tl.load(place + 2, mask=mask, other=0.0)
+
+
+@triton.jit
+def _root(squared, FLOAT: tl.constexpr):
+    return tl.sqrt_rn(squared) if tl.float32 == FLOAT else tl.sqrt(squared)
+
+
+@triton.jit
+def _quotient(part, whole, FLOAT: tl.constexpr):
+    return tl.div_rn(part, whole) if tl.float32 == FLOAT else part / whole
+
+
+@triton.jit
+def _step(share, fineness, FLOAT: tl.constexpr):
+    """Which of `fineness` equal steps from 0 to 1 a share lies in, int64; kernels.angles.angle_cells."""
+    step = tl.floor(share * fineness.to(FLOAT)).to(tl.int64)
+    return tl.minimum(tl.maximum(step, 0), fineness - 1)
+
+
+@triton.jit
 def _kernel_cell(displacement, size, fineness, FLOAT: tl.constexpr):
     """round(displacement / size), halves to even, clamped to the kernel, counted from its face: int64."""
-    cells = tl.div_rn(displacement, size) if tl.float32 == FLOAT else displacement / size
+    cells = _quotient(displacement, size, FLOAT)
     reach = (fineness - 1) // 2
     cells = tl.minimum(tl.maximum(cells, -1.0 - reach), 1.0 + reach)
     # Added to so large a number, a small one loses its fraction, as the default rounding rounds.

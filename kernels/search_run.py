@@ -37,11 +37,14 @@ FEW_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among pr
 
 
 class SearchRun:
-    """Some searches; ValueError unless all are native or all of voxels, on points of one dtype."""
+    """Some searches; ValueError unless all are of one kind."""
 
     def __init__(self, searches: list[Search]):
-        if len({(search.radius is None, search.centres.dtype) for search in searches}) > 1:
-            raise ValueError("searches run together if all are native or all of voxels, and of one dtype")
+        if len({search.kind for search in searches}) > 1:
+            raise ValueError(
+                "searches run together if all are native or all of voxels, with normals or without, "
+                "and of one dtype"
+            )
         self.searches, self.device = searches, searches[0].centres.device
         self.rows, self.totals = _rows(searches)
         self.table = on_device(self.rows, self.device)
@@ -65,7 +68,7 @@ class SearchRun:
         for search, row, one in zip(self.searches, self.rows, found, strict=True):
             mine = slice(row.first_triplet, row.first_triplet + one.length)
             segments = self.k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
-            results.append(Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetric))
+            results.append(Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetry))
         for triplets, tiles in zip(results, self._tiles(j, found), strict=True):
             if tiles is not None:
                 triplets.take_tiles(tiles)
@@ -124,6 +127,7 @@ class SearchRun:
             "BLOCK": BLOCK,
             "FLOAT": tl.float64 if wide else tl.float32,
             "VOXEL": self.searches[0].radius is None,
+            "ANGLES": self.searches[0].normals is not None,
             "FILL": fill,
         }
         steps = max(row.n_in for row in self.rows).bit_length()
@@ -166,10 +170,13 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
     rows, first = [], _Totals(0, 0, 0, 0, 0)
     for search in searches:
         index, n_out, K = search.index, search.centres.shape[0], search.n_cells
+        normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
         shares = (2 * search.reach + 1) ** 2 if n_blocks < FEW_BLOCKS else 1
         rows.append(
             Row(
                 centres=search.centres.data_ptr(),
+                centre_normals=normals[0],
+                point_normals=normals[1],
                 cloud=search.cloud.data_ptr(),
                 n_out=n_out,
                 points=index.points.data_ptr(),

@@ -13,6 +13,8 @@ class Row(NamedTuple):
     """A search as the kernels read it: pointers and numbers in int64, float64 bit by bit."""
 
     centres: int  # (N, 3)
+    centre_normals: int  # (N, 3), this and the next zero if there are none
+    point_normals: int  # (P, 3), row by row
     cloud: int  # (N,)
     n_out: int
     points: int  # (P, 3), this and the next three of a CellIndex
@@ -44,6 +46,8 @@ class Row(NamedTuple):
 COLUMNS = tl.constexpr(len(Row._fields))
 (
     CENTRES,
+    CENTRE_NORMALS,
+    POINT_NORMALS,
     CLOUD,
     N_OUT,
     POINTS,

@@ -2,7 +2,8 @@
 
 The kernel is a local t x t x t grid centred on an original point. Its cells have edge h; cell
 (x, y, z), each from -(t-1)/2 to (t-1)/2, has index k = ((x + c) t + (y + c)) t + (z + c) with
-c = (t-1)/2, the order of torch.nn.functional.conv3d.
+c = (t-1)/2, the order of torch.nn.functional.conv3d. Given normals, its axes are a distance and two
+heights instead (kernels/angles.py).
 """
 
 import math
@@ -11,9 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kernels.angles import angle_cells
 from kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
 from kernels.neighbors import pairs_between, pairs_within
-from kernels.triplets import Triplets
+from kernels.triplets import Symmetry, Triplets
+
+
+Normals = tuple[Tensor, Tensor]  # of the centres (N, 3) and of the points (P, 3), of the points' dtype
 
 
 def default_radius(size: float, fineness: int) -> float:
@@ -29,30 +34,36 @@ def native_triplets(
     size: float,
     fineness: int = 3,
     radius: float | None = None,
+    normals: Normals | None = None,
 ) -> Triplets:
     """Triplets of a convolution on native points.
 
     Point j is a neighbour of centre i when |p_j - p_i| <= radius (by default `default_radius`);
-    its cell is round((p_j - p_i) / size), clamped to the kernel. Radius and fineness are
-    independent. centres (N, 3), points (P, 3), lengths (B,) int64, size in metres, fineness odd.
-    Raises ValueError for another fineness or a radius that is not positive.
+    its cell is round((p_j - p_i) / size), clamped to the kernel, or given `normals` one of
+    kernels/angles.py. Radius and fineness are independent. centres (N, 3), points (P, 3), lengths (B,)
+    int64, size in metres, fineness odd. Raises ValueError for another fineness or a radius that is not
+    positive.
     """
     reach = _reach(fineness)
     radius = default_radius(size, fineness) if radius is None else radius
     if points.is_cuda:
         from kernels.triplet_search import search_native  # Triton comes with builds for GPUs only
 
-        return search_native(centres, points, centre_lengths, point_lengths, size, fineness, radius)
-    symmetric, last = centres is points, fineness**3 - 1
-    if symmetric:
+        return search_native(centres, points, centre_lengths, point_lengths, size, fineness, radius, normals)
+    symmetric = Symmetry.NONE
+    if centres is points:
         i, j, offset = pairs_within(points, point_lengths, radius)
-        k, own = _kernel_cell(offset, size, reach), np.arange(len(points))
-        # Seen from its other end an offset is the negative, and its cell the opposite one.
+        own = np.arange(len(points))
         i, j = np.concatenate([i, j, own]), np.concatenate([j, i, own])
-        k = np.concatenate([k, last - k, np.full_like(own, last // 2)])
+        offset = np.concatenate([offset, -offset, np.zeros((3, len(own)), offset.dtype)], 1)
+        symmetric = Symmetry.OPPOSITE if normals is None else Symmetry.EXCHANGED
     else:
         i, j, offset = pairs_between(centres, points, centre_lengths, point_lengths, radius)
+    if normals is None:
         k = _kernel_cell(offset, size, reach)
+    else:
+        own, other = (some.numpy().T.take(rows, 1) for some, rows in zip(normals, (i, j), strict=True))
+        k = angle_cells(offset, own, other, radius, fineness)
     i, j, k = (torch.from_numpy(rows).to(points.device) for rows in (i, j, k))
     return Triplets.from_unsorted(i, j, k, len(centres), len(points), fineness**3, symmetric)
 
@@ -84,7 +95,7 @@ def voxel_triplets(
         from kernels.triplet_search import search_voxels
 
         return search_voxels(centre_cells, point_cells, centre_lengths, point_lengths, stride, fineness)
-    symmetric = centre_cells is point_cells and stride == 1
+    symmetric = Symmetry.OPPOSITE if centre_cells is point_cells and stride == 1 else Symmetry.NONE
     steps = torch.arange(-reach, reach + 1, device=point_cells.device)
     if len(centre_cells) == 0 or len(point_cells) == 0:
         none = torch.empty(0, dtype=torch.int64, device=point_cells.device)

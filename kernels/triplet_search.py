@@ -19,6 +19,7 @@ def search_native(
     size: float,
     fineness: int,
     radius: float,
+    normals: tuple[Tensor, Tensor] | None = None,
 ) -> Triplets:
     """What kernels.stencil.native_triplets says."""
     if not radius > 0:
@@ -33,7 +34,9 @@ def search_native(
     symmetric = centres is points
     centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
     centres = centres.contiguous()
-    search = Search(index, centres, centre_cloud, size, fineness, radius, symmetric=symmetric)
+    search = Search(
+        index, centres, centre_cloud, size, fineness, radius, normals=normals, symmetric=symmetric
+    )
     return find_triplets([search])[0]
 
 
@@ -63,7 +66,7 @@ def find_triplets(searches: list[Search]) -> list[Triplets]:
     """The triplets of each search, with their Tiles where a convolution may take them.
 
     Searches of 2^28 buckets altogether run at once, and take 2 GiB; more run in several goes. All are
-    native, or all of voxels, on points of one dtype. Raises ValueError where cells cannot be numbered in
+    native, or all of voxels, with normals or without, on points of one dtype. Raises ValueError where cells cannot be numbered in
     62 bits.
     """
     found, group, buckets = [], [], 0

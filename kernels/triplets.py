@@ -2,13 +2,29 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from kernels.angles import exchanged
 from kernels.tiles import Tiles
+
+
+class Symmetry(IntEnum):
+    """Whether with (i, j, k) there is a triplet (j, i, k') of a cell k' that depends on k alone."""
+
+    NONE = 0
+    OPPOSITE = 1  # k' = K - 1 - k: cells along the axes
+    EXCHANGED = 2  # the two heights of k change places: cells that turn with the surface
+
+    def other_end(self, weight: Tensor) -> Tensor:
+        """The weight (K, ...) with that of k' at k."""
+        if self == Symmetry.NONE:
+            return weight
+        return weight.flip(0) if self == Symmetry.OPPOSITE else exchanged(weight)
 
 
 @dataclass(frozen=True)
@@ -33,14 +49,14 @@ class Triplets:
     k_offsets: Tensor  # (K + 1,) int64
     n_out: int
     n_in: int
-    symmetric: bool = False  # with (i, j, k) there is (j, i, K - 1 - k): points seen from one another
+    symmetric: Symmetry = Symmetry.NONE  # else i and j are rows of the same points
     # What has been derived so far. (functools.cached_property cannot be compiled before Python 3.12.)
     _arrangements: dict[str, Buckets | Tiles] = field(default_factory=dict, repr=False, compare=False)
     _transposed: list["Triplets"] = field(default_factory=list, repr=False, compare=False)
 
     @staticmethod
     def from_unsorted(
-        i: Tensor, j: Tensor, k: Tensor, n_out: int, n_in: int, n_cells: int, symmetric: bool = False
+        i: Tensor, j: Tensor, k: Tensor, n_out: int, n_in: int, n_cells: int, symmetric: Symmetry = Symmetry.NONE
     ) -> "Triplets":
         """Sort i, j, k (T,) int64 into triplets with `n_cells` kernel cells."""
         sort = _sort_on_cpu if k.device.type == "cpu" else _sort_on_gpu
@@ -50,7 +66,7 @@ class Triplets:
     def identity(n: int, device: torch.device) -> "Triplets":
         """Each of n points sees itself: the convolution of one cell is a linear layer."""
         rows = torch.arange(n, dtype=torch.int32, device=device)
-        triplets = Triplets(rows, rows, torch.arange(2, device=device) * n, n, n, symmetric=True)
+        triplets = Triplets(rows, rows, torch.arange(2, device=device) * n, n, n, Symmetry.OPPOSITE)
         triplets.take_tiles(Tiles.of_identity(rows))
         return triplets
 

@@ -16,6 +16,7 @@ class PointBatch:
 
     points: Tensor  # (N, 3) float32 metres, each cloud's lower corner at zero
     lengths: Tensor  # (B,) int64
+    origins: Tensor | None = None  # (B, 3) float32, where each cloud had zero: there its sensor stands
 
     @staticmethod
     def from_clouds(clouds: Sequence[np.ndarray | Tensor]) -> "PointBatch":
@@ -33,7 +34,9 @@ class PointBatch:
         ]
         points = torch.cat(local).float() if local else torch.empty(0, 3)
         lengths = torch.tensor([len(cloud) for cloud in local], dtype=torch.int64, device=points.device)
-        return PointBatch(points, lengths)
+        corners = [cloud.amin(0) if len(cloud) else cloud.new_zeros(3) for cloud in clouds]
+        origins = -torch.stack(corners).float() if corners else torch.empty(0, 3)
+        return PointBatch(points, lengths, origins)
 
     def __len__(self) -> int:
         """The number of points N."""
@@ -42,7 +45,8 @@ class PointBatch:
     def select(self, rows: Tensor) -> "PointBatch":
         """The sub-batch of the given rows (M,) int64, which must come cloud by cloud."""
         ends = torch.searchsorted(rows, self.lengths.cumsum(0))
-        return PointBatch(self.points[rows], torch.diff(ends, prepend=ends.new_zeros(1)))
+        return PointBatch(self.points[rows], torch.diff(ends, prepend=ends.new_zeros(1)), self.origins)
 
     def to(self, device: torch.device | str) -> "PointBatch":
-        return PointBatch(self.points.to(device), self.lengths.to(device))
+        origins = None if self.origins is None else self.origins.to(device)
+        return PointBatch(self.points.to(device), self.lengths.to(device), origins)

@@ -4,10 +4,11 @@ They depend on coordinates alone, so they are built once per batch before any fe
 in a loader worker or on the GPU, and shared by every layer and by the backward pass.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
+from kernels.angles import surface_normals
 from kernels.cells import cells_of, cloud_of_rows
 from kernels.dataflow import arrange
 from kernels.grid import grid_sample
@@ -16,6 +17,8 @@ from kernels.triplets import Triplets
 from pcreg.batch import PointBatch
 
 FINENESS = 3  # kernels of every layer but the first
+CELLS = ("grid", "angles")
+NORMAL_RADIUS = 3.0  # voxels
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Geometry:
     stem_fineness: int = 5  # kernel cells per axis of the first convolution
     radius_scale: float = 1.0  # search radius, in units of the ball with the volume of the kernel
     snap: bool = False  # degraded mode: a sparse voxel convolution
+    cells: str = "grid"  # of kernels: "grid", along the axes, or "angles", which turn with the surface
 
 
 @dataclass(frozen=True)
@@ -43,14 +47,25 @@ class Hierarchy:
         """Sample and search `batch`, where it lies."""
         if batch.points.is_cuda:
             return search_at_once(batch, geometry)
-        levels = sample_levels(batch, geometry)
-        search = _voxel_search if geometry.snap else _native_search
-        same = [search(levels, level, level, FINENESS, geometry) for level in range(geometry.n_levels)]
-        down = [
-            search(levels, level + 1, level, FINENESS, geometry) for level in range(geometry.n_levels - 1)
-        ]
+        levels, rows = sample_levels(batch, geometry)
+        normals = [_normals(batch, geometry)]
+        for picked in rows:
+            normals.append(normals[-1] if normals[-1] is None else normals[-1][picked])
+
+        def search(out_level: int, in_level: int, fineness: int = FINENESS) -> Triplets:
+            out, points = levels[out_level], levels[in_level]
+            if geometry.snap:
+                return _voxel_search(out, points, out_level, in_level, fineness, geometry)
+            size, radius = _size_and_radius(in_level, fineness, geometry)
+            seen = None if normals[0] is None else (normals[out_level], normals[in_level])
+            return native_triplets(
+                out.points, points.points, out.lengths, points.lengths, size, fineness, radius, seen
+            )
+
+        same = [search(level, level) for level in range(geometry.n_levels)]
+        down = [search(level + 1, level) for level in range(geometry.n_levels - 1)]
         fineness = geometry.stem_fineness
-        stem = same[0] if fineness == FINENESS else search(levels, 0, 0, fineness, geometry)
+        stem = same[0] if fineness == FINENESS else search(0, 0, fineness)
         return Hierarchy(levels, stem, same, down)._arranged()
 
     def to(self, device: torch.device | str) -> "Hierarchy":
@@ -83,10 +98,11 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
     sizes = [geometry.voxel * 2**level for level in range(n_levels + 1)]
     frames = _frames(batch, sizes, geometry)
     levels, clouds = (
-        [PointBatch(batch.points.contiguous(), batch.lengths)],
+        [replace(batch, points=batch.points.contiguous())],
         [cloud_numbers(batch.lengths, len(batch))],
     )
     bounds = torch.arange(n_clouds + 1, dtype=torch.int32, device=batch.points.device)
+    normals = [_normals(levels[0], geometry)]
     coarse, own = [], []  # of each level, the points in cells of the next level and of its own
     for level in range(n_levels):
         points, cloud = levels[level].points, clouds[level]
@@ -95,9 +111,10 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
         if geometry.snap:
             own.append(CellIndex.build(points, cloud, frames[level], sizes[level], n_clouds))
         if level + 1 < n_levels:
-            _, points, cloud = coarse[level].representatives()
+            rows, points, cloud = coarse[level].representatives()
             levels.append(PointBatch(points, torch.diff(torch.searchsorted(cloud, bounds))))
             clouds.append(cloud)
+            normals.append(normals[-1] if normals[-1] is None else normals[-1][rows])
 
     indices = own if geometry.snap else coarse
 
@@ -112,6 +129,7 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
             radius=None if geometry.snap else radius,
             stride=1 if out_level == in_level else 2,
             mirrored=out_level < in_level,
+            normals=None if normals[0] is None else (normals[out_level], normals[in_level]),
             symmetric=out_level == in_level,
         )
 
@@ -139,15 +157,27 @@ def _frames(batch: PointBatch, sizes: list[float], geometry: Geometry) -> torch.
     return torch.cat([torch.cat([lower, upper]).expand(len(sizes), 6), edges[:, None]], 1)
 
 
-def sample_levels(batch: PointBatch, geometry: Geometry) -> list[PointBatch]:
-    """Cells of all levels are nested: a coarse cell is eight fine ones, counted from one origin."""
+def sample_levels(batch: PointBatch, geometry: Geometry) -> tuple[list[PointBatch], list[torch.Tensor]]:
+    """The levels, and of each but the first the rows of the finer one that it consists of.
+
+    Cells of all levels are nested: a coarse cell is eight fine ones, counted from one origin.
+    """
     origin = _origin(batch, geometry)
-    levels = [batch]
+    levels, rows = [batch], []
     for level in range(1, geometry.n_levels):
         finer = levels[-1]
-        rows = grid_sample(finer.points, finer.lengths, geometry.voxel * 2**level, origin)
-        levels.append(finer.select(rows))
-    return levels
+        rows.append(grid_sample(finer.points, finer.lengths, geometry.voxel * 2**level, origin))
+        levels.append(finer.select(rows[-1]))
+    return levels, rows
+
+
+def _normals(batch: PointBatch, geometry: Geometry) -> torch.Tensor | None:
+    """Normals (N, 3) if kernels turn with the surface."""
+    if geometry.cells == "grid":
+        return None
+    if batch.origins is None:
+        raise ValueError("cells=angles needs to know where the sensor stood: give the batch its origins")
+    return surface_normals(batch.points, batch.lengths, batch.origins, NORMAL_RADIUS * geometry.voxel)
 
 
 def _origin(batch: PointBatch, geometry: Geometry) -> torch.Tensor:
@@ -162,14 +192,7 @@ def _size_and_radius(level: int, fineness: int, geometry: Geometry) -> tuple[flo
     return size, geometry.radius_scale * default_radius(size, fineness)
 
 
-def _native_search(levels, out_level, in_level, fineness, geometry) -> Triplets:
-    size, radius = _size_and_radius(in_level, fineness, geometry)
-    out, points = levels[out_level], levels[in_level]
-    return native_triplets(out.points, points.points, out.lengths, points.lengths, size, fineness, radius)
-
-
-def _voxel_search(levels, out_level, in_level, fineness, geometry) -> Triplets:
-    out, points = levels[out_level], levels[in_level]
+def _voxel_search(out, points, out_level, in_level, fineness, geometry) -> Triplets:
     point_cells = _cells(points, in_level, geometry)
     return voxel_triplets(
         point_cells if out is points else _cells(out, out_level, geometry),

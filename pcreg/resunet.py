@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from kernels.triplets import Triplets
 from pcreg.batch import PointBatch
-from pcreg.hierarchy import Geometry, Hierarchy
+from pcreg.hierarchy import CELLS, Geometry, Hierarchy
 from pcreg.layers import PointConv, ResidualBlock, batch_norm, checkpointed_level, convolve_level, linear
 
 
@@ -25,12 +25,17 @@ class Architecture:
     stem_fineness: int = 5
     radius_scale: float = 1.0
     snap: bool = False
+    cells: str = "grid"
 
     def __post_init__(self):
         if len(self.encoder) != 4 or len(self.decoder) != 4:
             raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
         if self.stem_fineness < 1 or self.stem_fineness % 2 == 0:
             raise ValueError(f"stem_fineness must be odd, such as 3, 5 or 7, got {self.stem_fineness}")
+        if self.cells not in CELLS:
+            raise ValueError(f"cells={self.cells}: choose {' or '.join(CELLS)}")
+        if self.snap and self.cells != "grid":
+            raise ValueError("snap=true is a convolution on voxels, whose cells lie along the axes: cells=grid")
         for name in ("voxel", "radius_scale", "out_channels"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
@@ -43,6 +48,7 @@ class Architecture:
             stem_fineness=self.stem_fineness,
             radius_scale=self.radius_scale,
             snap=self.snap,
+            cells=self.cells,
         )
 
 

@@ -51,15 +51,15 @@ def test_snapped_kernels_reach_the_whole_cube(batch):
     assert len(Hierarchy.build(corner, Geometry(**geometry, radius_scale=0.9)).stem) == 2
 
 
-@pytest.mark.parametrize("snap", [False, True])
+@pytest.mark.parametrize("kind", [{}, {"snap": True}, {"cells": "angles"}])
 @pytest.mark.parametrize("stem_fineness", [3, 5])
-def test_searching_all_layers_at_once_finds_the_same(snap, stem_fineness):
+def test_searching_all_layers_at_once_finds_the_same(kind, stem_fineness):
     """By the kernels for a GPU: there, or else in Triton's interpreter."""
     pytest.importorskip("triton", reason="no triton for this platform")
     on_gpu = torch.cuda.is_available()
     sizes = (3000, 0, 2000) if on_gpu else (40, 0, 25)
     batch = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes])
-    geometry = Geometry(voxel=0.02 if on_gpu else 0.1, snap=snap, stem_fineness=stem_fineness)
+    geometry = Geometry(voxel=0.02 if on_gpu else 0.1, stem_fineness=stem_fineness, **kind)
     expected = Hierarchy.build(batch, geometry)
     found = search_at_once(batch.to("cuda" if on_gpu else "cpu"), geometry)
     for level, wanted in zip(found.levels, expected.levels, strict=True):
@@ -79,12 +79,12 @@ def test_searching_all_layers_at_once_finds_the_same(snap, stem_fineness):
     assert len(pickle.dumps(found.same[0])) < 1.5 * len(pickle.dumps(expected.same[0]))
 
 
-@pytest.mark.parametrize("snap", [False, True])
+@pytest.mark.parametrize("kind", [{}, {"snap": True}, {"cells": "angles"}])
 @pytest.mark.parametrize("clouds", [[], [np.empty((0, 3))], [np.ones((1, 3))]])
-def test_searching_hardly_any_points_at_once(clouds, snap):
+def test_searching_hardly_any_points_at_once(clouds, kind):
     pytest.importorskip("triton", reason="no triton for this platform")
     batch = PointBatch.from_clouds(clouds).to("cuda" if torch.cuda.is_available() else "cpu")
-    hierarchy = search_at_once(batch, Geometry(voxel=0.1, snap=snap))
+    hierarchy = search_at_once(batch, Geometry(voxel=0.1, **kind))
     for triplets in (hierarchy.stem, *hierarchy.same, *hierarchy.down):
         assert len(triplets) == len(triplets.transposed) == len(batch)
 

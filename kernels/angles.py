@@ -1,0 +1,94 @@
+"""Kernel cells that turn with the surface: by distance and by tilts instead of along the axes.
+
+Centre i with normal n_i sees point j with normal n_j at the offset d. Three numbers say how, none of which
+changes when the cloud is turned (the point pair features of Drost et al., CVPR 2010, but for the angle
+between the normals):
+
+    |d| / radius        from 0 to 1
+    n_i . d / |d|       from -1 to 1: how high j stands over the tangent plane of i
+    n_j . -d / |d|      from -1 to 1: how high i stands over the tangent plane of j
+
+Along a ridge both heights are negative, in a valley positive. The kernel is a t x t x t grid over them,
+so it has as many cells as one along the axes, and convolutions that use it give the same features however
+the cloud lies. Cell (shell, own, other) has index k = (shell t + own) t + other; seen from j the last two
+change places.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernels.cells import cloud_of_rows
+from kernels.neighbors import radius_search
+
+FEWEST = 4  # points, its own among them, from which a normal is taken
+LINE = 1e-5  # of a neighbourhood's variance: less in its second direction is rounding
+
+
+def angle_cells(
+    offset: np.ndarray, own: np.ndarray, other: np.ndarray, radius: float, fineness: int
+) -> np.ndarray:
+    """k (T,) int64 of offsets (3, T), the centre's normals (3, T) and the points' (3, T), of one dtype.
+
+    A point on its centre, and one without a normal (zeros), is level.
+    """
+    dx, dy, dz = offset
+    one = offset.dtype.type(1)
+    distance = np.sqrt((dx * dx + dy * dy) + dz * dz)
+    safe = np.where(distance > 0, distance, one)
+    rise, fall = ((nx * dx + ny * dy) + nz * dz for nx, ny, nz in (own, other))
+    shares = distance / offset.dtype.type(radius), (rise / safe + one) / 2, (-fall / safe + one) / 2
+    shell, own, other = (
+        np.clip(np.floor(share * fineness), 0, fineness - 1).astype(np.int64) for share in shares
+    )
+    return (shell * fineness + own) * fineness + other
+
+
+def exchanged(weight: Tensor) -> Tensor:
+    """Weights (t^3, ...) as the other end of each pair sees them: own and other height change places."""
+    fineness = round(len(weight) ** (1 / 3))
+    shape = fineness, fineness, fineness, *weight.shape[1:]
+    return weight.reshape(shape).transpose(1, 2).reshape(weight.shape)
+
+
+def surface_normals(points: Tensor, lengths: Tensor, origins: Tensor, radius: float) -> Tensor:
+    """Unit normals (N, 3) of clouds with points (N, 3), lengths (B,): of the planes through what is near.
+
+    They point to the side of their cloud's origin (B, 3), where the sensor stands. Zeros where fewer than
+    4 points lie within `radius` metres, or all on a line. Takes about 90 bytes for each of the pairs of
+    points within the radius.
+    """
+    i, j = radius_search(points, points, lengths, lengths, radius)
+    counts = torch.bincount(i, minlength=len(points))
+    x, y, z = (points[j] - points[i]).unbind(1)
+    terms = torch.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
+    sums = torch.segment_reduce(terms, "sum", lengths=counts, axis=0, unsafe=True)
+    x, y, z, *second = (sums.double() / counts.clamp(min=1)[:, None]).unbind(1)
+    first = x * x, x * y, x * z, y * y, y * z, z * z
+    normals = least_direction(*(a - b for a, b in zip(second, first, strict=True)))
+    towards = (origins[cloud_of_rows(lengths)] - points).to(normals)
+    normals = torch.where(((normals * towards).sum(1) < 0)[:, None], -normals, normals)
+    return (normals * (counts >= FEWEST)[:, None]).to(points.dtype)
+
+
+def least_direction(xx, xy, xz, yy, yz, zz) -> Tensor:
+    """The unit eigenvector (N, 3) of the least eigenvalue of N symmetric matrices, float64 (N,) each.
+
+    By the trigonometric formula (Smith, 1961); zeros where two eigenvalues are as small.
+    """
+    trace = (xx + yy + zz).clamp(min=torch.finfo(xx.dtype).tiny)
+    xx, xy, xz, yy, yz, zz = (entry / trace for entry in (xx, xy, xz, yy, yz, zz))
+    mean = (xx + yy + zz) / 3
+    a, b, c = xx - mean, yy - mean, zz - mean
+    p = ((a * a + b * b + c * c + 2 * (xy * xy + xz * xz + yz * yz)) / 6).sqrt()
+    determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
+    cosine = (determinant / (2 * p**3).clamp(min=1e-30)).clamp(-1, 1)
+    least = mean + 2 * p * torch.cos((torch.acos(cosine) + 2 * torch.pi) / 3)
+    # Each row of what is left is orthogonal to the eigenvector: so is the longest product of two.
+    a, b, c = xx - least, yy - least, zz - least
+    rows = [torch.stack(row, 1) for row in ((a, xy, xz), (xy, b, yz), (xz, yz, c))]
+    products = torch.stack([torch.linalg.cross(rows[n], rows[n - 1]) for n in range(3)])
+    lengths, longest = products.norm(dim=2).max(0)
+    direction = products[longest, torch.arange(len(longest), device=longest.device)]
+    clear = lengths > LINE
+    return direction / torch.where(clear, lengths, 1)[:, None] * clear[:, None]
