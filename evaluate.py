@@ -1,5 +1,6 @@
 """Measure a descriptor and an estimator on the pairs of a data set.
 
+    python evaluate.py data=3dmatch data.root=/data/3dmatch
     python evaluate.py data=3dmatch data.root=/data/3dmatch descriptor=fpfh
     python evaluate.py data=3dlomatch data.root=/data/3dmatch protocol=proto-b estimator=kiss seeds=[0]
     python evaluate.py --help        every setting
@@ -36,6 +37,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
     estimator = instantiate(cfg.estimator, _convert_="all")
     dataset = instantiate(cfg.data, _convert_="all")
     keep_evenly(dataset, cfg.limit)
+    print(f"descriptor: {descriptor.words}")
     setup = Setup(
         benchmark=dataset.name,
         protocol=protocol,

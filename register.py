@@ -53,7 +53,7 @@ from pcreg.figures import SOURCE, TARGET
 from pcreg.files import check_folder
 from pcreg.geometry import transform
 from pcreg.pipeline import Registrar
-from pcreg.registering import METRES, as_cloud, descriptors, register_points
+from pcreg.registering import DESCRIPTORS, METRES, as_cloud, descriptors, register_points
 from pcreg.registration import Registration
 
 
@@ -83,8 +83,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--voxel",
         type=float,
-        help="metres; the scale of everything (default: with --weights what they were trained with, else "
-        "chosen from how the points lie, and others tried if it does not register)",
+        help="metres; the scale of everything (default: chosen from how the points lie, and others tried if "
+        "it does not register)",
     )
     parser.add_argument(
         "--units",
@@ -94,11 +94,18 @@ def parser() -> argparse.ArgumentParser:
         metavar=("SOURCE", "TARGET"),
         help=f"of the coordinates, each one of {' '.join(METRES)} (default: m m)",
     )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--weights", type=Path, metavar="W", help="learned descriptors: a .safetensors file of train.py"
+    parser.add_argument(
+        "--descriptor",
+        choices=DESCRIPTORS,
+        default=DESCRIPTORS[0],
+        help="learned, or histograms that need no training (default: %(default)s)",
     )
-    which.add_argument("--descriptor", choices=["fpfh"], default="fpfh", help="one that needs no weights")
+    parser.add_argument(
+        "--weights",
+        type=Path,
+        metavar="W",
+        help="a .safetensors file of train.py (default: of the shipped ones what suits the clouds)",
+    )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("registration"), help="default: %(default)s"
     )
@@ -137,10 +144,10 @@ def run(options: argparse.Namespace) -> Registration:
         print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN or infinite)")
     clock.lap("read")
     points = [cloud.points for cloud in clouds]
-    choices = descriptors(*points, files, options.weights, options.voxel)
+    choices = descriptors(*points, files, options.descriptor, options.weights, options.voxel)
     registrars = [Registrar(each) for each in choices]
     clock.lap("scale")
-    print(f"descriptor: {choices[0].name.upper()}{'' if options.weights else ' (no trained weights given)'}")
+    print(f"descriptor: {choices[0].words}")
     others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
     print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
     found = register_points(*points, registrars, seed=options.seed, names=files)
@@ -198,6 +205,7 @@ def batch(options: argparse.Namespace) -> bool:
     records = many.run(
         pairs,
         options.out,
+        descriptor=options.descriptor,
         weights=options.weights,
         voxel=options.voxel,
         unit=options.units[0],

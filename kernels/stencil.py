@@ -17,7 +17,6 @@ from kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
 from kernels.neighbors import pairs_between, pairs_within
 from kernels.triplets import Symmetry, Triplets
 
-
 Normals = tuple[Tensor, Tensor]  # of the centres (N, 3) and of the points (P, 3), of the points' dtype
 
 

@@ -56,7 +56,13 @@ class Triplets:
 
     @staticmethod
     def from_unsorted(
-        i: Tensor, j: Tensor, k: Tensor, n_out: int, n_in: int, n_cells: int, symmetric: Symmetry = Symmetry.NONE
+        i: Tensor,
+        j: Tensor,
+        k: Tensor,
+        n_out: int,
+        n_in: int,
+        n_cells: int,
+        symmetric: Symmetry = Symmetry.NONE,
     ) -> "Triplets":
         """Sort i, j, k (T,) int64 into triplets with `n_cells` kernel cells."""
         sort = _sort_on_cpu if k.device.type == "cpu" else _sort_on_gpu

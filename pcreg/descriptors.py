@@ -25,6 +25,7 @@ class Descriptor(Protocol):
     """What matching and evaluation ask of a descriptor."""
 
     name: str
+    words: str  # what a reader is told
     voxel: float  # metres
     fingerprint: str  # changes with anything learned that the features depend on
     device: str  # on which it is computed, such as cpu
@@ -43,6 +44,7 @@ class FPFH:
     """
 
     name = "fpfh"
+    words = "FPFH (fast point feature histograms, nothing learned)"
     fingerprint = ""  # nothing is learned
     device = "cpu"
 

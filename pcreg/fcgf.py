@@ -1,6 +1,8 @@
 """The learned descriptor: fully convolutional geometric features of a trained network."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -8,7 +10,9 @@ import torch
 from pcreg.batch import PointBatch
 from pcreg.descriptors import Description
 from pcreg.device import choose_device
+from pcreg.errors import InputError
 from pcreg.resunet import ResUNet
+from pcreg.shipped import weights_for
 from pcreg.thinning import thin
 from pcreg.weights import fingerprint, load_weights
 
@@ -28,9 +32,30 @@ class FCGF:
         self.fingerprint = fingerprint(network)
 
     @staticmethod
-    def load(weights: str, device: str = "cpu") -> "FCGF":
-        """The descriptor of a .safetensors file written by train.py; InputError if it cannot be used."""
-        return FCGF(load_weights(weights), device)
+    def load(weights: str | Path | None = None, device: str = "cpu", voxel: float | None = None) -> "FCGF":
+        """The descriptor of a .safetensors file written by train.py, on points `voxel` metres apart.
+
+        Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
+        training. Raises InputError if the file cannot be used, and without both.
+        """
+        if weights is None and voxel is None:
+            raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
+        learned = FCGF(load_weights(weights or weights_for(voxel)), device)
+        return learned if voxel is None else learned.at(voxel)
+
+    def at(self, voxel: float) -> "FCGF":
+        """The same network on points `voxel` metres apart; InputError if that is not positive."""
+        if not voxel > 0:
+            raise InputError(f"voxel={voxel}: give metres, more than zero")
+        other = copy(self)
+        other.voxel = voxel
+        return other
+
+    @property
+    def words(self) -> str:
+        trained = self.network.architecture.voxel
+        elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
+        return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
 
     def describe(self, points: np.ndarray) -> Description:
         return self.describe_all([points])[0]
@@ -45,7 +70,7 @@ class FCGF:
         kept = [points[thin(points, self.voxel)] for points in clouds]
         described = []
         for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
-            features = self.network.describe(PointBatch.from_clouds(batch).to(self.device))
+            features = self.network.describe(PointBatch.from_clouds(batch).to(self.device), self.voxel)
             split = np.split(
                 features.float().cpu().numpy(), np.cumsum([len(points) for points in batch])[:-1]
             )

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.descriptors import FPFH, Descriptor
+from pcreg.descriptors import Descriptor
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
 from pcreg.features import FeatureCache, read_described
@@ -26,7 +26,7 @@ from pcreg.output import Task, facts
 from pcreg.pipeline import Registrar
 from pcreg.progress import progress
 from pcreg.records import Records
-from pcreg.registering import as_cloud
+from pcreg.registering import as_cloud, at_scales
 from pcreg.scale import voxel_of
 from pcreg.second_look import second_look
 from pcreg.shape import Shape
@@ -79,6 +79,7 @@ def run(
     pairs: Sequence[Pair],
     folder: Path,
     *,
+    descriptor: str = "fcgf",
     weights: str | Path | None = None,
     voxel: float | None = None,
     unit: str = "m",
@@ -91,13 +92,9 @@ def run(
     the median of what suits the clouds if left out. Answers do not depend on the number of `workers`
     (one per core by default). Raises InputError for settings that differ from those of the records.
     """
-    learned = FCGF.load(weights) if weights else None
-    if learned and voxel not in (None, learned.voxel):
-        raise InputError(
-            f"voxel {voxel:g}: {weights} was trained at {learned.voxel:g} m; leave the voxel out"
-        )
     settings = {
-        "weights": learned.fingerprint if learned else "",
+        "descriptor": descriptor,
+        "weights": FCGF.load(weights).fingerprint if weights else "",
         "voxel": voxel,
         "unit": unit,
         "seed": seed,
@@ -108,33 +105,32 @@ def run(
     with Workers(workers) as pool:
         if todo:
             scale = voxel or next((each["scale"] for each in records.by_pair.values()), None)
-            choices = [learned] if learned else _scales(pool, todo, unit, scale, fixed=voxel is not None)
-            print(f"descriptor {choices[0].name}, voxel {choices[0].voxel:g} m; {len(todo)} pairs to do")
-            _register(pool, todo, choices, records, folder, unit, seed)
+            scale = scale or _scale(pool, todo, unit)
+            sizes = [scale] if voxel else [scale, 2 * scale, scale / 2]
+            choices = at_scales(descriptor, weights, sizes, fixed=voxel is not None)
+            print(f"descriptor: {choices[0].words}, voxel {choices[0].voxel:g} m; {len(todo)} pairs to do")
+            _register(pool, todo, choices, scale, records, folder, unit, seed)
     records.order([_name(pair) for pair in pairs])
     chosen = [records.by_pair[_name(pair)] for pair in pairs]
     _write_table(folder / "table.csv", chosen)
     return chosen
 
 
-def _scales(
-    pool: Workers, pairs: Sequence[Pair], unit: str, voxel: float | None, *, fixed: bool
-) -> list[Descriptor]:
-    """FPFH at the voxel size, measured if None, and unless it is fixed at twice and half of it."""
-    if voxel is None:
-        files = dict.fromkeys(file for pair in pairs for file in pair)
-        found = dict(progress(pool.each(_voxel_of_file, (unit,), files), "voxel size", len(files)))
-        sizes = sorted(size for size in found.values() if size)
-        if not sizes:
-            raise InputError(f"none of the {len(files)} files can be used: {_first_error(files, unit)}")
-        voxel = sizes[len(sizes) // 2]
-    return [FPFH(size) for size in ((voxel,) if fixed else (voxel, 2 * voxel, voxel / 2))]
+def _scale(pool: Workers, pairs: Sequence[Pair], unit: str) -> float:
+    """The median of the voxel sizes that suit the clouds, metres."""
+    files = dict.fromkeys(file for pair in pairs for file in pair)
+    found = dict(progress(pool.each(_voxel_of_file, (unit,), files), "voxel size", len(files)))
+    sizes = sorted(size for size in found.values() if size)
+    if not sizes:
+        raise InputError(f"none of the {len(files)} files can be used: {_first_error(files, unit)}")
+    return sizes[len(sizes) // 2]
 
 
 def _register(
     pool: Workers,
     todo: Sequence[Pair],
     choices: Sequence[Descriptor],
+    scale: float,
     records: Records,
     folder: Path,
     unit: str,
@@ -149,7 +145,7 @@ def _register(
     kept = dict(progress(described, "describe", len(files)))
     matched = pool.each(_match, (kept, registrars, unit, seed), todo)
     for pair, record in progress(matched, "register", len(todo)):
-        records.add(record | {"pair": _name(pair), "stamp": _stamp(pair), "scale": choices[0].voxel})
+        records.add(record | {"pair": _name(pair), "stamp": _stamp(pair), "scale": scale})
 
 
 def _voxel_of_file(unit: str, file: str) -> float | None:

@@ -24,11 +24,13 @@ from pcreg.pipeline import Registrar
 from pcreg.registration import Registration
 from pcreg.scale import voxels
 from pcreg.second_look import second_look
+from pcreg.shipped import scales, weights_for
 
 if TYPE_CHECKING:
     import torch
 
 Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor"
+DESCRIPTORS = ("fcgf", "fpfh")
 METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
 
@@ -36,6 +38,7 @@ def register(
     source: Points,
     target: Points,
     *,
+    descriptor: str = "fcgf",
     weights: str | Path | None = None,
     voxel: float | None = None,
     units: tuple[str, str] = ("m", "m"),
@@ -43,9 +46,9 @@ def register(
 ) -> Registration:
     """Register source to target: each the path of a cloud, or a NumPy array or tensor (N, 3).
 
-    `weights` names a .safetensors file of train.py; without it the descriptor is FPFH. `voxel`, in
-    metres, is chosen from the clouds if left out, and then further sizes are tried if the first does
-    not register. `units` says in which of m, cm, mm, ft and in source and target are. The result is in
+    The `descriptor` is fcgf, learned, or fpfh. `weights` names a .safetensors file of train.py instead of
+    the shipped one that suits the clouds. `voxel`, in metres, is chosen from the clouds if left out, and
+    then further sizes are tried if the first does not register. `units` says in which of m, cm, mm, ft and in source and target are. The result is in
     metres. Same clouds and seed, same machine: same result.
 
     Raises InputError, one sentence, for clouds, weights or settings that cannot be used.
@@ -55,7 +58,8 @@ def register(
         side if not isinstance(cloud, str | Path) else str(cloud)
         for side, cloud in (("source", source), ("target", target))
     )
-    registrars = [Registrar(each) for each in descriptors(a.points, b.points, names, weights, voxel)]
+    chosen = descriptors(a.points, b.points, names, descriptor, weights, voxel)
+    registrars = [Registrar(each) for each in chosen]
     with threads.one_for_blas():
         return register_points(a.points, b.points, registrars, seed=seed, names=names)
 
@@ -85,22 +89,31 @@ def descriptors(
     source: np.ndarray,
     target: np.ndarray,
     names: tuple[str, str],
+    descriptor: str = "fcgf",
     weights: str | Path | None = None,
     voxel: float | None = None,
 ) -> list[Descriptor]:
-    """The descriptors to try, one per scale, the most promising first; learned ones have a single scale."""
+    """The descriptors to try, one per scale, the most promising first; with `voxel` at that one alone."""
     if voxel is not None and not 0 < voxel < np.inf:
         raise InputError(f"voxel {voxel:g} is no size; use a positive number of metres")
-    if weights is not None:
-        from pcreg.fcgf import FCGF
+    sizes = [voxel] if voxel else voxels(source, target, names)
+    return at_scales(descriptor, weights, sizes, fixed=voxel is not None)
 
-        learned = FCGF.load(weights)
-        if voxel not in (None, learned.voxel):
-            raise InputError(
-                f"voxel {voxel:g}: {weights} was trained at {learned.voxel:g} m; leave the voxel out"
-            )
-        return [learned]
-    return [FPFH(size) for size in ([voxel] if voxel else voxels(source, target, names))]
+
+def at_scales(
+    descriptor: str, weights: str | Path | None, sizes: Sequence[float], *, fixed: bool
+) -> list[Descriptor]:
+    """Descriptors for clouds that suit the voxel `sizes`, metres; `fixed`: just these are wanted."""
+    if descriptor not in DESCRIPTORS:
+        raise InputError(f"descriptor {descriptor} is not known; use {' or '.join(DESCRIPTORS)}")
+    if descriptor == "fpfh":
+        if weights is not None:
+            raise InputError(f"{weights}: fpfh takes no weights; leave one of the two out")
+        return [FPFH(size) for size in sizes]
+    from pcreg.fcgf import FCGF  # PyTorch takes a second to import
+
+    learned = FCGF.load(weights or weights_for(sizes[0]))
+    return [learned.at(size) for size in (sizes if fixed else scales(learned.voxel, sizes))]
 
 
 def register_points(

@@ -3,7 +3,7 @@
 Encoder and decoder of four levels; each layer is a convolution, a batch norm and a residual block.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -35,7 +35,9 @@ class Architecture:
         if self.cells not in CELLS:
             raise ValueError(f"cells={self.cells}: choose {' or '.join(CELLS)}")
         if self.snap and self.cells != "grid":
-            raise ValueError("snap=true is a convolution on voxels, whose cells lie along the axes: cells=grid")
+            raise ValueError(
+                "snap=true is a convolution on voxels, whose cells lie along the axes: cells=grid"
+            )
         for name in ("voxel", "radius_scale", "out_channels"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
@@ -114,6 +116,11 @@ class ResUNet(nn.Module):
         out = linear(self.final, out, identity)
         return nn.functional.normalize(out)
 
-    def describe(self, batch: PointBatch) -> Tensor:
-        """The descriptors (N, out_channels) of a batch of clouds with points `voxel` apart."""
-        return self(Hierarchy.build(batch, self.architecture.geometry))
+    def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
+        """The descriptors (N, out_channels) of a batch of clouds with points `voxel` metres apart.
+
+        By default those of the architecture. Nothing in the network knows the unit of length: clouds that
+        are larger by a factor, with a voxel larger by the same, have the same descriptors.
+        """
+        geometry = self.architecture.geometry
+        return self(Hierarchy.build(batch, geometry if voxel is None else replace(geometry, voxel=voxel)))

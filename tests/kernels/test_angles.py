@@ -66,7 +66,9 @@ def test_the_other_end_sees_heights_exchanged(dtype, fineness):
     assert triplets.symmetric == Symmetry.EXCHANGED
     back = triplets.transposed
     opposite = exchanged(torch.arange(fineness**3))
-    there = sorted(zip(triplets.i.tolist(), triplets.j.tolist(), triplets.cell_of_triplets().tolist(), strict=True))
+    there = sorted(
+        zip(triplets.i.tolist(), triplets.j.tolist(), triplets.cell_of_triplets().tolist(), strict=True)
+    )
     again = sorted(
         zip(back.i.tolist(), back.j.tolist(), opposite[back.cell_of_triplets()].tolist(), strict=True)
     )
