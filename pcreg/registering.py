@@ -48,8 +48,8 @@ def register(
 
     The `descriptor` is fcgf, learned, or fpfh. `weights` names a .safetensors file of train.py instead of
     the shipped one that suits the clouds. `voxel`, in metres, is chosen from the clouds if left out, and
-    then further sizes are tried if the first does not register. `units` says in which of m, cm, mm, ft and in source and target are. The result is in
-    metres. Same clouds and seed, same machine: same result.
+    then further sizes are tried if the first does not register. `units` says in which of m, cm, mm, ft and
+    in source and target are. The result is in metres. Same clouds and seed, same machine: same result.
 
     Raises InputError, one sentence, for clouds, weights or settings that cannot be used.
     """
