@@ -66,8 +66,8 @@ def find_triplets(searches: list[Search]) -> list[Triplets]:
     """The triplets of each search, with their Tiles where a convolution may take them.
 
     Searches of 2^28 buckets altogether run at once, and take 2 GiB; more run in several goes. All are
-    native, or all of voxels, with normals or without, on points of one dtype. Raises ValueError where cells cannot be numbered in
-    62 bits.
+    native, or all of voxels, with normals or without, on points of one dtype. Raises ValueError where cells
+    cannot be numbered in 62 bits.
     """
     found, group, buckets = [], [], 0
     for search in searches:

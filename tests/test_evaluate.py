@@ -44,6 +44,7 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
         "data=folder",
         f"data.root={own_scans}",
         "data.voxel=0.05",
+        "descriptor=fpfh",
         f"out={tmp_path / 'out'}",
         f"cache={tmp_path / 'features'}",
         "workers=1",
@@ -106,16 +107,17 @@ def test_a_trained_network_describes_in_worker_processes(own_scans, tmp_path):
 @pytest.mark.parametrize(
     ("data", "name", "voxel", "distance"),
     [
-        ("3dmatch", "PROTO-A", 0.025, 0.05),
-        ("3dlomatch", "PROTO-A", 0.025, 0.05),
+        ("3dmatch", "PROTO-A", 0.05, 0.05),
+        ("3dlomatch", "PROTO-A", 0.05, 0.05),
         ("kitti", "KITTI", 0.3, 0.3),
         ("folder", "own scans", 0.05, 0.075),
     ],
 )
-def test_each_data_set_brings_its_protocol(data, name, voxel, distance):
+def test_each_data_set_brings_its_protocol_and_the_shipped_weights_for_it(data, name, voxel, distance):
     cfg = compose_config("evaluate", [f"data={data}", "data.root=anywhere"])
     protocol, descriptor = instantiate(cfg.protocol), instantiate(cfg.descriptor)
     assert (protocol.name, protocol.voxel, descriptor.voxel) == (name, voxel, voxel)
+    assert descriptor.network.architecture.voxel == (0.3 if data == "kitti" else 0.05)
     assert protocol.distance == pytest.approx(distance)
 
 

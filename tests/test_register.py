@@ -60,7 +60,7 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     assert result["confidence"] >= 0.5
     assert result["dropped"] == {"source": 2, "target": 0}
     assert result["points"] == {"source": len(room.source), "target": len(room.target)}
-    assert (result["descriptor"], result["voxel"], result["seed"]) == ("fpfh", 0.08, 0)
+    assert (result["descriptor"], result["voxel"], result["seed"]) == ("fcgf", 0.08, 0)
     steps = ["read", "scale", "describe", "match", "estimate", "refine", "judge", "write", "draw"]
     assert list(result["seconds"]) == steps
     for key in result:
@@ -68,7 +68,7 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
 
     printed = capsys.readouterr().out
     assert "2 rows dropped" in printed
-    assert "FPFH" in printed
+    assert "FCGF (learned, weights" in printed
     assert "\nregistered, confidence" in printed
     pasted = printed[printed.index("[[") : printed.index("]]") + 2]
     np.testing.assert_allclose(json.loads(pasted), T, atol=1e-8)
@@ -98,8 +98,8 @@ def test_as_a_command_bad_input_is_one_sentence(scans, tmp_path):
 
 
 def test_what_a_run_does_not_need_is_not_imported(scans, tmp_path):
-    """PyTorch and matplotlib take longer to import than a pair takes to register."""
-    arguments = [*map(str, scans), *FAST, "--out", str(tmp_path)]
+    """With FPFH, PyTorch and matplotlib take longer to import than a pair takes to register."""
+    arguments = [*map(str, scans), *FAST, "--descriptor", "fpfh", "--out", str(tmp_path)]
     program = (
         f"import sys, register; status = register.main({arguments}); "
         "print(status, sorted({'torch', 'matplotlib'} & set(sys.modules)))"
