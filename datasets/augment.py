@@ -68,7 +68,7 @@ class Augmentation:
         return source, target, turn_target @ T_target_source @ inverse(turn_source)
 
     def _moved(self, points: Tensor, R: np.ndarray, noise: torch.Generator) -> tuple[Tensor, np.ndarray]:
-        """The points turned by R about the sensor, which stands at zero, and shaken; and the motion (4, 4)."""
+        """The points turned by R about zero, where the sensor stands, and shaken; and the motion (4, 4)."""
         turn = np.eye(4)
         if self.rotate:
             turn = se3(R, np.zeros(3))

@@ -1,6 +1,7 @@
 """The learned descriptor: fully convolutional geometric features of a trained network."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from pathlib import Path
 
@@ -60,13 +61,19 @@ class FCGF:
     def describe(self, points: np.ndarray) -> Description:
         return self.describe_all([points])[0]
 
-    @torch.inference_mode()
     def describe_all(self, clouds: Sequence[np.ndarray], budget: int = 4 * 2**30) -> list[Description]:
         """Describe clouds (N, 3) in as few passes as fit into about `budget` bytes of the device's memory.
 
         What a cloud is batched with does not change its description but for the last bits, and with
         torch.use_deterministic_algorithms not even those. A cloud too large for the budget goes alone.
+        On the CPU it takes one core: threads would wait for one another at every one of many small
+        operators, and with other processes about wait a hundred times as long as they compute.
         """
+        with _one_thread() if self.device == "cpu" else nullcontext():
+            return self._describe_all(clouds, budget)
+
+    @torch.inference_mode()
+    def _describe_all(self, clouds: Sequence[np.ndarray], budget: int) -> list[Description]:
         kept = [points[thin(points, self.voxel)] for points in clouds]
         described = []
         for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
@@ -76,6 +83,17 @@ class FCGF:
             )
             described += map(Description, batch, split)
         return described
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Have PyTorch use no thread but the caller's."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _batches(clouds: list[np.ndarray], most_points: int) -> Iterator[list[np.ndarray]]:

@@ -1,6 +1,9 @@
 """Normals of the surface that points were taken from."""
 
 import numpy as np
+from scipy.spatial import cKDTree
+
+from pcreg import threads
 
 NEIGHBORS = 30
 
@@ -10,9 +13,13 @@ def normals_of(points: np.ndarray, radius: float, viewpoint: np.ndarray) -> np.n
 
     They point to the side of `viewpoint` (3,), from where the surface was seen.
     """
-    import open3d
-
-    cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points - viewpoint))
-    cloud.estimate_normals(open3d.geometry.KDTreeSearchParamHybrid(radius, NEIGHBORS))
-    cloud.orient_normals_towards_camera_location(np.zeros(3))
-    return np.asarray(cloud.normals)
+    distance, rows = cKDTree(points).query(
+        points, NEIGHBORS, distance_upper_bound=radius, workers=threads.cores()
+    )
+    near = np.isfinite(distance)[:, :, None]  # (N, 30, 1)
+    around = np.where(near, points[np.where(near[:, :, 0], rows, 0)] - points[:, None], 0.0)
+    count = near.sum(1)  # (N, 1), its own point among them
+    spread = np.where(near, around - (around.sum(1) / count)[:, None], 0.0)
+    normals = np.linalg.eigh(spread.transpose(0, 2, 1) @ spread).eigenvectors[:, :, 0]
+    inwards = ((viewpoint - points) * normals).sum(1) < 0
+    return np.where(inwards[:, None], -normals, normals)

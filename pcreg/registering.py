@@ -130,9 +130,8 @@ def register_points(
     """
     clock = Clock()
     try:
-        shapes = tuple(
-            registrars[0].describe(points, name) for points, name in zip((source, target), names, strict=True)
-        )
+        pair = zip((source, target), names, strict=True)
+        shapes = threads.each(lambda each: registrars[0].describe(*each), pair)
     except InputError as error:
         if mixed := doubts.mixed_units(source, target):  # then no voxel size suits both
             raise InputError(f"{names[0]}, {names[1]}: {mixed[0]}") from error

@@ -56,7 +56,7 @@ def test_descriptors_at_scales():
 
 def test_a_network_knows_no_unit_of_length():
     learned = FCGF.load(weights_for(0.05))
-    points = wavy_sheet(1500) + [0.0, 0.0, 2.0]
+    points = wavy_sheet(1500) + np.array([0.0, 0.0, 2.0])
     small, large = learned.describe(points), learned.at(4 * learned.voxel).describe(4 * points)
     np.testing.assert_array_equal(large.points, 4 * small.points)
     np.testing.assert_allclose(large.features, small.features, atol=1e-5)
@@ -69,7 +69,7 @@ def test_a_network_knows_no_unit_of_length():
 def test_descriptors_do_not_change_when_the_sensor_turns():
     """Rotations by which the grid of points falls onto itself, so that nothing but the kernels is tested."""
     learned = FCGF.load(weights_for(0.05))
-    points = learned.describe(wavy_sheet(1500) + [0.0, 0.0, 2.0]).points
+    points = learned.describe(wavy_sheet(1500) + np.array([0.0, 0.0, 2.0])).points
     found = {}
     for name, axes in {"as it is": [0, 1, 2], "turned": [1, 2, 0]}.items():
         described = learned.describe(points[:, axes])
