@@ -107,6 +107,9 @@ def parser() -> argparse.ArgumentParser:
         help="a .safetensors file of train.py (default: of the shipped ones what suits the clouds)",
     )
     parser.add_argument(
+        "--device", default="cpu", help="of the learned descriptor: cpu, cuda or auto (default: %(default)s)"
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("registration"), help="default: %(default)s"
     )
     parser.add_argument("--html", action="store_true", help="write viewer.html too")
@@ -125,6 +128,8 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError(f"--voxel {options.voxel:g} is no size; use a positive number of metres")
     if options.batch and (options.source or options.html or options.show):
         raise InputError("--batch writes one table; leave out SOURCE, TARGET, --html and --show")
+    if options.batch and options.device != "cpu":
+        raise InputError("--batch uses all cores of the CPU; leave out --device")
     if options.batch and len(set(options.units)) > 1:
         raise InputError(
             f"--units {' '.join(options.units)}: the files of a batch have one unit; name it twice"
@@ -144,7 +149,7 @@ def run(options: argparse.Namespace) -> Registration:
         print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN or infinite)")
     clock.lap("read")
     points = [cloud.points for cloud in clouds]
-    choices = descriptors(*points, files, options.descriptor, options.weights, options.voxel)
+    choices = descriptors(*points, files, options.descriptor, options.weights, options.voxel, options.device)
     registrars = [Registrar(each) for each in choices]
     clock.lap("scale")
     print(f"descriptor: {choices[0].words}")

@@ -196,6 +196,19 @@ def test_a_misspelt_command_is_status_two(arguments, capsys):
     assert "usage" in capsys.readouterr().err
 
 
+def test_a_device_that_is_not_there(scans, tmp_path, capsys):
+    message = refusal(capsys, *scans, *FAST, "--device", "cuda:99", "--out", tmp_path / "out")
+    assert "device=cuda:99: not on this machine" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_for_a_descriptor_that_takes_none(scans, tmp_path, capsys):
+    message = refusal(
+        capsys, *scans, "--descriptor", "fpfh", "--weights", "w.safetensors", "--out", tmp_path / "out"
+    )
+    assert "fpfh takes no weights" in message
+
+
 @pytest.mark.parametrize("content", [None, b"", b"no checkpoint"])
 def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, content):
     weights = tmp_path / "weights.pt"
@@ -212,6 +225,7 @@ def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, cont
         (["a.ply", "b.ply", "--batch", "l.csv"], "--batch"),
         (["--batch", "l.csv", "--html"], "--batch"),
         (["--batch", "l.csv", "--units", "mm", "m"], "one unit"),
+        (["--batch", "l.csv", "--device", "cuda"], "--device"),
         (["--batch", "nowhere.csv"], "nowhere.csv"),
         (["--batch", "nowhere/*.ply"], "nowhere/*.ply"),
     ],
