@@ -1,4 +1,4 @@
-"""Kernel cells that turn with the surface: by distance and by tilts instead of along the axes.
+"""Kernel cells that turn with the surface: by distance and by heights instead of along the axes.
 
 Centre i with normal n_i sees point j with normal n_j at the offset d. Three numbers say how, none of which
 changes when the cloud is turned (the point pair features of Drost et al., CVPR 2010, but for the angle

@@ -1,6 +1,7 @@
 """Every operator in plain PyTorch, as its definition reads: slow, obvious, and the oracle of all tests."""
 
 import itertools
+import math
 
 import torch
 from torch import Tensor
@@ -40,6 +41,19 @@ def kernel_cell(displacement, size, fineness) -> int:
     reach = (fineness - 1) // 2
     x, y, z = (displacement / size).round().clamp(-reach, reach).long().tolist()
     return ((x + reach) * fineness + (y + reach)) * fineness + (z + reach)
+
+
+def angle_cell(displacement, own, other, radius, fineness) -> int:
+    """The cell k of a kernel that turns with the surface: of a displacement (3,) and both normals (3,)."""
+    distance = math.dist(displacement, (0, 0, 0))
+    shares = [distance / radius]
+    for normal, sign in ((own, 1), (other, -1)):
+        height = (
+            sign * sum(n * d for n, d in zip(normal, displacement, strict=True)) / distance if distance else 0
+        )
+        shares.append((height + 1) / 2)
+    shell, own, other = (min(int(share * fineness), fineness - 1) for share in shares)
+    return (shell * fineness + own) * fineness + other
 
 
 def mvmr(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:

@@ -48,18 +48,16 @@ class Hierarchy:
         if batch.points.is_cuda:
             return search_at_once(batch, geometry)
         levels, rows = sample_levels(batch, geometry)
-        normals = [_normals(batch, geometry)]
-        for picked in rows:
-            normals.append(normals[-1] if normals[-1] is None else normals[-1][picked])
+        normals = _normals(batch, rows, geometry)
 
         def search(out_level: int, in_level: int, fineness: int = FINENESS) -> Triplets:
             out, points = levels[out_level], levels[in_level]
             if geometry.snap:
                 return _voxel_search(out, points, out_level, in_level, fineness, geometry)
             size, radius = _size_and_radius(in_level, fineness, geometry)
-            seen = None if normals[0] is None else (normals[out_level], normals[in_level])
+            both = normals and (normals[out_level], normals[in_level])
             return native_triplets(
-                out.points, points.points, out.lengths, points.lengths, size, fineness, radius, seen
+                out.points, points.points, out.lengths, points.lengths, size, fineness, radius, both
             )
 
         same = [search(level, level) for level in range(geometry.n_levels)]
@@ -102,7 +100,7 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
         [cloud_numbers(batch.lengths, len(batch))],
     )
     bounds = torch.arange(n_clouds + 1, dtype=torch.int32, device=batch.points.device)
-    normals = [_normals(levels[0], geometry)]
+    rows = []  # of the finer level, those that a level consists of
     coarse, own = [], []  # of each level, the points in cells of the next level and of its own
     for level in range(n_levels):
         points, cloud = levels[level].points, clouds[level]
@@ -111,12 +109,13 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
         if geometry.snap:
             own.append(CellIndex.build(points, cloud, frames[level], sizes[level], n_clouds))
         if level + 1 < n_levels:
-            rows, points, cloud = coarse[level].representatives()
+            picked, points, cloud = coarse[level].representatives()
             levels.append(PointBatch(points, torch.diff(torch.searchsorted(cloud, bounds))))
             clouds.append(cloud)
-            normals.append(normals[-1] if normals[-1] is None else normals[-1][rows])
+            rows.append(picked)
 
     indices = own if geometry.snap else coarse
+    normals = _normals(levels[0], rows, geometry)
 
     def search(out_level: int, in_level: int, fineness: int = FINENESS) -> Search:
         size, radius = _size_and_radius(min(out_level, in_level), fineness, geometry)
@@ -129,7 +128,7 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
             radius=None if geometry.snap else radius,
             stride=1 if out_level == in_level else 2,
             mirrored=out_level < in_level,
-            normals=None if normals[0] is None else (normals[out_level], normals[in_level]),
+            normals=normals and (normals[out_level], normals[in_level]),
             symmetric=out_level == in_level,
         )
 
@@ -171,13 +170,20 @@ def sample_levels(batch: PointBatch, geometry: Geometry) -> tuple[list[PointBatc
     return levels, rows
 
 
-def _normals(batch: PointBatch, geometry: Geometry) -> torch.Tensor | None:
-    """Normals (N, 3) if kernels turn with the surface."""
+def _normals(batch: PointBatch, rows: list[torch.Tensor], geometry: Geometry) -> list[torch.Tensor] | None:
+    """Normals (N, 3) of the points of each level, if kernels turn with the surface.
+
+    They are those of the finest level: `rows` are the points that each further one took from that before.
+    """
     if geometry.cells == "grid":
         return None
     if batch.origins is None:
         raise ValueError("cells=angles needs to know where the sensor stood: give the batch its origins")
-    return surface_normals(batch.points, batch.lengths, batch.origins, NORMAL_RADIUS * geometry.voxel)
+    radius = NORMAL_RADIUS * geometry.voxel
+    normals = [surface_normals(batch.points, batch.lengths, batch.origins, radius)]
+    for picked in rows:
+        normals.append(normals[-1][picked])
+    return normals
 
 
 def _origin(batch: PointBatch, geometry: Geometry) -> torch.Tensor:

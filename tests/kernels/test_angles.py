@@ -1,7 +1,5 @@
 """Cells by distance and heights: their definition, their invariance, and the kernels that find them."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -20,17 +18,6 @@ def unit(lengths, seed=5, dtype=torch.float32):
     return torch.nn.functional.normalize(vectors, dim=1)
 
 
-def cell(offset, own, other, radius=1.0, fineness=3):
-    """By the definition, one number after another."""
-    distance = math.dist(offset, (0, 0, 0))
-    shares = [distance / radius]
-    for normal, towards in ((own, offset), (other, -offset)):
-        height = float(np.dot(normal, towards)) / distance if distance else 0.0
-        shares.append((height + 1) / 2)
-    shell, a, b = (min(int(share * fineness), fineness - 1) for share in shares)
-    return (shell * fineness + a) * fineness + b
-
-
 @pytest.mark.parametrize("fineness", [1, 3, 5])
 def test_cells_are_steps_of_distance_and_of_both_heights(fineness):
     rng = np.random.default_rng(0)
@@ -38,7 +25,9 @@ def test_cells_are_steps_of_distance_and_of_both_heights(fineness):
     offset[0] = 0.0
     own, other = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (own, other))
     found = angle_cells(offset.T, own.T, other.T, 2.0, fineness)
-    assert found.tolist() == [cell(*each, 2.0, fineness) for each in zip(offset, own, other, strict=True)]
+    assert found.tolist() == [
+        reference.angle_cell(*each, 2.0, fineness) for each in zip(offset, own, other, strict=True)
+    ]
     assert set(found.tolist()) <= set(range(fineness**3))
 
 
