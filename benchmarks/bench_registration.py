@@ -109,7 +109,7 @@ def named(options: argparse.Namespace) -> Iterator[tuple[str, Kind, PairDataset]
 def recipes_for(kind: Kind) -> list[Recipe]:
     missing = [] if find_spec("kiss_matcher") else [kiss]
     told = (partial(recipe, voxel=voxel) for recipe, voxel in kind.told if recipe not in missing)
-    return [ours, *told]
+    return [ours, partial(ours, descriptor="fpfh"), *told]
 
 
 def measure(

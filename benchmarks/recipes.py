@@ -20,14 +20,15 @@ from pcreg.protocol import Protocol
 KISS_INLIERS = 5  # with fewer, the examples that come with KISS-Matcher call a registration failed
 
 
-def ours(source: np.ndarray, target: np.ndarray, *, seed: int) -> Iterator[Answer]:
+def ours(source: np.ndarray, target: np.ndarray, *, seed: int, descriptor: str = "fcgf") -> Iterator[Answer]:
     """What register.py does: every length is chosen from the clouds, and some clouds are refused."""
+    name = "ours" if descriptor == "fcgf" else f"ours, {descriptor.upper()}"
     try:
-        found = register(source, target, seed=seed)
+        found = register(source, target, descriptor=descriptor, seed=seed)
     except InputError:
-        yield Answer("ours", None, accepted=False)
+        yield Answer(name, None, accepted=False)
     else:
-        yield Answer("ours", found.T_target_source, found.registered)
+        yield Answer(name, found.T_target_source, found.registered)
 
 
 def open3d_tutorial(source: np.ndarray, target: np.ndarray, *, voxel: float, seed: int) -> Iterator[Answer]:
