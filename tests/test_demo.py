@@ -10,7 +10,7 @@ def test_the_demo_registers_and_leaves_what_it_promises(tmp_path, capsys):
     assert json.loads((tmp_path / "result.json").read_text())["registered"]
     printed = capsys.readouterr().out
     assert "T_target_source" in printed
-    assert "FPFH" in printed
+    assert "FCGF (learned, weights" in printed
     line = next(line for line in printed.splitlines() if line.startswith("true error"))
     degrees, centimetres = float(line.split()[3]), float(line.split()[6])
     assert degrees < 0.3
