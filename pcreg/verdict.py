@@ -122,8 +122,8 @@ def _loose(evidence: Evidence) -> str:
 
 # More of each never makes a motion less likely.
 TRAITS = (
-    Trait(_support, 2.48, -0.07, _few_inliers),
-    Trait(_consistency, 3.48, 2.99, _contradicted),
-    Trait(_firmness, 1.78, -2.4, _loose),
+    Trait(_support, 3.99, -0.04, _few_inliers),
+    Trait(_consistency, 3.42, 2.92, _contradicted),
+    Trait(_firmness, 1.53, -2.51, _loose),
 )
-BIAS = -3.56
+BIAS = -3.64
