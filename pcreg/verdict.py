@@ -1,7 +1,8 @@
 """Whether to believe a motion: a calibrated probability from the evidence, and a reason in words.
 
-A logistic model of a few numbers, fitted to motions between made-up scans whose truth is known
-(benchmarks/bench_verdict.py prints the table below); docs/benchmarks.md shows how it does on real ones.
+A logistic model of a few numbers, fitted to motions that the shipped weights find between made-up scans
+whose truth is known (benchmarks/bench_verdict.py prints the table below); docs/benchmarks.md shows how it
+does on real ones, and that it serves FPFH as well.
 """
 
 from collections.abc import Callable, Sequence
