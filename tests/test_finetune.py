@@ -1,4 +1,6 @@
 import json
+import shlex
+from pathlib import Path
 
 import pytest
 import torch
@@ -26,7 +28,7 @@ def street(tmp_path_factory):
     (folder / "street" / "poses.txt").write_text("\n".join(lines))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        architecture = Architecture(VOXEL, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8))
+        architecture = Architecture(VOXEL, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8), cells="angles")
         save_weights(folder / "start.safetensors", ResUNet(architecture))
     return folder
 
@@ -43,7 +45,6 @@ def configured(street, out, *overrides):
             "data.neighbours=2",
             "data.minimum_distance=0.5",
             "epochs=1",
-            "batches.batch_size=1",
             "workers=0",
             "device=cpu",
             "protocol.samples=[500]",
@@ -89,3 +90,12 @@ def test_weights_decide_the_network(street, tmp_path):
     with pytest.raises(InputError, match=r"model.voxel=0.2: the network of .* has 0.3"):
         train.main(configured(street, tmp_path, "data.voxel=0.2"))
     assert not list(tmp_path.iterdir())
+
+
+def test_the_commands_of_the_guide_are_accepted():
+    text = (Path(__file__).parents[1] / "docs" / "own_data.md").read_text().replace("\\\n", " ")
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("    .venv/bin/python ")]
+    configured = [command for command in commands if command[1] in ("train.py", "evaluate.py")]
+    assert len(configured) >= 4
+    for _, script, *overrides in configured:
+        compose_config(script.removesuffix(".py"), overrides)
