@@ -26,7 +26,7 @@ from pcreg.ranks import Ranks, joined
 from pcreg.resunet import ResUNet
 from pcreg.trainer import Trainer
 from pcreg.validation import feature_match_recall
-from pcreg.weights import load_weights
+from pcreg.weights import between, load_weights, save_weights
 
 # What may differ between a training and its continuation.
 FREE = {
@@ -35,6 +35,7 @@ FREE = {
     "device",
     "workers",
     "checkpointing",
+    "keep",
     "epochs",
     "checkpoint_every",
     "validate",
@@ -62,6 +63,8 @@ def main(cfg: DictConfig) -> dict[str, float]:
         value = OmegaConf.select(cfg, key)
         if value is not None and value < least:
             raise InputError(f"{key}={value}: give {least} or more")
+    if not 0 <= cfg.keep < 1 or (cfg.keep and not cfg.weights):
+        raise InputError(f"keep={cfg.keep}: give a share from 0 to below 1 of the weights=... to start from")
     device = choose_device(cfg.device)
     with joined(device) as ranks:
         return _train(cfg, ranks)
@@ -124,9 +127,14 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
     with in_plain_words():
         figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
-    if protocol and cfg.weights and ranks.first:
-        before, after = FCGF.load(cfg.weights, device), FCGF(network, device)
-        print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
+    if cfg.weights and ranks.first:
+        start = load_weights(cfg.weights)
+        if cfg.keep:
+            network = between(start, network, cfg.keep)
+            save_weights(folder / "mixed.safetensors", network)
+        if protocol:
+            before, after = FCGF(start, device), FCGF(network, device)
+            print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
     return figures
 
 

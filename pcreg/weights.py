@@ -71,6 +71,21 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
     return network.eval()
 
 
+def between(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
+    """A network with `share` of the weights of the first and the rest of those of the last, of one kind.
+
+    Fine-tuned weights that are taken part of the way back forget less (Wortsman et al., CVPR 2022).
+    """
+    network = ResUNet(last.architecture)
+    start, end = first.state_dict(), last.state_dict()
+    mixed = {
+        name: torch.lerp(tensor, start[name].to(tensor), share) if tensor.is_floating_point() else tensor
+        for name, tensor in end.items()
+    }
+    network.load_state_dict(mixed)
+    return network.eval()
+
+
 def fingerprint(network: ResUNet) -> str:
     """The first 16 digits of the SHA-256 over every parameter and statistic of the network."""
     digest = hashlib.sha256()

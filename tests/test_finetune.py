@@ -74,6 +74,9 @@ def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_pa
     start, after = (load_weights(path) for path in (cfg.weights, tmp_path / "out" / "last.safetensors"))
     assert after.architecture == start.architecture
     assert not torch.equal(after.final.weight, start.final.weight)
+    mixed = load_weights(tmp_path / "out" / "mixed.safetensors")
+    halfway = (start.final.weight + after.final.weight) / 2
+    torch.testing.assert_close(mixed.final.weight, halfway, rtol=0, atol=1e-7)
     measured = sorted((tmp_path / "out" / "compared").glob("*.jsonl"))
     assert len(measured) == 2
     for path in measured:
@@ -89,6 +92,13 @@ def test_weights_decide_the_network(street, tmp_path):
         train.main(configured(street, tmp_path, "model.encoder=[8,8,8,8]"))
     with pytest.raises(InputError, match=r"model.voxel=0.2: the network of .* has 0.3"):
         train.main(configured(street, tmp_path, "data.voxel=0.2"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("overrides", [["keep=1"], ["keep=-0.1"], ["keep=0.5", "weights=null"]])
+def test_what_is_kept_is_a_share_of_weights(street, tmp_path, overrides):
+    with pytest.raises(InputError, match=r"keep=.*: give a share from 0 to below 1"):
+        train.main(configured(street, tmp_path, *overrides))
     assert not list(tmp_path.iterdir())
 
 
