@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from kernels.cell_index import cells_along
+from kernels.kernel_cells import kernel_cell, quotient, root, step_of, turned, vector
 from kernels.search_table import (
     CENTRE_NORMALS,
     CENTRES,
@@ -97,7 +98,7 @@ def visit(
     if ANGLES:
         centre_normals = tl.load(row + CENTRE_NORMALS).to(tl.pointer_type(FLOAT)) + 3 * i
         point_normals = tl.load(row + POINT_NORMALS).to(tl.pointer_type(FLOAT))
-        normal_x, normal_y, normal_z = _vector(centre_normals, exists)
+        normal_x, normal_y, normal_z = vector(centre_normals, exists)
 
     wide = 2 * reach + 1
     for place in range(program % shares, wide * wide, shares):
@@ -134,21 +135,21 @@ def visit(
                 near &= squared <= radius_squared
                 if ANGLES:
                     far_row = tl.load(order + at, mask=near, other=0)
-                    far_x, far_y, far_z = _vector(point_normals + 3 * far_row, near)
-                    distance = _root(squared, FLOAT)
+                    far_x, far_y, far_z = vector(point_normals + 3 * far_row, near)
+                    distance = root(squared, FLOAT)
                     length = tl.where(distance > 0, distance, 1.0)
                     rise = (normal_x * dx + normal_y * dy) + normal_z * dz
                     fall = (far_x * dx + far_y * dy) + far_z * dz
-                    own = _step((_quotient(rise, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
-                    other = _step((_quotient(-fall, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
+                    own = step_of((quotient(rise, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
+                    other = step_of((quotient(-fall, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
                     whole = tl.zeros_like(distance) + radius.to(FLOAT)
-                    k = _step(_quotient(distance, whole, FLOAT), fineness, FLOAT)
+                    k = step_of(quotient(distance, whole, FLOAT), fineness, FLOAT)
                     k = k * fineness + tl.where(mirrored != 0, other, own)
                     k = k * fineness + tl.where(mirrored != 0, own, other)
                 else:
-                    k = _kernel_cell(_turned(dx, mirrored), size, fineness, FLOAT)
-                    k = k * fineness + _kernel_cell(_turned(dy, mirrored), size, fineness, FLOAT)
-                    k = k * fineness + _kernel_cell(_turned(dz, mirrored), size, fineness, FLOAT)
+                    k = kernel_cell(turned(dx, mirrored), size, fineness, FLOAT)
+                    k = k * fineness + kernel_cell(turned(dy, mirrored), size, fineness, FLOAT)
+                    k = k * fineness + kernel_cell(turned(dz, mirrored), size, fineness, FLOAT)
             bucket = first_bucket + k * n_out + i
             if FILL:
                 scanned = tl.atomic_add(buckets + bucket, 1, mask=near, sem="relaxed")
@@ -172,48 +173,6 @@ def _cell(coordinate, lower, edge):
 def _gap(within, step):
     """How far along an axis the cell `step` away begins, in cells."""
     return tl.maximum(tl.maximum(step - within, within - step - 1.0), 0.0)
-
-
-@triton.jit
-def _turned(displacement, mirrored):
-    """From the centre of the convolution to its neighbour, also where they have changed places."""
-    return tl.where(mirrored != 0, -displacement, displacement)
-
-
-@triton.jit
-def _vector(place, mask):
-    """The three numbers at a place."""
-    x, y = tl.load(place, mask=mask, other=0.0), tl.load(place + 1, mask=mask, other=0.0)
-    return x, y, tl.load(place + 2, mask=mask, other=0.0)
-
-
-@triton.jit
-def _root(squared, FLOAT: tl.constexpr):
-    return tl.sqrt_rn(squared) if tl.float32 == FLOAT else tl.sqrt(squared)
-
-
-@triton.jit
-def _quotient(part, whole, FLOAT: tl.constexpr):
-    return tl.div_rn(part, whole) if tl.float32 == FLOAT else part / whole
-
-
-@triton.jit
-def _step(share, fineness, FLOAT: tl.constexpr):
-    """Which of `fineness` equal steps from 0 to 1 a share lies in, int64; kernels.angles.angle_cells."""
-    step = tl.floor(share * fineness.to(FLOAT)).to(tl.int64)
-    return tl.minimum(tl.maximum(step, 0), fineness - 1)
-
-
-@triton.jit
-def _kernel_cell(displacement, size, fineness, FLOAT: tl.constexpr):
-    """round(displacement / size), halves to even, clamped to the kernel, counted from its face: int64."""
-    cells = _quotient(displacement, size, FLOAT)
-    reach = (fineness - 1) // 2
-    cells = tl.minimum(tl.maximum(cells, -1.0 - reach), 1.0 + reach)
-    # Added to so large a number, a small one loses its fraction, as the default rounding rounds.
-    LARGE: tl.constexpr = 1.5 * 2**23 if tl.float32 == FLOAT else 1.5 * 2**52
-    rounded = ((cells + LARGE) - LARGE).to(tl.int64)
-    return tl.minimum(tl.maximum(rounded, -reach), reach) + reach
 
 
 @triton.jit

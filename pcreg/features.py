@@ -29,7 +29,9 @@ DESCRIBING = (
     "fcgf",
     "hierarchy",
     "layers",
+    "normals",
     "resunet",
+    "shape",
     "thinning",
 )  # modules of pcreg
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pcreg import shipped
 from pcreg.descriptors import Descriptor
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
@@ -94,7 +95,7 @@ def run(
     """
     settings = {
         "descriptor": descriptor,
-        "weights": FCGF.load(weights).fingerprint if weights else "",
+        "weights": _weights(descriptor, weights),
         "voxel": voxel,
         "unit": unit,
         "seed": seed,
@@ -114,6 +115,13 @@ def run(
     chosen = [records.by_pair[_name(pair)] for pair in pairs]
     _write_table(folder / "table.csv", chosen)
     return chosen
+
+
+def _weights(descriptor: str, weights: str | Path | None) -> str:
+    """A checksum of what the learned descriptor may be computed with; empty for one that learns nothing."""
+    if weights:
+        return FCGF.load(weights).fingerprint
+    return shipped.checksum() if descriptor == FCGF.name else ""
 
 
 def _scale(pool: Workers, pairs: Sequence[Pair], unit: str) -> float:
