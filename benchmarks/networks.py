@@ -8,7 +8,15 @@ from torch import Tensor, nn
 from workload import PRECISIONS
 
 from pcreg.hierarchy import Hierarchy
-from pcreg.layers import PointConv, ResidualBlock, batch_norm, checkpointed_level, convolve_in, convolve_level
+from pcreg.layers import (
+    FirstConv,
+    PointConv,
+    ResidualBlock,
+    batch_norm,
+    checkpointed_level,
+    convolve_in,
+    convolve_level,
+)
 from pcreg.resunet import Architecture
 
 
@@ -26,15 +34,15 @@ class Encoder(nn.Module):
         super().__init__()
         self.architecture, self.checkpointing = architecture, checkpointing
         widths = architecture.encoder
-        self.convs = nn.ModuleList([PointConv(1, widths[0], architecture.stem_fineness)])
+        self.convs = nn.ModuleList([FirstConv(widths[0], architecture.stem_fineness)])
         self.convs.extend(map(PointConv, widths, widths[1:]))
         self.norms = nn.ModuleList(map(batch_norm, widths))
         self.blocks = nn.ModuleList(map(ResidualBlock, widths))
 
     def forward(self, hierarchy: Hierarchy) -> Tensor:
         """The features (N_4, 256) of the points of hierarchy.levels[3]."""
-        out = self.convs[0].weight.new_ones(len(hierarchy.levels[0]), 1)
-        for level, triplets in enumerate([hierarchy.stem, *hierarchy.down]):
+        out = hierarchy.stem
+        for level, triplets in enumerate([None, *hierarchy.down]):
             layers = self.convs[level], self.norms[level], self.blocks[level]
             convolve = checkpointed_level if self.checkpointing else convolve_level
             out = convolve(*layers, out, triplets, hierarchy.same[level])

@@ -2,8 +2,7 @@
 
 For each kernel cell the features of a bucket (k, i) are summed, multiplied by W[k] once, and added
 to row i, which occurs once per cell: the result does not depend on the order of threads. At no
-time does more than one cell's bucket sums exist, unless they are single numbers: those of a first
-layer, which sees a constant, are one matrix, and one product.
+time does more than one cell's bucket sums exist.
 """
 
 from collections.abc import Iterator
@@ -18,9 +17,7 @@ FEWEST_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud woul
 
 def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
     """features (N_in, C), weight (K, G, C/G, M/G) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
-    K, G, C, M = weight.shape
-    if G * C == 1:
-        return _multiply(_sums_of_one_channel(features, triplets, buckets).T, weight.reshape(1, K, M))
+    _, G, _, M = weight.shape
     out = features.new_zeros(triplets.n_out, G * M)
     for k, (i, sums) in enumerate(_bucket_sums(features, triplets, buckets)):
         out.index_add_(0, i, _multiply(sums, weight[k]))
@@ -29,8 +26,6 @@ def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets)
 
 def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Buckets, groups: int) -> Tensor:
     """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T."""
-    if features.shape[1] == 1:
-        return (_sums_of_one_channel(features, triplets, buckets) @ grad_out)[:, None, None]
     grads = []
     for i, sums in _bucket_sums(features, triplets, buckets):
         g = _by_group(grad_out.index_select(0, i), groups)
@@ -53,14 +48,6 @@ def _multiply(rows: Tensor, matrices: Tensor) -> Tensor:
 def _by_group(rows: Tensor, groups: int) -> Tensor:
     """(P, C) -> (G, P, C/G)."""
     return rows.unflatten(1, (groups, -1)).transpose(0, 1)
-
-
-def _sums_of_one_channel(features: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
-    """features (N_in, 1) -> (K, N_out), the sum of each bucket and zero where there is none."""
-    dense = features.new_zeros(triplets.n_cells, triplets.n_out)
-    for cell, (i, sums) in zip(dense, _bucket_sums(features, triplets, buckets), strict=True):
-        cell[i] = sums.squeeze(1)
-    return dense
 
 
 def _bucket_sums(features: Tensor, triplets: Triplets, buckets: Buckets) -> Iterator[tuple[Tensor, Tensor]]:

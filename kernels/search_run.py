@@ -74,12 +74,26 @@ class SearchRun:
                 triplets.take_tiles(tiles)
         return results
 
-    def _count(self) -> list[Found]:
+    def counts(self) -> list[Tensor]:
+        """Of each search how many points its buckets hold, (K, N_out) int32. Does not wait for the device."""
+        counts = self._visited()
+        firsts = [1 + row.first_bucket for row in self.rows]
+        return [
+            counts[first : first + row.n_buckets].view(row.fineness**3, row.n_out)
+            for first, row in zip(firsts, self.rows, strict=True)
+        ]
+
+    def _visited(self) -> Tensor:
+        """(1 + all buckets,) int32: how many points each holds, behind a zero."""
         counts = self._zeros(1 + self.totals.buckets)
-        shared = self._zeros(1 + self.totals.tiles)
-        sizes = self._zeros(len(self.rows), len(Found._fields), dtype=torch.int64)
         self.k_offsets = self._empty(self.totals.offsets, dtype=torch.int64)
         self._visit(counts, counts, fill=False)
+        return counts
+
+    def _count(self) -> list[Found]:
+        counts = self._visited()
+        shared = self._zeros(1 + self.totals.tiles)
+        sizes = self._zeros(len(self.rows), len(Found._fields), dtype=torch.int64)
         arguments = counts, shared, sizes
         self._launch(size_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, TILE=TILE)
         self.buckets = torch.cumsum(counts, 0, dtype=torch.int32)

@@ -43,28 +43,69 @@ def native_triplets(
     int64, size in metres, fineness odd. Raises ValueError for another fineness or a radius that is not
     positive.
     """
-    reach = _reach(fineness)
     radius = default_radius(size, fineness) if radius is None else radius
+    what = centres, points, centre_lengths, point_lengths, size, fineness, radius, normals
     if points.is_cuda:
         from kernels.triplet_search import search_native  # Triton comes with builds for GPUs only
 
-        return search_native(centres, points, centre_lengths, point_lengths, size, fineness, radius, normals)
+        _reach(fineness)
+        return search_native(*what)
+    i, j, k = (torch.from_numpy(rows).to(points.device) for rows in _neighbours(*what))
     symmetric = Symmetry.NONE
+    if centres is points:
+        symmetric = Symmetry.OPPOSITE if normals is None else Symmetry.EXCHANGED
+    return Triplets.from_unsorted(i, j, k, len(centres), len(points), fineness**3, symmetric)
+
+
+def native_counts(
+    points: Tensor,
+    lengths: Tensor,
+    size: float,
+    fineness: int = 3,
+    radius: float | None = None,
+    normals: Tensor | None = None,
+) -> Tensor:
+    """How many points of its own cloud each point sees through each kernel cell: (K, N) int32.
+
+    They are those of `native_triplets`, which a convolution of a constant only counts. `normals` (N, 3).
+    Raises ValueError as that does.
+    """
+    radius = default_radius(size, fineness) if radius is None else radius
+    both = None if normals is None else (normals, normals)
+    what = points, points, lengths, lengths, size, fineness, radius, both
+    if points.is_cuda:
+        from kernels.triplet_search import count_native
+
+        _reach(fineness)
+        return count_native(*what)
+    i, _, k = _neighbours(*what)
+    counts = np.bincount(k * len(points) + i, minlength=fineness**3 * len(points))
+    return torch.from_numpy(counts.astype(np.int32)).view(fineness**3, len(points))
+
+
+def _neighbours(
+    centres: Tensor,
+    points: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    size: float,
+    fineness: int,
+    radius: float,
+    normals: Normals | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """i, j and k (T,) int64 of the triplets, in no particular order."""
+    reach = _reach(fineness)
     if centres is points:
         i, j, offset = pairs_within(points, point_lengths, radius)
         own = np.arange(len(points))
         i, j = np.concatenate([i, j, own]), np.concatenate([j, i, own])
         offset = np.concatenate([offset, -offset, np.zeros((3, len(own)), offset.dtype)], 1)
-        symmetric = Symmetry.OPPOSITE if normals is None else Symmetry.EXCHANGED
     else:
         i, j, offset = pairs_between(centres, points, centre_lengths, point_lengths, radius)
     if normals is None:
-        k = _kernel_cell(offset, size, reach)
-    else:
-        own, other = (some.numpy().T.take(rows, 1) for some, rows in zip(normals, (i, j), strict=True))
-        k = angle_cells(offset, own, other, radius, fineness)
-    i, j, k = (torch.from_numpy(rows).to(points.device) for rows in (i, j, k))
-    return Triplets.from_unsorted(i, j, k, len(centres), len(points), fineness**3, symmetric)
+        return i, j, _kernel_cell(offset, size, reach)
+    own, other = (some.numpy().T.take(rows, 1) for some, rows in zip(normals, (i, j), strict=True))
+    return i, j, angle_cells(offset, own, other, radius, fineness)
 
 
 def _kernel_cell(offset: np.ndarray, size: float, reach: int) -> np.ndarray:

@@ -22,6 +22,35 @@ def search_native(
     normals: tuple[Tensor, Tensor] | None = None,
 ) -> Triplets:
     """What kernels.stencil.native_triplets says."""
+    search = _native(centres, points, centre_lengths, point_lengths, size, fineness, radius, normals)
+    return find_triplets([search])[0]
+
+
+def count_native(
+    centres: Tensor,
+    points: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    size: float,
+    fineness: int,
+    radius: float,
+    normals: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """How many points each centre finds in each cell of its kernel: (K, N) int32."""
+    search = _native(centres, points, centre_lengths, point_lengths, size, fineness, radius, normals)
+    return SearchRun([search]).counts()[0]
+
+
+def _native(
+    centres: Tensor,
+    points: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    size: float,
+    fineness: int,
+    radius: float,
+    normals: tuple[Tensor, Tensor] | None,
+) -> Search:
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
     if centres.dtype != points.dtype or points.dtype not in (torch.float32, torch.float64):
@@ -34,10 +63,7 @@ def search_native(
     symmetric = centres is points
     centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
     centres = centres.contiguous()
-    search = Search(
-        index, centres, centre_cloud, size, fineness, radius, normals=normals, symmetric=symmetric
-    )
-    return find_triplets([search])[0]
+    return Search(index, centres, centre_cloud, size, fineness, radius, normals=normals, symmetric=symmetric)
 
 
 def search_voxels(

@@ -89,6 +89,12 @@ class Triplets:
             torch.arange(self.n_cells, device=self.i.device), torch.diff(self.k_offsets)
         )
 
+    def counts(self) -> Tensor:
+        """How many triplets each row of the output has in each cell: (K, N_out) int32."""
+        rows = self.cell_of_triplets() * self.n_out + self.i
+        counts = torch.bincount(rows, minlength=self.n_cells * self.n_out)
+        return counts.int().view(self.n_cells, self.n_out)
+
     def segments(self) -> Iterator[tuple[Tensor, Tensor]]:
         """(i, j) of each kernel cell in turn."""
         bounds = self.k_offsets.tolist()

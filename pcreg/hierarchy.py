@@ -12,7 +12,7 @@ from kernels.angles import surface_normals
 from kernels.cells import cells_of, cloud_of_rows
 from kernels.dataflow import arrange
 from kernels.grid import grid_sample
-from kernels.stencil import default_radius, native_triplets, voxel_triplets
+from kernels.stencil import default_radius, native_counts, native_triplets, voxel_triplets
 from kernels.triplets import Triplets
 from pcreg.batch import PointBatch
 
@@ -38,7 +38,7 @@ class Hierarchy:
     """levels[0] is the batch itself; levels[l + 1] a grid sample of levels[l]."""
 
     levels: list[PointBatch]
-    stem: Triplets  # level 0 onto itself, kernel of the first layer
+    stem: torch.Tensor  # (K, N) int32: of level 0, the points in each cell of the first layer's kernels
     same: list[Triplets]  # same[l]: level l onto itself
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
 
@@ -62,22 +62,25 @@ class Hierarchy:
 
         same = [search(level, level) for level in range(geometry.n_levels)]
         down = [search(level + 1, level) for level in range(geometry.n_levels - 1)]
-        fineness = geometry.stem_fineness
-        stem = same[0] if fineness == FINENESS else search(0, 0, fineness)
+        if geometry.snap:
+            stem = search(0, 0, geometry.stem_fineness).counts()
+        else:
+            size, radius = _size_and_radius(0, geometry.stem_fineness, geometry)
+            own = normals and normals[0]
+            stem = native_counts(batch.points, batch.lengths, size, geometry.stem_fineness, radius, own)
         return Hierarchy(levels, stem, same, down)._arranged()
 
     def to(self, device: torch.device | str) -> "Hierarchy":
-        same = [triplets.to(device) for triplets in self.same]
-        stem = same[0] if self.stem is self.same[0] else self.stem.to(device)
         levels = [level.to(device) for level in self.levels]
-        return Hierarchy(levels, stem, same, [triplets.to(device) for triplets in self.down])._arranged()
+        same, down = ([triplets.to(device) for triplets in some] for some in (self.same, self.down))
+        return Hierarchy(levels, self.stem.to(device), same, down)._arranged()
 
     def _arranged(self) -> "Hierarchy":
         """Derive here what the layers would otherwise wait for: the decoder's triplets, and arrangements.
 
         Half precision may take others on a GPU and then derives them in the first forward pass.
         """
-        for triplets in (self.stem, *self.same, *self.down, *(down.transposed for down in self.down)):
+        for triplets in (*self.same, *self.down, *(down.transposed for down in self.down)):
             arrange(triplets, torch.float32)
         return self
 
@@ -90,6 +93,7 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
     """
     from kernels.cell_index import CellIndex, cloud_numbers
     from kernels.search import Search
+    from kernels.search_run import SearchRun
     from kernels.triplet_search import find_triplets
 
     n_clouds, n_levels = len(batch.lengths), geometry.n_levels
@@ -135,13 +139,9 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
     searches = [search(level, level) for level in range(n_levels)]
     searches += [search(level + 1, level) for level in range(n_levels - 1)]
     searches += [search(level, level + 1) for level in range(n_levels - 1)]
-    if geometry.stem_fineness != FINENESS:
-        searches.append(search(0, 0, geometry.stem_fineness))
+    (stem,) = SearchRun([search(0, 0, geometry.stem_fineness)]).counts()
     found = find_triplets(searches)
-    same, down = found[:n_levels], found[n_levels : 2 * n_levels - 1]
-    up, stem = found[2 * n_levels - 1 : 3 * n_levels - 2], found[-1]
-    if geometry.stem_fineness == FINENESS:
-        stem = same[0]
+    same, down, up = found[:n_levels], found[n_levels : 2 * n_levels - 1], found[2 * n_levels - 1 :]
     for there, back in zip(down, up, strict=True):
         there.pair_with(back)
     return Hierarchy(levels, stem, same, down)

@@ -37,6 +37,27 @@ class PointConv(nn.Module):
         return f"{G * C}, {G * M}, fineness={round(K ** (1 / 3))}, groups={G}"
 
 
+class FirstConv(PointConv):
+    """The convolution of a constant 1, which sees no more than how many points each kernel cell holds.
+
+    It is a linear layer on those counts: their triplets are never listed.
+    """
+
+    def __init__(self, out_channels: int, fineness: int):
+        super().__init__(1, out_channels, fineness)
+
+    def forward(self, counts: Tensor, identity: Triplets | None, epilogue: Epilogue = NOTHING) -> Tensor:
+        """counts (K, N) -> (N, M); by the convolution's kernels if given `identity` triplets, as `linear`."""
+        K, M = len(self.weight), self.weight.shape[3]
+        autocast = torch.is_autocast_enabled(counts.device.type)
+        dtype = torch.get_autocast_dtype(counts.device.type) if autocast else self.weight.dtype
+        features = counts.T.to(dtype)
+        if identity is None:
+            return features @ self.weight.view(K, M)
+        deterministic = torch.are_deterministic_algorithms_enabled()
+        return point_conv(features, self.weight.view(1, 1, K, M), identity, None, deterministic, epilogue)
+
+
 class ResidualBlock(nn.Module):
     """conv, norm, relu, conv, norm, plus the input, relu; the width stays."""
 

@@ -11,7 +11,15 @@ from torch import Tensor, nn
 from kernels.triplets import Triplets
 from pcreg.batch import PointBatch
 from pcreg.hierarchy import CELLS, Geometry, Hierarchy
-from pcreg.layers import PointConv, ResidualBlock, batch_norm, checkpointed_level, convolve_level, linear
+from pcreg.layers import (
+    FirstConv,
+    PointConv,
+    ResidualBlock,
+    batch_norm,
+    checkpointed_level,
+    convolve_level,
+    linear,
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class ResUNet(nn.Module):
         super().__init__()
         self.architecture, self.checkpointing = architecture, checkpointing
         e, d = architecture.encoder, architecture.decoder
-        self.conv1 = PointConv(1, e[0], architecture.stem_fineness)
+        self.conv1 = FirstConv(e[0], architecture.stem_fineness)
         self.norm1, self.block1 = batch_norm(e[0]), ResidualBlock(e[0])
         self.conv2 = PointConv(e[0], e[1])
         self.norm2, self.block2 = batch_norm(e[1]), ResidualBlock(e[1])
@@ -93,14 +101,16 @@ class ResUNet(nn.Module):
         """The descriptors (N, out_channels), of unit length, of the points of hierarchy.levels[0]."""
         same, down = hierarchy.same, hierarchy.down
         up = [triplets.transposed for triplets in down]
-        ones = self.final.weight.new_ones(len(hierarchy.levels[0]), 1)
+        by_torch = torch.is_grad_enabled() or torch.compiler.is_compiling()
+        n, device = len(hierarchy.levels[0]), hierarchy.stem.device
+        identity = None if by_torch else Triplets.identity(n, device)
 
         def level(conv, norm, block, features, into, within) -> Tensor:
             if self.checkpointing and torch.is_grad_enabled():
                 return checkpointed_level(conv, norm, block, features, into, within)
             return convolve_level(conv, norm, block, features, into, within)
 
-        level1 = level(self.conv1, self.norm1, self.block1, ones, hierarchy.stem, same[0])
+        level1 = level(self.conv1, self.norm1, self.block1, hierarchy.stem, identity, same[0])
         level2 = level(self.conv2, self.norm2, self.block2, level1, down[0], same[1])
         level3 = level(self.conv3, self.norm3, self.block3, level2, down[1], same[2])
         level4 = level(self.conv4, self.norm4, self.block4, level3, down[2], same[3])
@@ -110,8 +120,6 @@ class ResUNet(nn.Module):
         out = level(self.conv3_tr, self.norm3_tr, self.block3_tr, out, up[1], same[1])
         out = torch.cat([out, level2], 1)
         out = level(self.conv2_tr, self.norm2_tr, self.block2_tr, out, up[0], same[0])
-        by_torch = torch.is_grad_enabled() or torch.compiler.is_compiling()
-        identity = None if by_torch else Triplets.identity(len(out), out.device)
         out = linear(self.conv1_tr, torch.cat([out, level1], 1), identity, relu=True)
         out = linear(self.final, out, identity)
         return nn.functional.normalize(out)

@@ -32,7 +32,8 @@ def test_triplets_connect_the_levels(batch, snap):
     assert [(t.n_out, t.n_in, t.n_cells) for t in hierarchy.same] == [(n, n, 27) for n in sizes]
     down = [(t.n_out, t.n_in) for t in hierarchy.down]
     assert down == list(zip(sizes[1:], sizes[:-1], strict=True))
-    assert hierarchy.stem.n_cells == 125
+    assert hierarchy.stem.shape == (125, sizes[0])
+    assert (hierarchy.stem.sum(0) >= 1).all()
     for triplets in (*hierarchy.same, *hierarchy.down):  # nobody is without input
         assert set(triplets.i.tolist()) == set(range(triplets.n_out))
 
@@ -47,8 +48,10 @@ def test_snapped_kernels_reach_the_whole_cube(batch):
     """A voxel at a corner of the cube is further than the native radius and yet a neighbour."""
     corner = PointBatch.from_clouds([np.array([[0, 0, 0], [0.1, 0.1, 0.1]])])
     geometry = {"voxel": 0.1, "n_levels": 1, "stem_fineness": 3}
-    assert len(Hierarchy.build(corner, Geometry(**geometry, snap=True)).stem) == 4
-    assert len(Hierarchy.build(corner, Geometry(**geometry, radius_scale=0.9)).stem) == 2
+    snapped = Hierarchy.build(corner, Geometry(**geometry, snap=True))
+    native = Hierarchy.build(corner, Geometry(**geometry, radius_scale=0.9))
+    assert (len(snapped.same[0]), snapped.stem.sum()) == (4, 4)
+    assert (len(native.same[0]), native.stem.sum()) == (2, 2)
 
 
 @pytest.mark.parametrize("kind", [{}, {"snap": True}, {"cells": "angles"}])
@@ -68,7 +71,10 @@ def test_searching_all_layers_at_once_finds_the_same(kind, stem_fineness):
 
     def everything(hierarchy):
         up = [triplets.transposed for triplets in hierarchy.down]
-        return [hierarchy.stem, *hierarchy.same, *hierarchy.down, *up]
+        return [*hierarchy.same, *hierarchy.down, *up]
+
+    assert found.stem.dtype == expected.stem.dtype == torch.int32
+    assert torch.equal(found.stem.cpu(), expected.stem)
 
     for triplets, wanted in zip(everything(found), everything(expected), strict=True):
         for name in ("i", "j", "k_offsets"):
@@ -85,17 +91,16 @@ def test_searching_hardly_any_points_at_once(clouds, kind):
     pytest.importorskip("triton", reason="no triton for this platform")
     batch = PointBatch.from_clouds(clouds).to("cuda" if torch.cuda.is_available() else "cpu")
     hierarchy = search_at_once(batch, Geometry(voxel=0.1, **kind))
-    for triplets in (hierarchy.stem, *hierarchy.same, *hierarchy.down):
+    assert hierarchy.stem.shape == (125, len(batch))
+    assert hierarchy.stem.sum() == len(batch)
+    for triplets in (*hierarchy.same, *hierarchy.down):
         assert len(triplets) == len(triplets.transposed) == len(batch)
 
 
-@pytest.mark.parametrize("snap", [False, True])
-def test_a_first_layer_of_the_common_fineness_shares_its_triplets(batch, snap, monkeypatch):
-    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05, stem_fineness=3, snap=snap))
-    monkeypatch.setattr(Hierarchy, "_arranged", lambda self: self)  # there is nothing to arrange on "meta"
-    moved = hierarchy.to("meta")
-    assert hierarchy.stem is hierarchy.same[0]
-    assert moved.stem is moved.same[0]
+@pytest.mark.parametrize("kind", [{}, {"snap": True}, {"cells": "angles"}])
+def test_the_first_layer_counts_what_its_kernels_would_see(batch, kind):
+    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05, stem_fineness=3, **kind))
+    assert torch.equal(hierarchy.stem, hierarchy.same[0].counts())
 
 
 def test_it_can_be_built_elsewhere_and_moved(batch):
@@ -103,3 +108,4 @@ def test_it_can_be_built_elsewhere_and_moved(batch):
     copy = pickle.loads(pickle.dumps(hierarchy)).to("cpu")
     assert torch.equal(copy.down[0].transposed.i, hierarchy.down[0].transposed.i)
     assert torch.equal(copy.levels[2].points, hierarchy.levels[2].points)
+    assert torch.equal(copy.stem, hierarchy.stem)

@@ -1,0 +1,60 @@
+"""How many points each kernel cell holds: what a convolution of a constant sees."""
+
+import pytest
+import torch
+
+from kernels import reference
+from kernels.stencil import native_counts, native_triplets
+from pcreg.layers import FirstConv
+
+from .clouds import DEVICE, random_batch
+
+
+@pytest.mark.parametrize("fineness", [1, 3, 5, 7])
+@pytest.mark.parametrize("lengths", [[0], [1], [40, 0, 25]])
+@pytest.mark.parametrize("angles", [False, True])
+def test_counts_are_those_of_the_triplets(fineness, lengths, angles):
+    points, lengths = random_batch(lengths)
+    normals = torch.nn.functional.normalize(torch.randn(len(points), 3), dim=1) if angles else None
+    both = (normals, normals) if angles else None
+    triplets = native_triplets(points, points, lengths, lengths, 0.1, fineness, 0.3, both)
+    found = native_counts(points, lengths, 0.1, fineness, 0.3, normals)
+    expected = torch.zeros(fineness**3, len(points), dtype=torch.int32)
+    for k, (i, _) in enumerate(triplets.segments()):
+        for row in i.tolist():
+            expected[k, row] += 1
+    assert found.dtype == torch.int32
+    assert torch.equal(found, expected)
+    assert torch.equal(triplets.counts(), expected)
+
+
+def test_an_even_fineness_is_refused():
+    points, lengths = random_batch([5])
+    with pytest.raises(ValueError, match="odd"):
+        native_counts(points, lengths, 0.1, 4)
+
+
+@pytest.mark.parametrize("angles", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_search_for_gpus_counts_the_same(angles, dtype):
+    count_native = pytest.importorskip("kernels.triplet_search", reason="no triton").count_native
+    points, lengths = random_batch([33, 0, 20], dtype=dtype)
+    normals = torch.nn.functional.normalize(torch.randn(len(points), 3, dtype=dtype), dim=1)
+    own = normals if angles else None
+    there, there_lengths = points.to(DEVICE), lengths.to(DEVICE)
+    both = (normals.to(DEVICE), normals.to(DEVICE)) if angles else None
+    found = count_native(there, there, there_lengths, there_lengths, 0.1, 5, 0.3, both)
+    assert torch.equal(found.cpu(), native_counts(points, lengths, 0.1, 5, 0.3, own))
+
+
+def test_the_first_convolution_is_that_of_ones():
+    points, lengths = random_batch([60, 40])
+    triplets = native_triplets(points, points, lengths, lengths, 0.1, 5)
+    layer = FirstConv(6, 5).double()
+    ones = torch.ones(len(points), 1, dtype=torch.float64)
+    wanted = reference.mvmr(ones, layer.weight, triplets)
+    found = layer(triplets.counts(), None)
+    torch.testing.assert_close(found, wanted)
+    gradient = torch.randn(found.shape, dtype=torch.float64)
+    (found,) = torch.autograd.grad(found, layer.weight, gradient)
+    torch.testing.assert_close(found, reference.vvor(ones, gradient, triplets))
