@@ -1,9 +1,10 @@
 """The learned descriptor: fully convolutional geometric features of a trained network."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from copy import copy
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import torch
@@ -69,7 +70,7 @@ class FCGF:
         On the CPU it takes one core: threads would wait for one another at every one of many small
         operators, and with other processes about wait a hundred times as long as they compute.
         """
-        with _one_thread() if self.device == "cpu" else nullcontext():
+        with ONE_THREAD if self.device == "cpu" else nullcontext():
             return self._describe_all(clouds, budget)
 
     @torch.inference_mode()
@@ -85,15 +86,29 @@ class FCGF:
         return described
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Have PyTorch use no thread but the caller's."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+class _OneThread:
+    """While anybody is inside, PyTorch uses no threads but those of the callers.
+
+    How many it uses is one number for the whole process, which several callers may enter at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, 1
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = torch.get_num_threads()
+            self._inside += 1
+            torch.set_num_threads(1)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            torch.set_num_threads(self._before)
+
+
+ONE_THREAD = _OneThread()
 
 
 def _batches(clouds: list[np.ndarray], most_points: int) -> Iterator[list[np.ndarray]]:

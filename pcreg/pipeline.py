@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pcreg import threads
 from pcreg.clock import Clock
 from pcreg.descriptors import Descriptor
 from pcreg.errors import InputError
@@ -91,7 +92,7 @@ class Registrar:
         Same clouds and seed: same result. Raises InputError as `describe` does.
         """
         clock = Clock()
-        a, b = self.describe(source, names[0]), self.describe(target, names[1])
+        a, b = threads.each(lambda each: self.describe(*each), zip((source, target), names, strict=True))
         clock.lap("describe")
         found = self.match(a, b, seed=seed)
         return replace(found, seconds=clock.seconds | found.seconds)

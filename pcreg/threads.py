@@ -11,9 +11,16 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
+def allowed() -> list[int]:
+    """The cores that this process may use; where processes cannot be held to some, just their numbers."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
 def cores() -> int:
     """How many cores this process may use; a worker process of a batch is held to one."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(allowed())
 
 
 def one_for_blas() -> threadpool_limits:

@@ -20,14 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pcreg import threads
 from pcreg.errors import InputError
-
-
-def cores() -> list[int]:
-    """The cores that this process may use; where processes cannot be held to one, just their numbers."""
-    if sys.platform == "linux":
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 class Workers:
@@ -37,7 +31,7 @@ class Workers:
     """
 
     def __init__(self, count: int | None = None):
-        allowed = cores()
+        allowed = threads.allowed()
         self.count = len(allowed) if count is None else count
         if self.count:
             context = get_context("spawn")

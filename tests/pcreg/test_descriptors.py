@@ -1,8 +1,11 @@
+from threading import Event, Thread
+
 import numpy as np
 import pytest
+import torch
 
 from pcreg.descriptors import FPFH
-from pcreg.fcgf import BYTES_PER_POINT, FCGF, _batches
+from pcreg.fcgf import BYTES_PER_POINT, FCGF, ONE_THREAD, _batches
 from pcreg.geometry import random_rotation
 from pcreg.resunet import Architecture, ResUNet
 
@@ -79,3 +82,36 @@ def test_batches_hold_no_more_points_than_fit():
 
 def test_no_clouds_have_no_descriptions():
     assert FCGF(ResUNet(Architecture())).describe_all([]) == []
+
+
+def test_clouds_described_at_once_leave_the_number_of_threads_as_it_was():
+    """The first to come is the first to leave, while the other is still inside."""
+    both_inside, first_left = Event(), Event()
+    later = []
+
+    def first():
+        with ONE_THREAD:
+            assert both_inside.wait(10)
+        first_left.set()
+
+    def second():
+        with ONE_THREAD:
+            both_inside.set()
+            assert first_left.wait(10)
+
+    def run(*work):
+        threads = [Thread(target=each) for each in work]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        run(first, second)
+        run(lambda: later.append(torch.get_num_threads()))
+        assert later == [3]
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pcreg.errors import InputError
-from pcreg.workers import Workers, cores
+from pcreg.threads import allowed as allowed_cores
+from pcreg.workers import Workers
 
 
 def about(base, item):
@@ -35,7 +36,7 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
         assert sorted((item, result[0]) for item, result in second) == [(0, 20), (1, 21)]
         for _, (_, allowed, threads, _) in first:
             assert len(allowed) == threads == 1
-            assert allowed <= set(cores()) or sys.platform != "linux"
+            assert allowed <= set(allowed_cores()) or sys.platform != "linux"
         assert len({result[3] for _, result in first + second} | {os.getpid()}) == 2
         # an error of bad input is raised here, a worker that is gone is explained
         with pytest.raises(InputError, match="this item is refused"):
