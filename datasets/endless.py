@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from datasets.collate import Collate, TrainingBatch
 from datasets.preparation import Preparation, RawPair
 from datasets.recording import Recording
+from pcreg.device import choose_device
 from pcreg.errors import InputError
 from pcreg.geometry import inverse, transform
 from pcreg.hierarchy import Geometry
@@ -75,7 +76,8 @@ def shared_cells(recording: Recording, edge: float) -> np.ndarray:
 class Endless:
     """Batches of a training on made-up scenes; an epoch is as many batches as one likes.
 
-    With a worker they are made by a process of its own, on the same device, while the training goes on.
+    With a worker they are made by a process of its own while the training goes on: on the same device, or
+    on another, where they do not keep each other waiting.
     Several processes of one training (`rank` of `ranks`) see different scenes.
     """
 
@@ -93,6 +95,7 @@ class Endless:
         apart: float = 180.0,  # degrees between the clouds of a pair at first
         apart_until: int = 0,  # epochs until they are as far apart as the augmentation says
         workers: int = 0,  # 0: none; one is enough, and all that is used
+        device: str | None = None,  # on which batches are made; by default that of the training
         seed: int = 0,
         ranks: Ranks = ALONE,
     ):
@@ -111,6 +114,7 @@ class Endless:
         self.size, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
         self.apart, self.apart_until = apart, apart_until
         self.workers, self.ranks = workers, ranks
+        self.device = ranks.device if device is None else choose_device(device)
         self._scenes: dict[int, Scene] = {}
         self._stream: Iterator[TrainingBatch | None] = iter(())
         self._next = -1  # the number of its next batch, counted over all epochs
@@ -166,7 +170,7 @@ class Endless:
         for index in range(oldest, oldest + self.size):
             if index not in self._scenes:
                 scene = index * self.ranks.count + self.ranks.rank
-                recording = self.record(self.seed, scene, self.ranks.device)
+                recording = self.record(self.seed, scene, self.device)
                 edge = COARSE * self.preparation.voxel
                 self._scenes[index] = Scene.of(recording, edge, self.minimum_overlap)
 
@@ -190,7 +194,7 @@ class _From(IterableDataset):
 
     def __iter__(self) -> Iterator[TrainingBatch | None]:
         in_worker = get_worker_info() is not None
-        device = torch.device(self.batches.ranks.device)
+        device = torch.device(self.batches.device)
         if in_worker and device.index is not None:
             torch.cuda.set_device(device)  # nothing on the GPU of another process
         for number in itertools.count(self.first):

@@ -110,3 +110,23 @@ def test_a_worker_makes_the_same_batches():
         assert a.names == b.names
         assert torch.equal(a.matches, b.matches)
         assert torch.equal(a.source.stem, b.source.stem)
+
+
+def test_batches_are_made_where_they_are_asked_to_be(monkeypatch):
+    asked = []
+
+    def recorder(seed, index, device):
+        asked.append(device)
+        return record(seed, index, "cpu")
+
+    monkeypatch.setattr("datasets.endless.choose_device", lambda name: name)
+    preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
+    for device in (None, "cuda:1"):
+        batches = Endless(recorder, preparation, Geometry(VOXEL, stem_fineness=3), pool=1, device=device)
+        assert batches.make(0) is not None
+    assert asked == ["cpu", "cuda:1"]
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="device=cuda:99"):
+        endless(device="cuda:99")
