@@ -10,8 +10,11 @@ from typing import Protocol as Interface
 import numpy as np
 
 from pcreg.errors import InputError
+from pcreg.freespace import FreeSpace
 from pcreg.protocol import Protocol
 from pcreg.ransac import ransac
+
+MARGIN = 2.0  # distances: what stands further in front of a surface is not part of it
 
 
 class Estimator(Interface):
@@ -69,7 +72,7 @@ class Open3DRansac:
 
 
 class OurRansac:
-    """The RANSAC of register.py."""
+    """The RANSAC of register.py; it takes the clouds' origins for their sensors, as descriptors do."""
 
     name = "ransac"
     packages = ("pcreg",)
@@ -77,6 +80,8 @@ class OurRansac:
     def estimate(
         self, source: np.ndarray, target: np.ndarray, matches: np.ndarray, protocol: Protocol, seed: int
     ) -> np.ndarray | None:
+        if len(matches) < protocol.n:
+            return None
         found = ransac(
             source[matches[:, 0]],
             target[matches[:, 1]],
@@ -86,6 +91,7 @@ class OurRansac:
             seed=seed,
             n=protocol.n,
             edge_length=protocol.edge_length or 0.0,
+            against=FreeSpace(source, target, MARGIN * protocol.distance),
         )
         return found.T_target_source if found.inliers else None
 
@@ -93,7 +99,7 @@ class OurRansac:
         edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
         return (
             f"RANSAC of this package: {_ransac_words(protocol)}, {edges}distance checked, "
-            "scored on the matches, the finalists on their points"
+            "scored on the matches, the finalists on their points and the clouds' free space, too"
         )
 
 

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from pcreg import threads
 from pcreg.degeneracy import Hold, hold
-from pcreg.freespace import intrusion
+from pcreg.freespace import View, intrusion
 from pcreg.geometry import inverse, transform
 from pcreg.refine import Refinement
 from pcreg.shape import Shape, viewpoint
@@ -73,8 +73,4 @@ def _intrusion(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarr
         (transform(T_target_source, source), target),
         (transform(inverse(T_target_source), target), source),
     )
-    origins = [viewpoint(scan) for _, scan in views]
-    return max(
-        intrusion(points - origin, scan - origin, margin)
-        for (points, scan), origin in zip(views, origins, strict=True)
-    )
+    return max(intrusion(points, View.of(scan, viewpoint(scan)), margin) for points, scan in views)

@@ -9,12 +9,13 @@ from pcreg.clock import Clock
 from pcreg.descriptors import Descriptor
 from pcreg.errors import InputError
 from pcreg.evidence import Evidence, gather
+from pcreg.freespace import FreeSpace
 from pcreg.geometry import transform
 from pcreg.matching import mutual
 from pcreg.ransac import ransac
 from pcreg.refine import Refinement, refine
 from pcreg.registration import Registration
-from pcreg.shape import Shape, shape_of
+from pcreg.shape import Shape, shape_of, viewpoint
 from pcreg.verdict import BELIEVED, judge, probability
 
 SAME = 2.0  # match distances: motions that move the source to within that of each other are one
@@ -119,6 +120,8 @@ class Registrar:
         clock = clock or Clock()
         matched = self._pair_up(source, target)
         clock.lap("match")
+        scans = source.surface, target.surface
+        free_space = FreeSpace(*scans, self.free_distance, tuple(map(viewpoint, scans)))
         left = np.ones(len(matched), dtype=bool)
         found: list[Candidate] = []
 
@@ -129,6 +132,7 @@ class Registrar:
                 distance=self.match_distance,
                 iterations=iterations,
                 seed=seed,
+                against=free_space,
             )
             clock.lap("estimate")
             found.append(self._candidate(matched, source, target, estimate.T_target_source))

@@ -6,6 +6,7 @@ is pinned to one core.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,8 +18,12 @@ from pcreg.geometry import procrustes, transform
 FIRST_BATCH = 500  # samples before the first look at the stopping rule; enough where most matches are right
 BATCH = 5_000  # samples drawn between two further looks
 BLOCK = 1 << 19  # residuals held at a time, few enough to stay in the cache
-FINALISTS = 50  # motions that agree best with the matches; the points decide between them
+KEPT = 1_000  # motions that agree best with the matches, many of them nearly the same
+FINALISTS = 15  # the best that differ; the points decide between them
+APART = 3.0  # distances by which finalists move the matched points apart
+PROBES = 24  # matched points that tell it
 JUDGES = 5_000  # source points, at most, that decide
+AGAINST = 2.0  # what speaks wholly against a motion costs so many times all matches
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ def ransac(
     seed: int = 0,
     n: int = 3,
     edge_length: float = 0.9,
+    against: Callable[[np.ndarray], float] | None = None,
 ) -> Estimate:
     """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
 
@@ -47,9 +53,10 @@ def ransac(
     metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2 summed over the
     matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after `iterations`,
     or once the inlier ratio found says that with probability `confidence` a sample without outliers
-    was drawn. The best motions are refitted to their inliers. The winner has the best score of source
-    points against their nearest target points, as in Open3D: where few matches are right, whole
-    surfaces tell more than matches.
+    was drawn. The best motions that differ are refitted to their inliers. The winner has the best score
+    of the matches and of source points against their nearest target points (as in Open3D: where few
+    matches are right, whole surfaces tell more), less what `against` says: given a motion (4, 4), how much
+    speaks against it, from 0 to 1, such as pcreg.freespace.FreeSpace.
 
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
@@ -72,18 +79,25 @@ def ransac(
         found = _motions(source[samples], target[samples], distance)
         motions = np.concatenate([motions, found])
         scores = np.concatenate([scores, _scores(found, source, target, distance)])
-        best = np.argsort(-scores, kind="stable")[:FINALISTS]
+        best = np.argsort(-scores, kind="stable")[:KEPT]
         motions, scores = motions[best], scores[best]
         if len(motions):
             inlier_ratio = _inliers(motions[0], source, target, distance).mean()
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
     if len(motions) == 0:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
-    motions = [_refit(T, source, target, distance) for T in motions]
-    T = _closest(motions, source, target, distance, rng)
-    inliers = int(_inliers(T, source, target, distance).sum())
-    T[:3, 3] += target_centre - T[:3, :3] @ source_centre
-    return Estimate(T, inliers, inliers / P, drawn)
+    motions = _distinct(motions, source, APART * distance, 4 * FINALISTS)
+    motions = np.stack([_refit(T, source, target, distance) for T in motions])
+    motions = motions[np.argsort(-_scores(motions, source, target, distance), kind="stable")]
+    motions = _distinct(motions, source, APART * distance, FINALISTS)
+    scores = _scores(motions, source, target, distance)
+    scores = scores + _closeness(motions, source, target, distance, rng)
+    inliers = [int(_inliers(T, source, target, distance).sum()) for T in motions]
+    motions[:, :3, 3] += target_centre - motions[:, :3, :3] @ source_centre
+    if against:
+        scores = scores - AGAINST * P * np.array([against(T) for T in motions])
+    best = int(np.argmax(scores))
+    return Estimate(motions[best], inliers[best], inliers[best] / P, drawn)
 
 
 def _edges_agree(
@@ -165,17 +179,26 @@ def _refit(T: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.n
         T, score = T_refit, refit_score
 
 
-def _closest(
-    motions: list[np.ndarray],
-    source: np.ndarray,
-    target: np.ndarray,
-    distance: float,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """The motion under which source points lie best on target points, by the score of the matches.
+def _distinct(motions: np.ndarray, points: np.ndarray, apart: float, most: int) -> np.ndarray:
+    """Of motions (H, 4, 4), best first, at most so many that move points (P, 3) to other places.
 
-    Of equals it is the first.
+    That is: each by `apart` metres, in the root mean square, from where every better one moves them.
     """
+    probes = points[np.linspace(0, len(points) - 1, PROBES).astype(int)]
+    moved = probes @ motions[:, :3, :3].transpose(0, 2, 1) + motions[:, None, :3, 3]  # (H, PROBES, 3)
+    left, kept = np.ones(len(motions), dtype=bool), []
+    while left.any() and len(kept) < most:
+        kept.append(int(np.argmax(left)))
+        squared = ((moved - moved[kept[-1]]) ** 2).sum(2).mean(1)
+        left &= squared >= apart**2
+        left[kept[-1]] = False
+    return motions[kept]
+
+
+def _closeness(
+    motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float, rng: np.random.Generator
+) -> np.ndarray:
+    """How closely source points lie on target points under each motion: (H,), by the score of the matches."""
     if len(source) > JUDGES:
         source = source[rng.choice(len(source), JUDGES, replace=False)]
     tree = KDTree(target)
@@ -184,4 +207,4 @@ def _closest(
         distances, _ = tree.query(transform(T, source), distance_upper_bound=distance)  # inf beyond
         return (1 - np.minimum(distances / distance, 1) ** 2).sum()
 
-    return max(motions, key=score)
+    return np.array([score(T) for T in motions])

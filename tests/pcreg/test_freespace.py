@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from pcreg.freespace import intrusion
+from pcreg.freespace import FreeSpace, View, intrusion
+from pcreg.geometry import se3
 
 
 def wall(distance: float, half: float = 2.0) -> np.ndarray:
@@ -13,25 +14,42 @@ def wall(distance: float, half: float = 2.0) -> np.ndarray:
 @pytest.mark.parametrize(("distance", "fraction"), [(2.0, 1.0), (3.8, 0.0), (4.0, 0.0), (6.0, 0.0)])
 def test_only_what_is_clearly_in_front_intrudes(distance, fraction):
     points = wall(distance, half=0.5)
-    assert intrusion(points, wall(4.0), margin=0.3) == fraction
+    assert intrusion(points, View.of(wall(4.0)), margin=0.3) == fraction
 
 
 def test_the_fraction_counts_points():
     points = np.concatenate([wall(2.0, 0.2), wall(4.0, 0.2)[:100]])
-    assert intrusion(points, wall(4.0), margin=0.3) == pytest.approx(400 / 500)
+    assert intrusion(points, View.of(wall(4.0)), margin=0.3) == pytest.approx(400 / 500)
 
 
 def test_directions_that_were_not_seen_do_not_count():
     behind = wall(-2.0)
-    assert intrusion(behind, wall(4.0), margin=0.3) == 0
+    assert intrusion(behind, View.of(wall(4.0)), margin=0.3) == 0
     both = np.concatenate([wall(2.0, 0.2), behind])
-    assert intrusion(both, wall(4.0), margin=0.3) == 1
+    assert intrusion(both, View.of(wall(4.0)), margin=0.3) == 1
 
 
 def test_of_two_surfaces_in_one_direction_the_nearer_counts():
     scan = np.concatenate([wall(4.0), wall(1.0, half=0.4)])
-    assert intrusion(wall(2.0, half=0.4), scan, margin=0.3) == 0
+    assert intrusion(wall(2.0, half=0.4), View.of(scan), margin=0.3) == 0
 
 
 def test_a_point_at_the_sensor_is_no_error():
-    assert intrusion(np.zeros((1, 3)), wall(4.0), margin=0.3) == 1
+    assert intrusion(np.zeros((1, 3)), View.of(wall(4.0)), margin=0.3) == 1
+
+
+def test_a_sensor_may_stand_anywhere():
+    away = np.array([10.0, -3.0, 1.0])
+    points = np.concatenate([wall(2.0, 0.2), wall(4.0, 0.2)[:100]]) + away
+    assert intrusion(points, View.of(wall(4.0) + away, away), margin=0.3) == pytest.approx(400 / 500)
+
+
+def test_a_motion_is_held_against_the_free_space_of_both_scans():
+    """The source's wall comes to stand in front of the target's, which is then behind it."""
+    free = FreeSpace(wall(4.0, half=0.5), wall(4.0), margin=0.3)
+    assert free(np.eye(4)) == 0
+    assert free(se3(np.eye(3), np.array([-2.0, 0.0, 0.0]))) == pytest.approx(1 / 2)  # one way of two
+    away = np.array([10.0, -3.0, 1.0])
+    free = FreeSpace(wall(4.0, half=0.5) + away, wall(4.0) - away, 0.3, (away, -away))
+    assert free(se3(np.eye(3), -2 * away)) == 0
+    assert free(se3(np.eye(3), -2 * away + [-2.0, 0.0, 0.0])) == pytest.approx(1 / 2)

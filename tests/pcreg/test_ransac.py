@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry import random_rotation, rotation_error, se3, transform, translation_error
-from pcreg.ransac import ransac
+from pcreg.ransac import _distinct, ransac
 
 
 def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):
@@ -91,13 +91,41 @@ def test_clean_matches_need_few_samples():
     assert ransac(source, target, distance=0.0375, iterations=1_000_000).drawn <= 500
 
 
-def test_a_surface_outweighs_one_match_more():
+@pytest.fixture
+def rivals():
+    """Of 200 matches 25 agree on a wrong motion and 20 on the right one, under which surfaces meet."""
     rng = np.random.default_rng(5)
     source = rng.uniform(-1, 1, (200, 3))
     T, T_wrong = (se3(random_rotation(rng), rng.normal(size=3)) for _ in range(2))
     target = transform(T, source)
     target[20:] = target[rng.permutation(180) + 20]  # the right points, wrongly matched
-    target[20:45] = transform(T_wrong, source[20:45])  # 25 matches agree on a motion, 20 on the true one
+    target[20:45] = transform(T_wrong, source[20:45])
+    return source, target, T, T_wrong
+
+
+def test_a_surface_outweighs_a_few_matches_more(rivals):
+    source, target, T, _ = rivals
     estimate = ransac(source, target, distance=0.05)
     assert translation_error(estimate.T_target_source, T) < 1e-6
     assert 20 <= estimate.inliers < 25
+
+
+def test_what_speaks_against_a_motion_counts(rivals):
+    source, target, T, T_wrong = rivals
+
+    def against(motion):
+        """In the frames of the clouds: the right motion itself is what is held against it."""
+        return float(translation_error(motion, T) < 0.01)
+
+    estimate = ransac(source, target, distance=0.05, against=against)
+    assert translation_error(estimate.T_target_source, T_wrong) < 1e-6
+    estimate = ransac(source, target, distance=0.05, against=lambda _: 1.0)  # all of them alike
+    assert translation_error(estimate.T_target_source, T) < 1e-6
+
+
+def test_finalists_differ():
+    points = np.random.default_rng(0).uniform(-1, 1, (100, 3))
+    shifts = np.array([0.0, 0.05, 0.2, 0.24, 0.5])
+    motions = np.stack([se3(np.eye(3), np.array([shift, 0.0, 0.0])) for shift in shifts])
+    assert _distinct(motions, points, 0.1, 9)[:, 0, 3].tolist() == [0.0, 0.2, 0.5]
+    assert _distinct(motions, points, 0.1, 2)[:, 0, 3].tolist() == [0.0, 0.2]
