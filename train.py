@@ -120,7 +120,11 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
     def validate(network: ResUNet) -> dict[str, float]:
         return feature_match_recall(
-            FCGF(network, device), validation, cfg.validate.points, cfg.validate.tau, cfg.validate.minimum
+            FCGF(network, device, scales=(1.0,)),
+            validation,
+            cfg.validate.points,
+            cfg.validate.tau,
+            cfg.validate.minimum,
         )
 
     if ranks.first:

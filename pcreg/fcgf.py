@@ -8,6 +8,7 @@ from threading import Lock
 
 import numpy as np
 import torch
+from scipy.spatial import cKDTree
 
 from pcreg.batch import PointBatch
 from pcreg.descriptors import Description
@@ -20,6 +21,7 @@ from pcreg.weights import fingerprint, load_weights
 
 # About what hierarchy and network take at their peak, in float32 (docs/benchmarks.md).
 BYTES_PER_POINT = 4096
+SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/benchmarks.md
 
 
 class FCGF:
@@ -27,14 +29,27 @@ class FCGF:
 
     name = "fcgf"
 
-    def __init__(self, network: ResUNet, device: str = "cpu") -> None:
-        self.device = choose_device(device)
+    def __init__(self, network: ResUNet, device: str = "cpu", scales: Sequence[float] = SCALES) -> None:
+        """Descriptors at several `scales` side by side: at the voxel size, and at multiples of it.
+
+        The network knows no unit of length, so what it sees in a cell twice as wide is the shape of twice
+        the surroundings, and another draw of the noise.
+        """
+        if not scales or scales[0] != 1 or not all(scale > 1 for scale in scales[1:]):
+            raise InputError(f"scales={list(scales)}: give 1 first and then larger ones, such as [1, 1.4, 2]")
+        self.device, self.scales = choose_device(device), tuple(scales)
         self.network = network.to(self.device).eval()
         self.voxel = network.architecture.voxel
-        self.fingerprint = fingerprint(network)
+        several = ", ".join(f"{scale:g}" for scale in self.scales)
+        self.fingerprint = fingerprint(network) + (f", scales {several}" if len(self.scales) > 1 else "")
 
     @staticmethod
-    def load(weights: str | Path | None = None, device: str = "cpu", voxel: float | None = None) -> "FCGF":
+    def load(
+        weights: str | Path | None = None,
+        device: str = "cpu",
+        voxel: float | None = None,
+        scales: Sequence[float] = SCALES,
+    ) -> "FCGF":
         """The descriptor of a .safetensors file written by train.py, on points `voxel` metres apart.
 
         Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
@@ -42,7 +57,7 @@ class FCGF:
         """
         if weights is None and voxel is None:
             raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
-        learned = FCGF(load_weights(weights or weights_for(voxel)), device)
+        learned = FCGF(load_weights(weights or weights_for(voxel)), device, scales)
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
@@ -78,12 +93,26 @@ class FCGF:
         kept = [points[thin(points, self.voxel)] for points in clouds]
         described = []
         for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
-            features = self.network.describe(PointBatch.from_clouds(batch).to(self.device), self.voxel)
-            split = np.split(
-                features.float().cpu().numpy(), np.cumsum([len(points) for points in batch])[:-1]
-            )
-            described += map(Description, batch, split)
+            columns = zip(*(self._at_scale(batch, scale) for scale in self.scales), strict=True)
+            features = [np.concatenate(each, 1) / np.sqrt(len(self.scales)) for each in columns]
+            described += map(Description, batch, features)
         return described
+
+    def _at_scale(self, clouds: list[np.ndarray], scale: float) -> list[np.ndarray]:
+        """Unit descriptors (N, C) of the points of each cloud, seen at so many times the voxel size.
+
+        A point that thinning to larger cells left out has that of the nearest one it kept.
+        """
+        voxel = scale * self.voxel
+        thinned = clouds if scale == 1 else [points[thin(points, voxel)] for points in clouds]
+        features = self.network.describe(PointBatch.from_clouds(thinned).to(self.device), voxel)
+        split = np.split(features.float().cpu().numpy(), np.cumsum([len(points) for points in thinned])[:-1])
+        if scale == 1:
+            return split
+        return [
+            each[cKDTree(few).query(points)[1]] if len(points) else each
+            for each, few, points in zip(split, thinned, clouds, strict=True)
+        ]
 
 
 class _OneThread:

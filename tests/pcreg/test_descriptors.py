@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from pcreg.descriptors import FPFH
+from pcreg.errors import InputError
 from pcreg.fcgf import BYTES_PER_POINT, FCGF, ONE_THREAD, _batches
 from pcreg.geometry import random_rotation
 from pcreg.resunet import Architecture, ResUNet
@@ -115,3 +116,23 @@ def test_clouds_described_at_once_leave_the_number_of_threads_as_it_was():
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_scales_are_described_side_by_side():
+    points = wavy_sheet(40)
+    points += np.random.default_rng(0).normal(0, 0.01, points.shape)  # no two are as near to a third
+    network = ResUNet(Architecture(voxel=0.05))
+    one, both = (FCGF(network, scales=scales).describe(points) for scales in ([1], [1, 2]))
+    coarse = FCGF(network, scales=[1]).at(0.1).describe(one.points)
+    assert np.array_equal(both.points, one.points)
+    assert np.allclose(np.linalg.norm(both.features, axis=1), 1, atol=1e-6)
+    fine, wide = np.split(both.features * np.sqrt(2), 2, axis=1)
+    assert np.allclose(fine, one.features, atol=1e-6)
+    nearest = np.linalg.norm(one.points[:, None] - coarse.points, axis=2).argmin(1)
+    assert np.allclose(wide, coarse.features[nearest], atol=1e-6)
+
+
+@pytest.mark.parametrize("scales", [[], [2], [1, 0.5], [1, 1]])
+def test_scales_that_cannot_be_used(scales):
+    with pytest.raises(InputError, match="scales="):
+        FCGF(ResUNet(Architecture()), scales=scales)
