@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcreg.errors import InputError
-from pcreg.freespace import intrusion
+from pcreg.freespace import View, intrusion
 from pcreg.geometry import inverse, transform
 from pcreg.metrics import rmse
 from pcreg.overlap import OVERLAP_DISTANCE, measured_overlap
@@ -83,7 +83,9 @@ def register(source: Scan, target: Scan, guess: np.ndarray) -> Fit:
     return Fit(
         T,
         overlap=measured_overlap(source.points, target.points, T, OVERLAP_DISTANCE * voxel),
-        intrusion=max(intrusion(moved, target.points, free), intrusion(back, source.points, free)),
+        intrusion=max(
+            intrusion(moved, View.of(target.points), free), intrusion(back, View.of(source.points), free)
+        ),
         moved=rmse(T, guess, source.points),
     )
 

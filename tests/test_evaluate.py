@@ -98,7 +98,7 @@ def test_a_trained_network_describes_in_worker_processes(own_scans, tmp_path):
         "seeds=[5]",
     ]
     assert evaluate.main(compose_config("evaluate", overrides))["pairs"] == 3
-    checksum = fingerprint(network())
+    checksum = f"{fingerprint(network())}, scales 1, 1.4, 2"
     assert f"fcgf (weights {checksum})" in (tmp_path / "out" / "table.md").read_text()
     record = json.loads((tmp_path / "out" / "records.jsonl").read_text().splitlines()[0])
     assert record["run"]["weights_checksum"] == checksum
