@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from scipy.spatial import KDTree
 
-from pcreg.geometry import procrustes, transform
+from pcreg.geometry import procrustes, se3, transform
 
 FIRST_BATCH = 500  # samples before the first look at the stopping rule; enough where most matches are right
 BATCH = 5_000  # samples drawn between two further looks
@@ -23,7 +23,8 @@ FINALISTS = 15  # the best that differ; the points decide between them
 APART = 3.0  # distances by which finalists move the matched points apart
 PROBES = 24  # matched points that tell it
 JUDGES = 5_000  # source points, at most, that decide
-AGAINST = 2.0  # what speaks wholly against a motion costs so many times all matches
+AGAINST = 1.0  # what speaks wholly against a motion costs so many times all matches
+ALIKE = 50  # motions like the winner, of which the one that fits best is taken
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,13 @@ def ransac(
     metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2 summed over the
     matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after `iterations`,
     or once the inlier ratio found says that with probability `confidence` a sample without outliers
-    was drawn. The best motions that differ are refitted to their inliers. The winner has the best score
-    of the matches and of source points against their nearest target points (as in Open3D: where few
-    matches are right, whole surfaces tell more), less what `against` says: given a motion (4, 4), how much
-    speaks against it, from 0 to 1, such as pcreg.freespace.FreeSpace.
+    was drawn.
+
+    The best motions that differ are refitted to their inliers. What speaks for one is the score of the
+    matches and that of source points against their nearest target points, as in Open3D: where few
+    matches are right, whole surfaces tell more. What speaks against it `against` says, given the motion
+    (4, 4): from 0 to 1, such as pcreg.freespace.FreeSpace. Of all motions like the winner the one that fits
+    best is returned.
 
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
@@ -86,18 +90,20 @@ def ransac(
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
     if len(motions) == 0:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
-    motions = _distinct(motions, source, APART * distance, 4 * FINALISTS)
-    motions = np.stack([_refit(T, source, target, distance) for T in motions])
-    motions = motions[np.argsort(-_scores(motions, source, target, distance), kind="stable")]
-    motions = _distinct(motions, source, APART * distance, FINALISTS)
-    scores = _scores(motions, source, target, distance)
-    scores = scores + _closeness(motions, source, target, distance, rng)
-    inliers = [int(_inliers(T, source, target, distance).sum()) for T in motions]
-    motions[:, :3, 3] += target_centre - motions[:, :3, :3] @ source_centre
+    finalists = _refitted(
+        _distinct(motions, source, APART * distance, 4 * FINALISTS), source, target, distance
+    )
+    finalists = _distinct(finalists, source, APART * distance, FINALISTS)
+    scores = _merits(finalists, source, target, distance)
+    to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
     if against:
-        scores = scores - AGAINST * P * np.array([against(T) for T in motions])
-    best = int(np.argmax(scores))
-    return Estimate(motions[best], inliers[best], inliers[best] / P, drawn)
+        scores -= AGAINST * P * np.array([against(to_clouds @ T @ from_clouds) for T in finalists])
+    winner = finalists[np.argmax(scores)]
+    alike = motions[_apart(motions, winner, source) < APART * distance][:ALIKE]
+    alike = np.concatenate([winner[None], _refitted(alike, source, target, distance)])
+    T = alike[np.argmax(_merits(alike, source, target, distance))]
+    inliers = int(_inliers(T, source, target, distance).sum())
+    return Estimate(to_clouds @ T @ from_clouds, inliers, inliers / P, drawn)
 
 
 def _edges_agree(
@@ -179,32 +185,37 @@ def _refit(T: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.n
         T, score = T_refit, refit_score
 
 
-def _distinct(motions: np.ndarray, points: np.ndarray, apart: float, most: int) -> np.ndarray:
-    """Of motions (H, 4, 4), best first, at most so many that move points (P, 3) to other places.
+def _refitted(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+    """The motions (H, 4, 4), each refitted to its inliers, best first."""
+    if len(motions) == 0:
+        return motions
+    motions = np.stack([_refit(T, source, target, distance) for T in motions])
+    return motions[np.argsort(-_scores(motions, source, target, distance), kind="stable")]
 
-    That is: each by `apart` metres, in the root mean square, from where every better one moves them.
-    """
-    probes = points[np.linspace(0, len(points) - 1, PROBES).astype(int)]
-    moved = probes @ motions[:, :3, :3].transpose(0, 2, 1) + motions[:, None, :3, 3]  # (H, PROBES, 3)
+
+def _distinct(motions: np.ndarray, points: np.ndarray, apart: float, most: int) -> np.ndarray:
+    """Of motions (H, 4, 4), best first, at most so many, each `apart` metres from every better one kept."""
     left, kept = np.ones(len(motions), dtype=bool), []
     while left.any() and len(kept) < most:
         kept.append(int(np.argmax(left)))
-        squared = ((moved - moved[kept[-1]]) ** 2).sum(2).mean(1)
-        left &= squared >= apart**2
-        left[kept[-1]] = False
+        left &= _apart(motions, motions[kept[-1]], points) >= apart
     return motions[kept]
 
 
-def _closeness(
-    motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float, rng: np.random.Generator
-) -> np.ndarray:
-    """How closely source points lie on target points under each motion: (H,), by the score of the matches."""
-    if len(source) > JUDGES:
-        source = source[rng.choice(len(source), JUDGES, replace=False)]
-    tree = KDTree(target)
+def _apart(motions: np.ndarray, T: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """How far (H,) motions (H, 4, 4) move points (P, 3) from where T does: root mean squares, metres."""
+    probes = points[np.linspace(0, len(points) - 1, PROBES).astype(int)]
+    difference = motions - T
+    moved = probes @ difference[:, :3, :3].transpose(0, 2, 1) + difference[:, None, :3, 3]  # (H, PROBES, 3)
+    return np.sqrt((moved**2).sum(2).mean(1))
 
-    def score(T: np.ndarray) -> float:
-        distances, _ = tree.query(transform(T, source), distance_upper_bound=distance)  # inf beyond
+
+def _merits(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+    """What speaks for each motion: the scores (H,) of the matches, and of source points on target points."""
+    tree, judges = KDTree(target), source[:: -(-len(source) // JUDGES)]
+
+    def closeness(T: np.ndarray) -> float:
+        distances, _ = tree.query(transform(T, judges), distance_upper_bound=distance)  # inf beyond
         return (1 - np.minimum(distances / distance, 1) ** 2).sum()
 
-    return np.array([score(T) for T in motions])
+    return _scores(motions, source, target, distance) + np.array([closeness(T) for T in motions])
