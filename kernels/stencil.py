@@ -43,12 +43,12 @@ def native_triplets(
     int64, size in metres, fineness odd. Raises ValueError for another fineness or a radius that is not
     positive.
     """
+    _reach(fineness)  # refuses an even one
     radius = default_radius(size, fineness) if radius is None else radius
     what = centres, points, centre_lengths, point_lengths, size, fineness, radius, normals
     if points.is_cuda:
         from kernels.triplet_search import search_native  # Triton comes with builds for GPUs only
 
-        _reach(fineness)
         return search_native(*what)
     i, j, k = (torch.from_numpy(rows).to(points.device) for rows in _neighbours(*what))
     symmetric = Symmetry.NONE
@@ -70,13 +70,13 @@ def native_counts(
     They are those of `native_triplets`, which a convolution of a constant only counts. `normals` (N, 3).
     Raises ValueError as that does.
     """
+    _reach(fineness)  # refuses an even one
     radius = default_radius(size, fineness) if radius is None else radius
     both = None if normals is None else (normals, normals)
     what = points, points, lengths, lengths, size, fineness, radius, both
     if points.is_cuda:
         from kernels.triplet_search import count_native
 
-        _reach(fineness)
         return count_native(*what)
     i, _, k = _neighbours(*what)
     counts = np.bincount(k * len(points) + i, minlength=fineness**3 * len(points))

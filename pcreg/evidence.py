@@ -45,7 +45,7 @@ def gather(source: Shape, target: Shape, agree: np.ndarray, refined: Refinement,
     T, distance = refined.T_target_source, refined.distance
     moved = transform(T, source.surface)
     apart, partner = cKDTree(target.surface).query(
-        moved, distance_upper_bound=distance, workers=threads.cores()
+        moved, distance_upper_bound=distance, workers=threads.cores_for(len(moved))
     )
     touching = np.isfinite(apart)
     normals = target.normals[partner[touching]]

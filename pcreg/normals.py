@@ -14,7 +14,7 @@ def normals_of(points: np.ndarray, radius: float, viewpoint: np.ndarray) -> np.n
     They point to the side of `viewpoint` (3,), from where the surface was seen.
     """
     distance, rows = cKDTree(points).query(
-        points, NEIGHBORS, distance_upper_bound=radius, workers=threads.cores()
+        points, NEIGHBORS, distance_upper_bound=radius, workers=threads.cores_for(len(points))
     )
     near = np.isfinite(distance)[:, :, None]  # (N, 30, 1)
     around = np.where(near, points[np.where(near[:, :, 0], rows, 0)] - points[:, None], 0.0)

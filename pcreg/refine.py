@@ -62,7 +62,8 @@ def _point_to_plane(
     radius = np.linalg.norm(transform(T, source), axis=1).mean()  # takes radians to metres
     for _ in range(ITERATIONS):
         points = transform(T, source)
-        apart, partner = tree.query(points, distance_upper_bound=reach, workers=threads.cores())
+        cores = threads.cores_for(len(points))
+        apart, partner = tree.query(points, distance_upper_bound=reach, workers=cores)
         near = np.isfinite(apart)
         points, normal = points[near], normals[partner[near]]
         offset = ((tree.data[partner[near]] - points) * normal).sum(1)
@@ -77,7 +78,7 @@ def _point_to_plane(
 
 def _nearest(points: np.ndarray, tree: cKDTree, distance: float) -> np.ndarray:
     """How far (K,) the K points that have a partner within `distance` are from it."""
-    nearest, _ = tree.query(points, distance_upper_bound=distance, workers=threads.cores())
+    nearest, _ = tree.query(points, distance_upper_bound=distance, workers=threads.cores_for(len(points)))
     return nearest[np.isfinite(nearest)]
 
 

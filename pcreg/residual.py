@@ -29,7 +29,7 @@ def residuals(
     """Metres (N,) from moved source (N, 3) to the nearest points of target (M, 3); inf from `limit` on."""
     tree = cKDTree(target[:: max(1, -(-len(target) // MOST_POINTS))])
     distance, _ = tree.query(
-        transform(T_target_source, source), distance_upper_bound=limit, workers=threads.cores()
+        transform(T_target_source, source), distance_upper_bound=limit, workers=threads.cores_for(len(source))
     )
     return distance
 

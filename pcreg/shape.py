@@ -54,7 +54,7 @@ def solid(points: np.ndarray, voxel: float, origin: np.ndarray) -> np.ndarray:
     """
     thinned = points[thin(points, voxel, origin)]
     around = cKDTree(thinned).query_ball_point(
-        thinned, 2 * voxel, return_length=True, workers=threads.cores()
+        thinned, 2 * voxel, return_length=True, workers=threads.cores_for(len(thinned))
     )
     return thinned[around - 1 >= MINIMUM_NEIGHBORS]
 

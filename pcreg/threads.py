@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
+FEWEST_POINTS = 2_000  # that are worth a thread
+
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -21,6 +23,15 @@ def allowed() -> list[int]:
 def cores() -> int:
     """How many cores this process may use; a worker process of a batch is held to one."""
     return len(allowed())
+
+
+def cores_for(points: int) -> int:
+    """How many cores to use for one query of a tree by so many points.
+
+    Starting the threads takes as long as they save where each has few points: with one for each of 32 cores,
+    a refinement took 0.42 s that took 0.16 with 16.
+    """
+    return max(1, min(cores(), points // FEWEST_POINTS))
 
 
 def one_for_blas() -> threadpool_limits:

@@ -16,6 +16,12 @@ def test_an_error_is_passed_on():
         threads.each(lambda item: 1 // item, [1, 0, 2])
 
 
+@pytest.mark.parametrize(("points", "used"), [(0, 1), (1_999, 1), (4_000, 2), (10**6, 4)])
+def test_few_points_are_not_worth_many_threads(monkeypatch, points, used):
+    monkeypatch.setattr(threads, "cores", lambda: 4)
+    assert threads.cores_for(points) == used
+
+
 def test_answers_do_not_depend_on_the_number_of_threads(monkeypatch):
     rng = np.random.default_rng(0)
     points, (a, b) = rng.normal(size=(20_000, 3)), rng.normal(size=(2, 3000, 33)).astype(np.float32)
