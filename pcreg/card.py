@@ -28,7 +28,9 @@ def card(weights: Path, network: ResUNet, training: Path, data: str | None, meas
     nobody has stated, and for folders without what belongs there.
     """
     settings = _read(training / "config.yaml", "is no folder of a training; give what train.py wrote")
-    architecture = network.architecture
+    trained, architecture = OmegaConf.create(settings), network.architecture
+    start = OmegaConf.select(trained, "weights")
+    before = f", from the weights `{start}` of a run before it," if start else ""
     parameters = sum(parameter.numel() for parameter in network.parameters())
     tables = [_read(folder / "table.md", "give folders that evaluate.py wrote") for folder in measured]
     lines = [
@@ -49,7 +51,7 @@ def card(weights: Path, network: ResUNet, training: Path, data: str | None, meas
         "",
         "## How it was trained",
         "",
-        f"`python train.py experiment={OmegaConf.create(settings).name}` with these settings:",
+        f"`python train.py experiment={trained.name}`{before} with these settings:",
         "",
         "```yaml",
         settings.strip(),

@@ -55,3 +55,9 @@ def test_other_data_has_to_be_stated(training, tmp_path):
     name = tmp_path / "kitti"
     assert publish.main([str(training), str(name), "--data", "KITTI odometry, CC BY-NC-SA 3.0."]) == 0
     assert "Trained on: KITTI odometry" in name.with_suffix(".md").read_text()
+
+
+def test_a_card_says_which_weights_a_training_went_on_from(training, tmp_path):
+    (training / "config.yaml").write_text(MADE_UP + "weights: second/last.safetensors\n")
+    assert publish.main([str(training), str(tmp_path / "indoor")]) == 0
+    assert "from the weights `second/last.safetensors`" in (tmp_path / "indoor.md").read_text()
