@@ -123,8 +123,8 @@ def _loose(evidence: Evidence) -> str:
 
 # More of each never makes a motion less likely.
 TRAITS = (
-    Trait(_support, 3.99, -0.04, _few_inliers),
-    Trait(_consistency, 3.42, 2.92, _contradicted),
-    Trait(_firmness, 1.53, -2.51, _loose),
+    Trait(_support, 5.53, -0.02, _few_inliers),
+    Trait(_consistency, 3.04, 2.90, _contradicted),
+    Trait(_firmness, 1.61, -2.50, _loose),
 )
-BIAS = -3.64
+BIAS = -2.33
