@@ -11,7 +11,7 @@ from pcreg.errors import InputError
 from pcreg.evidence import Evidence, gather
 from pcreg.freespace import FreeSpace
 from pcreg.geometry import transform
-from pcreg.matching import mutual
+from pcreg.matching import condensed, mutual
 from pcreg.ransac import ransac
 from pcreg.refine import Refinement, refine
 from pcreg.registration import Registration
@@ -160,7 +160,7 @@ class Registrar:
 
     def _pair_up(self, source: Shape, target: Shape) -> np.ndarray:
         """The points (P, 2, 3), of source and target, whose features are each other's nearest."""
-        pairs = mutual(source.features, target.features)
+        pairs = mutual(*condensed(source.features, target.features))
         return np.stack([source.points[pairs[:, 0]], target.points[pairs[:, 1]]], axis=1)
 
     def _candidate(

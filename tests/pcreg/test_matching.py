@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.matching import agreeing, mutual, nearest, one_way
+from pcreg.matching import agreeing, condensed, mutual, nearest, one_way
 
 A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
 B = np.array([[0.6, 0.8], [1, 0], [0, -1]])
@@ -45,3 +45,20 @@ def test_empty_clouds_match_nothing(n, m):
     a, b = np.empty((n, 3), np.float32), np.empty((m, 3), np.float32)
     assert one_way(a, b).shape == (0, 2)
     assert mutual(a, b).shape == (0, 2)
+
+
+def test_many_rows_are_compared_in_the_directions_in_which_they_vary(monkeypatch):
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.normal(size=(96, 30)))[0].T
+    a, b = (
+        rng.normal(size=(rows, 30)).astype(np.float32) @ directions.astype(np.float32) for rows in (200, 150)
+    )
+    assert condensed(a, b)[0] is a
+    monkeypatch.setattr("pcreg.matching.MOST_PRODUCTS", 200 * 150 * 50)
+    fewer = condensed(a, b)
+    assert [each.shape for each in fewer] == [(200, 50), (150, 50)]
+    np.testing.assert_array_equal(mutual(*fewer), mutual(a, b))
+    assert len(mutual(a, b)) > 20
+    monkeypatch.setattr("pcreg.matching.MOST_PRODUCTS", 1)
+    assert condensed(a, b)[1].shape == (150, 40)
+    assert condensed(a[:, :33], b[:, :33])[0].shape == (200, 33)
