@@ -94,7 +94,7 @@ class FCGF:
         described = []
         for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
             columns = zip(*(self._at_scale(batch, scale) for scale in self.scales), strict=True)
-            features = [np.concatenate(each, 1) / np.sqrt(len(self.scales)) for each in columns]
+            features = [np.concatenate(each, 1) / len(self.scales) ** 0.5 for each in columns]
             described += map(Description, batch, features)
         return described
 

@@ -125,6 +125,7 @@ def test_scales_are_described_side_by_side():
     one, both = (FCGF(network, scales=scales).describe(points) for scales in ([1], [1, 2]))
     coarse = FCGF(network, scales=[1]).at(0.1).describe(one.points)
     assert np.array_equal(both.points, one.points)
+    assert both.features.dtype == one.features.dtype == np.float32
     assert np.allclose(np.linalg.norm(both.features, axis=1), 1, atol=1e-6)
     fine, wide = np.split(both.features * np.sqrt(2), 2, axis=1)
     assert np.allclose(fine, one.features, atol=1e-6)
