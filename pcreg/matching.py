@@ -84,7 +84,7 @@ def condensed(features_a: np.ndarray, features_b: np.ndarray) -> tuple[np.ndarra
 
     Descriptors at several scales say much the same, and comparing 20,000 rows of 96 numbers with as many
     takes twice as long as of 32: of two LiDAR scans 40 keep 96 % of what varies, and 131 of 143 right
-    matches. The same C is kept for both, so that they can still be matched.
+    matches. Both keep the same ones, so that they can still be matched.
     """
     columns = max(LEAST_COLUMNS, MOST_PRODUCTS // max(len(features_a) * len(features_b), 1))
     if columns >= features_a.shape[1]:
