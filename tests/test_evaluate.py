@@ -206,4 +206,4 @@ def test_close_fragments_of_a_real_room(real_data, tmp_path):
     figures = evaluate.main(compose_config("evaluate", overrides))
     assert (figures["pairs"], figures["pairs_RR"]) == (1, 0)  # neighbours: no official recall
     assert figures["FMR"] == figures["RR_rmse"] == 1.0
-    assert 0.1 < figures["IR"] < 0.6
+    assert 0.1 < figures["IR"] < 0.8  # of mutual matches: neighbours share most of what they see
