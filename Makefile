@@ -11,7 +11,7 @@ demo: .venv/complete
 test: .venv/complete
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
 
 bench: .venv/complete
 	.venv/bin/python benchmarks/bench_operators.py

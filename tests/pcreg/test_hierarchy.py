@@ -60,7 +60,7 @@ def test_searching_all_layers_at_once_finds_the_same(kind, stem_fineness):
     """By the kernels for a GPU: there, or else in Triton's interpreter."""
     pytest.importorskip("triton", reason="no triton for this platform")
     on_gpu = torch.cuda.is_available()
-    sizes = (3000, 0, 2000) if on_gpu else (40, 0, 25)
+    sizes = (3000, 0, 2000) if on_gpu else (24, 0, 12)
     batch = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes])
     geometry = Geometry(voxel=0.02 if on_gpu else 0.1, stem_fineness=stem_fineness, **kind)
     expected = Hierarchy.build(batch, geometry)
