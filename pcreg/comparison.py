@@ -26,7 +26,8 @@ def compare(
     figures = []
     for descriptor in (before, after):
         measured = {"protocol": asdict(protocol), "fingerprint": descriptor.fingerprint, "seed": seed}
-        records = Records(folder / f"{descriptor.fingerprint}.jsonl", measured)
+        name = "-".join(descriptor.fingerprint.replace(",", "").split())
+        records = Records(folder / f"{name}.jsonl", measured)
         features = FeatureCache(folder / "features", descriptor, {"fingerprint": descriptor.fingerprint})
         scored = benchmark.run(dataset, descriptor, OurRansac(), protocol, records, features, seeds=[seed])
         figures.append(overall(rows(scored, protocol.samples[0], seed), protocol))
