@@ -8,10 +8,10 @@
 
 The first three register pairs whose truth is known, by the shipped weights or with --descriptor fpfh, and
 append what speaks for each motion found: pairs that overlap, clouds of different scenes, and clouds
-against mirror images. `fit` prints the table of pcreg/verdict.py; `check` answers each pair with the
-motion that this table finds likeliest, compares the confidences with how often the answers are right, and
-counts what is accepted. A motion is right within 15 degrees and 0.3 m indoors, within 5 degrees and 2 m
-outdoors.
+against mirror images. `fit` prints a table of pcreg/verdict.py, for answers by one descriptor; `check`
+answers each pair with the motion that its table finds likeliest, compares the confidences with how often
+the answers are right, and counts what is accepted. A motion is right within 15 degrees and 0.3 m indoors,
+within 5 degrees and 2 m outdoors.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from datasets.threedmatch import ThreeDMatch
 from pcreg.pair import PairDataset
 from pcreg.pipeline import Registrar
 from pcreg.registering import DESCRIPTORS, at_scales
-from pcreg.verdict import REGISTERED, TRAITS, judge, probability, traits
+from pcreg.verdict import HAND_MADE, LEARNED, REGISTERED, TRAITS, traits
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what register.py chooses for most of these scans.
@@ -111,14 +111,15 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
 
 
 def fit(answers: list[dict[str, Any]]) -> None:
-    """Print weight and usual value of each trait, by logistic regression on all motions."""
+    """Print the table of traits, by logistic regression on all motions."""
     motions = [motion for answer in answers for motion in answer["motions"]]
     X = np.array([traits(evidence_of(motion)) for motion in motions])
     right = np.array([motion["right"] for motion in motions])
     weights, bias = logistic(X, right)
+    print(f"{'trait':>14} weight  usual")
     for trait, weight, usual in zip(TRAITS, weights, X[right].mean(0), strict=True):
-        print(f"{trait.value.__name__:>20} {weight:8.2f} {usual:8.2f}")
-    print(f"{'BIAS':>20} {bias:8.2f}\n{len(motions)} motions, {right.sum()} right")
+        print(f"{trait.value.__name__.strip('_'):>14} {weight:6.2f} {usual:6.2f}")
+    print(f"{'bias':>14} {bias:6.2f}\n{len(motions)} motions, {right.sum()} right")
 
 
 def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
@@ -137,9 +138,10 @@ def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
 
 def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
     """The confidence in the likeliest motion, and whether it is right."""
+    judge = LEARNED if answer["learned"] else HAND_MADE
     found = [(evidence_of(motion), motion["right"]) for motion in answer["motions"]]
-    (best, right), *others = sorted(found, key=lambda each: -probability(each[0]))
-    return judge(best, [evidence for evidence, _ in others]).confidence, right
+    (best, right), *others = sorted(found, key=lambda each: -judge.probability(each[0]))
+    return judge.verdict(best, [evidence for evidence, _ in others]).confidence, right
 
 
 def _counts(confidence: np.ndarray, right: np.ndarray) -> str:

@@ -71,10 +71,11 @@ def answers(
     dataset: PairDataset, registrar: Registrar, gate: Gate, asked: list[Question], workers: int | None = None
 ) -> Iterator[dict[str, Any]]:
     """For each question, in any order, the motions found as plain values: their evidence, and if right."""
+    learned = bool(registrar.descriptor.fingerprint)
     with Workers(workers) as pool:
         for question, found in pool.each(_answer, (dataset, registrar, gate), asked):
             if found:
-                yield {"data": dataset.name, "kind": question.kind, "motions": found}
+                yield {"data": dataset.name, "kind": question.kind, "learned": learned, "motions": found}
 
 
 def evidence_of(motion: dict[str, Any]) -> Evidence:

@@ -16,7 +16,7 @@ from pcreg.ransac import ransac
 from pcreg.refine import Refinement, refine
 from pcreg.registration import Registration
 from pcreg.shape import Shape, shape_of, viewpoint
-from pcreg.verdict import BELIEVED, judge, probability
+from pcreg.verdict import BELIEVED, HAND_MADE, LEARNED
 
 SAME = 2.0  # match distances: motions that move the source to within that of each other are one
 
@@ -58,6 +58,7 @@ class Registrar:
             if not value > 0:
                 raise InputError(f"{name} is {value}; it must be positive")
         self.descriptor = descriptor
+        self.judge = LEARNED if descriptor.fingerprint else HAND_MADE
         self.match_distance = match_reach * descriptor.voxel
         self.overlap_distance = overlap_reach * descriptor.voxel
         self.free_distance = free_reach * descriptor.voxel
@@ -142,7 +143,7 @@ class Registrar:
 
         for _ in range(self.attempts):
             drawn = seek(self.iterations)
-            if probability(found[-1].evidence) > BELIEVED:
+            if self.judge.probability(found[-1].evidence) > BELIEVED:
                 seek(drawn)
                 break
         return self._distinct(found, source)
@@ -180,7 +181,7 @@ class Registrar:
     def _distinct(self, found: list[Candidate], source: Shape) -> list[Candidate]:
         """The candidates, most likely first, without those that move the source as a likelier one does."""
         distinct: list[Candidate] = []
-        for candidate in sorted(found, key=lambda each: -probability(each.evidence)):
+        for candidate in sorted(found, key=lambda each: -self.judge.probability(each.evidence)):
             moved = transform(candidate.refined.T_target_source, source.surface)
             for other in distinct:
                 apart = moved - transform(other.refined.T_target_source, source.surface)
@@ -193,7 +194,7 @@ class Registrar:
     def _judged(self, found: list[Candidate]) -> Registration:
         """The first of the candidates with the verdict on it; the others are its rivals."""
         best, *rivals = found
-        verdict = judge(best.evidence, [rival.evidence for rival in rivals])
+        verdict = self.judge.verdict(best.evidence, [rival.evidence for rival in rivals])
         return Registration(
             best.refined.T_target_source,
             verdict.registered,
