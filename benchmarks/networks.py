@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from workload import PRECISIONS
 
+from kernels.triplets import Triplets
 from pcreg.hierarchy import Hierarchy
 from pcreg.layers import (
     FirstConv,
@@ -42,7 +43,9 @@ class Encoder(nn.Module):
     def forward(self, hierarchy: Hierarchy) -> Tensor:
         """The features (N_4, 256) of the points of hierarchy.levels[3]."""
         out = hierarchy.stem
-        for level, triplets in enumerate([None, *hierarchy.down]):
+        by_torch = torch.is_grad_enabled()
+        identity = None if by_torch else Triplets.identity(len(hierarchy.levels[0]), out.device)
+        for level, triplets in enumerate([identity, *hierarchy.down]):
             layers = self.convs[level], self.norms[level], self.blocks[level]
             convolve = checkpointed_level if self.checkpointing else convolve_level
             out = convolve(*layers, out, triplets, hierarchy.same[level])

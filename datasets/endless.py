@@ -1,4 +1,4 @@
-"""Training batches of scenes that are made up as the training goes, on the device that trains.
+"""Training batches of scenes that are made up as the training goes, on a GPU if there is one.
 
 A pool holds the recordings of several scenes; every few batches the oldest makes way for a new one.
 What a batch holds depends on the seed and its number alone, wherever a resumed training began.
@@ -109,12 +109,16 @@ class Endless:
             if value < 1:
                 raise InputError(f"batches.{name}={value}: give at least 1")
         self.record, self.preparation = record, preparation
-        self.collate = Collate(geometry, on_gpu=ranks.device != "cpu")
         self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
         self.size, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
         self.apart, self.apart_until = apart, apart_until
         self.workers, self.ranks = workers, ranks
         self.device = ranks.device if device is None else choose_device(device)
+        if ranks.device == "cpu" != self.device:
+            raise InputError(
+                f"batches.device={self.device} is for a training on a GPU; this one is on the CPU"
+            )
+        self.collate = Collate(geometry, on_gpu=ranks.device != "cpu")
         self._scenes: dict[int, Scene] = {}
         self._stream: Iterator[TrainingBatch | None] = iter(())
         self._next = -1  # the number of its next batch, counted over all epochs

@@ -36,7 +36,7 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Bucket
 def _multiply(rows: Tensor, matrices: Tensor) -> Tensor:
     """rows (P, C), matrices (G, C/G, M/G) -> (P, M).
 
-    In one group, with C and M multiples of 16, a row was not seen to depend on the others.
+    In one group, with M a multiple of 16, a row was not seen to depend on the others.
     """
     padding = FEWEST_ROWS - len(rows)
     if padding > 0:

@@ -19,8 +19,8 @@ from pcreg.shipped import weights_for
 from pcreg.thinning import thin
 from pcreg.weights import fingerprint, load_weights
 
-# About what hierarchy and network take at their peak, in float32 (docs/benchmarks.md).
-BYTES_PER_POINT = 4096
+# What hierarchy and network take at their peak, in float32, with a first layer of 7^3 cells: 7 kB seen.
+BYTES_PER_POINT = 8192
 SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/benchmarks.md
 
 
@@ -35,8 +35,8 @@ class FCGF:
         The network knows no unit of length, so what it sees in a cell twice as wide is the shape of twice
         the surroundings, and another draw of the noise.
         """
-        if not scales or scales[0] != 1 or not all(scale > 1 for scale in scales[1:]):
-            raise InputError(f"scales={list(scales)}: give 1 first and then larger ones, such as [1, 1.4, 2]")
+        if not _usable(scales):
+            raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
         self.device, self.scales = choose_device(device), tuple(scales)
         self.network = network.to(self.device).eval()
         self.voxel = network.architecture.voxel
@@ -113,6 +113,13 @@ class FCGF:
             each[cKDTree(few).query(points)[1]] if len(points) else each
             for each, few, points in zip(split, thinned, clouds, strict=True)
         ]
+
+
+def _usable(scales: Sequence[float]) -> bool:
+    """Whether these are the number 1 and then larger finite ones."""
+    if not isinstance(scales, Sequence) or not all(isinstance(scale, int | float) for scale in scales):
+        return False
+    return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])
 
 
 class _OneThread:

@@ -51,9 +51,9 @@ class FirstConv(PointConv):
         K, M = len(self.weight), self.weight.shape[3]
         autocast = torch.is_autocast_enabled(counts.device.type)
         dtype = torch.get_autocast_dtype(counts.device.type) if autocast else self.weight.dtype
-        features = counts.T.to(dtype)
+        features = counts.T.to(dtype, memory_format=torch.contiguous_format)
         if identity is None:
-            return features @ self.weight.view(K, M)
+            return epilogue.apply(features @ self.weight.view(K, M))
         deterministic = torch.are_deterministic_algorithms_enabled()
         return point_conv(features, self.weight.view(1, 1, K, M), identity, None, deterministic, epilogue)
 

@@ -19,10 +19,10 @@ FIRST_BATCH = 500  # samples before the first look at the stopping rule; enough 
 BATCH = 5_000  # samples drawn between two further looks
 BLOCK = 1 << 19  # residuals held at a time, few enough to stay in the cache
 KEPT = 1_000  # motions that agree best with the matches, many of them nearly the same
-FINALISTS = 15  # the best that differ; the points decide between them
+FINALISTS = 15  # the best that differ, between which matches, points and free space decide
 APART = 3.0  # distances by which finalists move the matched points apart
 PROBES = 24  # matched points that tell it
-JUDGES = 5_000  # source points, at most, that decide
+JUDGES = 5_000  # source points, at most, that are asked
 AGAINST = 1.0  # what speaks wholly against a motion costs so many times all matches
 ALIKE = 50  # motions like the winner, of which the one that fits best is taken
 
@@ -211,11 +211,16 @@ def _apart(motions: np.ndarray, T: np.ndarray, points: np.ndarray) -> np.ndarray
 
 
 def _merits(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
-    """What speaks for each motion: the scores (H,) of the matches, and of source points on target points."""
+    """What speaks for each motion: the scores (H,) of the matches, and of source points on target points.
+
+    The latter are of a part of the points, and count as if all had been asked.
+    """
     tree, judges = KDTree(target), source[:: -(-len(source) // JUDGES)]
 
     def closeness(T: np.ndarray) -> float:
         distances, _ = tree.query(transform(T, judges), distance_upper_bound=distance)  # inf beyond
-        return (1 - np.minimum(distances / distance, 1) ** 2).sum()
+        return (1 - np.minimum(distances / distance, 1) ** 2).mean()
 
-    return _scores(motions, source, target, distance) + np.array([closeness(T) for T in motions])
+    return _scores(motions, source, target, distance) + len(source) * np.array(
+        [closeness(T) for T in motions]
+    )

@@ -39,9 +39,10 @@ def shape_of(points: np.ndarray, descriptor: Descriptor, name: str = "cloud") ->
         raise InputError(f"{name}: holds no points; {MINIMUM_POINTS} or more are needed")
     origin = viewpoint(points)
     local = descriptor.describe(solid(points, descriptor.voxel, origin) - origin)
-    if len(local.points) < MINIMUM_POINTS:
-        raise InputError(f"{name}: {_too_few(points, len(local.points), descriptor.voxel)}")
     surface = solid(points, descriptor.voxel, box(points)[0])
+    left = min(len(local.points), len(surface))  # of other cells, so others are left out as loners
+    if left < MINIMUM_POINTS:
+        raise InputError(f"{name}: {_too_few(points, left, descriptor.voxel)}")
     normals = normals_of(surface, NORMAL_RADIUS * descriptor.voxel, origin)
     return Shape(local.points + origin, local.features, surface, normals)
 

@@ -37,8 +37,9 @@ def cores_for(points: int) -> int:
 def one_for_blas() -> threadpool_limits:
     """A context in which each product of matrices stays on the thread that asks for it.
 
-    Ours have three columns, or go to several threads anyway. BLAS would spread each over all cores and wait
-    for them, busily: on a machine that does other things as well, several times as long as it takes alone.
+    Ours have three columns or some dozens, or go to several threads anyway. BLAS would spread each over all
+    cores and wait for them, busily: on a machine that does other things as well, several times as long as
+    it takes alone.
     """
     return threadpool_limits(1, user_api="blas")
 

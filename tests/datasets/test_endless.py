@@ -122,9 +122,12 @@ def test_batches_are_made_where_they_are_asked_to_be(monkeypatch):
     monkeypatch.setattr("datasets.endless.choose_device", lambda name: name)
     preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
     for device in (None, "cuda:1"):
-        batches = Endless(recorder, preparation, Geometry(VOXEL, stem_fineness=3), pool=1, device=device)
+        geometry = Geometry(VOXEL, stem_fineness=3)
+        batches = Endless(recorder, preparation, geometry, pool=1, device=device, ranks=Ranks(device="cuda"))
         assert batches.make(0) is not None
-    assert asked == ["cpu", "cuda:1"]
+    assert asked == ["cuda", "cuda:1"]
+    with pytest.raises(InputError, match=r"batches\.device=cuda:1 is for a training on a GPU"):
+        Endless(recorder, preparation, geometry, pool=1, device="cuda:1")
 
 
 def test_a_device_that_is_not_there_is_refused():

@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from kernels import reference
+from kernels.epilogue import Epilogue
 from kernels.stencil import native_counts, native_triplets
+from kernels.triplets import Triplets
 from pcreg.layers import FirstConv
 
 from .clouds import DEVICE, random_batch
@@ -58,3 +60,15 @@ def test_the_first_convolution_is_that_of_ones():
     gradient = torch.randn(found.shape, dtype=torch.float64)
     (found,) = torch.autograd.grad(found, layer.weight, gradient)
     torch.testing.assert_close(found, reference.vvor(ones, gradient, triplets))
+
+
+def test_the_first_convolution_ends_with_its_epilogue_either_way():
+    points, lengths = random_batch([60, 40])
+    counts = native_counts(points, lengths, 0.1, 5)
+    layer = FirstConv(6, 5)
+    epilogue = Epilogue(shift=torch.randn(6), residual=torch.randn(len(points), 6), relu=True)
+    with torch.no_grad():
+        wanted = torch.relu(layer(counts, None) + epilogue.shift + epilogue.residual)
+        torch.testing.assert_close(layer(counts, None, epilogue), wanted)
+        identity = Triplets.identity(len(points), points.device)
+        torch.testing.assert_close(layer(counts, identity, epilogue), wanted)

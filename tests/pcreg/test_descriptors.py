@@ -133,7 +133,7 @@ def test_scales_are_described_side_by_side():
     assert np.allclose(wide, coarse.features[nearest], atol=1e-6)
 
 
-@pytest.mark.parametrize("scales", [[], [2], [1, 0.5], [1, 1]])
+@pytest.mark.parametrize("scales", [[], [2], [1, 0.5], [1, 1], [1, float("inf")], [1, "2"], 1])
 def test_scales_that_cannot_be_used(scales):
     with pytest.raises(InputError, match="scales="):
         FCGF(ResUNet(Architecture()), scales=scales)

@@ -3,7 +3,7 @@ import pytest
 
 from pcreg import ransac as module
 from pcreg.geometry import random_rotation, rotation_error, se3, transform, translation_error
-from pcreg.ransac import _distinct, ransac
+from pcreg.ransac import _distinct, _merits, ransac
 
 
 def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):
@@ -150,3 +150,11 @@ def test_of_motions_like_the_winner_the_one_that_fits_best_is_taken(monkeypatch)
 
     alone, best = ([error(seed, alike) for seed in range(6)] for alike in (0, 50))
     assert np.median(best) < 0.8 * np.median(alone)
+
+
+def test_surfaces_weigh_as_much_where_only_some_points_are_asked(monkeypatch):
+    source, target, T = correspondences(P=900, inlier_ratio=1.0, noise=0.01)
+    (all_asked,) = _merits(T[None], source, target, 0.0375)
+    monkeypatch.setattr(module, "JUDGES", 300)
+    (some_asked,) = _merits(T[None], source, target, 0.0375)
+    assert some_asked == pytest.approx(all_asked, rel=0.02)
