@@ -29,6 +29,7 @@ from datasets import indoor, outdoor
 from datasets.folder import Folder
 from datasets.recorded import Recorded
 from datasets.threedmatch import ThreeDMatch
+from pcreg.errors import InputError
 from pcreg.pair import PairDataset
 from pcreg.pipeline import Registrar
 from pcreg.registering import DESCRIPTORS, at_scales
@@ -111,7 +112,9 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
 
 
 def fit(answers: list[dict[str, Any]]) -> None:
-    """Print the table of traits, by logistic regression on all motions."""
+    """Print the table of traits, by logistic regression on all motions of one kind of descriptor."""
+    if len({answer["learned"] for answer in answers}) > 1:
+        raise InputError("answers by learned descriptors and by FPFH; fit a table to each")
     motions = [motion for answer in answers for motion in answer["motions"]]
     X = np.array([traits(evidence_of(motion)) for motion in motions])
     right = np.array([motion["right"] for motion in motions])
