@@ -68,8 +68,8 @@ def native_counts(
     """How many points of its own cloud each point sees through each kernel cell: (K, N) int32.
 
     They are those of `native_triplets`, which a convolution of a constant only counts. `normals` (N, 3).
-    Raises ValueError as that does, but on a GPU, for which the device would have to be waited for, not where
-    cells cannot be numbered.
+    Raises ValueError as that does; but clouds that are not finite, or too wide for their cells, go unnoticed
+    on a GPU, which would have to be waited for.
     """
     _reach(fineness)  # refuses an even one
     radius = default_radius(size, fineness) if radius is None else radius

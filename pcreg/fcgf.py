@@ -116,7 +116,7 @@ class FCGF:
 
 
 def _usable(scales: Sequence[float]) -> bool:
-    """Whether these are the number 1 and then larger finite ones."""
+    """Whether these are 1 and then larger finite numbers."""
     if not isinstance(scales, Sequence) or not all(isinstance(scale, int | float) for scale in scales):
         return False
     return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])

@@ -43,7 +43,7 @@ def traits(evidence: Evidence) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Judge:
-    """The table of a logistic model: a number per trait, in the order of TRAITS."""
+    """A logistic model: two numbers per trait, in the order of TRAITS."""
 
     weights: tuple[float, ...]  # in the log-odds
     usual: tuple[float, ...]  # means over right motions

@@ -47,7 +47,7 @@ def test_empty_clouds_match_nothing(n, m):
     assert mutual(a, b).shape == (0, 2)
 
 
-def test_many_rows_are_compared_in_the_directions_in_which_they_vary(monkeypatch):
+def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeypatch):
     rng = np.random.default_rng(0)
     directions = np.linalg.qr(rng.normal(size=(96, 30)))[0].T
     a, b = (
