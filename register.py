@@ -22,6 +22,7 @@ registered, 2 bad input (one sentence on stderr, nothing written).
                 rival                    another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN or infinite
+                viewpoints               {source, target}: where the sensor stood, null if that is estimated
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
@@ -55,6 +56,7 @@ from pcreg.geometry import transform
 from pcreg.pipeline import Registrar
 from pcreg.registering import DESCRIPTORS, METRES, as_cloud, descriptors, register_points
 from pcreg.registration import Registration
+from pcreg.viewpoint import ViewpointOption, check_viewpoint, of_both
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -95,6 +97,15 @@ def parser() -> argparse.ArgumentParser:
         help=f"of the coordinates, each one of {' '.join(METRES)} (default: m m)",
     )
     parser.add_argument(
+        "--viewpoint",
+        action="append",
+        type=_viewpoint,
+        metavar="V",
+        help="where the sensor stood: X,Y,Z in metres, sensor (at the origin), unknown, or auto (at the origin "
+        "if the cloud looks like a view from there, else unknown, and estimated; the default). Once for both clouds, twice "
+        "for source and target; --viewpoint=-1,2,3 where a number is negative",
+    )
+    parser.add_argument(
         "--descriptor",
         choices=DESCRIPTORS,
         default=DESCRIPTORS[0],
@@ -118,8 +129,20 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _viewpoint(text: str) -> ViewpointOption:
+    """A value of --viewpoint."""
+    try:
+        return check_viewpoint(text.split(",") if "," in text else text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def _check(options: argparse.Namespace) -> None:
     """Refuse what cannot be done before anything is read."""
+    if len(options.viewpoint or ()) > 2 - bool(options.batch):
+        raise InputError(
+            "--viewpoint is given too often; give it once for both clouds, or once for each, and once in a batch"
+        )
     if os.path.isfile(options.out):  # which, unlike that of Path, says no where one may not look
         raise InputError(f"{options.out}: --out is a file; name a folder")
     if options.seed < 0:
@@ -141,6 +164,12 @@ def _check(options: argparse.Namespace) -> None:
     check_folder(options.out)
 
 
+def _one_or_two(viewpoints: list[ViewpointOption] | None) -> ViewpointOption | tuple[ViewpointOption, ...]:
+    """What --viewpoint says: of both clouds, or of source and target."""
+    given = viewpoints or ["auto"]
+    return given[0] if len(given) == 1 else tuple(given)
+
+
 def run(options: argparse.Namespace) -> Registration:
     """Read, register, write, report."""
     clock, files = Clock(), (str(options.source), str(options.target))
@@ -155,7 +184,8 @@ def run(options: argparse.Namespace) -> Registration:
     print(f"descriptor: {choices[0].words}")
     others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
     print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
-    found = register_points(*points, registrars, seed=options.seed, names=files)
+    viewpoints = of_both(_one_or_two(options.viewpoint))
+    found = register_points(*points, registrars, seed=options.seed, names=files, viewpoints=viewpoints)
     found = replace(found, seconds=clock.seconds | found.seconds)
     task = output.Task(files, tuple(options.units), choices[0].name, options.seed)
     paths, seconds = output.write(options.out, clouds, found, task, html=options.html)
@@ -214,6 +244,7 @@ def batch(options: argparse.Namespace) -> bool:
         weights=options.weights,
         voxel=options.voxel,
         unit=options.units[0],
+        viewpoint=_one_or_two(options.viewpoint),
         seed=options.seed,
     )
     done = sum(record["registered"] for record in records)

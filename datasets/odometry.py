@@ -25,10 +25,11 @@ from pcreg.errors import InputError
 from pcreg.geometry import inverse
 from pcreg.pair import Pair
 from pcreg.records import Records
-from pcreg.shape import viewpoint
+from pcreg.scale import middle_box
 
 MOST_MOVED = 3.0  # voxels from where the path has a pair; those of two LiDAR sequences moved by 0.5 at most
 SCANS_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
+MAX_SENSOR_DISTANCE = 10.0  # cloud extents from its middle; further away the origin is that of a map
 NAMED = 5  # failed steps; the others are counted
 
 
@@ -143,12 +144,18 @@ class Odometry:
     def _prepared(self, number: int) -> Scan:
         name = self.names[number]
         points = self._cloud(name)
-        if len(points) and viewpoint(points).any():
+        if len(points) and _is_far(points):
             raise InputError(
                 f"{name}: lies {np.linalg.norm(points.mean(0)):.3g} m from its origin, where odometry "
                 "expects the sensor; if the scans share a frame already, write identities to poses.txt"
             )
         return Scan(points, self.voxel, name)
+
+
+def _is_far(points: np.ndarray) -> bool:
+    """Whether the cloud (N, 3) lies so far from its origin that no sensor there can have seen it."""
+    low, high = middle_box(points)
+    return bool(np.linalg.norm((low + high) / 2) > MAX_SENSOR_DISTANCE * np.linalg.norm(high - low))
 
 
 def _digest(content: bytes) -> str:

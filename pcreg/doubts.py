@@ -1,5 +1,7 @@
 """What may be wrong with a pair of clouds, said in a sentence and never acted upon."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from pcreg.degeneracy import hold
@@ -8,6 +10,7 @@ from pcreg.pipeline import Registrar
 from pcreg.registration import Registration
 from pcreg.scale import extent
 from pcreg.shape import Shape
+from pcreg.viewpoint import Viewpoint
 
 MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
 SLACK = 2.5  # scans of one place differ in extent by less than that
@@ -74,16 +77,34 @@ def bare(*shapes: Shape) -> list[str]:
     return notes
 
 
+def unknown_viewpoints(*shapes: Shape) -> list[str]:
+    """Of which of source and target it is not known where the sensor stood."""
+    unknown = [
+        side for side, shape in zip(("source", "target"), shapes, strict=True) if not shape.viewpoint_known
+    ]
+    if not unknown:
+        return []
+    return [
+        f"where the sensor of the {' and the '.join(unknown)} stood is estimated from the cloud, so that free "
+        "space and the sides of surfaces prove less; --viewpoint says where"
+    ]
+
+
 def after_all(found: Registration, source: Shape, target: Shape) -> tuple[str, ...]:
     """What there is to say of a pair that is registered: one scale at least both clouds have then."""
     said = duplicates(source, target) + millimetres(source.surface, target.surface) + loose(found)
-    return tuple(said)
+    return tuple(said + unknown_viewpoints(source, target))
 
 
-def mirrored(registrar: Registrar, source: np.ndarray, target: Shape, seed: int) -> float:
+def mirrored(
+    registrar: Registrar, source: np.ndarray, viewpoint: Viewpoint, target: Shape, seed: int
+) -> float:
     """With what confidence source (N, 3) would be registered if one of its axes were turned round."""
+    mirror = np.array([-1.0, 1.0, 1.0])
     try:
-        flipped = registrar.describe(source * np.array([-1.0, 1.0, 1.0]), "source")
+        flipped = registrar.describe(
+            source * mirror, "source", replace(viewpoint, position=viewpoint.position * mirror)
+        )
     except InputError:  # mirrored cells are others, and a few points more may be lost
         return 0.0
     once = Registrar(registrar.descriptor, attempts=1)  # what is mirrored and nothing else fits at once

@@ -18,7 +18,7 @@ from pcreg.degeneracy import Hold, hold
 from pcreg.freespace import View, intrusion
 from pcreg.geometry import inverse, transform
 from pcreg.refine import Refinement
-from pcreg.shape import Shape, viewpoint
+from pcreg.shape import Shape
 
 SLANTED = 0.5  # cosine: surfaces that meet at more than 60 degrees have no sides to compare
 
@@ -31,6 +31,7 @@ class Evidence:
     inliers: int  # of them, brought together
     overlap: float  # fraction of the smaller cloud that lies on the other
     rmse: float  # metres, between the surfaces in the overlap
+    viewpoints_known: bool  # of both clouds; else what follows is estimated
     intrusion: float  # fraction of a cloud in the free space of the other
     facing: float  # fraction of the overlap that both sensors saw from the same side
     hold: Hold  # of the overlap, in the target's frame
@@ -57,20 +58,17 @@ def gather(source: Shape, target: Shape, agree: np.ndarray, refined: Refinement,
         inliers=int(agree.sum()),
         overlap=min(float(touching.sum() / smaller), 1.0),
         rmse=refined.rmse,
-        intrusion=_intrusion(source.surface, target.surface, T, margin),
+        viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
+        intrusion=_intrusion(source, target, T, margin),
         facing=float((cosine > 0).mean()) if len(cosine) else 1.0,
         hold=hold(moved[touching], normals),
     )
 
 
-def _intrusion(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, margin: float) -> float:
-    """How much of either cloud stands where the sensor of the other looked through.
-
-    Where the sensor is not known the middle of the cloud stands for it. That is hard on some right
-    motions, but without it two rooms on a map pass for one.
-    """
+def _intrusion(source: Shape, target: Shape, T_target_source: np.ndarray, margin: float) -> float:
+    """How much of either cloud stands where the sensor of the other looked through."""
     views = (
-        (transform(T_target_source, source), target),
-        (transform(inverse(T_target_source), target), source),
+        (transform(T_target_source, source.surface), target),
+        (transform(inverse(T_target_source), target.surface), source),
     )
-    return max(intrusion(points, View.of(scan, viewpoint(scan)), margin) for points, scan in views)
+    return max(intrusion(points, View.of(scan.surface, scan.viewpoint), margin) for points, scan in views)

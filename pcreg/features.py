@@ -33,6 +33,7 @@ DESCRIBING = (
     "resunet",
     "shape",
     "thinning",
+    "viewpoint",
 )  # modules of pcreg
 
 

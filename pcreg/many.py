@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from pcreg import shipped
-from pcreg.descriptors import Descriptor
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
 from pcreg.features import FeatureCache, read_described
@@ -31,6 +30,7 @@ from pcreg.registering import as_cloud, at_scales
 from pcreg.scale import voxel_of
 from pcreg.second_look import second_look
 from pcreg.shape import Shape
+from pcreg.viewpoint import ViewpointOption
 from pcreg.workers import Workers
 
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
@@ -84,6 +84,7 @@ def run(
     weights: str | Path | None = None,
     voxel: float | None = None,
     unit: str = "m",
+    viewpoint: ViewpointOption = "auto",
     seed: int = 0,
     workers: int | None = None,
 ) -> list[dict[str, Any]]:
@@ -98,6 +99,7 @@ def run(
         "weights": _weights(descriptor, weights),
         "voxel": voxel,
         "unit": unit,
+        "viewpoint": viewpoint if isinstance(viewpoint, str) else list(viewpoint),
         "seed": seed,
         "version": version("pcreg"),
     }
@@ -110,7 +112,8 @@ def run(
             sizes = [scale] if voxel else [scale, 2 * scale, scale / 2]
             choices = at_scales(descriptor, weights, sizes, fixed=voxel is not None)
             print(f"descriptor: {choices[0].words}, voxel {choices[0].voxel:g} m; {len(todo)} pairs to do")
-            _register(pool, todo, choices, scale, records, folder, unit, seed)
+            registrars = [Registrar(each, viewpoint=viewpoint) for each in choices]
+            _register(pool, todo, registrars, scale, records, folder, unit, seed)
     records.order([_name(pair) for pair in pairs])
     chosen = [records.by_pair[_name(pair)] for pair in pairs]
     _write_table(folder / "table.csv", chosen)
@@ -137,7 +140,7 @@ def _scale(pool: Workers, pairs: Sequence[Pair], unit: str) -> float:
 def _register(
     pool: Workers,
     todo: Sequence[Pair],
-    choices: Sequence[Descriptor],
+    registrars: Sequence[Registrar],
     scale: float,
     records: Records,
     folder: Path,
@@ -145,8 +148,9 @@ def _register(
     seed: int,
 ) -> None:
     """Describe the clouds, match the pairs, and record each as soon as it is done."""
-    registrars = [Registrar(each) for each in choices]
-    depends = {"voxel": choices[0].voxel, "weights": choices[0].fingerprint, "version": version("pcreg")}
+    descriptor = registrars[0].descriptor
+    depends = {"voxel": descriptor.voxel, "weights": descriptor.fingerprint, "version": version("pcreg")}
+    depends["viewpoint"] = records.run["viewpoint"]
     cache = FeatureCache(folder / "descriptions", registrars[0], depends)
     files = dict.fromkeys(file for pair in todo for file in pair)
     described = pool.each(_describe, (cache, unit), files)

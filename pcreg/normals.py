@@ -8,11 +8,8 @@ from pcreg import threads
 NEIGHBORS = 30
 
 
-def normals_of(points: np.ndarray, radius: float, viewpoint: np.ndarray) -> np.ndarray:
-    """Unit normals (N, 3) of points (N, 3), from up to 30 neighbours within `radius` metres.
-
-    They point to the side of `viewpoint` (3,), from where the surface was seen.
-    """
+def normals_of(points: np.ndarray, radius: float) -> np.ndarray:
+    """Unit normals (N, 3) of points (N, 3), of either sign, from up to 30 neighbours within `radius`, metres."""
     distance, rows = cKDTree(points).query(
         points, NEIGHBORS, distance_upper_bound=radius, workers=threads.cores_for(len(points))
     )
@@ -20,6 +17,10 @@ def normals_of(points: np.ndarray, radius: float, viewpoint: np.ndarray) -> np.n
     around = np.where(near, points[np.where(near[:, :, 0], rows, 0)] - points[:, None], 0.0)
     count = near.sum(1)  # (N, 1), its own point among them
     spread = np.where(near, around - (around.sum(1) / count)[:, None], 0.0)
-    normals = np.linalg.eigh(spread.transpose(0, 2, 1) @ spread).eigenvectors[:, :, 0]
-    inwards = ((viewpoint - points) * normals).sum(1) < 0
-    return np.where(inwards[:, None], -normals, normals)
+    return np.linalg.eigh(spread.transpose(0, 2, 1) @ spread).eigenvectors[:, :, 0]
+
+
+def towards(viewpoint: np.ndarray, points: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """The normals (N, 3) of points (N, 3), turned to the side of `viewpoint` (3,)."""
+    away = ((viewpoint - points) * normals).sum(1) < 0
+    return np.where(away[:, None], -normals, normals)

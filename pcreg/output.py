@@ -46,6 +46,10 @@ def facts(registration: Registration, task: Task) -> dict[str, Any]:
         "rmse": registration.rmse,
         "evidence": asdict(registration.evidence),
         "rival": None if registration.rival is None else registration.rival.tolist(),
+        "viewpoints": {
+            side: None if viewpoint is None else viewpoint.tolist()
+            for side, viewpoint in zip(("source", "target"), registration.viewpoints, strict=True)
+        },
         "units": list(task.units),
         "descriptor": task.descriptor,
         "voxel": registration.voxel,

@@ -15,8 +15,9 @@ from pcreg.matching import condensed, mutual
 from pcreg.ransac import ransac
 from pcreg.refine import Refinement, refine
 from pcreg.registration import Registration
-from pcreg.shape import Shape, shape_of, viewpoint
+from pcreg.shape import Shape, shape_of
 from pcreg.verdict import BELIEVED, HAND_MADE, LEARNED
+from pcreg.viewpoint import ViewpointOption, check_viewpoint
 
 SAME = 2.0  # match distances: motions that move the source to within that of each other are one
 
@@ -46,6 +47,7 @@ class Registrar:
         free_reach: float = 4.0,  # voxels: what stands further in front of a surface is not part of it
         attempts: int = 3,  # motions tried before the clouds are given up
         iterations: int = 1_000_000,  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
+        viewpoint: ViewpointOption = "auto",  # of clouds of which nothing else is said
     ) -> None:
         for name, value in (
             ("voxel", descriptor.voxel),
@@ -64,6 +66,7 @@ class Registrar:
         self.free_distance = free_reach * descriptor.voxel
         self.attempts = attempts
         self.iterations = iterations
+        self.viewpoint = check_viewpoint(viewpoint)
 
     @property
     def name(self) -> str:
@@ -74,12 +77,15 @@ class Registrar:
     def device(self) -> str:
         return self.descriptor.device
 
-    def describe(self, points: np.ndarray, name: str = "cloud") -> Shape:
+    def describe(
+        self, points: np.ndarray, name: str = "cloud", viewpoint: ViewpointOption | None = None
+    ) -> Shape:
         """The shape of the cloud (N, 3) float64, to be matched with any number of others.
 
-        `name` is what an error calls it. Raises InputError when too few points are left at this voxel size.
+        `name` is what an error calls it, `viewpoint` says where the sensor stood (pcreg.viewpoint). Raises
+        InputError when too few points are left at this voxel size.
         """
-        return shape_of(points, self.descriptor, name)
+        return shape_of(points, self.descriptor, name, self.viewpoint if viewpoint is None else viewpoint)
 
     def register(
         self,
@@ -88,13 +94,15 @@ class Registrar:
         *,
         seed: int = 0,
         names: tuple[str, str] = ("source", "target"),
+        viewpoints: tuple[ViewpointOption | None, ViewpointOption | None] = (None, None),
     ) -> Registration:
         """Describe source (N, 3) and target (M, 3), each in metres in its own frame, and match them.
 
         Same clouds and seed: same result. Raises InputError as `describe` does.
         """
         clock = Clock()
-        a, b = threads.each(lambda each: self.describe(*each), zip((source, target), names, strict=True))
+        clouds = zip((source, target), names, viewpoints, strict=True)
+        a, b = threads.each(lambda each: self.describe(*each), clouds)
         clock.lap("describe")
         found = self.match(a, b, seed=seed)
         return replace(found, seconds=clock.seconds | found.seconds)
@@ -105,7 +113,7 @@ class Registrar:
         Same shapes and seed: same result.
         """
         clock = Clock()
-        judged = self._judged(self.candidates(source, target, seed=seed, clock=clock))
+        judged = self._judged(self.candidates(source, target, seed=seed, clock=clock), source, target)
         clock.lap("judge")
         return replace(judged, seconds=clock.seconds)
 
@@ -122,7 +130,7 @@ class Registrar:
         matched = self._pair_up(source, target)
         clock.lap("match")
         scans = source.surface, target.surface
-        free_space = FreeSpace(*scans, self.free_distance, tuple(map(viewpoint, scans)))
+        free_space = FreeSpace(*scans, self.free_distance, (source.viewpoint, target.viewpoint))
         left = np.ones(len(matched), dtype=bool)
         found: list[Candidate] = []
 
@@ -155,7 +163,7 @@ class Registrar:
         clock.lap("match")
         candidate = self._candidate(matched, source, target, T_target_source)
         clock.lap("refine")
-        judged = self._judged([candidate])
+        judged = self._judged([candidate], source, target)
         clock.lap("judge")
         return replace(judged, seconds=clock.seconds)
 
@@ -191,7 +199,7 @@ class Registrar:
                 distinct.append(candidate)
         return distinct
 
-    def _judged(self, found: list[Candidate]) -> Registration:
+    def _judged(self, found: list[Candidate], source: Shape, target: Shape) -> Registration:
         """The first of the candidates with the verdict on it; the others are its rivals."""
         best, *rivals = found
         verdict = self.judge.verdict(best.evidence, [rival.evidence for rival in rivals])
@@ -208,4 +216,5 @@ class Registrar:
             evidence=best.evidence,
             rival=rivals[0].refined.T_target_source if verdict.ambiguous else None,
             agreeing=best.agreeing,
+            viewpoints=tuple(each.viewpoint if each.viewpoint_known else None for each in (source, target)),
         )

@@ -25,6 +25,7 @@ from pcreg.registration import Registration
 from pcreg.scale import voxels
 from pcreg.second_look import second_look
 from pcreg.shipped import scales, weights_for
+from pcreg.viewpoint import ViewpointOption, of_both
 
 if TYPE_CHECKING:
     import torch
@@ -42,6 +43,7 @@ def register(
     weights: str | Path | None = None,
     voxel: float | None = None,
     units: tuple[str, str] = ("m", "m"),
+    viewpoint: ViewpointOption | tuple[ViewpointOption, ViewpointOption] = "auto",
     seed: int = 0,
     device: str = "cpu",
 ) -> Registration:
@@ -50,12 +52,16 @@ def register(
     The `descriptor` is fcgf, learned, or fpfh. `weights` names a .safetensors file of train.py instead of
     the shipped one that suits the clouds. `voxel`, in metres, is chosen from the clouds if left out, and
     then further sizes are tried if the first does not register. `units` says in which of m, cm, mm, ft and
-    in source and target are. The result is in metres. Same clouds and seed, same machine: same result.
-    The `device` is that of the learned descriptor, cpu, cuda or auto: the CPU describes two clouds in less
+    in source and target are. The `viewpoint` says where the sensor stood, of both clouds or, as a pair, of
+    source and target: x, y, z in metres in the frame of the cloud, `sensor` for its origin, `unknown`, or
+    `auto`: at the origin if the cloud looks like a view from there, else unknown. Where it is unknown it is
+    estimated, and the answer does not depend on the origin. The result is in metres. Same clouds and seed,
+    same machine: same result. The `device` is that of the learned descriptor, cpu, cuda or auto: the CPU describes two clouds in less
     time than a GPU takes to start.
 
     Raises InputError, one sentence, for clouds, weights or settings that cannot be used.
     """
+    viewpoints = of_both(viewpoint)
     a, b = as_cloud(source, "source", units[0]), as_cloud(target, "target", units[1])
     names = tuple(
         side if not isinstance(cloud, str | Path) else str(cloud)
@@ -64,7 +70,7 @@ def register(
     chosen = descriptors(a.points, b.points, names, descriptor, weights, voxel, device)
     registrars = [Registrar(each) for each in chosen]
     with threads.one_for_blas():
-        return register_points(a.points, b.points, registrars, seed=seed, names=names)
+        return register_points(a.points, b.points, registrars, seed=seed, names=names, viewpoints=viewpoints)
 
 
 def as_cloud(cloud: Points, name: str, unit: str = "m") -> Cloud:
@@ -127,14 +133,16 @@ def register_points(
     *,
     seed: int = 0,
     names: tuple[str, str] = ("source", "target"),
+    viewpoints: tuple[ViewpointOption, ViewpointOption] = ("auto", "auto"),
 ) -> Registration:
     """Register source (N, 3) to target (M, 3), in metres, by the first registrar or with a second look.
 
-    Raises InputError, with what may be wrong, if no registrar is left points enough.
+    The `viewpoints` of both are as in `register`. Raises InputError, with what may be wrong, if no registrar
+    is left points enough.
     """
     clock = Clock()
     try:
-        pair = zip((source, target), names, strict=True)
+        pair = zip((source, target), names, viewpoints, strict=True)
         shapes = threads.each(lambda each: registrars[0].describe(*each), pair)
     except InputError as error:
         if mixed := doubts.mixed_units(source, target):  # then no voxel size suits both

@@ -23,4 +23,6 @@ class Registration:
     evidence: Evidence  # what the confidence is made of
     rival: np.ndarray | None = field(repr=False)  # (4, 4) another motion about as likely, if there is one
     agreeing: np.ndarray = field(repr=False)  # (inliers, 2, 3) float64, source and target points that match
+    # where the sensors of source and target stood (3,), metres; None: that is estimated
+    viewpoints: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
     notes: tuple[str, ...] = ()  # what looked wrong with the clouds, a sentence each

@@ -13,6 +13,7 @@ from pcreg.pipeline import Registrar
 from pcreg.registration import Registration
 from pcreg.shape import Shape
 from pcreg.verdict import REGISTERED
+from pcreg.viewpoint import Viewpoint
 
 SURE = 0.95  # confidence from which no second look is taken
 
@@ -39,6 +40,7 @@ def second_look(
         return replace(found, notes=doubts.after_all(found, *shapes))
     source, target = clouds()
     first, seconds = registrars[0], dict(found.seconds)
+    viewpoints = tuple(Viewpoint(shape.viewpoint, bool(shape.viewpoint_known)) for shape in shapes)
 
     def spent(found: Registration) -> Registration:
         for step, value in found.seconds.items():
@@ -48,7 +50,7 @@ def second_look(
     @cache
     def mirrored() -> float:
         clock = Clock()
-        confidence = doubts.mirrored(first, source, shapes[1], seed)
+        confidence = doubts.mirrored(first, source, viewpoints[0], shapes[1], seed)
         clock.lap("doubt")
         seconds.update(clock.seconds)
         return confidence
@@ -66,7 +68,7 @@ def second_look(
         )
     for registrar in registrars[1:]:
         try:
-            other = spent(registrar.register(source, target, seed=seed))
+            other = spent(registrar.register(source, target, seed=seed, viewpoints=viewpoints))
         except InputError:  # too few points at this scale
             continue
         if not other.registered:
@@ -85,7 +87,7 @@ def second_look(
                 seconds=seconds,
                 notes=doubts.after_all(finer, *shapes),
             )
-    notes = doubts.duplicates(*shapes) + doubts.bare(*shapes)
+    notes = doubts.duplicates(*shapes) + doubts.bare(*shapes) + doubts.unknown_viewpoints(*shapes)
     notes += doubts.mixed_units(source, target) + doubts.millimetres(source, target)
     if mirrored() >= REGISTERED:
         notes.append(doubts.MIRRORED)

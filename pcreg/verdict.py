@@ -48,10 +48,12 @@ class Judge:
     weights: tuple[float, ...]  # in the log-odds
     usual: tuple[float, ...]  # means over right motions
     bias: float  # of the log-odds
+    estimated: "Judge | None" = None  # for clouds of which a viewpoint is estimated
 
     def probability(self, evidence: Evidence) -> float:
         """That the motion is right, whatever other motions there are."""
-        likely = float(1 / (1 + np.exp(-self.bias - traits(evidence) @ self.weights)))
+        model = self._for(evidence)
+        likely = float(1 / (1 + np.exp(-model.bias - traits(evidence) @ model.weights)))
         return likely if evidence.inliers >= FEWEST else min(likely, 0.5)
 
     def verdict(self, evidence: Evidence, rivals: Sequence[Evidence] = ()) -> Verdict:
@@ -77,9 +79,13 @@ class Judge:
         elif evidence.inliers < FEWEST:
             reason = _few_inliers(evidence)
         else:
-            missing = (np.array(self.usual) - traits(evidence)) * self.weights
+            model = self._for(evidence)
+            missing = (np.array(model.usual) - traits(evidence)) * model.weights
             reason = TRAITS[int(np.argmax(missing))].against(evidence)
         return Verdict(registered, confidence, reason, ambiguous)
+
+    def _for(self, evidence: Evidence) -> "Judge":
+        return self if evidence.viewpoints_known or not self.estimated else self.estimated
 
 
 def _in_favour(evidence: Evidence) -> str:

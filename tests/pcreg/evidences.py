@@ -16,6 +16,7 @@ def evidence(**changed: Any) -> Evidence:
         "inliers": 300,
         "overlap": 0.6,
         "rmse": 0.01,
+        "viewpoints_known": True,
         "intrusion": 0.01,
         "facing": 0.99,
         "hold": FIRM,

@@ -6,7 +6,7 @@ from pcreg.shape import Shape
 
 
 def shape(surface, normals) -> Shape:
-    return Shape(surface, np.zeros((len(surface), 1)), surface, normals)
+    return Shape(surface, np.zeros((len(surface), 1)), surface, normals, np.zeros(3), np.array(True))
 
 
 RNG = np.random.default_rng(0)

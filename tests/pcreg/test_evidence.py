@@ -20,7 +20,7 @@ def wall(x: float = 3.0, facing: float = -1.0, step: float = 0.05) -> tuple[np.n
 
 
 def shape(points: np.ndarray, normals: np.ndarray) -> Shape:
-    return Shape(points, np.zeros((len(points), 1)), points, normals)
+    return Shape(points, np.zeros((len(points), 1)), points, normals, np.zeros(3), np.array(True))
 
 
 def refined(T: np.ndarray) -> Refinement:

@@ -9,7 +9,6 @@ from pcreg.errors import InputError
 from pcreg.geometry import inverse, rotation_error, se3, transform, translation_error
 from pcreg.pipeline import Registrar
 from pcreg.registration import Registration
-from pcreg.shape import viewpoint
 
 VOXEL = 0.08
 
@@ -107,18 +106,6 @@ def test_bad_clouds_are_refused_by_name(room, registrar, points, words, side):
 def test_multiples_are_checked(option, value):
     with pytest.raises(InputError, match=option):
         Registrar(FPFH(VOXEL), **{option: value})
-
-
-def test_the_origin_is_the_sensor_unless_it_is_that_of_a_map():
-    cloud = np.random.default_rng(0).uniform(-1, 1, (100, 3))
-    np.testing.assert_array_equal(viewpoint(cloud + 5), 0)
-    np.testing.assert_allclose(viewpoint(cloud + 500), [500, 500, 500], atol=0.1)
-
-
-def test_a_few_rows_of_zeros_in_map_coordinates_are_no_sensor():
-    cloud = np.random.default_rng(0).uniform(-1, 1, (1000, 3)) + 500_000
-    strays = np.zeros((10, 3))
-    np.testing.assert_allclose(viewpoint(np.concatenate([cloud, strays])), np.full(3, 500_000), atol=0.2)
 
 
 def test_a_registration_cannot_be_changed(found):

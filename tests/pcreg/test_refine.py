@@ -16,7 +16,7 @@ def corner(count: int = 4000, seed: int = 0) -> np.ndarray:
 
 
 def refine(source: np.ndarray, target: np.ndarray, start: np.ndarray, distance: float) -> Refinement:
-    return refine_with(source, target, normals_of(target, 3 * distance, target.mean(0)), start, distance)
+    return refine_with(source, target, normals_of(target, 3 * distance), start, distance)
 
 
 @pytest.mark.parametrize("shift", [(0, 0, 0), (5e5, 4e6, 100)])
