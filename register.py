@@ -1,8 +1,8 @@
 """Register two point clouds: python register.py SOURCE TARGET [--out DIR]
 
 Prints T_target_source, which moves SOURCE into the frame of TARGET, and whether to believe it.
-Files are .ply .pcd .xyz .pts .npy .npz .las .laz .e57 or KITTI .bin. Exit status: 0 registered, 1 not
-registered, 2 bad input (one sentence on stderr, nothing written).
+Files are .ply .pcd .xyz .txt .csv .asc .pts .npy .npz .las .laz .e57 .obj .off .stl, or .bin of KITTI or
+nuScenes. Exit status: 0 registered, 1 not registered, 2 bad input (one sentence on stderr, nothing written).
 
 --out DIR holds
   aligned.ply   source moved into target (orange) and target (blue) as one cloud; of clouds with more
@@ -21,7 +21,7 @@ registered, 2 bad input (one sentence on stderr, nothing written).
                                          directions in which the overlap could slide or turn
                 rival                    another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
-                dropped                  {source, target}: rows left out as NaN or infinite
+                dropped                  {source, target}: rows left out as NaN, infinite or as notes say
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
@@ -47,13 +47,14 @@ import numpy as np
 
 from pcreg import output, threads
 from pcreg.clock import Clock
-from pcreg.cloud import Cloud
+from pcreg.cloud import WIDEST, Cloud
 from pcreg.errors import InputError
 from pcreg.figures import SOURCE, TARGET
 from pcreg.files import check_folder
 from pcreg.geometry import transform
+from pcreg.inputs import METRES, as_cloud
 from pcreg.pipeline import Registrar
-from pcreg.registering import DESCRIPTORS, METRES, as_cloud, descriptors, register_points
+from pcreg.registering import DESCRIPTORS, descriptors, register_points
 from pcreg.registration import Registration
 
 
@@ -95,6 +96,12 @@ def parser() -> argparse.ArgumentParser:
         help=f"of the coordinates, each one of {' '.join(METRES)} (default: m m)",
     )
     parser.add_argument(
+        "--columns",
+        type=int,
+        metavar="N",
+        help="float32 numbers per point of .bin files (default: told by content: 4 KITTI, 5 nuScenes)",
+    )
+    parser.add_argument(
         "--descriptor",
         choices=DESCRIPTORS,
         default=DESCRIPTORS[0],
@@ -126,6 +133,8 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError(f"--seed {options.seed} is negative; use 0 or more")
     if options.voxel is not None and not 0 < options.voxel < np.inf:
         raise InputError(f"--voxel {options.voxel:g} is no size; use a positive number of metres")
+    if options.columns is not None and not 3 <= options.columns <= WIDEST:
+        raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {WIDEST} numbers")
     if options.batch and (options.source or options.html or options.show):
         raise InputError("--batch writes one table; leave out SOURCE, TARGET, --html and --show")
     if options.batch and options.device != "cpu":
@@ -144,9 +153,11 @@ def _check(options: argparse.Namespace) -> None:
 def run(options: argparse.Namespace) -> Registration:
     """Read, register, write, report."""
     clock, files = Clock(), (str(options.source), str(options.target))
-    clouds = tuple(as_cloud(file, file, unit) for file, unit in zip(files, options.units, strict=True))
+    clouds = tuple(
+        as_cloud(file, file, unit, options.columns) for file, unit in zip(files, options.units, strict=True)
+    )
     for file, cloud in zip(files, clouds, strict=True):
-        print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN or infinite)")
+        print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN, infinite or outliers)")
     clock.lap("read")
     points = [cloud.points for cloud in clouds]
     choices = descriptors(*points, files, options.descriptor, options.weights, options.voxel, options.device)
@@ -156,7 +167,8 @@ def run(options: argparse.Namespace) -> Registration:
     others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
     print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
     found = register_points(*points, registrars, seed=options.seed, names=files)
-    found = replace(found, seconds=clock.seconds | found.seconds)
+    notes = (*clouds[0].notes, *clouds[1].notes, *found.notes)
+    found = replace(found, seconds=clock.seconds | found.seconds, notes=notes)
     task = output.Task(files, tuple(options.units), choices[0].name, options.seed)
     paths, seconds = output.write(options.out, clouds, found, task, html=options.html)
     report(clouds, found, seconds, paths)
@@ -214,6 +226,7 @@ def batch(options: argparse.Namespace) -> bool:
         weights=options.weights,
         voxel=options.voxel,
         unit=options.units[0],
+        columns=options.columns,
         seed=options.seed,
     )
     done = sum(record["registered"] for record in records)
