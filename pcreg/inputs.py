@@ -10,7 +10,7 @@ import numpy as np
 
 from pcreg.cloud import Cloud, cloud_of, read_cloud
 from pcreg.errors import InputError
-from pcreg.outliers import without_outliers
+from pcreg.outliers import FARTHEST, without_outliers
 
 if TYPE_CHECKING:
     import open3d
@@ -38,12 +38,16 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     return without_outliers(read, name)
 
 
-def check_settings(seed: int, voxel: float | None) -> None:
-    """Raise InputError for a seed that is no whole number from 0 on, or a voxel size that is no length."""
+def check_settings(seed: int, voxel: float | None, weights: str | Path | None, device: str) -> None:
+    """Raise InputError for a setting of another kind, a negative seed, or a voxel size that is no length."""
     if not _is(Integral, seed) or seed < 0:
         raise InputError(f"seed={seed!r}: a whole number is needed, 0 or more")
-    if voxel is not None and not (_is(Real, voxel) and 0 < voxel < np.inf):
+    if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= FARTHEST):
         raise InputError(f"voxel {voxel} is no size; use a positive number of metres")
+    if not isinstance(weights, str | Path | None):
+        raise InputError(f"weights={weights!r}: name a .safetensors file")
+    if not isinstance(device, str):
+        raise InputError(f"device={device!r}: use auto, cpu, cuda or cuda:N")
 
 
 def both_units(units: str | Sequence[str]) -> tuple[str, str]:
@@ -61,14 +65,14 @@ def _is(kind: type, value: object) -> bool:
 
 def _rows(cloud: Points, name: str) -> np.ndarray:
     """The array in what is no path."""
-    if hasattr(cloud, "point"):  # of open3d.t
-        cloud = cloud.point.positions.cpu().numpy()
-    elif hasattr(cloud, "points"):
-        cloud = cloud.points
-    if hasattr(cloud, "detach"):
-        cloud = cloud.detach().cpu()
-        cloud = (cloud.double() if cloud.is_floating_point() else cloud).numpy()  # NumPy has no bfloat16
     try:
+        if hasattr(cloud, "point"):  # of open3d.t
+            cloud = cloud.point.positions.cpu().numpy()
+        elif hasattr(cloud, "points"):
+            cloud = cloud.points
+        if hasattr(cloud, "detach"):
+            cloud = cloud.detach().cpu()
+            cloud = (cloud.double() if cloud.is_floating_point() else cloud).numpy()  # NumPy has no bfloat16
         return np.asarray(cloud)
-    except ValueError as error:  # rows of several lengths
+    except (KeyError, TypeError, ValueError) as error:  # rows of several lengths, a sparse tensor
         raise InputError(f"{name}: is no array of numbers; pass rows x y z, (N, 3)") from error

@@ -30,13 +30,13 @@ def without_outliers(cloud: Cloud, name: str) -> Cloud:
     zero = (points[:, 0] == 0) & (points[:, 1] == 0) & (points[:, 2] == 0)
     if (zeros := np.count_nonzero(zero)) > 1:
         points = points[~zero]
-        notes.append(f"{name}: {zeros} rows of zeros are left out; they stand for no return")
+        notes.append(f"{name}: rows of zeros left out, which stand for no return: {zeros}")
     far = _far(points, name)
     if far is not None:
         points = points[~far]
         notes.append(
-            f"{name}: {np.count_nonzero(far)} of the points lie more than {FAR:g} times the extent of the "
-            "others away and are left out"
+            f"{name}: points left out, which lie {FAR:g} times the extent of the others away and further: "
+            f"{np.count_nonzero(far)}"
         )
     if points is cloud.points:
         return cloud

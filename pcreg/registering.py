@@ -56,7 +56,7 @@ def register(
 
     Raises InputError, one sentence, for clouds, weights or settings that cannot be used.
     """
-    check_settings(seed, voxel)
+    check_settings(seed, voxel, weights, device)
     clouds = [
         as_cloud(cloud, side, unit, columns)
         for side, cloud, unit in zip(("source", "target"), (source, target), both_units(units), strict=True)

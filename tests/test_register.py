@@ -78,6 +78,28 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     np.testing.assert_array_equal(aligned[len(room.source) :], room.target)
 
 
+def test_what_no_sensor_saw_is_left_out_and_told_of(room, scans, tmp_path, capsys):
+    spoilt = tmp_path / "spoilt.npy"
+    np.save(spoilt, np.concatenate([room.source, np.zeros((500, 3)), [[1e7, 0, 0]]]))
+    assert register.main([str(spoilt), str(scans[1]), *FAST, "--out", str(tmp_path / "out")]) == 0
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["dropped"] == {"source": 501, "target": 0}
+    assert result["points"]["source"] == len(room.source)
+    assert all(note.startswith(str(spoilt)) for note in result["notes"][:2])
+    printed = capsys.readouterr().out
+    assert "501 rows dropped" in printed
+    assert f"note: {spoilt}: rows of zeros left out" in printed
+
+
+def test_bare_rows_of_a_stated_length(room, scans, tmp_path, capsys):
+    rows = np.concatenate([room.source, np.random.default_rng(0).random((len(room.source), 3))], axis=1)
+    rows.astype("<f4").tofile(tmp_path / "a.bin")
+    command = [str(tmp_path / "a.bin"), str(scans[1]), *FAST, "--out", str(tmp_path / "out")]
+    assert "--columns" in refusal(capsys, *command)
+    assert "--columns 2" in refusal(capsys, *command, "--columns", "2")
+    assert register.main([*command, "--columns", "6"]) == 0
+
+
 def test_clouds_that_do_not_overlap(scans, other, tmp_path, capsys):
     assert register.main([str(scans[0]), str(other), *FAST, "--out", str(tmp_path)]) == 1
     result = json.loads((tmp_path / "result.json").read_text())

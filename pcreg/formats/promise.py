@@ -32,7 +32,7 @@ def bounded(path: Path, points: int, further: int = 0) -> None:
     if not 0 <= points <= MOST_POINTS or points * ROW_BYTES + further > most:
         raise InputError(
             f"{path}: its header promises {points} points, more than is read from a compressed file of this "
-            "size; it is damaged, or made to fill the memory: write it again, uncompressed"
+            "size; it is damaged, or compressed further than is read here: write it again, uncompressed"
         )
 
 

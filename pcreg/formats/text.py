@@ -19,7 +19,7 @@ from pcreg.formats.promise import complete, fits
 
 SHORTEST_ROW = 6  # bytes: "0 0 0\n"
 LONGEST_LINE = 1 << 16  # bytes, of those before the first row, and of that
-WITH_COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?")  # a number without a point
+WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a point
 
 
 def read_xyz(path: Path) -> np.ndarray:
@@ -106,7 +106,7 @@ def _punctuation(sample: str, columns: Sequence[int]) -> tuple[str | None, bool]
         return None, False
     for line in lines:
         cells = _cells(line.split(), columns)
-        if len(cells) < 3 or not all(map(WITH_COMMA.fullmatch, cells)) or any(c[-1] == "," for c in cells):
+        if len(cells) < 3 or not all(map(WITH_COMMA.fullmatch, cells)):
             return ",", False
     return None, True
 

@@ -112,3 +112,13 @@ def test_a_list_without_pairs(tmp_path, text):
 def test_no_file_that_can_be_used(tmp_path):
     with pytest.raises(InputError, match="none of the 2 files"):
         many.run([(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0)
+
+
+def test_a_batch_tells_of_rows_that_no_sensor_saw_and_knows_columns(room, tmp_path):
+    rows = np.concatenate([room.source, np.zeros((9, 3))])
+    for name, points in (("a", room.target), ("b", rows)):
+        np.c_[points, np.ones((len(points), 3))].astype("<f4").tofile(tmp_path / f"{name}.bin")
+    command = ["--batch", str(tmp_path / "*.bin"), "--voxel", str(VOXEL), "--out", str(tmp_path / "out")]
+    assert register.main([*command, "--columns", "6"]) == 0
+    (row,) = table(tmp_path / "out")
+    assert f"{tmp_path / 'b.bin'}: rows of zeros left out, which stand for no return: 9" in row["words"]
