@@ -54,6 +54,7 @@ from pcreg.files import check_folder
 from pcreg.geometry import transform
 from pcreg.inputs import METRES, as_cloud
 from pcreg.pipeline import Registrar
+from pcreg.progress import Steps
 from pcreg.registering import DESCRIPTORS, descriptors, register_points
 from pcreg.registration import Registration
 
@@ -153,9 +154,11 @@ def _check(options: argparse.Namespace) -> None:
 def run(options: argparse.Namespace) -> Registration:
     """Read, register, write, report."""
     clock, files = Clock(), (str(options.source), str(options.target))
-    clouds = tuple(
-        as_cloud(file, file, unit, options.columns) for file, unit in zip(files, options.units, strict=True)
-    )
+    with Steps("reading"):
+        clouds = tuple(
+            as_cloud(file, file, unit, options.columns)
+            for file, unit in zip(files, options.units, strict=True)
+        )
     for file, cloud in zip(files, clouds, strict=True):
         print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN, infinite or outliers)")
     clock.lap("read")
@@ -166,11 +169,13 @@ def run(options: argparse.Namespace) -> Registration:
     print(f"descriptor: {choices[0].words}")
     others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
     print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
-    found = register_points(*points, registrars, seed=options.seed, names=files)
+    with Steps("registering"):
+        found = register_points(*points, registrars, seed=options.seed, names=files)
     notes = (*clouds[0].notes, *clouds[1].notes, *found.notes)
     found = replace(found, seconds=clock.seconds | found.seconds, notes=notes)
     task = output.Task(files, tuple(options.units), choices[0].name, options.seed)
-    paths, seconds = output.write(options.out, clouds, found, task, html=options.html)
+    with Steps("writing"):
+        paths, seconds = output.write(options.out, clouds, found, task, html=options.html)
     report(clouds, found, seconds, paths)
     if options.show:
         show(clouds, found)

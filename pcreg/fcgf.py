@@ -1,5 +1,6 @@
 """The learned descriptor: fully convolutional geometric features of a trained network."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -18,6 +19,8 @@ from pcreg.resunet import ResUNet
 from pcreg.shipped import weights_for
 from pcreg.thinning import thin
 from pcreg.weights import fingerprint, load_weights
+
+log = logging.getLogger(__name__)
 
 # What hierarchy and network take at their peak, in float32, with a first layer of 7^3 cells: 7 kB seen.
 BYTES_PER_POINT = 8192
@@ -104,6 +107,7 @@ class FCGF:
         A point that thinning to larger cells left out has that of the nearest one it kept.
         """
         voxel = scale * self.voxel
+        log.info("describe: %d points, in cells of %g m", sum(map(len, clouds)), voxel)
         thinned = clouds if scale == 1 else [points[thin(points, voxel)] for points in clouds]
         features = self.network.describe(PointBatch.from_clouds(thinned).to(self.device), voxel)
         split = np.split(features.float().cpu().numpy(), np.cumsum([len(points) for points in thinned])[:-1])
