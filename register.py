@@ -55,6 +55,7 @@ from pcreg.geometry import transform
 from pcreg.pipeline import Registrar
 from pcreg.registering import DESCRIPTORS, METRES, as_cloud, descriptors, register_points
 from pcreg.registration import Registration
+from pcreg.termination import termination
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -62,10 +63,11 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         _check(options)
-        if options.batch:
-            return 0 if batch(options) else 1
-        with threads.one_for_blas():
-            return 0 if run(options).registered else 1
+        with termination():
+            if options.batch:
+                return 0 if batch(options) else 1
+            with threads.one_for_blas():
+                return 0 if run(options).registered else 1
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
