@@ -57,6 +57,7 @@ from pcreg.pipeline import Registrar
 from pcreg.progress import Steps
 from pcreg.registering import DESCRIPTORS, descriptors, register_points
 from pcreg.registration import Registration
+from pcreg.termination import termination
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -64,10 +65,11 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         _check(options)
-        if options.batch:
-            return 0 if batch(options) else 1
-        with threads.one_for_blas():
-            return 0 if run(options).registered else 1
+        with termination():
+            if options.batch:
+                return 0 if batch(options) else 1
+            with threads.one_for_blas():
+                return 0 if run(options).registered else 1
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -11,6 +11,7 @@ from hydra.errors import HydraException, InstantiationException
 from omegaconf import DictConfig, OmegaConf
 
 from pcreg.errors import InputError
+from pcreg.termination import termination
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
@@ -68,7 +69,8 @@ def run(name: str, main: Callable[[DictConfig], Any]) -> None:
         if asked := {"-h", "--help"} & set(arguments):
             print(_help(name, [each for each in arguments if each not in asked]))
             return
-        main(compose_config(name, arguments))
+        with termination():
+            main(compose_config(name, arguments))
     except (InputError, InstantiationException) as error:
         print(f"error: {_sentence(error)}", file=sys.stderr)
         sys.exit(2)

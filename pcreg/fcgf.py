@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from pcreg.batch import PointBatch
 from pcreg.descriptors import Description
 from pcreg.device import choose_device
 from pcreg.errors import InputError
+from pcreg.one_thread import ONE_THREAD
 from pcreg.resunet import ResUNet
 from pcreg.shipped import weights_for
 from pcreg.thinning import thin
@@ -124,31 +124,6 @@ def _usable(scales: Sequence[float]) -> bool:
     if not isinstance(scales, Sequence) or not all(isinstance(scale, int | float) for scale in scales):
         return False
     return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])
-
-
-class _OneThread:
-    """While anybody is inside, PyTorch uses no threads but those of the callers.
-
-    How many it uses is one number for the whole process, which several callers may enter at once.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._before = Lock(), 0, 1
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._before = torch.get_num_threads()
-            self._inside += 1
-            torch.set_num_threads(1)
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            torch.set_num_threads(self._before)
-
-
-ONE_THREAD = _OneThread()
 
 
 def _batches(clouds: list[np.ndarray], most_points: int) -> Iterator[list[np.ndarray]]:
