@@ -61,7 +61,7 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     assert result["dropped"] == {"source": 2, "target": 0}
     assert result["points"] == {"source": len(room.source), "target": len(room.target)}
     assert (result["descriptor"], result["voxel"], result["seed"]) == ("fcgf", 0.08, 0)
-    steps = ["read", "scale", "describe", "match", "estimate", "refine", "judge", "write", "draw"]
+    steps = ["read", "scale", "describe", "match", "estimate", "refine", "judge"]
     assert list(result["seconds"]) == steps
     for key in result:
         assert f"  {key}" in register.__doc__ or f", {key}" in register.__doc__, f"{key} is not documented"
