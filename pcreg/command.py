@@ -7,6 +7,7 @@
 """
 
 import io
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from pcreg.files import WRITING
 
 def status(command: Callable[[], int], *, verbose: bool = False) -> int:
     """Run the command and return its exit status; `verbose` prints the traceback of a fault too."""
-    if sys.stdout is sys.__stdout__ and sys.stdout:  # and not what a test or a notebook listens with
+    if sys.stdout is sys.__stdout__:  # and not what a test or a notebook listens with
         sys.stdout, sys.stderr = patient(sys.stdout), patient(sys.stderr)
     try:
         done = command()
@@ -47,10 +48,10 @@ def status(command: Callable[[], int], *, verbose: bool = False) -> int:
         return 70
 
 
-def patient(stream: TextIO | None) -> TextIO | None:
+def patient(stream: TextIO | None) -> TextIO:
     """The stream, but any file name fits into it, and it goes on when its reader has left (`| head`)."""
-    if stream is None:
-        return None
+    if stream is None:  # closed by whoever started the command
+        return open(os.devnull, "w", encoding="utf-8", errors="surrogateescape")
     utf_8 = stream.encoding.lower().replace("-", "") == "utf8"
     return io.TextIOWrapper(
         io.BufferedWriter(_Patient(stream.fileno(), "w", closefd=False)),

@@ -145,6 +145,8 @@ def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
         return None
     setting = OmegaConf.structured(make_dataclass("Setting", [("value", hint, MISSING)]))
     try:
+        if hint is bool and not isinstance(value, bool):
+            raise ValidationError("no switch, though OmegaConf takes any number for one")
         setting.value = value
     except ValidationError as error:
         such = "" if default is None or isinstance(default, str) else f", such as {default}"

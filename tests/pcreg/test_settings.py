@@ -93,9 +93,9 @@ def test_the_nearest_word(word, known, words):
 
 def test_comments_are_found_by_key(tmp_path):
     (tmp_path / "a.yaml").write_text(
-        "# @package _global_\n# All of it.\na: 1  # one\nb:\n  c: ${d}   # two: three\n  d: {}\ne: 2  # last\n"
+        "# @package _global_\n# All.\na: 1  # one\nb:\n  c: ${d}   # two: three\n  d: {}\ne: 2  # last\n"
     )
-    assert comments(tmp_path / "a.yaml") == {"": "All of it.", "a": "one", "b.c": "two: three", "e": "last"}
+    assert comments(tmp_path / "a.yaml") == {"": "All.", "a": "one", "b.c": "two: three", "e": "last"}
 
 
 @pytest.mark.parametrize("name", ["evaluate", "train"])
