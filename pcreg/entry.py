@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException, InstantiationException
+from hydra.errors import InstantiationException
 from omegaconf import DictConfig, OmegaConf
 
 from pcreg import command, settings
@@ -37,8 +37,8 @@ def _composed(name: str, overrides: list[str], known: list[str] | None = None) -
     """What Hydra composes; InputError, with the nearest of the `known` keys, for what it does not know."""
     try:
         return compose(name, overrides)
-    except HydraException as error:
-        lines = [str(each).splitlines()[0].rstrip(".") for each in (error, error.__cause__) if each]
+    except Exception as error:  # of what is no override Hydra raises nearly anything
+        lines = [_first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
         remedy = "; --help shows every key"
         if unknown := re.match("Could not override '(.+)'", lines[0]):
             lines, remedy = [f"{unknown[1]} is no setting"], settings.did_you_mean(unknown[1], known or [])
@@ -46,6 +46,10 @@ def _composed(name: str, overrides: list[str], known: list[str] | None = None) -
             choices = [path.stem for path in (CONFIGS / choice[1]).glob("*.yaml")]
             remedy = settings.did_you_mean(choice[2], choices)
         raise InputError(f"{': '.join(lines)}{remedy}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _group(override: str) -> bool:

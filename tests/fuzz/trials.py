@@ -2,18 +2,21 @@
 
 import argparse
 import faulthandler
+import io
 import random
 import resource
 import subprocess
 import sys
 import warnings
 from collections import Counter
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
 KINDS = ("files", "clouds", "commands", "interruptions")
+LEAST = 6  # trials of each kind
 LONGEST = 60  # seconds that a trial may take, on a busy machine
 GROWTH = 600  # MB that all of them may take together, beyond what the first of each kind did
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +27,10 @@ class Fault(AssertionError):
 
 
 def run(seed: int, seconds: float) -> dict[str, Counter]:
-    """How often trials of each kind `answered` and `refused`, so many seconds long; raises Fault."""
+    """How often trials of each kind `answered` and `refused`, so many seconds long, LEAST of each at least.
+
+    Raises Fault.
+    """
     command = [sys.executable, "-m", __name__, str(seed), str(seconds)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds + 10 * LONGEST)
     counts = {kind: Counter() for kind in KINDS}
@@ -44,7 +50,7 @@ def once(seed: int, kind: str, number: int) -> str:
     trial = import_module(f"{__package__}.{kind}").trial
     faulthandler.dump_traceback_later(LONGEST, exit=True)
     try:
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
             return trial(random.Random(f"{seed} {kind} {number}"), Path(folder))
     finally:
         faulthandler.cancel_dump_traceback_later()
@@ -54,8 +60,8 @@ def _main(seed: int, seconds: float) -> None:
     """Print kind, number and outcome of each trial; the kind that had least time so far comes next."""
     spent, numbers, most = dict.fromkeys(KINDS, 0.0), Counter(), 0
     start = perf_counter()
-    while perf_counter() - start < seconds or len(numbers) < len(KINDS):
-        kind = min(KINDS, key=lambda kind: (kind in numbers, spent[kind]))
+    while perf_counter() - start < seconds or min(numbers[kind] for kind in KINDS) < LEAST:
+        kind = min(KINDS, key=lambda kind: (numbers[kind] >= LEAST, spent[kind]))
         print(kind, numbers[kind], end=" ", flush=True)
         begun = perf_counter()
         outcome = once(seed, kind, numbers[kind])
