@@ -15,7 +15,7 @@ LONGEST_HEADER = 1 << 14  # bytes; NumPy refuses longer ones
 
 def read_npy(path: Path) -> np.ndarray:
     """The array of a .npy file, left on the disk."""
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.lib.format.open_memmap(path, mode="r")  # np.load takes archives and pickles too
 
 
 def read_npz(path: Path) -> np.ndarray:
