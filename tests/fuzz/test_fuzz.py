@@ -1,4 +1,4 @@
-"""Ten seconds of what `make fuzz` does for five minutes."""
+"""Ten seconds, or so, of what `make fuzz` does for five minutes."""
 
 from .trials import run
 

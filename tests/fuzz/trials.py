@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-KINDS = ("files", "clouds", "commands", "interruptions")
-LEAST = 6  # trials of each kind
+LEAST = {"files": 40, "clouds": 20, "commands": 20, "interruptions": 2}  # trials of each kind
+KINDS = tuple(LEAST)
 LONGEST = 60  # seconds that a trial may take, on a busy machine
 GROWTH = 600  # MB that all of them may take together, beyond what the first of each kind did
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,7 @@ class Fault(AssertionError):
 
 
 def run(seed: int, seconds: float) -> dict[str, Counter]:
-    """How often trials of each kind `answered` and `refused`, so many seconds long, LEAST of each at least.
+    """How often trials of each kind `answered` and `refused`, so many seconds long, and LEAST at least.
 
     Raises Fault.
     """
@@ -60,8 +60,8 @@ def _main(seed: int, seconds: float) -> None:
     """Print kind, number and outcome of each trial; the kind that had least time so far comes next."""
     spent, numbers, most = dict.fromkeys(KINDS, 0.0), Counter(), 0
     start = perf_counter()
-    while perf_counter() - start < seconds or min(numbers[kind] for kind in KINDS) < LEAST:
-        kind = min(KINDS, key=lambda kind: (numbers[kind] >= LEAST, spent[kind]))
+    while perf_counter() - start < seconds or any(numbers[kind] < LEAST[kind] for kind in KINDS):
+        kind = min(KINDS, key=lambda kind: (numbers[kind] >= LEAST[kind], spent[kind]))
         print(kind, numbers[kind], end=" ", flush=True)
         begun = perf_counter()
         outcome = once(seed, kind, numbers[kind])
