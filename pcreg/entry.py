@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
-from hydra.errors import InstantiationException
+from hydra.errors import HydraException, InstantiationException
 from omegaconf import DictConfig, OmegaConf
 
 from pcreg import command, settings
@@ -74,7 +74,10 @@ def run(name: str, main: Callable[[DictConfig], Any]) -> None:
 
     def go() -> int:
         if asked & {"-h", "--help"}:
-            print(setting_help(CONFIGS, name, overrides))
+            try:
+                print(setting_help(CONFIGS, name, overrides))
+            except HydraException as error:
+                raise InputError(f"{_first_line(error)}; --help alone shows every key") from error
         elif "--version" in asked:
             print(f"pcreg {version('pcreg')}")
         else:

@@ -118,6 +118,14 @@ def test_help_shows_the_values_as_they_are_set():
     assert "limit: 20                             # score so many pairs" in listed
 
 
+def test_help_on_what_is_no_setting(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", "limt=2", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        entry.run("evaluate", None)
+    assert ended.value.code == 2
+    assert "'limt'" in capsys.readouterr().err
+
+
 def test_version(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["evaluate.py", "--version"])
     entry.run("evaluate", None)
