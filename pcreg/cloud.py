@@ -92,7 +92,8 @@ def cloud_of(rows: np.ndarray, name: str) -> Cloud:
         )
     if rows.dtype.kind not in "fiu":
         raise InputError(f"{name}: holds values of type {rows.dtype}; store coordinates as real numbers")
-    points = np.ascontiguousarray(rows if rows.shape[1] == 3 else rows[:, :3], dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        points = np.ascontiguousarray(rows if rows.shape[1] == 3 else rows[:, :3], dtype=np.float64)
     if points.base is not None or not points.flags.writeable:  # a view of the file, or of more than it
         points = points.copy()
     if np.isfinite(points).all():

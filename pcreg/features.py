@@ -74,11 +74,18 @@ def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> P
 
 
 def read_described(path: Path, kind: type[Description] = Description) -> Described:
-    """The description, of the kind that was kept, in a file of the cache; InputError if it is damaged."""
+    """The description, of the kind that was kept, in a file of the cache.
+
+    Raises InputError if the file is damaged, or was removed since it was written.
+    """
     try:
         with np.load(path) as arrays:
             description = kind(**{field.name: arrays[field.name] for field in fields(kind)})
             return Described(description, float(arrays["seconds"]))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{path}: kept features were removed while they were needed; leave the folder and run again"
+        ) from error
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: kept features are damaged; delete the file and run again") from error
 

@@ -20,7 +20,7 @@ import numpy as np
 from pcreg import shipped
 from pcreg.cloud import Cloud
 from pcreg.descriptors import Descriptor
-from pcreg.errors import InputError
+from pcreg.errors import InputError, OutputError
 from pcreg.fcgf import FCGF
 from pcreg.features import FeatureCache, read_described
 from pcreg.files import replacing
@@ -60,13 +60,15 @@ def pairs_of(listed: str) -> list[Pair]:
     if Path(listed).suffix.lower() != ".csv":
         files = sorted(glob.glob(listed, recursive=True), key=natural)
         if len(files) < 2:
-            raise InputError(
-                f"--batch {listed}: {len(files)} files match; two or more are needed, or a .csv file"
-            )
+            remedy = "two or more are needed, or a .csv file; put a pattern in quotes"
+            raise InputError(f"--batch {listed}: {len(files)} files match; {remedy}")
         return [(later, earlier) for earlier, later in pairwise(files)]
     try:
-        rows = list(csv.reader(io.StringIO(Path(listed).read_text(encoding="utf-8-sig"))))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        text = Path(listed).read_text(encoding="utf-8-sig", errors="surrogateescape")  # as file names are
+        rows = list(csv.reader(io.StringIO(text)))
+        if "\0" in text:
+            raise ValueError("no text, or in UTF-16")
+    except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"{listed}: cannot be read as a list of pairs; write lines SOURCE,TARGET") from error
     named = {}
     for number, row in enumerate(rows, start=1):
@@ -185,6 +187,8 @@ def _describe(cache: FeatureCache, read: Reader, file: str) -> Kept:
     try:
         cloud = read(file, file)
         return Kept(cache.file_of(cloud.points), notes=cloud.notes)
+    except OutputError:  # no fault of the cloud
+        raise
     except InputError as error:
         words = str(error)
         return Kept(None, words if words.startswith(file) else f"{file}: {words}")
@@ -230,7 +234,8 @@ def _stamp(pair: Pair) -> list[int]:
 def _write_table(path: Path, records: Sequence[dict[str, Any]]) -> None:
     """One row per pair: the verdict, T_target_source row by row, and in words what there is to say."""
     cells = [f"T{row}{column}" for row in range(4) for column in range(4)]
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+    text = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}  # any file name
+    with replacing(path) as temporary, temporary.open("w", **text) as file:
         table = csv.writer(file)
         table.writerow([*COLUMNS, *cells, "seconds", "words"])
         for record in records:

@@ -43,9 +43,9 @@ def test_every_experiment_composes(experiment):
         ("experiment=nonesuch", "nonesuch"),
         ("model.voxle=0.1", "voxle"),
         ("seed=0", "data.root has no value; add data.root=... to the command"),
-        ("epochs=abc", "epochs=abc: a number is needed, such as 100"),
+        ("epochs=abc", "epochs=abc: a whole number is needed, such as 100"),
         ("resume=7", "resume=7: true or false is needed"),
-        ("augment.scale=2", r"augment.scale=2: a list is needed"),
+        ("augment.scale=2", r"augment.scale=2: a list of numbers is needed"),
     ],
 )
 def test_a_wrong_key_or_value_is_named(override, message):

@@ -17,7 +17,7 @@ KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy's; others unpack wit
 
 def read_npy(path: Path) -> np.ndarray:
     """The array of a .npy file, left on the disk."""
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.lib.format.open_memmap(path, mode="r")  # np.load takes archives and pickles too
 
 
 def read_npz(path: Path) -> np.ndarray:

@@ -70,8 +70,8 @@ def _header(file: BinaryIO) -> tuple[str, list[Element]]:
     if file.readline(LONGEST_HEADER).strip().removeprefix(BOM_UTF8) != b"ply":
         raise ValueError("it does not begin with ply")
     encoding, elements = "", []
-    while file.tell() < LONGEST_HEADER:
-        words = file.readline(LONGEST_HEADER).decode("latin-1").split()
+    while (line := file.readline(LONGEST_HEADER)) and file.tell() < LONGEST_HEADER:
+        words = line.decode("latin-1").split()
         match words:
             case ["format", name, _] if name == "ascii" or name in ORDERS:
                 encoding = name
