@@ -85,8 +85,8 @@ def unknown_viewpoints(*shapes: Shape) -> list[str]:
     if not unknown:
         return []
     return [
-        f"where the sensor of the {' and the '.join(unknown)} stood is estimated from the cloud, so that free "
-        "space and the sides of surfaces prove less; --viewpoint says where"
+        f"where the sensor of the {' and the '.join(unknown)} stood is estimated from the cloud, so that "
+        "free space and the sides of surfaces prove less; --viewpoint says where"
     ]
 
 

@@ -9,7 +9,7 @@ NEIGHBORS = 30
 
 
 def normals_of(points: np.ndarray, radius: float) -> np.ndarray:
-    """Unit normals (N, 3) of points (N, 3), of either sign, from up to 30 neighbours within `radius`, metres."""
+    """Unit normals (N, 3) of points (N, 3), of either sign: from up to 30 neighbours within `radius` m."""
     distance, rows = cKDTree(points).query(
         points, NEIGHBORS, distance_upper_bound=radius, workers=threads.cores_for(len(points))
     )

@@ -1,5 +1,6 @@
 """Two clouds in, one Registration out: describe, match, estimate, refine, judge."""
 
+import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,15 +12,21 @@ from pcreg.errors import InputError
 from pcreg.evidence import Evidence, gather
 from pcreg.freespace import FreeSpace
 from pcreg.geometry import transform
-from pcreg.matching import condensed, mutual
+from pcreg.matching import condensed, mutual_within_bound
+from pcreg.planarity import has_surface
 from pcreg.ransac import ransac
 from pcreg.refine import Refinement, refine
 from pcreg.registration import Registration
 from pcreg.shape import Shape, shape_of
-from pcreg.verdict import BELIEVED, HAND_MADE, LEARNED
+from pcreg.verdict import BELIEVED, HAND_MADE, LEARNED, Verdict
 from pcreg.viewpoint import ViewpointOption, check_viewpoint
 
+log = logging.getLogger(__name__)
+
 SAME = 2.0  # match distances: motions that move the source to within that of each other are one
+NO_SURFACE = (
+    "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
+)
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class Registrar:
         `name` is what an error calls it, `viewpoint` says where the sensor stood (pcreg.viewpoint). Raises
         InputError when too few points are left at this voxel size.
         """
+        log.info("describe: %s, %d points, voxel %g m", name, len(points), self.descriptor.voxel)
         return shape_of(points, self.descriptor, name, self.viewpoint if viewpoint is None else viewpoint)
 
     def register(
@@ -169,12 +177,13 @@ class Registrar:
 
     def _pair_up(self, source: Shape, target: Shape) -> np.ndarray:
         """The points (P, 2, 3), of source and target, whose features are each other's nearest."""
-        pairs = mutual(*condensed(source.features, target.features))
+        pairs = mutual_within_bound(*condensed(source.features, target.features))
         return np.stack([source.points[pairs[:, 0]], target.points[pairs[:, 1]]], axis=1)
 
     def _candidate(
         self, matched: np.ndarray, source: Shape, target: Shape, T_target_source: np.ndarray
     ) -> Candidate:
+        log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         refined = refine(
             source.surface, target.surface, target.normals, T_target_source, self.overlap_distance
         )
@@ -203,6 +212,8 @@ class Registrar:
         """The first of the candidates with the verdict on it; the others are its rivals."""
         best, *rivals = found
         verdict = self.judge.verdict(best.evidence, [rival.evidence for rival in rivals])
+        if verdict.registered:
+            verdict = self._on_surfaces(verdict, source, target)
         return Registration(
             best.refined.T_target_source,
             verdict.registered,
@@ -218,3 +229,14 @@ class Registrar:
             agreeing=best.agreeing,
             viewpoints=tuple(each.viewpoint if each.viewpoint_known else None for each in (source, target)),
         )
+
+    def _on_surfaces(self, verdict: Verdict, source: Shape, target: Shape) -> Verdict:
+        """The verdict, or a refusal if one of the clouds has no surface.
+
+        Evidence takes surfaces for granted: the normals of noise hold any motion, and its points touch all.
+        """
+        for side, shape in (("source", source), ("target", target)):
+            if not has_surface(shape.surface, self.descriptor.voxel):
+                confidence = min(verdict.confidence, BELIEVED)
+                return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
+        return verdict

@@ -145,5 +145,10 @@ TRAITS = (
     Trait(_consistency, _contradicted),
     Trait(_firmness, _loose),
 )
-LEARNED = Judge(weights=(3.50, 1.18, 2.66, 1.40), usual=(-0.02, -1.14, 2.90, -2.50), bias=0.05)
+LEARNED = Judge(
+    weights=(3.50, 1.18, 2.66, 1.40),
+    usual=(-0.02, -1.14, 2.90, -2.50),
+    bias=0.05,
+    estimated=Judge(weights=(2.99, 1.93, 1.14, 0.53), usual=(-0.04, -1.31, 2.72, -2.42), bias=3.47),
+)
 HAND_MADE = Judge(weights=(1.87, 0.56, 3.40, 2.07), usual=(-0.05, -2.11, 3.04, -2.44), bias=-1.06)

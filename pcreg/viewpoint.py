@@ -3,8 +3,8 @@
 Normals point to the viewpoint, and free space lies between it and the surfaces. Many clouds have an origin
 that is no sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is
 believed only where the cloud looks like a view from there. Otherwise the viewpoint is estimated from the
-cloud alone: it is the place that the cloud looks most like a view from. What free space and the sides of surfaces
-then say counts less (pcreg/verdict.py).
+cloud alone: it is the place from which the cloud looks most like a view. What free space and the sides of
+surfaces then say counts less (pcreg/verdict.py).
 
 Three things tell a place from which a cloud was seen:
 
@@ -77,8 +77,8 @@ def check_viewpoint(option: ViewpointOption, name: str = "viewpoint") -> Viewpoi
 
 
 def of_both(
-    option: "ViewpointOption | tuple[ViewpointOption, ViewpointOption]",
-) -> tuple[ViewpointOption, ...]:
+    option: ViewpointOption | tuple[ViewpointOption, ViewpointOption],
+) -> tuple[ViewpointOption, ViewpointOption]:
     """The options for source and target: of two each has its own, and one is for both."""
     if isinstance(option, list | tuple) and len(option) == 2:
         return tuple(check_viewpoint(each) for each in option)
@@ -95,8 +95,8 @@ def viewpoint_of(
     """The viewpoint of the cloud (N, 3), by the option.
 
     `surface` (S, 3), S > 0, is the cloud thinned to one point per `voxel` metres, with `normals` (S, 3) of
-    either sign. `auto` believes the origin if the cloud bears it out, `sensor` in any case, `unknown` in none;
-    where the origin is not believed the viewpoint is estimated.
+    either sign. `auto` believes the origin if the cloud bears it out, `sensor` in any case, `unknown` in
+    none; where the origin is not believed the viewpoint is estimated.
     """
     if isinstance(option, Viewpoint):
         return option
@@ -118,8 +118,8 @@ def _in_the_midst(
 ) -> Viewpoint:
     """The viewpoint of a cloud all around its sensor: the place that the spacing of the points tells.
 
-    It is sought in the plane through the middle in which the cloud spreads most. Across it, over a street, the
-    spacing hardly changes, and a place as deep below the ground would do as well.
+    It is sought in the plane through the middle in which the cloud spreads most. Across it, over a street,
+    the spacing hardly changes, and a place as deep below the ground would do as well.
     """
     plane = np.linalg.eigh(np.cov((view.surface - middle).T))[1][:, 1:] * radius  # (3, 2)
     found = minimize(

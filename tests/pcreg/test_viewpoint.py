@@ -1,4 +1,4 @@
-"""Where the sensor stood: of scans that are cast from a known place, and of clouds that are no single view."""
+"""Where the sensor stood: of scans that are cast from a known place, in their own frame and in others."""
 
 import numpy as np
 import pytest
