@@ -20,6 +20,7 @@ from pcreg.caption import Setup, caption
 from pcreg.errors import InputError
 from pcreg.features import FeatureCache
 from pcreg.files import replacing
+from pcreg.lock import locked
 from pcreg.pair import keep_evenly
 from pcreg.records import Records
 from pcreg.report import report
@@ -52,18 +53,26 @@ def main(cfg: DictConfig) -> dict[str, float]:
 
     name = f"{setup.benchmark}-{protocol.name}-{setup.descriptor}-{setup.estimator}".replace(" ", "-")
     folder = Path(cfg.out or f"outputs/evaluate/{name}")
-    records = Records(folder / "records.jsonl", _identity(cfg, setup))
-    with replacing(folder / "config.yaml") as temporary:
-        temporary.write_text(OmegaConf.to_yaml(cfg, resolve=True))
-    features = FeatureCache(cfg.cache, descriptor, _what_features_depend_on(cfg, setup))
+    with locked(folder, "give this run an out= of its own"):
+        records = Records(folder / "records.jsonl", _identity(cfg, setup))
+        with replacing(folder / "config.yaml") as temporary:
+            temporary.write_text(OmegaConf.to_yaml(cfg, resolve=True))
+        features = FeatureCache(cfg.cache, descriptor, _what_features_depend_on(cfg, setup))
 
-    scored = benchmark.run(
-        dataset, descriptor, estimator, protocol, records, features, seeds=setup.seeds, workers=cfg.workers
-    )
-    print(_write(folder, scored, setup))
-    report(scored, setup, dataset, folder / "report.html")
-    print(folder)
-    return measured(scored, setup, protocol.samples[0])[0]
+        scored = benchmark.run(
+            dataset,
+            descriptor,
+            estimator,
+            protocol,
+            records,
+            features,
+            seeds=setup.seeds,
+            workers=cfg.workers,
+        )
+        print(_write(folder, scored, setup))
+        report(scored, setup, dataset, folder / "report.html")
+        print(folder)
+        return measured(scored, setup, protocol.samples[0])[0]
 
 
 def _check(cfg: DictConfig) -> None:

@@ -57,6 +57,7 @@ from pcreg.figures import SOURCE, TARGET
 from pcreg.files import check_folder
 from pcreg.geometry import transform
 from pcreg.inputs import METRES, as_cloud
+from pcreg.lock import locked
 from pcreg.pipeline import Registrar
 from pcreg.progress import Steps
 from pcreg.registering import DESCRIPTORS, descriptors, register_points
@@ -290,17 +291,18 @@ def batch(options: argparse.Namespace) -> bool:
     from pcreg import many
 
     pairs = many.pairs_of(options.batch)
-    records = many.run(
-        pairs,
-        options.out,
-        descriptor=options.descriptor,
-        weights=options.weights,
-        voxel=options.voxel,
-        unit=options.units[0],
-        viewpoint=_one_or_two(options.viewpoint),
-        columns=options.columns,
-        seed=options.seed,
-    )
+    with locked(options.out, "name another folder with --out"):
+        records = many.run(
+            pairs,
+            options.out,
+            descriptor=options.descriptor,
+            weights=options.weights,
+            voxel=options.voxel,
+            unit=options.units[0],
+            viewpoint=_one_or_two(options.viewpoint),
+            columns=options.columns,
+            seed=options.seed,
+        )
     done = sum(record["registered"] for record in records)
     print(f"{done} of {len(records)} pairs registered\nwritten: {options.out / 'table.csv'}")
     return done == len(records)

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import track
 
 from datasets.fit import Fit, Scan, register, small_gicp
-from pcreg.errors import InputError
+from pcreg.errors import InputError, OutputError
 from pcreg.geometry import inverse
 from pcreg.pair import Pair
 from pcreg.records import Records
@@ -133,11 +133,8 @@ class Odometry:
             record = {"pair": name, **asdict(best), "T_target_source": best.T_target_source.tolist()}
             try:
                 self._records.add(record)
-            except OSError as error:
-                raise InputError(
-                    f"{self._records.path}: cannot be written ({error.strerror}); "
-                    "name another folder with data.cache="
-                ) from error
+            except OutputError as error:
+                raise OutputError(f"{error}, here with data.cache=") from error
         T = np.array(record["T_target_source"])
         return Fit(T, record["overlap"], record["intrusion"], record["moved"])
 

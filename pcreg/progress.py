@@ -7,7 +7,6 @@ import logging
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from time import monotonic
 from typing import TypeVar
 
 from rich.console import Console
@@ -45,8 +44,8 @@ def progress(items: Iterable[Item], words: str, total: int) -> Iterator[Item]:
 class Steps(logging.Handler):
     """A context manager that shows on stderr what the library logs, from two seconds on.
 
-    On a terminal it is one line that changes, and goes away at the end; elsewhere a line every two seconds,
-    when there is something new to say. Of several threads at work the last one's words are shown.
+    It is one line that changes, and goes away at the end. Where stderr is no terminal nothing is shown: logs
+    and scripts read errors there. Of several threads at work the last one's words are shown.
     """
 
     def __init__(self, words: str, logger: str = "pcreg") -> None:
@@ -73,21 +72,11 @@ class Steps(logging.Handler):
         self._thread.join()
 
     def _show(self) -> None:
-        start = monotonic()
-        if self._ended.wait(PATIENCE):
-            return
         console = Console(file=sys.stderr)
-        if console.is_terminal:
-            columns = TextColumn("{task.description}", markup=False), TextColumn("after"), TimeElapsedColumn()
-            with Progress(*columns, console=console, transient=True, redirect_stdout=False) as line:
-                task = line.add_task(self.words)
-                while not self._ended.wait(0.2):
-                    line.update(task, description=self.words)
+        if not console.is_terminal or self._ended.wait(PATIENCE):
             return
-        said = ""
-        while True:
-            if self.words != said:
-                said = self.words
-                print(f"{said}, after {monotonic() - start:.0f} s", file=sys.stderr, flush=True)
-            if self._ended.wait(PATIENCE):
-                return
+        columns = TextColumn("{task.description}", markup=False), TextColumn("after"), TimeElapsedColumn()
+        with Progress(*columns, console=console, transient=True, redirect_stdout=False) as line:
+            task = line.add_task(self.words)
+            while not self._ended.wait(0.2):
+                line.update(task, description=self.words)

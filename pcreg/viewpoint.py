@@ -40,9 +40,9 @@ CERTAIN_SCORE = 0.05  # as good as the median of true sensors: no other place ne
 OCCLUSION_POINTS = 5_000  # of a surface, at most, that are looked at
 FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
 OCCLUSION_MARGIN = 4.0  # voxels behind a surface from which a point is hidden
-GRAZING = 0.2  # cosine of the incidence below which a surface is seen edge-on
-DIRECTIONS = 40  # from the middle of the cloud in which places are tried
-DISTANCES = (0.3, 0.6, 1.0, 1.5, 2.0, 2.7, 3.5)  # and how far out, in RMS radii of the cloud
+GRAZING = 0.3  # cosine of the incidence below which a surface is seen edge-on
+DIRECTIONS = 80  # from the middle of the cloud in which places are tried
+DISTANCES = (0.6, 1.0, 1.5, 2.0, 2.7)  # and how far out, in RMS radii of the cloud
 MAX_DISTANCE = 4.0  # RMS radii from the middle to a sensor: from further away anything looks like one view
 
 

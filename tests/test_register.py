@@ -103,6 +103,43 @@ def test_bare_rows_of_a_stated_length(room, scans, tmp_path, capsys):
     assert register.main([*command, "--columns", "6"]) == 0
 
 
+def test_a_stated_viewpoint_is_kept_and_an_unknown_one_told_of(room, scans, tmp_path, capsys):
+    where = ["--viewpoint=-0.5,0,0.25", "--viewpoint", "unknown"]
+    assert register.main([*map(str, scans), *FAST, *where, "--out", str(tmp_path)]) == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["viewpoints"] == {"source": [-0.5, 0.0, 0.25], "target": None}
+    assert "the sensor of the target stood is estimated" in capsys.readouterr().out
+    assert rotation_error(np.array(result["T_target_source"]), room.T_target_source) < 0.5
+
+
+@pytest.mark.parametrize("where", [["nowhere"], ["1,2"], ["1,2,x"]])
+def test_a_viewpoint_that_is_none(scans, tmp_path, capsys, where):
+    with pytest.raises(SystemExit) as stop:
+        register.main([*map(str, scans), "--viewpoint", *where, "--out", str(tmp_path)])
+    assert stop.value.code == 2
+    assert "use auto, sensor, unknown, or x, y, z in metres" in capsys.readouterr().err
+
+
+def test_three_viewpoints_for_two_clouds(scans, tmp_path, capsys):
+    assert "too often" in refusal(capsys, *scans, *["--viewpoint", "auto"] * 3, "--out", tmp_path)
+
+
+def test_a_batch_has_its_folder_to_itself(scans, tmp_path, capsys):
+    hold = "with locked(sys.argv[1], ''): print(1, flush=True); time.sleep(300)"
+    code = f"import sys, time; from pcreg.lock import locked\n{hold}"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=SCRIPT.parent) as holder:
+        try:
+            assert holder.stdout.readline()
+            pairs = tmp_path / "pairs.csv"
+            pairs.write_text(f"{scans[0]},{scans[1]}\n")
+            sentence = refusal(capsys, "--batch", pairs, "--out", tmp_path)
+        finally:
+            holder.kill()
+    assert "another run" in sentence
+    assert "--out" in sentence
+
+
 def test_clouds_that_do_not_overlap(scans, other, tmp_path, capsys):
     assert register.main([str(scans[0]), str(other), *FAST, "--out", str(tmp_path)]) == 1
     result = json.loads((tmp_path / "result.json").read_text())

@@ -98,7 +98,7 @@ def test_scans_of_a_map_are_refused(clouds, tmp_path):
 def test_a_cache_that_cannot_be_written_is_bad_input(clouds, tmp_path):
     (tmp_path / "file").write_text("in the way")
     odometry = Odometry(tmp_path / "file" / "fits.jsonl", SIZES, clouds.__getitem__, VOXEL)
-    with pytest.raises(InputError, match=r"fits.jsonl: cannot be written .* data.cache="):
+    with pytest.raises(InputError, match=r"fits.jsonl: cannot be written .*data.cache="):
         _ = odometry.steps
 
 
