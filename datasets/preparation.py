@@ -11,6 +11,7 @@ from datasets.augment import Augmentation
 from kernels.cells import cloud_of_rows
 from kernels.grid import grid_sample
 from kernels.neighbors import radius_search
+from pcreg.errors import InputError
 from pcreg.geometry import transform
 
 Moving = tuple[Tensor, Tensor, np.ndarray]  # source (N, 3), target (M, 3), T_target_source (4, 4)
@@ -34,6 +35,9 @@ class Sample:
     source: Tensor  # (N, 3) float64, `voxel` apart
     target: Tensor  # (M, 3)
     matches: Tensor  # (P, 2) int64, rows of source and target closer than the positive radius
+    # Rows of source and target that are left at each coarser scale.
+    source_coarser: Sequence[Tensor] = ()
+    target_coarser: Sequence[Tensor] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,14 @@ class Preparation:
     positive_radius: float  # metres (FCGF: 1.5 voxels)
     maximum_points: int = 40_000  # of a cloud; larger ones are subsampled
     snap: bool = False  # for a network on voxels: one point per voxel also after the cloud was turned
+    scales: Sequence[float] = (1.0,)  # of the voxel size, at which the network sees each cloud
+
+    def __post_init__(self):
+        scales = list(self.scales)
+        if scales[:1] != [1] or not all(1 < scale < np.inf for scale in scales[1:]):
+            raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
+        if self.snap and len(scales) > 1:
+            raise InputError(f"scales={scales}: a network with model.snap=true sees one; give scales=[1]")
 
     def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
         reduced = [
@@ -56,6 +68,7 @@ class Preparation:
             for pair in pairs
         ]
         reduced = self._thinned(reduced, rng)
+        coarser = [self._coarser(clouds) for clouds in zip(*(each[:2] for each in reduced), strict=True)]
         moved = [self.augment.move(*each, rng) for each in reduced]
         if self.snap:
             moved = self._thinned(moved, rng)
@@ -65,7 +78,7 @@ class Preparation:
         ]
         matches = matching_rows(aligned, targets, self.positive_radius)
         names = [pair.name for pair in pairs]
-        return [Sample(*each) for each in zip(names, sources, targets, matches, strict=True)]
+        return [Sample(*each) for each in zip(names, sources, targets, matches, *coarser, strict=True)]
 
     def _thinned(self, pairs: list[Moving], rng: np.random.Generator) -> list[Moving]:
         sources, targets, motions = zip(*pairs, strict=True)
@@ -73,18 +86,29 @@ class Preparation:
 
     def _thin(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
         """One point per cell floor(p / voxel) of each cloud, as pcreg.thinning.thin, and not too many."""
-        points, lengths = _jagged(clouds)
-        origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
-        rows = grid_sample(points, lengths, self.voxel, origins)
-        cloud = cloud_of_rows(lengths)[rows]
-        thinned = points[rows].split(torch.bincount(cloud, minlength=len(clouds)).tolist())
-        return [self._limited(kept, rng) for kept in thinned]
+        rows = rows_kept(clouds, self.voxel)
+        return [self._limited(cloud[kept], rng) for cloud, kept in zip(clouds, rows, strict=True)]
+
+    def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Tensor]]:
+        """For each cloud, and each scale but the first: the rows of the points left there."""
+        at_scales = [rows_kept(clouds, scale * self.voxel) for scale in self.scales[1:]]
+        return [list(rows) for rows in zip(*at_scales, strict=True)] if at_scales else [[] for _ in clouds]
 
     def _limited(self, points: Tensor, rng: np.random.Generator) -> Tensor:
         if len(points) <= self.maximum_points:
             return points
         rows = np.sort(rng.choice(len(points), self.maximum_points, replace=False))
         return points[torch.from_numpy(rows).to(points.device)]
+
+
+def rows_kept(clouds: Sequence[Tensor], voxel: float) -> list[Tensor]:
+    """Of each cloud (N, 3) the rows (M,) int64 of one point per cell, cells counted from its origin."""
+    points, lengths = _jagged(clouds)
+    origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
+    rows = grid_sample(points, lengths, voxel, origins)
+    cloud = cloud_of_rows(lengths)[rows]
+    local = rows - (torch.cumsum(lengths, 0) - lengths)[cloud]
+    return list(local.split(torch.bincount(cloud, minlength=len(clouds)).tolist()))
 
 
 def matching_rows(sources: Sequence[Tensor], targets: Sequence[Tensor], radius: float) -> list[Tensor]:
