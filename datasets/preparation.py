@@ -35,9 +35,16 @@ class Sample:
     source: Tensor  # (N, 3) float64, `voxel` apart
     target: Tensor  # (M, 3)
     matches: Tensor  # (P, 2) int64, rows of source and target closer than the positive radius
-    # Rows of source and target that are left at each coarser scale.
-    source_coarser: Sequence[Tensor] = ()
-    target_coarser: Sequence[Tensor] = ()
+    source_coarser: Sequence["Coarser"] = ()  # one for each scale but the first
+    target_coarser: Sequence["Coarser"] = ()
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """A cloud (N, 3) thinned to wider cells, as pcreg/fcgf.py thins it."""
+
+    rows: Tensor  # (M,) int64, of the points that are left
+    nearest: Tensor  # (N,) int64 into these: of each point of the cloud, the nearest
 
 
 @dataclass(frozen=True)
@@ -89,10 +96,17 @@ class Preparation:
         rows = rows_kept(clouds, self.voxel)
         return [self._limited(cloud[kept], rng) for cloud, kept in zip(clouds, rows, strict=True)]
 
-    def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Tensor]]:
-        """For each cloud, and each scale but the first: the rows of the points left there."""
-        at_scales = [rows_kept(clouds, scale * self.voxel) for scale in self.scales[1:]]
-        return [list(rows) for rows in zip(*at_scales, strict=True)] if at_scales else [[] for _ in clouds]
+    def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Coarser]]:
+        """For each cloud what is left of it at each scale but the first."""
+        found: list[list[Coarser]] = [[] for _ in clouds]
+        for scale in self.scales[1:]:
+            rows = rows_kept(clouds, scale * self.voxel)
+            left = [cloud[kept] for cloud, kept in zip(clouds, rows, strict=True)]
+            # No further than across the cell that both are in.
+            nearest = nearest_rows(clouds, left, 1.001 * 3**0.5 * scale * self.voxel)
+            for each, kept, near in zip(found, rows, nearest, strict=True):
+                each.append(Coarser(kept, near))
+        return found
 
     def _limited(self, points: Tensor, rng: np.random.Generator) -> Tensor:
         if len(points) <= self.maximum_points:
@@ -109,6 +123,18 @@ def rows_kept(clouds: Sequence[Tensor], voxel: float) -> list[Tensor]:
     cloud = cloud_of_rows(lengths)[rows]
     local = rows - (torch.cumsum(lengths, 0) - lengths)[cloud]
     return list(local.split(torch.bincount(cloud, minlength=len(clouds)).tolist()))
+
+
+def nearest_rows(clouds: Sequence[Tensor], others: Sequence[Tensor], reach: float) -> list[Tensor]:
+    """For each cloud (N, 3) the rows (N,) int64 of the nearest of its others (M, 3), all within `reach`."""
+    (points, lengths), (among, other_lengths) = _jagged(clouds), _jagged(others)
+    i, j = radius_search(points, among, lengths, other_lengths, reach)
+    away = (points[i] - among[j]).square().sum(1)
+    least = away.new_full((len(points),), torch.inf).scatter_reduce(0, i, away, "amin")
+    best = away == least[i]
+    row = j.new_full((len(points),), len(among)).scatter_reduce(0, i[best], j[best], "amin")
+    first = torch.cumsum(other_lengths, 0) - other_lengths
+    return list((row - first[cloud_of_rows(lengths)]).split([len(cloud) for cloud in clouds]))
 
 
 def matching_rows(sources: Sequence[Tensor], targets: Sequence[Tensor], radius: float) -> list[Tensor]:

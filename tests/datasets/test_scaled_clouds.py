@@ -4,11 +4,13 @@ import torch
 
 from datasets.augment import Augmentation
 from datasets.collate import Batches, TrainingPairs
-from datasets.preparation import Preparation
-from datasets.scaled_clouds import nearest_rows, scaled_clouds
+from datasets.preparation import Coarser, Preparation, nearest_rows
+from datasets.scaled_clouds import scaled_clouds
 from pcreg.batch import PointBatch
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
+from pcreg.thinning import thin
+from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import VOXEL, Sheets, architecture, network
 
 SCALES = (1.0, 1.4, 2.0)
@@ -20,20 +22,30 @@ def line(*x: float) -> torch.Tensor:
 
 def test_clouds_come_scale_by_scale_in_units_of_their_scale():
     clouds = [line(0, 1, 2), line(5, 6)]
-    coarser = [[torch.tensor([0, 2])], [torch.tensor([1])]]
+    coarser = [
+        [Coarser(torch.tensor([0, 2]), torch.tensor([0, 0, 1]))],
+        [Coarser(torch.tensor([1]), torch.tensor([0, 0]))],
+    ]
     every, rows = scaled_clouds(clouds, coarser, (1.0, 2.0))
     assert [cloud[:, 0].tolist() for cloud in every] == [[0, 1, 2], [5, 6], [0, 1], [3]]
-    assert rows[:, 0].tolist() == [0, 1, 2, 3, 4]
-    assert rows[[0, 2, 3, 4], 1].tolist() == [5, 6, 7, 7]
-    assert rows[1, 1] in (5, 6)  # halfway between both
+    assert rows.tolist() == [[0, 5], [1, 5], [2, 6], [3, 7], [4, 7]]
 
 
-def test_the_nearest_row_is_found_far_from_zero():
+def test_the_nearest_of_its_own_cloud_is_found():
     rng = np.random.default_rng(0)
-    points = torch.from_numpy(rng.uniform(1000, 1001, (300, 3)))
-    among = points[::3]
-    away = (points[:, None] - among).norm(dim=-1)
-    assert torch.equal(nearest_rows(points, among), away.argmin(1))
+    clouds = [torch.from_numpy(rng.uniform(0, 1, (count, 3))) for count in (300, 200)]
+    others = [cloud[::3] for cloud in clouds]
+    for cloud, among, found in zip(clouds, others, nearest_rows(clouds, others, 1.8), strict=True):
+        assert torch.equal(found, (cloud[:, None] - among).norm(dim=-1).argmin(1))
+
+
+def test_what_is_left_at_a_scale_is_what_thinning_leaves():
+    preparation = Preparation(VOXEL, Augmentation(rotate=False), 1.5 * VOXEL, scales=SCALES)
+    (coarser,) = preparation._coarser([cloud := torch.from_numpy(wavy_sheet(1500))])
+    for scale, left in zip(SCALES[1:], coarser, strict=True):
+        assert left.rows.tolist() == thin(cloud.numpy(), scale * VOXEL).tolist()
+        away = (cloud[:, None] - cloud[left.rows]).norm(dim=-1)
+        assert torch.equal(left.nearest, away.argmin(1))
 
 
 def test_training_joins_what_the_descriptor_joins():
