@@ -1,5 +1,6 @@
 # make demo   two scans of a made-up room, registered, with a picture
 # make test   lint, format and tests
+# make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
 # make bench  the operators against a dense product
 # All set up .venv first, if needed: make PYTHON=python3.12 chooses the interpreter of a new one.
 
@@ -13,6 +14,9 @@ test: .venv/complete
 	.venv/bin/ruff format --check .
 	.venv/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
 
+fuzz: .venv/complete
+	.venv/bin/python -m tests.fuzz
+
 bench: .venv/complete
 	.venv/bin/python benchmarks/bench_operators.py
 
@@ -21,4 +25,4 @@ setup: .venv/complete
 .venv/complete: pyproject.toml constraints.txt setup.sh
 	PYTHON="$(PYTHON)" ./setup.sh
 
-.PHONY: demo test bench setup
+.PHONY: demo test fuzz bench setup

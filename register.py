@@ -1,14 +1,16 @@
 """Register two point clouds: python register.py SOURCE TARGET [--out DIR]
 
 Prints T_target_source, which moves SOURCE into the frame of TARGET, and whether to believe it.
-Files are .ply .pcd .xyz .pts .npy .npz .las .laz .e57 or KITTI .bin. Exit status: 0 registered, 1 not
-registered, 2 bad input (one sentence on stderr, nothing written).
+Files are .ply .pcd .xyz .txt .csv .asc .pts .npy .npz .las .laz .e57 .obj .off .stl, or .bin of KITTI or
+nuScenes. Exit status: 0 registered, 1 not registered, 2 bad input or no place to write (one sentence on
+stderr, nothing half-written), 70 a fault of the program. What was found is printed, and kept in result.json,
+before the other files are tried.
 
 --out DIR holds
   aligned.ply   source moved into target (orange) and target (blue) as one cloud; of clouds with more
                 than five million points every n-th
-  overview.png  before and after, from above and from the side, and the overlap by its residual, without
-                points that lie far from the rest
+  overview.png  unless --no-picture: before and after, from above and from the side, and the overlap by
+                its residual, without points that lie far from the rest
   viewer.html   with --html: both clouds, to be turned round in a browser
   result.json   source, target           the files, as given
                 registered               true or false
@@ -21,11 +23,11 @@ registered, 2 bad input (one sentence on stderr, nothing written).
                                          directions in which the overlap could slide or turn
                 rival                    another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
-                dropped                  {source, target}: rows left out as NaN or infinite
+                dropped                  {source, target}: rows left out as NaN, infinite or as notes say
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
-                                         judge, doubt (of a second look), write, draw
+                                         judge, doubt (of a second look)
                 version                  of pcreg
 
 Many pairs: python register.py --batch LIST [--out DIR]
@@ -34,44 +36,58 @@ LIST is a .csv file whose lines name source and target (paths from its own folde
 quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before
 scan_10. Each file is described once, all cores work, and run again, the command goes on where it ended.
 DIR then holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status: 0 all
-registered, 1 some not, 2 bad input.
+registered, 1 some not, 2 and 70 as above; a disk that is full stops the run, and no pair is blamed.
 """
 
 import argparse
 import os
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from pcreg import output, threads
+from pcreg import command, output, threads
 from pcreg.clock import Clock
-from pcreg.cloud import Cloud
+from pcreg.cloud import WIDEST, Cloud
 from pcreg.errors import InputError
 from pcreg.figures import SOURCE, TARGET
 from pcreg.files import check_folder
 from pcreg.geometry import transform
+from pcreg.inputs import METRES, as_cloud
 from pcreg.pipeline import Registrar
-from pcreg.registering import DESCRIPTORS, METRES, as_cloud, descriptors, register_points
+from pcreg.progress import Steps
+from pcreg.registering import DESCRIPTORS, descriptors, register_points
 from pcreg.registration import Registration
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    options = parser().parse_args(argv)
-    try:
-        _check(options)
-        if options.batch:
-            return 0 if batch(options) else 1
-        with threads.one_for_blas():
-            return 0 if run(options).registered else 1
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    options = parsed(argv)
+    return command.status(lambda: _main(options), verbose=options.traceback)
+
+
+def _main(options: argparse.Namespace) -> int:
+    _check(options)
+    if options.batch:
+        return 0 if batch(options) else 1
+    with threads.one_for_blas():
+        return 0 if run(options).registered else 1
+
+
+def parsed(argv: list[str] | None) -> argparse.Namespace:
+    """The options of a command line; status 2 for one that cannot be read."""
+    known = parser()
+    options, options.more = known.parse_known_args(argv)
+    if options.more and not _expanded(options):
+        known.error(f"unrecognized arguments: {' '.join(options.more)}")
+    return options
+
+
+def _expanded(options: argparse.Namespace) -> bool:
+    """Whether the shell has put the names of files in the place of a pattern after --batch."""
+    return bool(options.batch and options.source) and not any(word.startswith("-") for word in options.more)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -95,6 +111,12 @@ def parser() -> argparse.ArgumentParser:
         help=f"of the coordinates, each one of {' '.join(METRES)} (default: m m)",
     )
     parser.add_argument(
+        "--columns",
+        type=int,
+        metavar="N",
+        help="float32 numbers per point of .bin files (default: told by content: 4 KITTI, 5 nuScenes)",
+    )
+    parser.add_argument(
         "--descriptor",
         choices=DESCRIPTORS,
         default=DESCRIPTORS[0],
@@ -113,8 +135,11 @@ def parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="DIR", default=Path("registration"), help="default: %(default)s"
     )
     parser.add_argument("--html", action="store_true", help="write viewer.html too")
+    parser.add_argument("--no-picture", action="store_true", help="write no overview.png")
     parser.add_argument("--show", action="store_true", help="open a window with the result")
     parser.add_argument("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
+    parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
+    parser.add_argument("--version", action="version", version=f"pcreg {version('pcreg')}")
     return parser
 
 
@@ -126,8 +151,18 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError(f"--seed {options.seed} is negative; use 0 or more")
     if options.voxel is not None and not 0 < options.voxel < np.inf:
         raise InputError(f"--voxel {options.voxel:g} is no size; use a positive number of metres")
-    if options.batch and (options.source or options.html or options.show):
-        raise InputError("--batch writes one table; leave out SOURCE, TARGET, --html and --show")
+    if options.columns is not None and not 3 <= options.columns <= WIDEST:
+        raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {WIDEST} numbers")
+    if _expanded(options) and not options.batch.lower().endswith(".csv"):
+        pattern = Path(options.batch).with_name(f"*{Path(options.batch).suffix}")
+        raise InputError(
+            f"--batch was given several files, for the shell has expanded the pattern; quote it: '{pattern}'"
+        )
+    if options.batch and (options.source or options.html or options.show or options.no_picture):
+        raise InputError(
+            "--batch takes one list and writes one table; leave out SOURCE, TARGET, --html, --no-picture and "
+            "--show"
+        )
     if options.batch and options.device != "cpu":
         raise InputError("--batch uses all cores of the CPU; leave out --device")
     if options.batch and len(set(options.units)) > 1:
@@ -138,15 +173,25 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("two files are needed: register.py SOURCE TARGET; --help shows all")
     if options.show and sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
         raise InputError("--show needs a display and there is none; --html writes a page instead")
+    if options.weights and options.descriptor != DESCRIPTORS[0]:
+        raise InputError(f"{options.weights}: {options.descriptor} takes no weights; leave one out")
+    if options.weights:
+        from pcreg.fcgf import FCGF  # PyTorch takes a second to import
+
+        FCGF.load(options.weights, options.device)
     check_folder(options.out)
 
 
 def run(options: argparse.Namespace) -> Registration:
     """Read, register, write, report."""
     clock, files = Clock(), (str(options.source), str(options.target))
-    clouds = tuple(as_cloud(file, file, unit) for file, unit in zip(files, options.units, strict=True))
+    with Steps("reading"):
+        clouds = tuple(
+            as_cloud(file, file, unit, options.columns)
+            for file, unit in zip(files, options.units, strict=True)
+        )
     for file, cloud in zip(files, clouds, strict=True):
-        print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN or infinite)")
+        print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN, infinite or outliers)")
     clock.lap("read")
     points = [cloud.points for cloud in clouds]
     choices = descriptors(*points, files, options.descriptor, options.weights, options.voxel, options.device)
@@ -155,19 +200,23 @@ def run(options: argparse.Namespace) -> Registration:
     print(f"descriptor: {choices[0].words}")
     others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
     print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
-    found = register_points(*points, registrars, seed=options.seed, names=files)
-    found = replace(found, seconds=clock.seconds | found.seconds)
+    with Steps("registering"):
+        found = register_points(*points, registrars, seed=options.seed, names=files)
+    notes = (*clouds[0].notes, *clouds[1].notes, *found.notes)
+    found = replace(found, seconds=clock.seconds | found.seconds, notes=notes)
     task = output.Task(files, tuple(options.units), choices[0].name, options.seed)
-    paths, seconds = output.write(options.out, clouds, found, task, html=options.html)
-    report(clouds, found, seconds, paths)
+    report(found)
+    picture = not options.no_picture
+    with Steps("writing"):
+        paths, seconds = output.write(options.out, clouds, found, task, picture=picture, html=options.html)
+    report_files(clouds, paths, found.seconds | seconds)
     if options.show:
         show(clouds, found)
     return found
 
 
-def report(
-    clouds: tuple[Cloud, Cloud], registration: Registration, seconds: dict[str, float], paths: list[Path]
-) -> None:
+def report(registration: Registration) -> None:
+    """Print the motion and the verdict, at once: what comes after it may fail."""
     print(f"\nT_target_source =\n{pasteable(registration.T_target_source)}\n")
     verdict = "registered" if registration.registered else "NOT registered"
     print(f"{verdict}, confidence {registration.confidence:.2f}: {registration.reason}")
@@ -175,6 +224,10 @@ def report(
         print(f"about as likely, T_target_source =\n{pasteable(registration.rival)}")
     for note in registration.notes:
         print(f"note: {note}")
+    sys.stdout.flush()
+
+
+def report_files(clouds: tuple[Cloud, Cloud], paths: list[Path], seconds: dict[str, float]) -> None:
     steps = ", ".join(f"{step} {value:.2f}" for step, value in seconds.items())
     print(f"seconds: {steps}; total {sum(seconds.values()):.2f}")
     print(f"written: {', '.join(map(str, paths))}")
@@ -214,6 +267,7 @@ def batch(options: argparse.Namespace) -> bool:
         weights=options.weights,
         voxel=options.voxel,
         unit=options.units[0],
+        columns=options.columns,
         seed=options.seed,
     )
     done = sum(record["registered"] for record in records)

@@ -6,6 +6,8 @@
 Run again, the same command goes on from the last checkpoint in `out`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from pcreg.device import choose_device
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
 from pcreg.files import replacing
+from pcreg.lock import locked
 from pcreg.pair import keep_evenly
 from pcreg.ranks import Ranks, joined
 from pcreg.resunet import ResUNet
@@ -57,8 +60,6 @@ LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
 
 def main(cfg: DictConfig) -> dict[str, float]:
     """Train as configured; returns the figures of the last validation."""
-    # Threads beyond the cores that the loaders leave would wait for one another at every operator.
-    torch.set_num_threads(max(1, torch.get_num_threads() - cfg.workers))
     for key, least in LEAST.items():
         value = OmegaConf.select(cfg, key)
         if value is not None and value < least:
@@ -66,8 +67,23 @@ def main(cfg: DictConfig) -> dict[str, float]:
     if not 0 <= cfg.keep < 1 or (cfg.keep and not cfg.weights):
         raise InputError(f"keep={cfg.keep}: give a share from 0 to below 1 of the weights=... to start from")
     device = choose_device(cfg.device)
-    with joined(device) as ranks:
+    with _one_core_left(), joined(device) as ranks:
         return _train(cfg, ranks)
+
+
+@contextmanager
+def _one_core_left() -> Iterator[None]:
+    """PyTorch on all cores but one, which loaders have.
+
+    Threads beyond the cores that there are would wait for one another at every operator. How many there are
+    does not depend on `workers`, because the last bits of a sum depend on it.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, before - 1))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
@@ -114,34 +130,35 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         ranks=ranks,
         identity=_identity(settings),
     )
-    if cfg.resume and trainer.resume() and ranks.first:
-        print(f"resuming {folder} at epoch {trainer.at.epoch}, batch {trainer.at.batch}")
-    if ranks.first:
-        with replacing(folder / "config.yaml") as temporary:
-            temporary.write_text(OmegaConf.to_yaml(cfg))
+    with locked(folder, "give this one an out= of its own") if ranks.first else nullcontext():
+        if cfg.resume and trainer.resume() and ranks.first:
+            print(f"resuming {folder} at epoch {trainer.at.epoch}, batch {trainer.at.batch}")
+        if ranks.first:
+            with replacing(folder / "config.yaml") as temporary:
+                temporary.write_text(OmegaConf.to_yaml(cfg))
 
-    def validate(network: ResUNet) -> dict[str, float]:
-        return feature_match_recall(
-            FCGF(network, device, scales=tuple(cfg.scales)),
-            validation,
-            cfg.validate.points,
-            cfg.validate.tau,
-            cfg.validate.minimum,
-        )
+        def validate(network: ResUNet) -> dict[str, float]:
+            return feature_match_recall(
+                FCGF(network, device, scales=tuple(cfg.scales)),
+                validation,
+                cfg.validate.points,
+                cfg.validate.tau,
+                cfg.validate.minimum,
+            )
 
-    if ranks.first:
-        print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
-    with in_plain_words():
-        figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
-    if cfg.weights and ranks.first:
-        start, network = load_weights(cfg.weights), trainer.kept
-        if cfg.keep:
-            network = between(start, network, cfg.keep)
-            save_weights(folder / "mixed.safetensors", network)
-        if protocol:
-            before, after = FCGF(start, device), FCGF(network, device)
-            print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
-    return figures
+        if ranks.first:
+            print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
+        with in_plain_words():
+            figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
+        if cfg.weights and ranks.first:
+            start, network = load_weights(cfg.weights), trainer.kept
+            if cfg.keep:
+                network = between(start, network, cfg.keep)
+                save_weights(folder / "mixed.safetensors", network)
+            if protocol:
+                before, after = FCGF(start, device), FCGF(network, device)
+                print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
+        return figures
 
 
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:

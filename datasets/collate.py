@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
+from datasets.loading import load
 from datasets.mixture import Mixture
 from datasets.preparation import Preparation, RawPair, Sample
 from datasets.scaled_clouds import scaled_clouds
@@ -197,11 +198,9 @@ class Batches:
         keys = [(epoch, int(index)) for index in order]
         size, count = self.batch_size, self.ranks.count
         own = range(first * count + self.ranks.rank, len(self) * count, count)
-        return iter(
-            DataLoader(
-                self.samples,
-                batch_sampler=[keys[b * size : (b + 1) * size] for b in own],
-                collate_fn=Collate(self.geometry, self.on_gpu, self.samples.preparation.scales),
-                num_workers=self.workers,
-            )
+        return load(
+            self.samples,
+            workers=self.workers,
+            batch_sampler=[keys[b * size : (b + 1) * size] for b in own],
+            collate_fn=Collate(self.geometry, self.on_gpu, self.samples.preparation.scales),
         )

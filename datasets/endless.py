@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset, get_worker_info
 
 from datasets.collate import Collate, TrainingBatch
+from datasets.loading import load
 from datasets.preparation import Preparation, RawPair
 from datasets.recording import Recording
 from pcreg.device import choose_device
@@ -136,13 +137,12 @@ class Endless:
             self._next = epoch * self.per_epoch + first
             # A process that uses the GPU cannot be a copy of one that does.
             context = "spawn" if self.workers else None
-            loader = DataLoader(
+            self._stream = load(
                 _From(self, self._next),
-                None,
-                num_workers=min(self.workers, 1),
+                workers=min(self.workers, 1),
+                batch_size=None,
                 multiprocessing_context=context,
             )
-            self._stream = iter(loader)
         for _ in range(first, self.per_epoch):
             self._next += 1
             yield next(self._stream)

@@ -26,6 +26,7 @@ from pcreg.thinning import thin
 
 Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
 
+LISTS = (".txt", ".csv")  # clouds may be in such files, but here they are lists and notes
 THINNED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
 
 
@@ -80,12 +81,13 @@ class Folder:
             raise InputError(f"voxel={voxel}: a length in metres; try 0.05 in rooms and 0.3 in streets")
         if not self.root.is_dir():
             raise InputError(f"{root}: no such folder; name the one that holds your scans")
-        clouds = (path.name for path in self.root.iterdir() if path.suffix.lower() in SUFFIXES)
+        suffixes = [suffix for suffix in SUFFIXES if suffix not in LISTS]
+        clouds = (path.name for path in self.root.iterdir() if path.suffix.lower() in suffixes)
         self.names = sorted(clouds, key=natural)
         if len(self.names) < 2:
             raise InputError(
                 f"{root}: holds {len(self.names)} point clouds and a pair needs two; "
-                f"they end in {' '.join(SUFFIXES)}"
+                f"they end in {' '.join(suffixes)}"
             )
         self.scans = stretch(len(self.names), part, held_out)
         self.proposals = proposals

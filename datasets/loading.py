@@ -1,9 +1,42 @@
-"""What goes wrong in torch's loader processes, said as if it went wrong here."""
+"""Torch's loader: its processes end with this one, and what goes wrong there is said as if it had here."""
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from multiprocessing import parent_process
+from typing import Any
+
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from pcreg.errors import InputError
+from pcreg.one_thread import ONE_THREAD
+from pcreg.parent import end_with
+
+END = object()
+
+
+def load(dataset: Dataset | IterableDataset, *, workers: int, **settings: Any) -> Iterator[Any]:
+    """What a DataLoader with these `settings` yields; `workers` processes make it, 0: this one.
+
+    What is made here is made by one thread, as it is there: sums then are equal to the last bit.
+    """
+    batches = iter(DataLoader(dataset, num_workers=workers, worker_init_fn=_begin, **settings))
+    return _by_one_thread(batches) if workers == 0 else batches
+
+
+def _by_one_thread(batches: Iterable[Any]) -> Iterator[Any]:
+    while True:
+        with ONE_THREAD:
+            batch = next(batches, END)
+        if batch is END:
+            return
+        yield batch
+
+
+def _begin(_number: int) -> None:
+    """In a loader process: end with the training, and leave it to say that both were stopped."""
+    end_with(parent_process().pid)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # which torch's loop takes for its end
 
 
 @contextmanager

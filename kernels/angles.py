@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from kernels.cells import cloud_of_rows
-from kernels.neighbors import radius_search
+from kernels.neighbors import in_parts, radius_search
 
 FEWEST = 4  # points, its own among them, from which a normal is taken
 LINE = 1e-5  # of a neighbourhood's variance: less in its second direction is rounding
@@ -56,19 +56,34 @@ def surface_normals(points: Tensor, lengths: Tensor, origins: Tensor, radius: fl
 
     They point to the side of their cloud's origin (B, 3), where the sensor stands. Zeros where fewer than
     4 points lie within `radius` metres, or all on a line. Takes about 90 bytes for each of the pairs of
-    points within the radius.
+    points within the radius, on the CPU for those of some 16,000 points at a time.
     """
-    i, j = radius_search(points, points, lengths, lengths, radius)
-    counts = torch.bincount(i, minlength=len(points))
-    x, y, z = (points[j] - points[i]).unbind(1)
-    terms = torch.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
-    sums = torch.segment_reduce(terms, "sum", lengths=counts, axis=0, unsafe=True)
+    whole = [(slice(0, len(points)), lengths)]
+    parts = (
+        _sums(points, lengths, *part, radius) for part in (whole if points.is_cuda else in_parts(lengths))
+    )
+    counts, sums = (torch.cat(each) for each in zip(*parts, strict=True))
     x, y, z, *second = (sums.double() / counts.clamp(min=1)[:, None]).unbind(1)
     first = x * x, x * y, x * z, y * y, y * z, z * z
     normals = least_direction(*(a - b for a, b in zip(second, first, strict=True)))
     towards = (origins[cloud_of_rows(lengths)] - points).to(normals)
     normals = torch.where(((normals * towards).sum(1) < 0)[:, None], -normals, normals)
     return (normals * (counts >= FEWEST)[:, None]).to(points.dtype)
+
+
+def _sums(
+    points: Tensor, lengths: Tensor, rows: slice, row_lengths: Tensor, radius: float
+) -> tuple[Tensor, Tensor]:
+    """Of the given rows the number (R,) of points near each, and the sums (R, 9) over them.
+
+    They are sums of the offsets x, y, z and of their products xx, xy, xz, yy, yz, zz.
+    """
+    some = points[rows]
+    i, j = radius_search(some, points, row_lengths, lengths, radius)
+    counts = torch.bincount(i, minlength=len(some))
+    x, y, z = (points[j] - some[i]).unbind(1)
+    terms = torch.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
+    return counts, torch.segment_reduce(terms, "sum", lengths=counts, axis=0, unsafe=True)
 
 
 def least_direction(xx, xy, xz, yy, yz, zz) -> Tensor:

@@ -13,6 +13,9 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+PART = (
+    1 << 14
+)  # queries answered together: the pairs of a solid take 0.5 GB with all that is computed of them
 TREE_ULPS = 8  # units in the last place by which the tree's distance and ours may differ, generously
 
 
@@ -70,6 +73,20 @@ def pairs_within(points: Tensor, lengths: Tensor, radius: float) -> Pairs:
         proposed = _tree(points[cloud]).query_pairs(reach, output_type="ndarray")
         found.append(proposed + cloud.start)
     return _near(points, points, np.concatenate(found), radius)
+
+
+def in_parts(lengths: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Rows of a batch of clouds with `lengths` (B,), and how many are of each cloud (B,), part by part.
+
+    A sum over the neighbours of each row can be taken so, in the memory that the pairs of one part need.
+    Clouds without points are one part without rows.
+    """
+    ends = lengths.cumsum(0)
+    total = int(ends[-1]) if len(ends) else 0
+    for start in range(0, max(total, 1), PART):
+        stop = min(start + PART, total)
+        before = torch.stack([ends - lengths, ends]).clamp(start, stop)
+        yield slice(start, stop), before[1] - before[0]
 
 
 def _reach(points: Tensor, radius: float) -> float:

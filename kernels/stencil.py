@@ -14,7 +14,7 @@ from torch import Tensor
 
 from kernels.angles import angle_cells
 from kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
-from kernels.neighbors import pairs_between, pairs_within
+from kernels.neighbors import in_parts, pairs_between, pairs_within
 from kernels.triplets import Symmetry, Triplets
 
 Normals = tuple[Tensor, Tensor]  # of the centres (N, 3) and of the points (P, 3), of the points' dtype
@@ -79,9 +79,15 @@ def native_counts(
         from kernels.triplet_search import count_native
 
         return count_native(*what)
-    i, _, k = _neighbours(*what)
-    counts = np.bincount(k * len(points) + i, minlength=fineness**3 * len(points))
-    return torch.from_numpy(counts.astype(np.int32)).view(fineness**3, len(points))
+    counts = np.empty((fineness**3, len(points)), np.int32)
+    for rows, some in in_parts(lengths):
+        centres, own = points, both
+        if rows.stop - rows.start < len(points):
+            centres, own = points[rows], both and (both[0][rows], both[1])
+        i, _, k = _neighbours(centres, points, some, lengths, size, fineness, radius, own)
+        flat = np.bincount(k * len(centres) + i, minlength=fineness**3 * len(centres))
+        counts[:, rows] = flat.reshape(fineness**3, len(centres))
+    return torch.from_numpy(counts)
 
 
 def _neighbours(

@@ -6,17 +6,22 @@ Coordinates are read as float64 and stay so: UTM coordinates have no digits to l
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from pcreg.errors import InputError
 from pcreg.files import replacing
-from pcreg.formats.arrays import read_bin, read_npy, read_npz
+from pcreg.formats.arrays import read_npy, read_npz
+from pcreg.formats.bin import read_bin
 from pcreg.formats.e57 import read_e57
 from pcreg.formats.las import read_las
+from pcreg.formats.obj import read_obj
+from pcreg.formats.off import read_off
 from pcreg.formats.pcd import read_pcd
 from pcreg.formats.ply import read_ply
+from pcreg.formats.stl import read_stl
 from pcreg.formats.text import read_pts, read_xyz
 
 WIDEST = 32  # columns that points may have; arrays with more columns than that and than rows lie on the side
@@ -27,19 +32,23 @@ class Cloud:
     """Finite points (N, 3) float64, metres, in the order of the file."""
 
     points: np.ndarray
-    dropped: int  # rows of the file left out because a coordinate was NaN or infinite
+    dropped: int  # rows of the file left out: those that are not finite, and those that `notes` tell of
+    notes: tuple[str, ...] = ()  # what else than NaN and infinity was left out and why, a sentence each
 
 
-def read_cloud(path: str | Path) -> Cloud:
-    """The cloud in a .ply, .pcd, .xyz, .pts, .npy, .npz, KITTI .bin, .las, .laz or .e57 file.
+def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
+    """The cloud in a file whose name ends in one of SUFFIXES; `~` stands for the home folder.
 
-    An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Text has blanks, commas
-    or semicolons between its numbers, and may name its columns in a first line. Columns after the third
-    (intensity, colour, normals) are ignored. Raises InputError for a file that is
+    An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Text (.xyz .txt .csv .asc
+    .pts) has blanks, commas or semicolons between its numbers, and may name its columns in a first line.
+    Columns after the third (intensity, colour, normals) are ignored, and of meshes (.ply .obj .off .stl) all
+    but the vertices. A .bin holds rows of float32, `columns` of them, or as many as its content tells: 4 as
+    KITTI's, 5 as those of nuScenes. Raises InputError for a file that is
     missing, of another format, empty, truncated or damaged, and for .las, .laz and .e57 where their
-    packages are not installed. Memory stays below ten times the file's size, whatever a header says.
+    packages are not installed. Memory grows with what the file holds, whatever a header says, within the
+    bounds of pcreg.formats.promise.
     """
-    path = Path(path)
+    path = expanded(path)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: unknown point cloud format; use one of {' '.join(_READERS)}")
@@ -47,6 +56,8 @@ def read_cloud(path: str | Path) -> Cloud:
         raise InputError(f"{path}: no such file; check the path")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; write it again")
+    if reader is read_bin:
+        reader = partial(read_bin, columns=columns)
     try:
         # A damaged file makes libraries warn about its numbers; what is not finite is dropped below.
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -59,16 +70,30 @@ def read_cloud(path: str | Path) -> Cloud:
             f"{path}: cannot be read as {path.suffix} ({_first_line(error)}); "
             "it may be truncated or damaged: write it again"
         ) from error
+    return cloud_of(rows, str(path))
+
+
+def expanded(path: str | Path) -> Path:
+    """The path with `~` as the home folder; as it is if there is none of that name."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+def cloud_of(rows: np.ndarray, name: str) -> Cloud:
+    """The cloud of rows x y z and perhaps more (N, 3 to 32); InputError, by its name, for other arrays."""
     if rows.ndim != 2 or rows.shape[1] < 3:
-        raise InputError(f"{path}: holds an array of shape {rows.shape}; points are rows of at least x y z")
+        raise InputError(f"{name}: holds an array of shape {rows.shape}; points are rows of at least x y z")
     if rows.shape[1] > max(len(rows), WIDEST):
         raise InputError(
-            f"{path}: holds an array of shape {rows.shape}, which looks transposed; points are rows x y z: "
+            f"{name}: holds an array of shape {rows.shape}, which looks transposed; points are rows x y z: "
             "transpose it"
         )
     if rows.dtype.kind not in "fiu":
-        raise InputError(f"{path}: holds values of type {rows.dtype}; store coordinates as real numbers")
-    points = np.ascontiguousarray(rows if rows.shape[1] == 3 else rows[:, :3], dtype=np.float64)
+        raise InputError(f"{name}: holds values of type {rows.dtype}; store coordinates as real numbers")
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        points = np.ascontiguousarray(rows if rows.shape[1] == 3 else rows[:, :3], dtype=np.float64)
     if points.base is not None or not points.flags.writeable:  # a view of the file, or of more than it
         points = points.copy()
     if np.isfinite(points).all():
@@ -107,6 +132,9 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".ply": read_ply,
     ".pcd": read_pcd,
     ".xyz": read_xyz,
+    ".txt": read_xyz,
+    ".csv": read_xyz,
+    ".asc": read_xyz,
     ".pts": read_pts,
     ".npy": read_npy,
     ".npz": read_npz,
@@ -114,6 +142,9 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".las": read_las,
     ".laz": read_las,
     ".e57": read_e57,
+    ".obj": read_obj,
+    ".off": read_off,
+    ".stl": read_stl,
 }
 SUFFIXES = tuple(_READERS)  # of the files that read_cloud knows
 

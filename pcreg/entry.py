@@ -1,8 +1,9 @@
 """What the entry scripts have in common: compose the configuration, say plainly what is wrong with it."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException, InstantiationException
 from omegaconf import DictConfig, OmegaConf
 
+from pcreg import command, settings
 from pcreg.errors import InputError
+from pcreg.setting_help import setting_help
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 
@@ -18,38 +21,40 @@ CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 def compose_config(name: str, overrides: list[str]) -> DictConfig:
     """configs/<name>.yaml under Hydra overrides such as `data.root=/data/kitti`.
 
-    Raises InputError for a key that does not exist or a mandatory one (`???`) without a value.
+    Raises InputError for a key that does not exist, a value of another type than `pcreg.settings` says,
+    and a mandatory key (`???`) without a value.
     """
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        try:
-            cfg = compose(name, overrides)
-        except HydraException as error:
-            lines = [str(each).splitlines()[0] for each in (error, error.__cause__) if each]
-            raise InputError(
-                f"{': '.join(line.rstrip('.') for line in lines)}; --help shows every key"
-            ) from error
-        groups = [each for each in overrides if (CONFIGS / each.split("=")[0]).is_dir()]
-        usual = compose(name, groups)
-    _check_kinds(OmegaConf.to_container(usual), OmegaConf.to_container(cfg))
+        usual = _composed(name, [each for each in overrides if _group(each)])
+        cfg = _composed(name, overrides, list(settings.keys_of(usual)))
+    settings.check(cfg, usual, settings.TYPES[name])
     for key in _missing(OmegaConf.to_container(cfg)):
         raise InputError(f"{key} has no value; add {key}=... to the command")
     return cfg
 
 
-def _check_kinds(usual: Any, given: Any, key: str = "") -> None:
-    """Refuse a word where the configuration has a number, a switch or a list."""
-    if isinstance(usual, dict) and isinstance(given, dict):
-        for name in usual.keys() & given.keys():
-            _check_kinds(usual[name], given[name], f"{key}.{name}" if key else name)
-        return
-    is_number = isinstance(usual, int | float) and not isinstance(usual, bool)
-    for kind, expected, allowed in (
-        ("a number", is_number, int | float),
-        ("true or false", isinstance(usual, bool), bool),
-        ("a list", isinstance(usual, list), list),
-    ):
-        if expected and given is not None and not isinstance(given, allowed):
-            raise InputError(f"{key}={given}: {kind} is needed, such as {usual}")
+def _composed(name: str, overrides: list[str], known: list[str] | None = None) -> DictConfig:
+    """What Hydra composes; InputError, with the nearest of the `known` keys, for what it does not know."""
+    try:
+        return compose(name, overrides)
+    except Exception as error:  # of what is no override Hydra raises nearly anything
+        lines = [_first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
+        remedy = "; --help shows every key"
+        if unknown := re.match("Could not override '(.+)'", lines[0]):
+            lines, remedy = [f"{unknown[1]} is no setting"], settings.did_you_mean(unknown[1], known or [])
+        elif choice := re.search("Could not find '(.+)/(.+)'", lines[0]):
+            choices = [path.stem for path in (CONFIGS / choice[1]).glob("*.yaml")]
+            remedy = settings.did_you_mean(choice[2], choices)
+        raise InputError(f"{': '.join(lines)}{remedy}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _group(override: str) -> bool:
+    """Whether it chooses one of the files of a folder of configs/."""
+    return (CONFIGS / re.split("[@=]", override.lstrip("+~"))[0]).is_dir()
 
 
 def _missing(node: Any, key: str = "") -> Iterator[str]:
@@ -62,39 +67,35 @@ def _missing(node: Any, key: str = "") -> Iterator[str]:
 
 
 def run(name: str, main: Callable[[DictConfig], Any]) -> None:
-    """Run main(cfg) as a command: status 0, or one sentence and status 2 on bad input."""
-    arguments = sys.argv[1:]
-    try:
-        if asked := {"-h", "--help"} & set(arguments):
-            print(_help(name, [each for each in arguments if each not in asked]))
-            return
-        main(compose_config(name, arguments))
-    except (InputError, InstantiationException) as error:
-        print(f"error: {_sentence(error)}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    """Run main(cfg) as a command; what is not status 0 ends the process, see `pcreg.command`."""
+    flags = {"-h", "--help", "--version", "--traceback"}
+    asked = flags & set(sys.argv[1:])
+    overrides = [each for each in sys.argv[1:] if each not in flags]
+
+    def go() -> int:
+        if asked & {"-h", "--help"}:
+            try:
+                print(setting_help(CONFIGS, name, overrides))
+            except HydraException as error:
+                raise InputError(f"{_first_line(error)}; --help alone shows every key") from error
+        elif "--version" in asked:
+            print(f"pcreg {version('pcreg')}")
+        else:
+            try:
+                main(compose_config(name, overrides))
+            except InstantiationException as error:
+                raise InputError(_sentence(error)) from error
+        return 0
+
+    if status := command.status(go, verbose="--traceback" in asked):
+        sys.exit(status)
 
 
-def _help(name: str, overrides: list[str]) -> str:
-    """The configuration with its choices, as far as it is decided."""
-    text = (CONFIGS / f"{name}.yaml").read_text()
-    groups = sorted(folder for folder in CONFIGS.iterdir() if folder.is_dir())
-    choices = [
-        f"  {group.name}: {', '.join(sorted(f.stem for f in group.glob('*.yaml')))}" for group in groups
-    ]
-    # A group that is not chosen yet cannot be composed; then the file itself tells most.
-    with suppress(HydraException), initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        text = OmegaConf.to_yaml(compose(name, overrides))
-    return "\n".join(["Settings are given as key=value. Groups and their choices:", *choices, "", text])
-
-
-def _sentence(error: InputError | InstantiationException) -> str:
-    """What is wrong, and for an object that refused its settings, which one it was."""
+def _sentence(error: InstantiationException) -> str:
+    """What is wrong with the settings of an object, and which one it was."""
     cause = error.__cause__
-    if isinstance(error, InputError) or isinstance(cause, InputError):
-        return str(error if isinstance(error, InputError) else cause)
+    if isinstance(cause, InputError):
+        return str(cause)
     section = str(error).rpartition("full_key: ")[2]
     reason = str(cause or error).splitlines()[0]
     return f"{section}: these settings cannot be used ({reason}); --help shows the usual ones"

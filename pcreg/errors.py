@@ -1,4 +1,4 @@
-"""The one exception that a person's input can cause."""
+"""The exceptions that a person's input and a disk can cause."""
 
 
 class InputError(ValueError):
@@ -6,4 +6,11 @@ class InputError(ValueError):
 
     The message is one sentence that names the file or key and the remedy. Entry scripts print it
     and exit with status 2; library callers may catch it.
+    """
+
+
+class OutputError(InputError):
+    """A file that cannot be written: the fault of the disk or the folder, never of what was read.
+
+    Whoever skips an input that cannot be used lets this one pass: the next file could not be written either.
     """

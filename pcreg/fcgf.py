@@ -1,10 +1,10 @@
 """The learned descriptor: fully convolutional geometric features of a trained network."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 import torch
@@ -14,10 +14,13 @@ from pcreg.batch import PointBatch
 from pcreg.descriptors import Description
 from pcreg.device import choose_device
 from pcreg.errors import InputError
+from pcreg.one_thread import ONE_THREAD
 from pcreg.resunet import ResUNet
 from pcreg.shipped import weights_for
 from pcreg.thinning import thin
 from pcreg.weights import fingerprint, load_weights
+
+log = logging.getLogger(__name__)
 
 # What hierarchy and network take at their peak, in float32, with a first layer of 7^3 cells: 7 kB seen.
 BYTES_PER_POINT = 8192
@@ -104,6 +107,7 @@ class FCGF:
         A point that thinning to larger cells left out has that of the nearest one it kept.
         """
         voxel = scale * self.voxel
+        log.info("describe: %d points, in cells of %g m", sum(map(len, clouds)), voxel)
         thinned = clouds if scale == 1 else [points[thin(points, voxel)] for points in clouds]
         features = self.network.describe(PointBatch.from_clouds(thinned).to(self.device), voxel)
         split = np.split(features.float().cpu().numpy(), np.cumsum([len(points) for points in thinned])[:-1])
@@ -120,31 +124,6 @@ def _usable(scales: Sequence[float]) -> bool:
     if not isinstance(scales, Sequence) or not all(isinstance(scale, int | float) for scale in scales):
         return False
     return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])
-
-
-class _OneThread:
-    """While anybody is inside, PyTorch uses no threads but those of the callers.
-
-    How many it uses is one number for the whole process, which several callers may enter at once.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._before = Lock(), 0, 1
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._before = torch.get_num_threads()
-            self._inside += 1
-            torch.set_num_threads(1)
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            torch.set_num_threads(self._before)
-
-
-ONE_THREAD = _OneThread()
 
 
 def _batches(clouds: list[np.ndarray], most_points: int) -> Iterator[list[np.ndarray]]:

@@ -7,21 +7,19 @@ descriptor with its settings and weights, the versions of the packages and the c
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-import torch
 
 from pcreg.descriptors import Description, Descriptor
 from pcreg.errors import InputError
 from pcreg.files import replacing
 from pcreg.pair import PairDataset
 from pcreg.pipeline import Registrar
+from pcreg.repeatable import repeatable
 
 DESCRIBING = (
     "batch",
@@ -62,7 +60,7 @@ class FeatureCache:
         if not path.is_file():
             clock = process_time if self.descriptor.device == "cpu" else perf_counter
             start = clock()
-            with _repeatable():
+            with repeatable():
                 found = self.descriptor.describe(points)
             seconds = clock() - start
             with replacing(path) as temporary:
@@ -76,11 +74,18 @@ def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> P
 
 
 def read_described(path: Path, kind: type[Description] = Description) -> Described:
-    """The description, of the kind that was kept, in a file of the cache; InputError if it is damaged."""
+    """The description, of the kind that was kept, in a file of the cache.
+
+    Raises InputError if the file is damaged, or was removed since it was written.
+    """
     try:
         with np.load(path) as arrays:
             description = kind(**{field.name: arrays[field.name] for field in fields(kind)})
             return Described(description, float(arrays["seconds"]))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{path}: kept features were removed while they were needed; leave the folder and run again"
+        ) from error
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: kept features are damaged; delete the file and run again") from error
 
@@ -91,18 +96,6 @@ def describing_code() -> str:
     rooms = sorted((checkout / "kernels").glob("*.py"))
     rooms += [checkout / "pcreg" / f"{name}.py" for name in DESCRIBING]
     return _digest(b"".join(path.read_bytes() for path in rooms))
-
-
-@contextmanager
-def _repeatable() -> Iterator[None]:
-    """Sums in a fixed order, on a GPU too."""
-    before = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before, warn_only=warn_only)
 
 
 def _digest(content: bytes) -> str:

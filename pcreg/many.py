@@ -7,8 +7,9 @@ ended. A cloud that cannot be used spoils its own pairs and no other.
 import csv
 import glob
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -17,17 +18,19 @@ from typing import Any
 import numpy as np
 
 from pcreg import shipped
+from pcreg.cloud import Cloud
 from pcreg.descriptors import Descriptor
-from pcreg.errors import InputError
+from pcreg.errors import InputError, OutputError
 from pcreg.fcgf import FCGF
 from pcreg.features import FeatureCache, read_described
 from pcreg.files import replacing
+from pcreg.inputs import as_cloud
 from pcreg.names import natural
 from pcreg.output import Task, facts
 from pcreg.pipeline import Registrar
 from pcreg.progress import progress
 from pcreg.records import Records
-from pcreg.registering import as_cloud, at_scales
+from pcreg.registering import at_scales
 from pcreg.scale import voxel_of
 from pcreg.second_look import second_look
 from pcreg.shape import Shape
@@ -35,6 +38,7 @@ from pcreg.workers import Workers
 
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
 Pair = tuple[str, str]  # the files of source and target
+Reader = Callable[[str, str], Cloud]  # of a file and what errors call it
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Kept:
 
     file: Path | None  # with its Shape; None if it could not be described
     error: str = ""  # why not
+    notes: tuple[str, ...] = ()  # of the cloud
 
 
 def pairs_of(listed: str) -> list[Pair]:
@@ -55,13 +60,15 @@ def pairs_of(listed: str) -> list[Pair]:
     if Path(listed).suffix.lower() != ".csv":
         files = sorted(glob.glob(listed, recursive=True), key=natural)
         if len(files) < 2:
-            raise InputError(
-                f"--batch {listed}: {len(files)} files match; two or more are needed, or a .csv file"
-            )
+            remedy = "two or more are needed, or a .csv file; put a pattern in quotes"
+            raise InputError(f"--batch {listed}: {len(files)} files match; {remedy}")
         return [(later, earlier) for earlier, later in pairwise(files)]
     try:
-        rows = list(csv.reader(io.StringIO(Path(listed).read_text(encoding="utf-8-sig"))))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        text = Path(listed).read_text(encoding="utf-8-sig", errors="surrogateescape")  # as file names are
+        rows = list(csv.reader(io.StringIO(text)))
+        if "\0" in text:
+            raise ValueError("no text, or in UTF-16")
+    except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"{listed}: cannot be read as a list of pairs; write lines SOURCE,TARGET") from error
     named = {}
     for number, row in enumerate(rows, start=1):
@@ -84,6 +91,7 @@ def run(
     weights: str | Path | None = None,
     voxel: float | None = None,
     unit: str = "m",
+    columns: int | None = None,
     seed: int = 0,
     workers: int | None = None,
 ) -> list[dict[str, Any]]:
@@ -98,19 +106,21 @@ def run(
         "weights": _weights(descriptor, weights),
         "voxel": voxel,
         "unit": unit,
+        "columns": columns,
         "seed": seed,
         "version": version("pcreg"),
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
+    read = partial(as_cloud, unit=unit, columns=columns)
     todo = [pair for pair in pairs if records.by_pair.get(_name(pair), {}).get("stamp") != _stamp(pair)]
     with Workers(workers) as pool:
         if todo:
             scale = voxel or next((each["scale"] for each in records.by_pair.values()), None)
-            scale = scale or _scale(pool, todo, unit)
+            scale = scale or _scale(pool, todo, read)
             sizes = [scale] if voxel else [scale, 2 * scale, scale / 2]
             choices = at_scales(descriptor, weights, sizes, fixed=voxel is not None)
             print(f"descriptor: {choices[0].words}, voxel {choices[0].voxel:g} m; {len(todo)} pairs to do")
-            _register(pool, todo, choices, scale, records, folder, unit, seed)
+            _register(pool, todo, choices, scale, records, folder, read, unit, seed)
     records.order([_name(pair) for pair in pairs])
     chosen = [records.by_pair[_name(pair)] for pair in pairs]
     _write_table(folder / "table.csv", chosen)
@@ -124,13 +134,13 @@ def _weights(descriptor: str, weights: str | Path | None) -> str:
     return shipped.checksum() if descriptor == FCGF.name else ""
 
 
-def _scale(pool: Workers, pairs: Sequence[Pair], unit: str) -> float:
+def _scale(pool: Workers, pairs: Sequence[Pair], read: Reader) -> float:
     """The median of the voxel sizes that suit the clouds, metres."""
     files = dict.fromkeys(file for pair in pairs for file in pair)
-    found = dict(progress(pool.each(_voxel_of_file, (unit,), files), "voxel size", len(files)))
+    found = dict(progress(pool.each(_voxel_of_file, (read,), files), "voxel size", len(files)))
     sizes = sorted(size for size in found.values() if size)
     if not sizes:
-        raise InputError(f"none of the {len(files)} files can be used: {_first_error(files, unit)}")
+        raise InputError(f"none of the {len(files)} files can be used: {_first_error(files, read)}")
     return sizes[len(sizes) // 2]
 
 
@@ -141,6 +151,7 @@ def _register(
     scale: float,
     records: Records,
     folder: Path,
+    read: Reader,
     unit: str,
     seed: int,
 ) -> None:
@@ -149,39 +160,47 @@ def _register(
     depends = {"voxel": choices[0].voxel, "weights": choices[0].fingerprint, "version": version("pcreg")}
     cache = FeatureCache(folder / "descriptions", registrars[0], depends)
     files = dict.fromkeys(file for pair in todo for file in pair)
-    described = pool.each(_describe, (cache, unit), files)
+    described = pool.each(_describe, (cache, read), files)
     kept = dict(progress(described, "describe", len(files)))
-    matched = pool.each(_match, (kept, registrars, unit, seed), todo)
+    matched = pool.each(_match, (kept, registrars, read, unit, seed), todo)
     for pair, record in progress(matched, "register", len(todo)):
         records.add(record | {"pair": _name(pair), "stamp": _stamp(pair), "scale": scale})
 
 
-def _voxel_of_file(unit: str, file: str) -> float | None:
+def _voxel_of_file(read: Reader, file: str) -> float | None:
     """What suits the cloud, None if it cannot be used."""
     try:
-        return voxel_of(as_cloud(file, file, unit).points, file)
+        return voxel_of(read(file, file).points, file)
     except InputError:
         return None
 
 
-def _first_error(files: Sequence[str], unit: str) -> str:
+def _first_error(files: Sequence[str], read: Reader) -> str:
     try:
-        voxel_of(as_cloud(next(iter(files)), "", unit).points, next(iter(files)))
+        voxel_of(read(next(iter(files)), "").points, next(iter(files)))
     except InputError as error:
         return str(error)
     return "check them"
 
 
-def _describe(cache: FeatureCache, unit: str, file: str) -> Kept:
+def _describe(cache: FeatureCache, read: Reader, file: str) -> Kept:
     try:
-        return Kept(cache.file_of(as_cloud(file, file, unit).points))
+        cloud = read(file, file)
+        return Kept(cache.file_of(cloud.points), notes=cloud.notes)
+    except OutputError:  # no fault of the cloud
+        raise
     except InputError as error:
         words = str(error)
         return Kept(None, words if words.startswith(file) else f"{file}: {words}")
 
 
 def _match(
-    kept: dict[str, Kept], registrars: Sequence[Registrar], unit: str, seed: int, pair: Pair
+    kept: dict[str, Kept],
+    registrars: Sequence[Registrar],
+    read: Reader,
+    unit: str,
+    seed: int,
+    pair: Pair,
 ) -> dict[str, Any]:
     """The record of a pair."""
     sides = [kept[file] for file in pair]
@@ -193,10 +212,11 @@ def _match(
     found = second_look(
         found,
         shapes,
-        lambda: tuple(as_cloud(file, file, unit).points for file in pair),
+        lambda: tuple(read(file, file).points for file in pair),
         registrars,
         seed=seed,
     )
+    found = replace(found, notes=(*sides[0].notes, *sides[1].notes, *found.notes))
     record = facts(found, Task(pair, (unit, unit), registrars[0].name, seed))
     return record | {"seconds": found.seconds, "error": ""}
 
@@ -214,7 +234,8 @@ def _stamp(pair: Pair) -> list[int]:
 def _write_table(path: Path, records: Sequence[dict[str, Any]]) -> None:
     """One row per pair: the verdict, T_target_source row by row, and in words what there is to say."""
     cells = [f"T{row}{column}" for row in range(4) for column in range(4)]
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+    text = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}  # any file name
+    with replacing(path) as temporary, temporary.open("w", **text) as file:
         table = csv.writer(file)
         table.writerow([*COLUMNS, *cells, "seconds", "words"])
         for record in records:

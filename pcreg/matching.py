@@ -1,10 +1,11 @@
-"""Nearest-neighbour matching of feature rows, exact, in bounded memory.
+"""Nearest-neighbour matching of feature rows, exact, in bounded memory and, of very many rows, bounded time.
 
 Features (N, C) and (M, C) are arrays or tensors; the work is done where the tensors live. Rows of
 the index pairs returned refer to rows of the features, so they index the points as well. Equal
 distances go to the lower index.
 """
 
+import logging
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 
 Features: TypeAlias = "np.ndarray | torch.Tensor"
 
+log = logging.getLogger(__name__)
+
 MOST_PRODUCTS = 10**10  # of numbers, to compare all rows of a with all of b; a second or two on two cores
 LEAST_COLUMNS = 40  # kept of features that have more
+MOST_COMPARED = 50_000**2  # pairs of rows, each way; clouds of up to 50,000 points are matched whole
+LEAST_KEYPOINTS = 5_000  # of the smaller cloud, however large the other is; the field evaluates with so many
 BUDGET_BYTES = 1 << 22  # of the block of the distance matrix held at a time; it should fit the cache
 
 
@@ -33,6 +38,7 @@ def nearest(features_a: Features, features_b: Features, budget_bytes: int = BUDG
     rows = max(1, budget_bytes // (half.itemsize * len(b)))
 
     def block(start: int) -> np.ndarray:
+        log.info("match: %.0f %% of %d points with %d", 100 * start / len(a), len(a), len(b))
         scores = a[start : start + rows] @ b_columns
         scores -= half
         return _argmax(scores)
@@ -64,14 +70,47 @@ def one_way(features_a: Features, features_b: Features, budget_bytes: int = BUDG
     return np.stack([np.arange(len(to_b)), to_b], axis=1)
 
 
-def mutual(features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES) -> np.ndarray:
-    """Index pairs (P, 2) int64, sorted by the first, of rows that are each other's nearest."""
-    there = one_way(features_a, features_b, budget_bytes)
+def mutual(
+    features_a: Features,
+    features_b: Features,
+    budget_bytes: int = BUDGET_BYTES,
+    keypoints: np.ndarray | None = None,
+) -> np.ndarray:
+    """Index pairs (P, 2) int64, sorted by the first, of rows that are each other's nearest.
+
+    Given `keypoints` (K,), ascending rows of a, the pairs that these are part of.
+    """
+    there = one_way(features_a if keypoints is None else features_a[keypoints], features_b, budget_bytes)
     if len(there) == 0:
         return there
+    if keypoints is not None:
+        there[:, 0] = keypoints
     asked, place = np.unique(there[:, 1], return_inverse=True)  # the others are nobody's nearest
     back = nearest(features_b[asked], features_a, budget_bytes)
     return there[back[place] == there[:, 0]]
+
+
+def mutual_within_bound(features_a: Features, features_b: Features) -> np.ndarray:
+    """The pairs of `mutual`; of very many rows those of the smaller side's keypoints alone.
+
+    So many keypoints that no more than 50,000^2 pairs of rows are compared each way, but no fewer than 5,000:
+    time is that of two clouds of 50,000 points, and beyond 500,000 points grows as the larger cloud does.
+    Keypoints are every so manieth row. Rows in the order of cells of a grid, as pcreg.thinning gives them,
+    have them evenly over the cloud, whatever order its points came in.
+    """
+    if len(features_a) > len(features_b):
+        keypoints = _keypoints(len(features_b), len(features_a))
+        if keypoints is None:
+            return mutual(features_a, features_b)
+        pairs = mutual(features_b, features_a, keypoints=keypoints)[:, ::-1]
+        return pairs[np.argsort(pairs[:, 0])]
+    return mutual(features_a, features_b, keypoints=_keypoints(len(features_a), len(features_b)))
+
+
+def _keypoints(smaller: int, larger: int) -> np.ndarray | None:
+    """Which rows (K,) of the smaller side to match with the larger; None: all."""
+    most = max(MOST_COMPARED // max(larger, 1), LEAST_KEYPOINTS)
+    return None if smaller <= most else np.arange(most) * smaller // most
 
 
 def agreeing(there: np.ndarray, back: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The files of one registration: result.json, aligned.ply, overview.png and, asked for, viewer.html."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -55,40 +56,48 @@ def facts(registration: Registration, task: Task) -> dict[str, Any]:
 
 
 def write(
-    folder: Path, clouds: tuple[Cloud, Cloud], registration: Registration, task: Task, *, html: bool
+    folder: Path,
+    clouds: tuple[Cloud, Cloud],
+    registration: Registration,
+    task: Task,
+    *,
+    picture: bool = True,
+    html: bool = False,
 ) -> tuple[list[Path], dict[str, float]]:
     """Write the files into `folder`, each whole; returns their paths, and the seconds by step.
 
-    result.json comes last: where it is, the others are.
+    result.json comes first: the answer is kept whatever becomes of the pictures. Raises OutputError for
+    the first file that cannot be written.
     """
+    sides, clock = dict(zip(("source", "target"), clouds, strict=True)), Clock()
+    found = facts(registration, task) | {
+        "points": {side: len(cloud.points) for side, cloud in sides.items()},
+        "dropped": {side: cloud.dropped for side, cloud in sides.items()},
+        "seconds": registration.seconds,
+    }
+    paths = [folder / "result.json", folder / "aligned.ply"]
+    with replacing(paths[0]) as temporary:
+        temporary.write_text(json.dumps(found, indent=2) + "\n")
     source, target = (cloud.points for cloud in clouds)
-    found, clock = facts(registration, task), Clock()
-    verdict = "registered" if registration.registered else "NOT registered"
-    title = f"{Path(task.files[0]).name} to {Path(task.files[1]).name}: {verdict}"
-    paths = [folder / "aligned.ply", folder / "overview.png", folder / "result.json"]
-    write_aligned(paths[0], source, target, registration.T_target_source)
+    T_target_source = registration.T_target_source
+    write_aligned(paths[1], source, target, T_target_source)
     clock.lap("write")
-    overview(
-        source,
-        target,
-        registration.T_target_source,
-        paths[1],
-        limit=2 * registration.voxel,
-        title=f"{title}, confidence {registration.confidence:.2f}",
-    )
+    verdict = "registered" if registration.registered else "NOT registered"
+    title = f"{' to '.join(map(_drawn, task.files))}: {verdict}"
+    if picture:
+        paths.append(folder / "overview.png")
+        limit, words = 2 * registration.voxel, f"{title}, confidence {registration.confidence:.2f}"
+        overview(source, target, T_target_source, paths[-1], limit=limit, title=words)
     if html:
         paths.append(folder / "viewer.html")
-        viewer(source, target, registration, paths[-1], title=title, facts=found)
+        viewer(source, target, registration, paths[-1], title=title, facts=facts(registration, task))
     clock.lap("draw")
-    seconds = registration.seconds | clock.seconds
-    found["points"] = {
-        side: len(each.points) for side, each in zip(("source", "target"), clouds, strict=True)
-    }
-    found["dropped"] = {side: each.dropped for side, each in zip(("source", "target"), clouds, strict=True)}
-    found["seconds"] = seconds
-    with replacing(paths[2]) as temporary:
-        temporary.write_text(json.dumps(found, indent=2) + "\n")
-    return paths, seconds
+    return paths, clock.seconds
+
+
+def _drawn(file: str) -> str:
+    """The name of a file as it can be drawn: bytes that are no UTF-8 become question marks."""
+    return os.fsencode(Path(file).name).decode("utf-8", "replace")
 
 
 def every(points: np.ndarray) -> int:

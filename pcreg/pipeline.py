@@ -1,5 +1,6 @@
 """Two clouds in, one Registration out: describe, match, estimate, refine, judge."""
 
+import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,14 +12,20 @@ from pcreg.errors import InputError
 from pcreg.evidence import Evidence, gather
 from pcreg.freespace import FreeSpace
 from pcreg.geometry import transform
-from pcreg.matching import condensed, mutual
+from pcreg.matching import condensed, mutual_within_bound
+from pcreg.planarity import has_surface
 from pcreg.ransac import ransac
 from pcreg.refine import Refinement, refine
 from pcreg.registration import Registration
 from pcreg.shape import Shape, shape_of, viewpoint
-from pcreg.verdict import BELIEVED, HAND_MADE, LEARNED
+from pcreg.verdict import BELIEVED, HAND_MADE, LEARNED, Verdict
+
+log = logging.getLogger(__name__)
 
 SAME = 2.0  # match distances: motions that move the source to within that of each other are one
+NO_SURFACE = (
+    "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,7 @@ class Registrar:
 
         `name` is what an error calls it. Raises InputError when too few points are left at this voxel size.
         """
+        log.info("describe: %s, %d points, voxel %g m", name, len(points), self.descriptor.voxel)
         return shape_of(points, self.descriptor, name)
 
     def register(
@@ -105,7 +113,7 @@ class Registrar:
         Same shapes and seed: same result.
         """
         clock = Clock()
-        judged = self._judged(self.candidates(source, target, seed=seed, clock=clock))
+        judged = self._judged(self.candidates(source, target, seed=seed, clock=clock), source, target)
         clock.lap("judge")
         return replace(judged, seconds=clock.seconds)
 
@@ -155,18 +163,19 @@ class Registrar:
         clock.lap("match")
         candidate = self._candidate(matched, source, target, T_target_source)
         clock.lap("refine")
-        judged = self._judged([candidate])
+        judged = self._judged([candidate], source, target)
         clock.lap("judge")
         return replace(judged, seconds=clock.seconds)
 
     def _pair_up(self, source: Shape, target: Shape) -> np.ndarray:
         """The points (P, 2, 3), of source and target, whose features are each other's nearest."""
-        pairs = mutual(*condensed(source.features, target.features))
+        pairs = mutual_within_bound(*condensed(source.features, target.features))
         return np.stack([source.points[pairs[:, 0]], target.points[pairs[:, 1]]], axis=1)
 
     def _candidate(
         self, matched: np.ndarray, source: Shape, target: Shape, T_target_source: np.ndarray
     ) -> Candidate:
+        log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         refined = refine(
             source.surface, target.surface, target.normals, T_target_source, self.overlap_distance
         )
@@ -191,10 +200,12 @@ class Registrar:
                 distinct.append(candidate)
         return distinct
 
-    def _judged(self, found: list[Candidate]) -> Registration:
+    def _judged(self, found: list[Candidate], source: Shape, target: Shape) -> Registration:
         """The first of the candidates with the verdict on it; the others are its rivals."""
         best, *rivals = found
         verdict = self.judge.verdict(best.evidence, [rival.evidence for rival in rivals])
+        if verdict.registered:
+            verdict = self._on_surfaces(verdict, source, target)
         return Registration(
             best.refined.T_target_source,
             verdict.registered,
@@ -209,3 +220,14 @@ class Registrar:
             rival=rivals[0].refined.T_target_source if verdict.ambiguous else None,
             agreeing=best.agreeing,
         )
+
+    def _on_surfaces(self, verdict: Verdict, source: Shape, target: Shape) -> Verdict:
+        """The verdict, or a refusal if one of the clouds has no surface.
+
+        Evidence takes surfaces for granted: the normals of noise hold any motion, and its points touch all.
+        """
+        for side, shape in (("source", source), ("target", target)):
+            if not has_surface(shape.surface, self.descriptor.voxel):
+                confidence = min(verdict.confidence, BELIEVED)
+                return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
+        return verdict

@@ -1,7 +1,13 @@
-"""A progress bar with the time left."""
+"""What takes its time, said on stderr: a bar over items, or the words of the step under way.
 
+Library code says where it is through `logging`, at level INFO; the command line shows it.
+"""
+
+import logging
 import sys
+import threading
 from collections.abc import Iterable, Iterator
+from time import monotonic
 from typing import TypeVar
 
 from rich.console import Console
@@ -13,6 +19,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+PATIENCE = 2.0  # seconds that pass without a word
 
 Item = TypeVar("Item")
 
@@ -32,3 +40,54 @@ def progress(items: Iterable[Item], words: str, total: int) -> Iterator[Item]:
     )
     with Progress(*columns, console=Console(file=sys.stderr)) as bar:
         yield from bar.track(items, total=total)
+
+
+class Steps(logging.Handler):
+    """A context manager that shows on stderr what the library logs, from two seconds on.
+
+    On a terminal it is one line that changes, and goes away at the end; elsewhere a line every two seconds,
+    when there is something new to say. Of several threads at work the last one's words are shown.
+    """
+
+    def __init__(self, words: str, logger: str = "pcreg") -> None:
+        """`words` until the library says something."""
+        super().__init__(logging.INFO)
+        self.words, self._logger, self._ended = words, logging.getLogger(logger), threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.words = record.getMessage()
+
+    def __enter__(self) -> "Steps":
+        self._ended.clear()
+        self._level = self._logger.level
+        self._logger.setLevel(logging.INFO)
+        self._logger.addHandler(self)
+        self._thread = threading.Thread(target=self._show, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
+        self._logger.setLevel(self._level)
+        self._ended.set()
+        self._thread.join()
+
+    def _show(self) -> None:
+        start = monotonic()
+        if self._ended.wait(PATIENCE):
+            return
+        console = Console(file=sys.stderr)
+        if console.is_terminal:
+            columns = TextColumn("{task.description}", markup=False), TextColumn("after"), TimeElapsedColumn()
+            with Progress(*columns, console=console, transient=True, redirect_stdout=False) as line:
+                task = line.add_task(self.words)
+                while not self._ended.wait(0.2):
+                    line.update(task, description=self.words)
+            return
+        said = ""
+        while True:
+            if self.words != said:
+                said = self.words
+                print(f"{said}, after {monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+            if self._ended.wait(PATIENCE):
+                return

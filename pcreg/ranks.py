@@ -5,8 +5,6 @@ import gc
 import multiprocessing
 import os
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from pcreg.errors import InputError
+from pcreg.parent import end_with
 
 PATIENCE = timedelta(hours=6)  # of processes while the first one validates or computes truth
 
@@ -86,7 +85,7 @@ def joined(device: str) -> Iterator[Ranks]:
             )
         device = f"cuda:{local}"
         torch.cuda.set_device(local)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    end_with(os.getppid())
     distributed.init_process_group("gloo" if device == "cpu" else "nccl", timeout=PATIENCE)
     try:
         yield Ranks(distributed.get_rank(), distributed.get_world_size(), device)
@@ -98,13 +97,6 @@ def joined(device: str) -> Iterator[Ranks]:
     # A shared module is part of reference cycles and holds the group, whose threads abort the process
     # if they still run when the interpreter ends.
     gc.collect()
-
-
-def _end_with(torchrun: int) -> None:
-    """End this process soon after its parent, which may have been killed."""
-    while os.getppid() == torchrun:
-        time.sleep(1)
-    os._exit(1)
 
 
 def _end() -> None:

@@ -5,6 +5,7 @@ because it has to repeat: Open3D's, seeded, gives different answers from run to 
 is pinned to one core.
 """
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from pcreg.geometry import procrustes, se3, transform
+
+log = logging.getLogger(__name__)
 
 FIRST_BATCH = 500  # samples before the first look at the stopping rule; enough where most matches are right
 BATCH = 5_000  # samples drawn between two further looks
@@ -76,6 +79,7 @@ def ransac(
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
     drawn, needed = 0, iterations
     while drawn < needed:
+        log.info("estimate: %d of at most %d samples of %d matches", drawn, needed, P)
         batch = BATCH if drawn else FIRST_BATCH
         samples = rng.integers(P, size=(min(batch, iterations - drawn), n))
         drawn += len(samples)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pcreg.errors import InputError
-from pcreg.files import replacing
+from pcreg.files import replacing, writing
 
 
 class Records:
@@ -30,11 +30,15 @@ class Records:
                 raise InputError(f"{path}: holds another run ({difference}); {remedy}")
 
     def add(self, record: dict[str, Any]) -> None:
-        """Append a record; its key `pair` is its name. NaN is no JSON: an error not known is None."""
+        """Append a record; its key `pair` is its name. NaN is no JSON: an error not known is None.
+
+        Raises OutputError if it cannot be written; what was written of the line is dropped by the next run.
+        """
         line = json.dumps({**record, "run": self.run}, allow_nan=False)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a") as file:
-            file.write(line + "\n")
+        with writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as file:
+                file.write(line + "\n")
         self.by_pair[record["pair"]] = json.loads(line)  # as it comes back from the file
 
     def order(self, names: list[str]) -> None:

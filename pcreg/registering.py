@@ -11,27 +11,22 @@ To register many pairs of few clouds, describe each once: `pcreg.pipeline.Regist
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from pcreg import doubts, threads
 from pcreg.clock import Clock
-from pcreg.cloud import Cloud, read_cloud
+from pcreg.cloud import expanded
 from pcreg.descriptors import FPFH, Descriptor
 from pcreg.errors import InputError
+from pcreg.inputs import Points, as_cloud, both_units, check_settings
 from pcreg.pipeline import Registrar
 from pcreg.registration import Registration
 from pcreg.scale import voxels
 from pcreg.second_look import second_look
 from pcreg.shipped import scales, weights_for
 
-if TYPE_CHECKING:
-    import torch
-
-Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor"
 DESCRIPTORS = ("fcgf", "fpfh")
-METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
 
 def register(
@@ -41,51 +36,41 @@ def register(
     descriptor: str = "fcgf",
     weights: str | Path | None = None,
     voxel: float | None = None,
-    units: tuple[str, str] = ("m", "m"),
+    units: str | tuple[str, str] = "m",
+    columns: int | None = None,
     seed: int = 0,
     device: str = "cpu",
 ) -> Registration:
-    """Register source to target: each the path of a cloud, or a NumPy array or tensor (N, 3).
+    """Register source to target, each a path, an array or tensor (N, 3), or a point cloud of Open3D.
+
+    Columns of an array after the third, up to the 32nd, are ignored. In paths `~` is the home folder.
 
     The `descriptor` is fcgf, learned, or fpfh. `weights` names a .safetensors file of train.py instead of
     the shipped one that suits the clouds. `voxel`, in metres, is chosen from the clouds if left out, and
     then further sizes are tried if the first does not register. `units` says in which of m, cm, mm, ft and
-    in source and target are. The result is in metres. Same clouds and seed, same machine: same result.
+    in the clouds are, both or each. `columns` is how many float32 make a row of a .bin file, if that cannot
+    be told. Repeated rows of zeros and a few points far from all others are left out, which `notes` of the
+    result say. The result is in metres. Same clouds and seed, same machine: same result.
     The `device` is that of the learned descriptor, cpu, cuda or auto: the CPU describes two clouds in less
     time than a GPU takes to start.
 
     Raises InputError, one sentence, for clouds, weights or settings that cannot be used.
     """
-    a, b = as_cloud(source, "source", units[0]), as_cloud(target, "target", units[1])
+    check_settings(seed, voxel, weights, device)
+    clouds = [
+        as_cloud(cloud, side, unit, columns)
+        for side, cloud, unit in zip(("source", "target"), (source, target), both_units(units), strict=True)
+    ]
+    a, b = (cloud.points for cloud in clouds)
     names = tuple(
         side if not isinstance(cloud, str | Path) else str(cloud)
         for side, cloud in (("source", source), ("target", target))
     )
-    chosen = descriptors(a.points, b.points, names, descriptor, weights, voxel, device)
+    chosen = descriptors(a, b, names, descriptor, weights, voxel, device)
     registrars = [Registrar(each) for each in chosen]
     with threads.one_for_blas():
-        return register_points(a.points, b.points, registrars, seed=seed, names=names)
-
-
-def as_cloud(cloud: Points, name: str, unit: str = "m") -> Cloud:
-    """The cloud in metres; rows of an array that are not finite are dropped, as those of a file are."""
-    if unit not in METRES:
-        raise InputError(f"{name}: unit {unit} is not known; use one of {' '.join(METRES)}")
-    if isinstance(cloud, str | Path):
-        read = read_cloud(cloud)
-    else:
-        if hasattr(cloud, "detach"):
-            cloud = cloud.detach().cpu().numpy()
-        rows = np.asarray(cloud)
-        if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "fiu":
-            turned = "it looks transposed; " if rows.ndim == 2 and len(rows) == 3 else ""
-            raise InputError(
-                f"{name}: shape {rows.shape} of {rows.dtype}; {turned}pass rows x y z, (N, 3) numbers"
-            )
-        rows = rows.astype(np.float64)
-        finite = np.isfinite(rows).all(1)
-        read = Cloud(rows[finite], int(len(rows) - finite.sum()))
-    return read if unit == "m" else replace(read, points=read.points * METRES[unit])
+        found = register_points(a, b, registrars, seed=seed, names=names)
+    return replace(found, notes=(*clouds[0].notes, *clouds[1].notes, *found.notes))
 
 
 def descriptors(
@@ -98,8 +83,6 @@ def descriptors(
     device: str = "cpu",
 ) -> list[Descriptor]:
     """The descriptors to try, one per scale, the most promising first; with `voxel` at that one alone."""
-    if voxel is not None and not 0 < voxel < np.inf:
-        raise InputError(f"voxel {voxel:g} is no size; use a positive number of metres")
     sizes = [voxel] if voxel else voxels(source, target, names)
     return at_scales(descriptor, weights, sizes, fixed=voxel is not None, device=device)
 
@@ -116,7 +99,7 @@ def at_scales(
         return [FPFH(size) for size in sizes]
     from pcreg.fcgf import FCGF  # PyTorch takes a second to import
 
-    learned = FCGF.load(weights or weights_for(sizes[0]), device)
+    learned = FCGF.load(expanded(weights) if weights else weights_for(sizes[0]), device)
     return [learned.at(size) for size in (sizes if fixed else scales(learned.voxel, sizes))]
 
 

@@ -78,7 +78,7 @@ def report(
         + "\n</body>\n</html>\n"
     )
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def _table(table: Table) -> str:

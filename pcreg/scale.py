@@ -12,6 +12,7 @@ from pcreg.errors import InputError
 
 CELLS = 15_000  # occupied cells: an RGB-D fragment at 2.5 to 3 cm, a LiDAR scan at 0.2 to 0.4 m
 POINTS_PER_CELL = 2.5  # with 1.5, fragments of 20,000 points register slower and with less confidence
+SHORTEST, LONGEST = 1e-30, 1e30  # metres that float32 can count
 SAMPLE = 200_000  # points looked at
 CROWD = 8  # points in a cell, where most points are to have so many around them to tell loners by
 BLOCK = 2  # bits of a cell's numbers: cells are taken together four by four by four
@@ -76,6 +77,8 @@ class Sample:
         low, high = middle_box(points) if len(points) else np.zeros((2, 3))
         if (low == high).all():
             raise InputError(f"{name}: holds no two points apart, so it has no scale; check the file")
+        if not SHORTEST < (high - low).max() < LONGEST:
+            raise InputError(f"{name}: extends over {(high - low).max():.2g} m; check the file and its unit")
         kept = points[((points >= low) & (points <= high)).all(1)]
         if len(kept) == 0:
             kept = points

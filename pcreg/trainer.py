@@ -1,14 +1,14 @@
 """Train a network on batches of pairs.
 
 A training is a function of its seed: stopped at any batch and resumed, it continues bit by bit as if
-it had not been stopped (on the CPU; GPU kernels may sum in another order). All randomness is drawn
-from (seed, epoch, batch), never from global state.
+it had not been stopped (on the CPU with as many threads; GPU kernels may sum in another order). All
+randomness is drawn from (seed, epoch, batch), never from global state.
 """
 
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -23,17 +23,23 @@ from pcreg.errors import InputError
 from pcreg.loss import Batch, HardestContrastive, Loss
 from pcreg.ranks import ALONE, Ranks
 from pcreg.records import first_difference
+from pcreg.repeatable import repeatable
 from pcreg.resunet import ResUNet
+from pcreg.termination import deferred
 from pcreg.weights import save_weights
 
 PRECISIONS = ("float32", "bfloat16")
+END = object()  # of the batches of an epoch
 
 
 class Batches(Protocol):
     def __len__(self) -> int: ...
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
-        """The batches of an epoch from number `first` on; None where no pair of one is usable."""
+        """The batches of an epoch from number `first` on; None where no pair of one is usable.
+
+        There may be none left: a training that was stopped within a validation goes on with that.
+        """
         ...
 
 
@@ -83,6 +89,7 @@ class Trainer:
         self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
         self.at = Progressed()
+        self._torn = False
 
     @property
     def kept(self) -> ResUNet:
@@ -121,6 +128,7 @@ class Trainer:
         """Train up to `epochs`, validating before, after every few and the last; returns its figures.
 
         `validate` gives `feature_match_recall` and `inlier_ratio`, by which the best weights are kept.
+        Ctrl-C and SIGTERM are raised between two steps, when last.pt holds them all.
         Raises InputError, with the names of the pairs, when a loss or gradient is not finite, and when
         an epoch has no pair to train on.
         """
@@ -133,24 +141,32 @@ class Trainer:
         )
         figures: dict[str, float] = {}
         with (
+            repeatable() if self.ranks.device == "cpu" else nullcontext(),  # which GPUs are slower by
+            deferred() as deferral,
             # Steps after the checkpoint were written and will be written again.
             self._writer(purge_step=self.at.step + 1) as writer,
             Progress(*columns, disable=not self.ranks.first) as progress,
+            self._saved_when_stopped(),
         ):
             done = self.at.epoch * len(batches) + self.at.batch
             bar = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
+            # Of several processes the first one is stopped; the others end when it has ended.
+            stoppable = deferral.lifted if self.ranks.first else nullcontext
             if self.at == Progressed():
-                self._validate(validate, writer, progress)
+                with stoppable():
+                    self._validate(validate, writer, progress, 0)
             while self.at.epoch < epochs:
                 trained = self.at.batch > 0
                 asked = perf_counter()
-                for batch in batches.epoch(self.at.epoch, self.at.batch):
+                for batch in _drawn(batches.epoch(self.at.epoch, self.at.batch), stoppable):
                     loss, came = None, perf_counter()
-                    if self.ranks.all_have(batch is not None):
-                        loss = self._step(batch.to(self.ranks.device), writer)
-                        trained = True
-                        self._write(writer, {"time/wait": came - asked, "time/step": perf_counter() - came})
-                    self.at.batch += 1
+                    with self._whole():
+                        if self.ranks.all_have(batch is not None):
+                            loss = self._step(batch.to(self.ranks.device), writer)
+                            trained = True
+                            times = {"time/wait": came - asked, "time/step": perf_counter() - came}
+                            self._write(writer, times)
+                        self.at.batch += 1
                     if self.at.step % self.checkpoint_every == 0:
                         self._save()
                     progress.update(bar, advance=1, note="" if loss is None else f"loss {loss:.3f}")
@@ -160,13 +176,36 @@ class Trainer:
                         f"epoch {self.at.epoch}: no pair has enough matching points to train on; "
                         "check the poses, and that model.voxel suits the clouds"
                     )
-                self.scheduler.step()
-                self.at.epoch, self.at.batch = self.at.epoch + 1, 0
-                if self.at.epoch % validate_every == 0 or self.at.epoch == epochs:
-                    figures = self._validate(validate, writer, progress)
-                    self._keep_best(figures)
+                epoch = self.at.epoch + 1
+                validated = epoch % validate_every == 0 or epoch == epochs
+                if validated:
+                    with stoppable():
+                        figures = self._validate(validate, writer, progress, epoch)
+                with self._whole():
+                    if validated:
+                        self._keep_best(figures)
+                    self.scheduler.step()
+                    self.at.epoch, self.at.batch = epoch, 0
+                    self._save()
+            with stoppable():
+                return figures or self._validate(validate, writer, progress, self.at.epoch)
+
+    @contextmanager
+    def _saved_when_stopped(self) -> Iterator[None]:
+        """Write last.pt before Ctrl-C or SIGTERM ends the training."""
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit):
+            if self.at != Progressed() and not self._torn:
                 self._save()
-            return figures or self._validate(validate, writer, progress)
+            raise
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A change of the state that is saved; if a second signal cuts it off, it is not saved any more."""
+        self._torn = True
+        yield
+        self._torn = False
 
     def _step(self, batch: Batch, writer) -> float:
         """One optimiser step; sources and targets go through the network apart, each with its own norms."""
@@ -200,12 +239,12 @@ class Trainer:
         generator = torch.Generator().manual_seed(int(state[0]))
         return self.loss(*batch.joined(source.float(), target.float()), batch, generator)
 
-    def _validate(self, validate, writer, progress: Progress) -> dict[str, float]:
+    def _validate(self, validate, writer, progress: Progress, epoch: int) -> dict[str, float]:
         if not self.ranks.first:
             return {}
         figures = validate(self.kept)
         words = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
-        progress.console.print(f"epoch {self.at.epoch}: {words}")
+        progress.console.print(f"epoch {epoch}: {words}")
         self._write(writer, {f"validation/{name}": value for name, value in figures.items()})
         return figures
 
@@ -250,3 +289,13 @@ class Trainer:
             at=dataclasses.asdict(self.at),
             identity=self.identity,
         )
+
+
+def _drawn(batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]):
+    """The batches, which may take long to come."""
+    while True:
+        with stoppable():
+            batch = next(batches, END)
+        if batch is END:
+            return
+        yield batch

@@ -4,6 +4,7 @@ A trial is one number of samples with one seed. Seconds are CPU time, which othe
 Nothing is averaged here; `pcreg.summary` does that.
 """
 
+import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,13 +82,13 @@ def draws(
         mutual = _mutual(_one_way(source, target), source, target)
         seconds = process_time() - start
         for seed in seeds:
-            order = np.random.default_rng([seed, zlib.crc32(pair.name.encode())]).permutation(len(mutual))
+            order = np.random.default_rng([seed, zlib.crc32(os.fsencode(pair.name))]).permutation(len(mutual))
             for samples in protocol.samples:
                 yield samples, seed, _of_matches(source, target, mutual[order[:samples]], protocol, seconds)
         return
     for seed in seeds:
         orders = [
-            np.random.default_rng([seed, zlib.crc32(name.encode())]).permutation(len(cloud.points))
+            np.random.default_rng([seed, zlib.crc32(os.fsencode(name))]).permutation(len(cloud.points))
             for name, cloud in ((pair.source, source), (pair.target, target))
         ]
         for samples in protocol.samples:
@@ -181,4 +182,4 @@ def _below(distances: np.ndarray, limit: float) -> float:
 
 def _seed(seed: int, about: str) -> int:
     """A seed of its own for each trial, whatever was computed before it: 31 bits, as Open3D takes."""
-    return zlib.crc32(f"{seed} {about}".encode()) >> 1
+    return zlib.crc32(os.fsencode(f"{seed} {about}")) >> 1

@@ -61,7 +61,7 @@ def viewer(
     for key, text in (("TITLE", escape(title)), ("FACTS", rows), ("CONTENT", json.dumps(content))):
         page = page.replace(f"<!--{key}-->", text)
     with replacing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(page, encoding="utf-8", errors="surrogateescape")
 
 
 def _packed(points: np.ndarray) -> dict[str, Any]:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from pcreg.errors import InputError
 from pcreg.files import replacing
+from pcreg.one_thread import ONE_THREAD
 from pcreg.resunet import Architecture, ResUNet
 
 KEY = "pcreg.architecture"  # in the file's metadata
@@ -52,12 +55,12 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
         raise InputError(
             f"{path}: is no .safetensors file, or a damaged one; use weights of train.py"
         ) from error
+    architecture = _architecture(path, metadata)
     try:
-        network = ResUNet(_architecture(path, metadata))
-        network.load_state_dict(tensors)
+        network = _filled(architecture, tensors)
     except RuntimeError as error:
         raise InputError(
-            f"{path}: does not fit the architecture that it names ({_difference(network, tensors)}); "
+            f"{path}: does not fit the architecture that it names ({_difference(architecture, tensors)}); "
             "use weights written by train.py"
         ) from error
     for field, found in dataclasses.asdict(network.architecture).items():
@@ -76,14 +79,12 @@ def between(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
 
     Fine-tuned weights that are taken part of the way back forget less (Wortsman et al., CVPR 2022).
     """
-    network = ResUNet(last.architecture)
     start, end = first.state_dict(), last.state_dict()
     mixed = {
         name: torch.lerp(tensor, start[name].to(tensor), share) if tensor.is_floating_point() else tensor
         for name, tensor in end.items()
     }
-    network.load_state_dict(mixed)
-    return network.eval()
+    return _filled(last.architecture, mixed).eval()
 
 
 def fingerprint(network: ResUNet) -> str:
@@ -106,8 +107,37 @@ def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
         ) from error
 
 
-def _difference(network: ResUNet, tensors: dict[str, torch.Tensor]) -> str:
+def _filled(architecture: Architecture, tensors: dict[str, torch.Tensor]) -> ResUNet:
+    """The network with these parameters and statistics; RuntimeError if they are not all of its own.
+
+    No random numbers are drawn for weights that are overwritten, and no thread is started.
+    """
+    with ONE_THREAD:
+        with _Undrawn():
+            network = ResUNet(architecture)
+        network.load_state_dict(tensors)
+    return network
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves new tensors as they come where they would be filled with random numbers.
+
+    The meta device does so, too, but to compute a shape on it PyTorch imports modules for three seconds.
+    """
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function is torch.randn:
+            return torch.empty(*args, **kwargs)
+        if function in (nn.init.kaiming_uniform_, nn.init.uniform_):
+            return kwargs["tensor"]
+        return function(*args, **kwargs)
+
+
+def _difference(architecture: Architecture, tensors: dict[str, torch.Tensor]) -> str:
     """The first tensor that does not fit, in words."""
+    with _Undrawn():
+        network = ResUNet(architecture)
     wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))

@@ -8,20 +8,21 @@ import os
 import pickle
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from pcreg import threads
 from pcreg.errors import InputError
+from pcreg.leftovers import clear_once, mark
+from pcreg.parent import end_with
+from pcreg.termination import deferred
 
 
 class Workers:
@@ -53,15 +54,15 @@ class Workers:
         """Yield (item, function(*shared, item)) as calls are done, in any order.
 
         Function, arguments and results must be picklable; `shared` is for what is large. An exception
-        in a worker is raised here. Ctrl-C lets the calls under way end, and yields them, before it is
-        raised; a second one is not so patient. Calls that were not begun are dropped. SIGTERM, by which
-        schedulers stop a process, is taken for Ctrl-C.
+        in a worker is raised here. Ctrl-C and SIGTERM let the calls under way end, and yield them, before
+        they are raised; a second one is not so patient. Calls that were not begun are dropped.
         """
         if not self.count:
             for item in items:
                 yield item, function(*shared, item)
             return
-        with TemporaryDirectory() as folder:
+        clear_once(Path(gettempdir()))
+        with TemporaryDirectory(prefix=f"pcreg.{mark()}-") as folder:
             work = Path(folder) / "work.pickle"  # read once by each worker
             work.write_bytes(pickle.dumps((function, shared)))
             try:
@@ -79,54 +80,17 @@ class Workers:
             for item in islice(items, count):
                 under_way[self._pool.submit(_call, work, item)] = item
 
-        with _patience() as interrupted, _blamed_on(interrupted):
+        with deferred("finishing what is under way; Ctrl-C again stops at once") as deferral:
             submit(2 * self.count)  # one at work and one waiting for each
             while under_way:
                 done, _ = wait(under_way, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield under_way.pop(future), future.result()
-                if not interrupted.is_set():
+                if deferral.came is None:
                     submit(len(done))
                 else:
                     for future in [each for each in under_way if each.cancel()]:
                         del under_way[future]
-            if interrupted.is_set():
-                raise KeyboardInterrupt
-
-
-@contextmanager
-def _blamed_on(interrupted: threading.Event) -> Iterator[None]:
-    """Where all processes are stopped at once, workers are gone because of that."""
-    try:
-        yield
-    except BrokenProcessPool as error:
-        if interrupted.is_set():
-            raise KeyboardInterrupt from error
-        raise
-
-
-@contextmanager
-def _patience() -> Iterator[threading.Event]:
-    """Yield an event that the first Ctrl-C or SIGTERM sets; the next one ends the process as usual."""
-    interrupted = threading.Event()
-    if threading.current_thread() is not threading.main_thread():  # which alone may handle signals
-        yield interrupted
-        return
-
-    def first(_number: int, _frame: Any) -> None:
-        print("\nfinishing what is under way; Ctrl-C again stops at once", file=sys.stderr)
-        interrupted.set()
-        restore()
-
-    def restore() -> None:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
-
-    usual = {number: signal.signal(number, first) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupted
-    finally:
-        restore()
 
 
 def _begin(core_of_next: Any) -> None:
@@ -139,7 +103,7 @@ def _begin(core_of_next: Any) -> None:
         for thread in os.listdir("/proc/self/task"):  # those of BLAS, too; later ones inherit it
             os.sched_setaffinity(int(thread), {core})
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with(parent_process().pid)
 
 
 @lru_cache(maxsize=1)
@@ -150,8 +114,3 @@ def _work(path: Path) -> tuple[Callable[..., Any], tuple]:
 def _call(path: Path, item: Any) -> Any:
     function, shared = _work(path)
     return function(*shared, item)
-
-
-def _end_with_parent() -> None:
-    parent_process().join()
-    os._exit(1)

@@ -162,7 +162,6 @@ def test_estimators_are_chosen_by_name(name):
         (["data.root=.", "protocol.voxel=-1"], "protocol.voxel"),
         (["data.root=.", "seeds=[]"], "seeds="),
         (["data.root=.", "seeds=[1,1]"], "each once"),
-        (["data.root=.", "seeds=[0.5]"], "whole numbers"),
         (["data.root=.", "workers=0"], "workers=0"),
     ],
 )

@@ -1,4 +1,7 @@
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +64,7 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     assert result["dropped"] == {"source": 2, "target": 0}
     assert result["points"] == {"source": len(room.source), "target": len(room.target)}
     assert (result["descriptor"], result["voxel"], result["seed"]) == ("fcgf", 0.08, 0)
-    steps = ["read", "scale", "describe", "match", "estimate", "refine", "judge", "write", "draw"]
+    steps = ["read", "scale", "describe", "match", "estimate", "refine", "judge"]
     assert list(result["seconds"]) == steps
     for key in result:
         assert f"  {key}" in register.__doc__ or f", {key}" in register.__doc__, f"{key} is not documented"
@@ -76,6 +79,28 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     aligned = read_cloud(out / "aligned.ply").points
     np.testing.assert_allclose(aligned[: len(room.source)], transform(T, room.source), atol=1e-9)
     np.testing.assert_array_equal(aligned[len(room.source) :], room.target)
+
+
+def test_what_no_sensor_saw_is_left_out_and_told_of(room, scans, tmp_path, capsys):
+    spoilt = tmp_path / "spoilt.npy"
+    np.save(spoilt, np.concatenate([room.source, np.zeros((500, 3)), [[1e7, 0, 0]]]))
+    assert register.main([str(spoilt), str(scans[1]), *FAST, "--out", str(tmp_path / "out")]) == 0
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["dropped"] == {"source": 501, "target": 0}
+    assert result["points"]["source"] == len(room.source)
+    assert all(note.startswith(str(spoilt)) for note in result["notes"][:2])
+    printed = capsys.readouterr().out
+    assert "501 rows dropped" in printed
+    assert f"note: {spoilt}: rows of zeros left out" in printed
+
+
+def test_bare_rows_of_a_stated_length(room, scans, tmp_path, capsys):
+    rows = np.concatenate([room.source, np.random.default_rng(0).random((len(room.source), 3))], axis=1)
+    rows.astype("<f4").tofile(tmp_path / "a.bin")
+    command = [str(tmp_path / "a.bin"), str(scans[1]), *FAST, "--out", str(tmp_path / "out")]
+    assert "--columns" in refusal(capsys, *command)
+    assert "--columns 2" in refusal(capsys, *command, "--columns", "2")
+    assert register.main([*command, "--columns", "6"]) == 0
 
 
 def test_clouds_that_do_not_overlap(scans, other, tmp_path, capsys):
@@ -232,6 +257,82 @@ def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, cont
 )
 def test_settings_that_contradict_each_other(arguments, words, capsys):
     assert words in refusal(capsys, *arguments)
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as caught:
+        register.main(["--version"])
+    assert caught.value.code == 0
+    assert re.fullmatch(r"pcreg \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_without_a_picture(scans, tmp_path):
+    assert register.main([*map(str, scans), *FAST, "--no-picture", "--out", str(tmp_path / "out")]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["aligned.ply", "result.json"]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_a_pattern_that_the_shell_has_expanded(count, tmp_path, capsys):
+    files = [tmp_path / f"{number}.npy" for number in range(count)]
+    message = refusal(capsys, "--out", tmp_path / "out", "--batch", *files, "--seed", "1")
+    assert f"quote it: '{tmp_path}/*.npy'" in message
+
+
+def test_weights_are_looked_at_before_clouds_are_read(scans, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(register, "as_cloud", None)
+    assert "no such weights" in refusal(capsys, *scans, "--weights", "WRONG", "--out", tmp_path / "out")
+
+
+def test_the_answer_is_there_although_a_picture_cannot_be_written(scans, tmp_path, capsys):
+    (tmp_path / "overview.png" / "taken").mkdir(parents=True)
+    assert register.main([*map(str, scans), *FAST, "--out", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert "T_target_source" in captured.out
+    assert "\nregistered, confidence" in captured.out
+    assert "overview.png: cannot be written" in captured.err
+    assert captured.err.count("\n") == 1
+    assert json.loads((tmp_path / "result.json").read_text())["registered"] is True
+
+
+def test_a_fault_of_the_program_is_status_70_and_one_line(scans, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(register, "register_points", None)
+    assert register.main([*map(str, scans), *FAST, "--out", str(tmp_path)]) == 70
+    error = capsys.readouterr().err
+    assert "report it" in error
+    assert error.count("\n") == 1
+
+
+def test_a_reader_that_leaves_after_the_first_line_loses_no_file(scans, tmp_path):
+    words = [sys.executable, SCRIPT, *scans, *FAST, "--descriptor", "fpfh", "--out", tmp_path]
+    line = f"{shlex.join(map(str, words))} | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["aligned.ply", "overview.png", "result.json"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are text")
+def test_names_that_are_not_utf_8(scans, tmp_path):
+    """Read, printed, drawn and written as they are."""
+    files = [os.fsencode(tmp_path) + name for name in (b"/caf\xe9.npy", b"/\xff\xfe.ply")]
+    for file, scan in zip(files, scans, strict=True):
+        os.link(scan, file)
+    command = [
+        sys.executable,
+        SCRIPT,
+        *files,
+        *FAST,
+        "--descriptor",
+        "fpfh",
+        "--html",
+        "--out",
+        tmp_path / "out",
+    ]
+    done = subprocess.run(command, capture_output=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert files[0] + b": 31961 points" in done.stdout
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert [os.fsencode(result[side]) for side in ("source", "target")] == files
+    assert files[1] in (tmp_path / "out" / "viewer.html").read_bytes()
 
 
 def test_without_a_display_show_is_refused_before_anything_is_done(scans, tmp_path, capsys, monkeypatch):

@@ -1,17 +1,24 @@
+import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import train
 from pcreg import entry
+from pcreg.checkpoint import load_checkpoint
 from pcreg.cloud import write_ply
 from pcreg.entry import CONFIGS, compose_config
 from pcreg.errors import InputError
 from pcreg.fcgf import FCGF
 from pcreg.geometry import transform
+from pcreg.lock import locked
 
 from .pcreg.scenes import wavy_sheet
 from .pcreg.tiny import T
@@ -21,7 +28,7 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_composes(experiment):
-    made_up = experiment in ("indoor", "outdoor")
+    made_up = experiment.startswith(("indoor", "outdoor"))
     cfg = compose_config("train", [f"experiment={experiment}"] + ["data.root=somewhere"] * (not made_up))
     assert cfg.name == experiment
     assert made_up or cfg.validation.root == "somewhere"
@@ -36,9 +43,9 @@ def test_every_experiment_composes(experiment):
         ("experiment=nonesuch", "nonesuch"),
         ("model.voxle=0.1", "voxle"),
         ("seed=0", "data.root has no value; add data.root=... to the command"),
-        ("epochs=abc", "epochs=abc: a number is needed, such as 100"),
+        ("epochs=abc", "epochs=abc: a whole number is needed, such as 100"),
         ("resume=7", "resume=7: true or false is needed"),
-        ("augment.scale=2", r"augment.scale=2: a list is needed"),
+        ("augment.scale=2", r"augment.scale=2: a list of numbers is needed"),
     ],
 )
 def test_a_wrong_key_or_value_is_named(override, message):
@@ -87,7 +94,7 @@ def test_help_lists_choices_and_settings(capsys, monkeypatch, chosen):
     monkeypatch.setattr(sys, "argv", ["train.py", *chosen, "--help"])
     entry.run("train", train.main)
     text = capsys.readouterr().out
-    assert "experiment: 3dmatch, finetune, folder, indoor, kitti, outdoor, overfit" in text
+    assert f"experiment: {', '.join(EXPERIMENTS)}" in text
     assert "epochs: 100" in text
 
 
@@ -137,3 +144,76 @@ def test_a_training_from_files_to_usable_weights(scans, tmp_path):
     cfg.batches.batch_size = 2
     with pytest.raises(InputError, match="batch_size"):
         train.main(cfg)
+
+
+TINY = ["model.encoder=[4,4,8,8]", "model.decoder=[8,8,8,8]", "batches.batch_size=1", "device=cpu"]
+
+
+def test_the_last_bits_do_not_depend_on_the_number_of_workers(scans, tmp_path):
+    common = ["experiment=folder", f"data.root={scans}", *TINY, "epochs=1", "validate.points=100"]
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    trained = []
+    try:
+        for workers in (0, 2):
+            out = tmp_path / f"{workers}"
+            train.main(compose_config("train", [*common, f"workers={workers}", f"out={out}"]))
+            trained.append(load_checkpoint(out / "last.pt")["network"])
+            assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(tensor, trained[1][name]) for name, tensor in trained[0].items())
+
+
+@pytest.fixture
+def training(scans, tmp_path):
+    """A training without end, in a process, from its first step on."""
+    with subprocess.Popen(
+        [
+            *(sys.executable, "train.py", "experiment=folder", f"data.root={scans}", *TINY),
+            *(f"out={tmp_path / 'out'}", "epochs=100000", "validate.every=100000", "validate.points=100"),
+            "workers=2",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=Path(train.__file__).parent,
+        start_new_session=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "out" / "last.pt").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield process
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("whom", ["it alone", "all its processes"])
+def test_sigterm_ends_a_training_with_a_checkpoint_and_status_143(training, tmp_path, whom):
+    start = time.monotonic()
+    (os.kill if whom == "it alone" else os.killpg)(training.pid, signal.SIGTERM)
+    said = training.communicate(timeout=30)[0]  # until all its processes have ended
+    assert time.monotonic() - start < 10
+    assert training.returncode == 143, said
+    assert said.splitlines()[-1] == "terminated"
+    assert load_checkpoint(tmp_path / "out" / "last.pt")["at"]["step"] >= 1
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_a_second_training_in_the_same_folder_is_refused_until_the_first_is_killed(
+    training, scans, tmp_path, capsys, monkeypatch
+):
+    out = tmp_path / "out"
+    command = ["train.py", "experiment=folder", f"data.root={scans}", *TINY, f"out={out}", "resume=false"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as stopped:
+        entry.run("train", train.main)
+    assert stopped.value.code == 2
+    assert (
+        capsys.readouterr().err.strip().startswith(f"error: {out}: another run (process {training.pid} on ")
+    )
+    training.kill()
+    training.communicate(timeout=30)  # until all its processes have ended
+    with locked(out, ""):
+        pass

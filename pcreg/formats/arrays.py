@@ -1,4 +1,4 @@
-"""Arrays of NumPy (.npy, .npz), and the bare rows of KITTI (.bin)."""
+"""Arrays of NumPy: .npy and .npz."""
 
 import io
 import math
@@ -8,14 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.errors import InputError
-from pcreg.formats.promise import fits, grows_little
+from pcreg.formats.promise import bounded, fits
 
 LONGEST_HEADER = 1 << 14  # bytes; NumPy refuses longer ones
+PIECE = 1 << 17  # bytes unpacked at a time
+KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy's; others unpack without bounds
 
 
 def read_npy(path: Path) -> np.ndarray:
     """The array of a .npy file, left on the disk."""
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.lib.format.open_memmap(path, mode="r")  # np.load takes archives and pickles too
 
 
 def read_npz(path: Path) -> np.ndarray:
@@ -25,12 +27,16 @@ def read_npz(path: Path) -> np.ndarray:
         known = [name for name in ("points", "pcd", "xyz") if name in names] or names
         if known == names and len(names) != 1:
             raise InputError(f"{path}: holds the arrays {names}; call the one with the points `points`")
+        if archive.getinfo(f"{known[0]}.npy").compress_type not in KINDS:
+            raise InputError(f"{path}: is not compressed as NumPy does it; write it with numpy.savez")
         with archive.open(f"{known[0]}.npy") as member:
             head = member.read(LONGEST_HEADER)
             shape, order, dtype, start = _layout(head)
             size = math.prod(shape) * dtype.itemsize
-            grows_little(path, shape[0] if shape else 0, start + size)
-            content = head + member.read(max(start + size - len(head), 0))
+            bounded(path, shape[0] if shape else 0, start + size)
+            content = bytearray(head)
+            while piece := member.read(min(PIECE, max(start + size - len(content), 0))):
+                content += piece
     fits(path, size, len(content) - start)
     return np.frombuffer(content, dtype, math.prod(shape), start).reshape(shape, order=order)
 
@@ -44,14 +50,3 @@ def _layout(head: bytes) -> tuple[tuple[int, ...], str, np.dtype, int]:
     if dtype.kind not in "fiu" or min(shape, default=0) < 0:
         raise ValueError(f"it holds values of type {dtype} in shape {shape}; store real numbers")
     return shape, "F" if fortran_order else "C", dtype, file.tell()
-
-
-def read_bin(path: Path) -> np.ndarray:
-    """The rows (N, 4) of a KITTI scan: x forward, y left, z up, reflectance."""
-    row_bytes = 4 * np.dtype("<f4").itemsize
-    if path.stat().st_size % row_bytes:
-        raise InputError(
-            f"{path}: {path.stat().st_size} bytes are no whole number of {row_bytes}-byte KITTI points; "
-            "the file is truncated: copy it again"
-        )
-    return np.memmap(path, "<f4", "r").reshape(-1, 4)

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.errors import InputError
-from pcreg.formats.promise import complete, grows_little
+from pcreg.formats.growing import GrowingPoints
+from pcreg.formats.promise import bounded, complete
 
 CHUNK = 1 << 16  # points unpacked at a time
 HEADER = 48  # bytes
@@ -31,13 +32,14 @@ def read_e57(path: Path) -> np.ndarray:
         promised = [int(scan.point_count) for scan in scans]
         if min(promised, default=0) < 0:
             raise ValueError("a scan has a negative number of points")
-        grows_little(path, sum(promised))
-        out = np.empty((sum(promised), 3))
-        for part, scan in zip(np.split(out, np.cumsum(promised)[:-1]), scans, strict=True):
-            _read_scan(file, path, scan, part)
+        bounded(path, sum(promised))
+        out = GrowingPoints(sum(promised))
+        for scan, end in zip(scans, np.cumsum(promised), strict=True):
+            _read_scan(file, scan, out, int(end))
+            complete(path, out.points(), int(end))
     finally:
         file.close()
-    return out
+    return out.points()
 
 
 def _check_header(path: Path) -> None:
@@ -54,27 +56,22 @@ def _check_header(path: Path) -> None:
         )
 
 
-def _read_scan(file: "pye57.E57", path: Path, scan: "pye57.ScanHeader", out: np.ndarray) -> None:  # noqa: F821
-    """Fill `out` (N, 3) with the points of a scan, moved by its pose."""
+def _read_scan(file: "pye57.E57", scan: "pye57.ScanHeader", out: GrowingPoints, end: int) -> None:  # noqa: F821
+    """Add the points of a scan, moved by its pose, until there are `end`."""
     there = set(scan.point_fields)
     fields = CARTESIAN if there.issuperset(CARTESIAN[:3]) else SPHERICAL
     wanted = [name for name in fields if name in there]
     if wanted[:3] != list(fields[:3]):
         raise ValueError("a scan has neither cartesian nor spherical coordinates")
-    columns, buffers = file.make_buffers(wanted, min(CHUNK, max(len(out), 1)))
+    columns, buffers = file.make_buffers(wanted, min(CHUNK, max(end - len(out), 1)))
     reader = scan.points.reader(buffers)
-    filled = 0
-    while filled < len(out) and (count := reader.read()):
-        part = out[filled : filled + count]
+    while len(out) < end and (count := reader.read()):
         first, second, third = (columns[name][:count] for name in fields[:3])
         if fields is SPHERICAL:
             flat = first * np.cos(third)
             first, second, third = flat * np.cos(second), flat * np.sin(second), first * np.sin(third)
-        part[:] = np.stack([first, second, third], axis=1)
+        part = np.stack([first, second, third], axis=1).astype(np.float64, copy=False)
         if fields[3] in columns:
             part[columns[fields[3]][:count] != 0] = np.nan
-        filled += count
-        if scan.has_pose():
-            part[:] = file.to_global(part, scan.rotation, scan.translation)
+        out.append(file.to_global(part, scan.rotation, scan.translation) if scan.has_pose() else part)
     reader.close()
-    complete(path, out[:filled], len(out))

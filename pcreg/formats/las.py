@@ -7,8 +7,9 @@ from typing import BinaryIO
 import numpy as np
 
 from pcreg.errors import InputError
+from pcreg.formats.growing import GrowingPoints
 from pcreg.formats.laz import check_laz
-from pcreg.formats.promise import complete, fits, grows_little
+from pcreg.formats.promise import bounded, complete, fits
 
 CHUNK = 1 << 16  # points unpacked at a time
 SMALLEST = 227  # bytes of the oldest header
@@ -38,18 +39,16 @@ def read_las(path: Path) -> np.ndarray:
         ) as reader:
             points, header = reader.header.point_count, reader.header
             if header.are_points_compressed:
-                grows_little(path, points)
+                bounded(path, points)
                 check_laz(file, path.stat().st_size, header)
             else:
                 there = path.stat().st_size - header.offset_to_point_data
                 fits(path, points * header.point_format.size, there)
-            out, filled = np.empty((points, 3)), 0
+            out = GrowingPoints(points)
             for chunk in reader.chunk_iterator(CHUNK):
-                part = out[filled : filled + len(chunk)]
-                for axis, name in enumerate("XYZ"):
-                    part[:, axis] = chunk[name] * header.scales[axis] + header.offsets[axis]
-                filled += len(part)
-    return complete(path, out[:filled], points)
+                steps = np.stack([chunk[name] for name in "XYZ"], axis=1)
+                out.append(steps * header.scales + header.offsets)
+    return complete(path, out.points(), points)
 
 
 def _check_header(file: BinaryIO, path: Path) -> None:

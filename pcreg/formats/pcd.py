@@ -6,7 +6,7 @@ from typing import BinaryIO
 import numpy as np
 
 from pcreg.formats.columns import columns_of
-from pcreg.formats.promise import complete, fits, grows_little
+from pcreg.formats.promise import bounded, complete, fits
 
 LONGEST_HEADER = 1 << 16  # bytes
 KINDS = {"F": "f", "I": "i", "U": "u"}  # to NumPy's
@@ -84,7 +84,7 @@ def _unpacked(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int)
     fits(path, packed, left - 8)
     if unpacked != points * row.itemsize:
         raise ValueError(f"it unpacks to {unpacked} bytes and its points take {points * row.itemsize}")
-    grows_little(path, points, packed + unpacked)
+    bounded(path, points, packed + unpacked)
     content = _decompress(file.read(packed), unpacked)
     return [np.frombuffer(content, row[axis], points, offset=points * row.fields[axis][1]) for axis in "xyz"]
 

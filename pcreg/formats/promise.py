@@ -1,4 +1,9 @@
-"""What a header promises, held against the size of the file that it heads."""
+"""What a header promises, held against the size of the file that it heads.
+
+Three bounds hold for compressed files, of which a header alone says how large they are: any may unpack to
+16 MiB; larger ones to 250 times their size; none to more than 2^27 points (3.2 GB). Real scans take 0.3
+bytes a point and more in .laz, a ninetieth of what they take in memory.
+"""
 
 from pathlib import Path
 
@@ -6,7 +11,9 @@ import numpy as np
 
 from pcreg.errors import InputError
 
-GROWTH = 10  # bytes of memory that reading may take for a byte of file
+HARMLESS = 1 << 24  # bytes of memory that any file may take
+GROWTH = 250  # bytes of memory for a byte of a larger file; what deflates further repeats itself
+MOST_POINTS = 1 << 27
 ROW_BYTES = 26  # of a point in memory: three float64, and the marks of what is finite
 
 
@@ -19,15 +26,13 @@ def fits(path: Path, promised: int, there: int) -> None:
         )
 
 
-def grows_little(path: Path, points: int, further: int = 0) -> None:
-    """Raise InputError if so many points and `further` bytes take more than ten times the file's size.
-
-    Only compressed files can promise that much: real scans do not shrink so far, crafted files do.
-    """
-    if points < 0 or points * ROW_BYTES + further > GROWTH * path.stat().st_size:
+def bounded(path: Path, points: int, further: int = 0) -> None:
+    """Raise InputError if so many points and `further` bytes break the bounds of compressed files."""
+    most = max(HARMLESS, GROWTH * path.stat().st_size)
+    if not 0 <= points <= MOST_POINTS or points * ROW_BYTES + further > most:
         raise InputError(
-            f"{path}: its header promises {points} points, more than a file of this size holds; it is "
-            "damaged, or compressed beyond what is read here: write it again, uncompressed"
+            f"{path}: its header promises {points} points, more than is read from a compressed file of this "
+            "size; it is damaged, or compressed further than is read here: write it again, uncompressed"
         )
 
 

@@ -1,10 +1,14 @@
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import torch
 from torch.utils.data import DataLoader
 
-from datasets.loading import in_plain_words
+from datasets.loading import in_plain_words, load
 from pcreg.errors import InputError
 
 
@@ -33,6 +37,63 @@ def test_a_loader_that_dies_is_one_sentence():
         in_plain_words(),
     ):
         list(DataLoader(Dies(), num_workers=1))
+
+
+class Threads(Refuses):
+    def __getitem__(self, _):
+        return torch.get_num_threads()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_is_loaded_is_made_by_one_thread(workers):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert list(load(Threads(), workers=workers, batch_size=None)) == [1]
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+ORPHANS = """
+import os, sys, time
+from datasets.loading import load
+
+class Slow:
+    def __len__(self):
+        return 1000
+
+    def __getitem__(self, number):
+        if number < 2:
+            os.write(1, b"%d " % number)
+        time.sleep(0.01)
+        return 0
+
+if __name__ == "__main__":
+    batches = load(Slow(), workers=2, batch_size=None, multiprocessing_context=sys.argv[1])
+    next(batches)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_loader_processes_end_with_the_training(tmp_path, start):
+    script = tmp_path / "orphans.py"
+    script.write_text(ORPHANS)
+    with subprocess.Popen(
+        [sys.executable, str(script), start],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        start_new_session=True,
+    ) as training:
+        try:
+            assert sorted(training.stdout.read(4).split()) == ["0", "1"]
+            training.kill()
+            training.wait()
+            training.communicate(timeout=20)  # until no process holds the other end
+        finally:
+            os.killpg(training.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("error", [InputError("a; InputError: give b"), RuntimeError("no memory")])

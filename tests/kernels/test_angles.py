@@ -129,6 +129,14 @@ def test_normals_are_the_least_directions_of_neighbourhoods():
     assert checked > 200
 
 
+def test_normals_taken_a_part_at_a_time_are_the_same_to_the_last_bit(monkeypatch):
+    points = torch.from_numpy(np.random.default_rng(5).normal(size=(300, 3))).float()
+    lengths, origins = torch.tensor([200, 0, 100]), torch.zeros(3, 3)
+    wanted = surface_normals(points, lengths, origins, 0.6)
+    monkeypatch.setattr("kernels.neighbors.PART", 7)
+    assert torch.equal(surface_normals(points, lengths, origins, 0.6), wanted)
+
+
 def test_a_plane_has_its_normal_and_a_line_none():
     grid = torch.cartesian_prod(torch.arange(6.0), torch.arange(6.0), torch.tensor([0.0])) * 0.1
     line = torch.arange(20.0)[:, None] * torch.tensor([[0.1, 0.05, 0.02]])

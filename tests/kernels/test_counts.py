@@ -30,6 +30,15 @@ def test_counts_are_those_of_the_triplets(fineness, lengths, angles):
     assert torch.equal(triplets.counts(), expected)
 
 
+@pytest.mark.parametrize("angles", [False, True])
+def test_a_part_at_a_time_counts_the_same(angles, monkeypatch):
+    points, lengths = random_batch([40, 0, 25])
+    normals = torch.nn.functional.normalize(torch.randn(len(points), 3), dim=1) if angles else None
+    wanted = native_counts(points, lengths, 0.1, 5, 0.3, normals)
+    monkeypatch.setattr("kernels.neighbors.PART", 7)
+    assert torch.equal(native_counts(points, lengths, 0.1, 5, 0.3, normals), wanted)
+
+
 def test_an_even_fineness_is_refused():
     points, lengths = random_batch([5])
     with pytest.raises(ValueError, match="odd"):

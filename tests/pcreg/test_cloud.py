@@ -36,7 +36,7 @@ def write(path, points: np.ndarray) -> None:
         write_ply(path, points)
     elif path.suffix == ".pcd":
         path.write_bytes(pcd(points, "binary"))
-    elif path.suffix in (".xyz", ".pts"):
+    elif path.suffix in TEXT:
         count = {"header": str(len(points)), "comments": ""} if path.suffix == ".pts" else {}
         np.savetxt(path, points, **count)
     elif path.suffix == ".npy":
@@ -47,8 +47,24 @@ def write(path, points: np.ndarray) -> None:
         write_las(path, points)
     elif path.suffix == ".e57":
         write_e57(path, points)
+    elif path.suffix in (".obj", ".off"):
+        counts = [] if path.suffix == ".obj" else ["OFF", f"{len(points)} 1 0"]
+        word, face = ("v ", "f 1 1 1") if path.suffix == ".obj" else ("", "3 0 0 0")
+        rows = (word + " ".join(map(repr, row)) for row in points.tolist())
+        path.write_text("\n".join([*counts, *rows, face, ""]))
+    elif path.suffix == ".stl":
+        path.write_bytes(stl(points))
     else:
         path.write_bytes(np.c_[points, np.ones(len(points))].astype("<f4").tobytes())
+
+
+def stl(points: np.ndarray) -> bytes:
+    """Binary triangles, each of a point and the next two, so that corners come more than once."""
+    count = len(points) - 2 if len(points) > 2 else min(len(points), 1)
+    rows = np.zeros(count, dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+    for corner in range(3 if count else 0):
+        rows["corners"][:, corner] = points[np.minimum(np.arange(count) + corner, len(points) - 1)]
+    return bytes(80) + struct.pack("<I", count) + rows.tobytes()
 
 
 def write_las(path, points: np.ndarray) -> None:
@@ -76,8 +92,9 @@ def write_e57(path, points: np.ndarray, rotation=(1.0, 0.0, 0.0, 0.0)) -> None:
     file.close()
 
 
-MARKED = (".ply", ".pcd", ".xyz", ".pts", ".npy", ".npz", ".bin", ".e57")  # can hold what is no number
-ALL = pytest.mark.parametrize("suffix", [*MARKED, ".las", ".laz"])
+TEXT = (".xyz", ".txt", ".csv", ".asc", ".pts")
+MARKED = (".ply", ".pcd", *TEXT, ".npy", ".npz", ".bin", ".e57", ".obj", ".off")  # can hold what is no number
+ALL = pytest.mark.parametrize("suffix", [*MARKED, ".las", ".laz", ".stl"])
 
 
 def refusal(path) -> str:
@@ -116,7 +133,7 @@ def test_an_upper_case_suffix_is_the_same_format(tmp_path, suffix):
     assert len(read_cloud(shouted).points) == 3
 
 
-@pytest.mark.parametrize("suffix", [".ply", ".xyz", ".pts", ".npy", ".npz", ".las", ".laz", ".e57"])
+@pytest.mark.parametrize("suffix", [".ply", *TEXT, ".npy", ".npz", ".las", ".laz", ".e57", ".obj", ".off"])
 def test_map_coordinates_keep_their_millimetres(tmp_path, suffix):
     path = tmp_path / f"cloud{suffix}"
     far = POINTS + np.array([500_000.123, 4_000_000.456, 100.789])
@@ -255,7 +272,7 @@ def test_truncated_file(tmp_path, suffix):
     write(path, np.random.default_rng(0).normal(size=(400, 3)))
     whole = path.read_bytes()
     cut = len(whole) * 2 // 3
-    if suffix in (".xyz", ".pts"):  # cut inside a row's first number
+    if suffix in (*TEXT, ".obj", ".off"):  # cut inside a row's first number
         cut = whole.rindex(b"\n", 0, cut) + 4
     path.write_bytes(whole[: cut - cut % 16 + 5 if suffix == ".bin" else cut])
     assert "truncated" in refusal(path)
@@ -281,7 +298,7 @@ def test_a_folder_is_no_cloud(tmp_path):
     refusal(tmp_path / "folder.ply")
 
 
-@pytest.mark.parametrize("name", ["cloud.obj", "cloud", "cloud.txt", "cloud.ply.gz"])
+@pytest.mark.parametrize("name", ["cloud.glb", "cloud", "cloud.doc", "cloud.ply.gz"])
 def test_wrong_extension_names_the_valid_ones(tmp_path, name):
     (tmp_path / name).write_bytes(b"1 2 3\n")
     message = refusal(tmp_path / name)
@@ -316,7 +333,7 @@ def test_pickled_arrays_are_refused(tmp_path):
     refusal(tmp_path / "a.npy")
 
 
-@pytest.mark.parametrize("suffix", [".ply", ".pcd", ".pts", ".npy", ".npz", ".las", ".laz"])
+@pytest.mark.parametrize("suffix", [".ply", ".pcd", ".pts", ".npy", ".npz", ".las", ".laz", ".off", ".stl"])
 def test_no_points_at_all_are_an_empty_cloud(tmp_path, suffix):
     path = tmp_path / f"cloud{suffix}"
     write(path, np.empty((0, 3)))

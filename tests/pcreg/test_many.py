@@ -1,6 +1,9 @@
 import csv
 import json
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -102,13 +105,73 @@ def test_a_heading_in_any_case(tmp_path, heading):
     assert many.pairs_of(str(tmp_path / "pairs.csv")) == [(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))]
 
 
-@pytest.mark.parametrize("text", ["", "source,target\n", "a.ply\n", "a.ply,\n", "\xff\xfe"])
+@pytest.mark.parametrize(
+    "text", ["", "source,target\n", "a.ply\n", "a.ply,\n", "\xff\xfe", "\xff\xfea\0,\0b\0\n\0"]
+)
 def test_a_list_without_pairs(tmp_path, text):
     (tmp_path / "pairs.csv").write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=r"pairs\.csv"):
         many.pairs_of(str(tmp_path / "pairs.csv"))
 
 
+def limited() -> None:
+    """For a child: no file may grow beyond 300 kB, which raises errors as a full disk does."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
+def test_a_full_disk_stops_the_run_and_blames_no_pair(scans, tmp_path):
+    command = [sys.executable, register.__file__, "--batch", scans / "pairs.csv", "--descriptor", "fpfh"]
+    command += ["--voxel", str(VOXEL), "--out", tmp_path / "out"]
+    full = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited, timeout=300)
+    assert full.returncode == 2, full.stderr
+    last = full.stderr.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert ".npz: cannot be written (File too large); make room or name another folder" in last
+    assert not (tmp_path / "out" / "pairs.jsonl").exists()
+    assert list(tmp_path.rglob(".*")) == []
+    again = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 1, again.stderr
+    assert "2 of 3 pairs registered" in again.stdout
+
+
+def test_descriptions_that_were_removed_meanwhile_are_not_called_damaged(scans, tmp_path, monkeypatch):
+    describe = many._describe
+
+    def removed(*arguments):
+        kept = describe(*arguments)
+        shutil.rmtree(tmp_path / "out")
+        return kept
+
+    monkeypatch.setattr(many, "_describe", removed)
+    with pytest.raises(InputError, match="removed while they were needed"):
+        many.run([(str(scans / "b.ply"), str(scans / "a.ply"))], tmp_path / "out", voxel=VOXEL, workers=0)
+    assert not (tmp_path / "out" / "pairs.jsonl").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are text")
+def test_names_that_are_not_utf_8(scans, tmp_path):
+    (scans / "b.ply").rename(os.fsdecode(os.fsencode(scans) + b"/caf\xe9.ply"))
+    (scans / "pairs.csv").write_bytes(b"caf\xe9.ply,a.ply\n")
+    pairs = many.pairs_of(str(scans / "pairs.csv"))
+    (record,) = many.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0)
+    assert record["registered"]
+    assert os.fsencode(scans) + b"/caf\xe9.ply," in (tmp_path / "out" / "table.csv").read_bytes()
+    assert many.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0) == [record]
+
+
 def test_no_file_that_can_be_used(tmp_path):
     with pytest.raises(InputError, match="none of the 2 files"):
         many.run([(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0)
+
+
+def test_a_batch_tells_of_rows_that_no_sensor_saw_and_knows_columns(room, tmp_path):
+    rows = np.concatenate([room.source, np.zeros((9, 3))])
+    for name, points in (("a", room.target), ("b", rows)):
+        np.c_[points, np.ones((len(points), 3))].astype("<f4").tofile(tmp_path / f"{name}.bin")
+    command = ["--batch", str(tmp_path / "*.bin"), "--voxel", str(VOXEL), "--out", str(tmp_path / "out")]
+    assert register.main([*command, "--columns", "6"]) == 0
+    (row,) = table(tmp_path / "out")
+    assert f"{tmp_path / 'b.bin'}: rows of zeros left out, which stand for no return: 9" in row["words"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.matching import agreeing, condensed, mutual, nearest, one_way
+from pcreg.matching import agreeing, condensed, mutual, mutual_within_bound, nearest, one_way
 
 A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
 B = np.array([[0.6, 0.8], [1, 0], [0, -1]])
@@ -62,3 +62,46 @@ def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeyp
     monkeypatch.setattr("pcreg.matching.MOST_PRODUCTS", 1)
     assert condensed(a, b)[1].shape == (150, 40)
     assert condensed(a[:, :33], b[:, :33])[0].shape == (200, 33)
+
+
+@pytest.fixture
+def compared(monkeypatch):
+    """How many pairs of rows are compared, call by call, where 10,000 are the bound."""
+    calls = []
+
+    def counting(a, b, *rest):
+        calls.append(len(a) * len(b))
+        return nearest(a, b, *rest)
+
+    monkeypatch.setattr("pcreg.matching.MOST_COMPARED", 10_000)
+    monkeypatch.setattr("pcreg.matching.LEAST_KEYPOINTS", 10)
+    monkeypatch.setattr("pcreg.matching.nearest", counting)
+    return calls
+
+
+@pytest.mark.parametrize(("n", "m"), [(400, 500), (500, 400), (30, 2000), (2000, 30)])
+def test_of_very_many_rows_those_of_keypoints_are_matched(compared, n, m):
+    rng = np.random.default_rng(2)
+    common = rng.normal(size=(min(n, m), 16))
+    a, b = (
+        np.concatenate([common, rng.normal(size=(rows - len(common), 16))])[rng.permutation(rows)]
+        for rows in (n, m)
+    )
+    pairs = mutual_within_bound(a, b)
+    assert max(compared) <= max(10_000, 10 * max(n, m))
+    whole = {tuple(pair) for pair in mutual(a, b)}
+    assert {tuple(pair) for pair in pairs} <= whole
+    assert (np.diff(pairs[:, 0]) > 0).all()
+    # Each of the smaller side's rows has its copy, so each keypoint has its match; they are spread evenly.
+    most = max(10_000 // max(n, m), 10)
+    assert len(pairs) == min(most, n, m)
+    steps = np.diff(np.sort(pairs[:, 0 if n <= m else 1]))
+    assert steps.max() - steps.min() <= 1
+
+
+def test_within_the_bound_all_rows_are_matched(compared):
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(100, 8)), rng.normal(size=(90, 8))
+    np.testing.assert_array_equal(mutual_within_bound(a, b), mutual(a, b))
+    np.testing.assert_array_equal(mutual_within_bound(b, a), mutual(b, a))
+    assert mutual_within_bound(a[:0], b).shape == mutual_within_bound(a, b[:0]).shape == (0, 2)

@@ -1,3 +1,6 @@
+import os
+import signal
+
 import numpy as np
 import pytest
 import torch
@@ -56,6 +59,90 @@ def test_a_resumed_training_ends_bit_equal(tmp_path, stop):
     assert resumed.fit(batches(), 3, validate) == figures
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, resumed.network.state_dict()[name]), name
+
+
+class Signalled:
+    """Batches that come with a signal: while they are waited for, or while the step on one is made."""
+
+    def __init__(self, number, within_step, batches):
+        self.inner, self.number, self.within_step = batches, number, within_step
+
+    def __len__(self):
+        return len(self.inner)
+
+    def epoch(self, epoch, first=0):
+        for number, batch in enumerate(self.inner.epoch(epoch, first), start=first):
+            if (epoch, number) == (1, 1):
+                if not self.within_step:
+                    os.kill(os.getpid(), self.number)
+                batch = Sends(batch, self.number)
+            yield batch
+
+
+class Sends:
+    def __init__(self, batch, number):
+        self.batch, self.number = batch, number
+
+    def to(self, device):
+        os.kill(os.getpid(), self.number)
+        return self.batch.to(device)
+
+
+@pytest.fixture
+def sigterm():
+    """SIGTERM raises, as under pcreg.termination, without the clock that would end this process."""
+    usual = signal.signal(signal.SIGTERM, lambda *_: exit(143))
+    yield
+    signal.signal(signal.SIGTERM, usual)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A training of two epochs that nothing stopped, and its figures."""
+    trained = trainer(tmp_path_factory.mktemp("whole"))
+    return trained, trained.fit(batches(), 2, validate)
+
+
+@pytest.mark.usefixtures("sigterm")
+@pytest.mark.parametrize(
+    ("when", "number"),
+    [("waiting", signal.SIGINT), ("step", signal.SIGTERM), ("validation", signal.SIGTERM)],
+)
+def test_a_training_that_is_stopped_keeps_all_steps(tmp_path, whole, when, number):
+    def stop(net):
+        if when == "validation" and (tmp_path / "last.safetensors").exists():
+            os.kill(os.getpid(), number)
+        return validate(net)
+
+    source = batches() if when == "validation" else Signalled(number, when == "step", batches())
+    with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit):
+        trainer(tmp_path).fit(source, 2, stop)
+    resumed = trainer(tmp_path)
+    assert resumed.resume()
+    done = {"waiting": (1, 1), "step": (1, 2), "validation": (1, 2)}[when]
+    assert (resumed.at.epoch, resumed.at.batch) == done
+    uninterrupted, figures = whole
+    assert resumed.fit(batches(), 2, validate) == figures
+    for name, tensor in uninterrupted.network.state_dict().items():
+        assert torch.equal(tensor, resumed.network.state_dict()[name]), name
+
+
+def test_a_step_that_is_cut_off_is_not_kept(tmp_path):
+    class Twice(Sends):
+        def to(self, device):
+            os.kill(os.getpid(), self.number)  # waits
+            os.kill(os.getpid(), self.number)  # does not
+
+    class Impatient(Signalled):
+        def epoch(self, epoch, first=0):
+            for batch in self.inner.epoch(epoch, first):
+                yield Twice(batch, signal.SIGINT) if epoch else batch
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer(tmp_path).fit(Impatient(signal.SIGINT, True, batches()), 2, validate)
+    resumed = trainer(tmp_path)
+    assert resumed.resume()
+    assert (resumed.at.epoch, resumed.at.batch) == (1, 0)
 
 
 def test_training_learns_and_leaves_usable_weights(tmp_path):

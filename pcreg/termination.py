@@ -1,0 +1,134 @@
+"""Ctrl-C and SIGTERM, by which schedulers stop a process: it ends in order, and within seconds."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+STATUS = 128 + signal.SIGTERM  # as a shell reports it
+GRACE = 8.0  # seconds to end in order; schedulers commonly kill after ten or more
+
+USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+
+@contextmanager
+def termination() -> Iterator[None]:
+    """Within, SIGTERM raises SystemExit(143), as Ctrl-C raises KeyboardInterrupt.
+
+    If the process has not ended GRACE seconds later, because it computes in C or waits for its threads, it
+    ends wherever it is. For the main thread of a program; in another thread nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():  # which alone may handle signals
+        yield
+        return
+    # Python handles a signal when C code returns. The number of the signal comes through here at once.
+    heard, told = socket.socketpair()
+    told.setblocking(False)
+    threading.Thread(target=_end_after_grace, args=(heard,), daemon=True).start()
+    usual_wakeup = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    usual = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    except SystemExit as stop:
+        if stop.code == STATUS:
+            print("terminated", file=sys.stderr)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+        signal.set_wakeup_fd(usual_wakeup)
+        told.close()
+
+
+class Deferral:
+    """The signals that came while they had to wait, of which there is one or none."""
+
+    def __init__(self) -> None:
+        self.came: int | None = None
+        self._waits = True
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Within, a signal is raised at once, and one that came before is raised now."""
+        self._waits = False
+        try:
+            self._raise()
+            yield
+        finally:
+            self._waits = True
+
+    def _note(self, number: int) -> None:
+        self.came = number
+        if not self._waits:
+            self._raise()
+
+    def _raise(self) -> None:
+        if self.came is not None:
+            raise _stopped_by(self.came)
+
+
+@contextmanager
+def deferred(words: str = "") -> Iterator[Deferral]:
+    """Let what is within end before the first Ctrl-C or SIGTERM is raised; a second one does not wait.
+
+    When a signal came, `words` are said, if there are any. What is raised is KeyboardInterrupt or
+    SystemExit(143), also in place of an error from within: it is likely that other processes were stopped,
+    too. A signal that this process ignores stays ignored.
+    """
+    deferral = Deferral()
+    if threading.current_thread() is not threading.main_thread():
+        yield deferral
+        return
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        restore()
+        if words:
+            print(f"\n{words}", file=sys.stderr)
+        deferral._note(number)
+
+    def restore() -> None:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+    usual = {number: handler for number in USUAL if (handler := signal.getsignal(number)) != signal.SIG_IGN}
+    for number in usual:
+        signal.signal(number, note)
+    try:
+        yield deferral
+    except Exception:
+        deferral._raise()
+        raise
+    finally:
+        restore()
+    deferral._raise()
+
+
+def _stopped_by(number: int) -> BaseException:
+    return SystemExit(STATUS) if number == signal.SIGTERM else KeyboardInterrupt()
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    raise _stopped_by(number)
+
+
+def _end_after_grace(heard: socket.socket) -> None:
+    with heard:
+        while numbers := heard.recv(64):
+            if signal.SIGTERM in numbers:
+                time.sleep(GRACE)
+                os._exit(STATUS)
+
+
+def _as_usual() -> None:
+    """In a forked process: handle signals as any process does, and tell nothing to its parent."""
+    for number, handler in USUAL.items():
+        if getattr(signal.getsignal(number), "__module__", "") == __name__:
+            signal.signal(number, handler)
+            signal.set_wakeup_fd(-1)
+
+
+os.register_at_fork(after_in_child=_as_usual)

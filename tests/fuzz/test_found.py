@@ -1,0 +1,36 @@
+"""What the trials found once."""
+
+import numpy as np
+import pytest
+
+from pcreg import register
+from pcreg.cloud import read_cloud
+from pcreg.errors import InputError
+from pcreg.scale import voxel_of
+
+from ..pcreg.scenes import wavy_sheet
+
+
+@pytest.mark.parametrize("factor", [1e-310, 1e-50, 1e50, 1e300])
+def test_an_extent_that_is_no_length(factor):
+    with pytest.raises(InputError, match="cloud: extends over"):
+        voxel_of(wavy_sheet(1000) * factor, "cloud")
+
+
+def test_an_archive_named_npy(tmp_path):
+    with (tmp_path / "a.npy").open("wb") as file:
+        np.savez(file, points=np.eye(3))
+    with pytest.raises(InputError, match=r"a\.npy"):
+        read_cloud(tmp_path / "a.npy")
+
+
+def test_a_signalling_nan_is_dropped_without_a_warning(tmp_path):
+    rows = wavy_sheet(100).astype("<f4")
+    rows.view("<u4")[3, 0] = 0x7F800001
+    np.save(tmp_path / "a.npy", rows)
+    assert read_cloud(tmp_path / "a.npy").dropped == 1
+
+
+def test_two_empty_arrays():
+    with pytest.raises(InputError):
+        register(np.empty((0, 3)), np.empty((0, 3)), descriptor="fpfh")
