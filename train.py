@@ -107,6 +107,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         positive_radius=cfg.positive_radius * architecture.voxel,
         maximum_points=cfg.maximum_points,
         snap=architecture.snap,
+        scales=tuple(cfg.scales),
     )
     with ranks.first_before_others():
         batches = instantiate(cfg.batches)(
@@ -124,6 +125,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         precision=cfg.precision,
         loss=instantiate(cfg.loss),
         checkpoint_every=cfg.checkpoint_every,
+        ema=cfg.ema,
         seed=cfg.seed,
         ranks=ranks,
         identity=_identity(settings),
@@ -137,7 +139,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
         def validate(network: ResUNet) -> dict[str, float]:
             return feature_match_recall(
-                FCGF(network, device, scales=(1.0,)),
+                FCGF(network, device, scales=tuple(cfg.scales)),
                 validation,
                 cfg.validate.points,
                 cfg.validate.tau,
@@ -149,7 +151,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         with in_plain_words():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
         if cfg.weights and ranks.first:
-            start = load_weights(cfg.weights)
+            start, network = load_weights(cfg.weights), trainer.kept
             if cfg.keep:
                 network = between(start, network, cfg.keep)
                 save_weights(folder / "mixed.safetensors", network)

@@ -4,7 +4,7 @@ What a pair becomes depends on the seed, the epoch and the pair alone: not on th
 nor on where a resumed training began.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 from datasets.loading import load
 from datasets.mixture import Mixture
 from datasets.preparation import Preparation, RawPair, Sample
+from datasets.scaled_clouds import scaled_clouds
 from pcreg.batch import PointBatch
 from pcreg.errors import InputError
 from pcreg.hierarchy import Geometry, Hierarchy
@@ -33,6 +34,14 @@ class TrainingBatch:
     matches: torch.Tensor  # (P, 2) int64, rows of the whole batch
     left_out: list[str]  # pairs with too few matches
     geometry: Geometry
+    # (N, scales) int64 into the rows of all scales, of each point of the clouds of the first; matches are
+    # between points of the first scale. None: there is one scale.
+    source_rows: torch.Tensor | None = None
+    target_rows: torch.Tensor | None = None
+
+    def joined(self, source: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Unit descriptors of the clouds' points from those (rows, C) of all scales, side by side."""
+        return joined(source, self.source_rows), joined(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
         """On `device`, with its hierarchies."""
@@ -42,7 +51,7 @@ class TrainingBatch:
             else clouds.to(device)
             for clouds in (self.source, self.target)
         )
-        return replace(self, source=source, target=target, matches=self.matches.to(device))
+        return replace(self, source=source, target=target, **self._rows(device))
 
     def resting(self) -> "TrainingBatch":
         """With its points on the CPU, as another process takes them."""
@@ -50,7 +59,19 @@ class TrainingBatch:
             clouds.to("cpu") if isinstance(clouds, PointBatch) else clouds
             for clouds in (self.source, self.target)
         )
-        return replace(self, source=source, target=target, matches=self.matches.cpu())
+        return replace(self, source=source, target=target, **self._rows("cpu"))
+
+    def _rows(self, device: torch.device | str) -> dict[str, torch.Tensor | None]:
+        """Everything that numbers rows, on `device`."""
+        rows = {name: getattr(self, name) for name in ("matches", "source_rows", "target_rows")}
+        return {name: value if value is None else value.to(device) for name, value in rows.items()}
+
+
+def joined(features: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
+    """features (M, C), rows (N, S) -> (N, S C) of unit length, as FCGF joins scales."""
+    if rows is None:
+        return features
+    return features[rows].flatten(1) / rows.shape[1] ** 0.5
 
 
 @dataclass(frozen=True)
@@ -62,6 +83,7 @@ class Collate:
 
     geometry: Geometry
     on_gpu: bool = False
+    scales: Sequence[float] = (1.0,)
 
     def __call__(self, samples: list[Sample]) -> TrainingBatch | None:
         kept = [sample for sample in samples if len(sample.matches) >= MINIMUM_MATCHES]
@@ -71,17 +93,22 @@ class Collate:
         for sample in kept:
             matches.append(sample.matches + torch.from_numpy(rows).to(sample.matches.device))
             rows = rows + np.array([len(sample.source), len(sample.target)])
-        sides = [
-            PointBatch.from_clouds(clouds)
-            for clouds in ([sample.source for sample in kept], [sample.target for sample in kept])
-        ]
+        sources, source_rows = self._seen([(sample.source, sample.source_coarser) for sample in kept])
+        targets, target_rows = self._seen([(sample.target, sample.target_coarser) for sample in kept])
+        sides = [PointBatch.from_clouds(clouds) for clouds in (sources, targets)]
         if not all(self._norms_work(side) for side in sides):
             return None
         if not self.on_gpu:
             sides = [Hierarchy.build(clouds, self.geometry) for clouds in sides]
         left_out = [sample.name for sample in samples if len(sample.matches) < MINIMUM_MATCHES]
         names = [sample.name for sample in kept]
-        return TrainingBatch(names, *sides, torch.cat(matches), left_out, self.geometry)
+        rows = source_rows, target_rows
+        return TrainingBatch(names, *sides, torch.cat(matches), left_out, self.geometry, *rows)
+
+    def _seen(self, clouds: list[tuple[torch.Tensor, Sequence[torch.Tensor]]]) -> tuple:
+        """The clouds that go through the network, and the rows that describe a point of the first scale."""
+        points, coarser = zip(*clouds, strict=True)
+        return scaled_clouds(points, coarser, self.scales) if len(self.scales) > 1 else (points, None)
 
     def _norms_work(self, clouds: PointBatch) -> bool:
         """Whether the coarsest level has two points at least, which batch norms need in training."""
@@ -175,5 +202,5 @@ class Batches:
             self.samples,
             workers=self.workers,
             batch_sampler=[keys[b * size : (b + 1) * size] for b in own],
-            collate_fn=Collate(self.geometry, self.on_gpu),
+            collate_fn=Collate(self.geometry, self.on_gpu, self.samples.preparation.scales),
         )

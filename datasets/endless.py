@@ -119,7 +119,7 @@ class Endless:
             raise InputError(
                 f"batches.device={self.device} is for a training on a GPU; this one is on the CPU"
             )
-        self.collate = Collate(geometry, on_gpu=ranks.device != "cpu")
+        self.collate = Collate(geometry, on_gpu=ranks.device != "cpu", scales=preparation.scales)
         self._scenes: dict[int, Scene] = {}
         self._stream: Iterator[TrainingBatch | None] = iter(())
         self._next = -1  # the number of its next batch, counted over all epochs

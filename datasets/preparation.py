@@ -11,6 +11,7 @@ from datasets.augment import Augmentation
 from kernels.cells import cloud_of_rows
 from kernels.grid import grid_sample
 from kernels.neighbors import radius_search
+from pcreg.errors import InputError
 from pcreg.geometry import transform
 
 Moving = tuple[Tensor, Tensor, np.ndarray]  # source (N, 3), target (M, 3), T_target_source (4, 4)
@@ -34,6 +35,16 @@ class Sample:
     source: Tensor  # (N, 3) float64, `voxel` apart
     target: Tensor  # (M, 3)
     matches: Tensor  # (P, 2) int64, rows of source and target closer than the positive radius
+    source_coarser: Sequence["Coarser"] = ()  # one for each scale but the first
+    target_coarser: Sequence["Coarser"] = ()
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """A cloud (N, 3) thinned to wider cells, as pcreg/fcgf.py thins it."""
+
+    rows: Tensor  # (M,) int64, of the points that are left
+    nearest: Tensor  # (N,) int64 into these: of each point of the cloud, the nearest
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,14 @@ class Preparation:
     positive_radius: float  # metres (FCGF: 1.5 voxels)
     maximum_points: int = 40_000  # of a cloud; larger ones are subsampled
     snap: bool = False  # for a network on voxels: one point per voxel also after the cloud was turned
+    scales: Sequence[float] = (1.0,)  # of the voxel size, at which the network sees each cloud
+
+    def __post_init__(self):
+        scales = list(self.scales)
+        if scales[:1] != [1] or not all(1 < scale < np.inf for scale in scales[1:]):
+            raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
+        if self.snap and len(scales) > 1:
+            raise InputError(f"scales={scales}: a network with model.snap=true sees one; give scales=[1]")
 
     def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
         reduced = [
@@ -56,6 +75,7 @@ class Preparation:
             for pair in pairs
         ]
         reduced = self._thinned(reduced, rng)
+        coarser = [self._coarser(clouds) for clouds in zip(*(each[:2] for each in reduced), strict=True)]
         moved = [self.augment.move(*each, rng) for each in reduced]
         if self.snap:
             moved = self._thinned(moved, rng)
@@ -65,7 +85,7 @@ class Preparation:
         ]
         matches = matching_rows(aligned, targets, self.positive_radius)
         names = [pair.name for pair in pairs]
-        return [Sample(*each) for each in zip(names, sources, targets, matches, strict=True)]
+        return [Sample(*each) for each in zip(names, sources, targets, matches, *coarser, strict=True)]
 
     def _thinned(self, pairs: list[Moving], rng: np.random.Generator) -> list[Moving]:
         sources, targets, motions = zip(*pairs, strict=True)
@@ -73,18 +93,48 @@ class Preparation:
 
     def _thin(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
         """One point per cell floor(p / voxel) of each cloud, as pcreg.thinning.thin, and not too many."""
-        points, lengths = _jagged(clouds)
-        origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
-        rows = grid_sample(points, lengths, self.voxel, origins)
-        cloud = cloud_of_rows(lengths)[rows]
-        thinned = points[rows].split(torch.bincount(cloud, minlength=len(clouds)).tolist())
-        return [self._limited(kept, rng) for kept in thinned]
+        rows = rows_kept(clouds, self.voxel)
+        return [self._limited(cloud[kept], rng) for cloud, kept in zip(clouds, rows, strict=True)]
+
+    def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Coarser]]:
+        """For each cloud what is left of it at each scale but the first."""
+        found: list[list[Coarser]] = [[] for _ in clouds]
+        for scale in self.scales[1:]:
+            rows = rows_kept(clouds, scale * self.voxel)
+            left = [cloud[kept] for cloud, kept in zip(clouds, rows, strict=True)]
+            # No further than across the cell that both are in.
+            nearest = nearest_rows(clouds, left, 1.001 * 3**0.5 * scale * self.voxel)
+            for each, kept, near in zip(found, rows, nearest, strict=True):
+                each.append(Coarser(kept, near))
+        return found
 
     def _limited(self, points: Tensor, rng: np.random.Generator) -> Tensor:
         if len(points) <= self.maximum_points:
             return points
         rows = np.sort(rng.choice(len(points), self.maximum_points, replace=False))
         return points[torch.from_numpy(rows).to(points.device)]
+
+
+def rows_kept(clouds: Sequence[Tensor], voxel: float) -> list[Tensor]:
+    """Of each cloud (N, 3) the rows (M,) int64 of one point per cell, cells counted from its origin."""
+    points, lengths = _jagged(clouds)
+    origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
+    rows = grid_sample(points, lengths, voxel, origins)
+    cloud = cloud_of_rows(lengths)[rows]
+    local = rows - (torch.cumsum(lengths, 0) - lengths)[cloud]
+    return list(local.split(torch.bincount(cloud, minlength=len(clouds)).tolist()))
+
+
+def nearest_rows(clouds: Sequence[Tensor], others: Sequence[Tensor], reach: float) -> list[Tensor]:
+    """For each cloud (N, 3) the rows (N,) int64 of the nearest of its others (M, 3), all within `reach`."""
+    (points, lengths), (among, other_lengths) = _jagged(clouds), _jagged(others)
+    i, j = radius_search(points, among, lengths, other_lengths, reach)
+    away = (points[i] - among[j]).square().sum(1)
+    least = away.new_full((len(points),), torch.inf).scatter_reduce(0, i, away, "amin")
+    best = away == least[i]
+    row = j.new_full((len(points),), len(among)).scatter_reduce(0, i[best], j[best], "amin")
+    first = torch.cumsum(other_lengths, 0) - other_lengths
+    return list((row - first[cloud_of_rows(lengths)]).split([len(cloud) for cloud in clouds]))
 
 
 def matching_rows(sources: Sequence[Tensor], targets: Sequence[Tensor], radius: float) -> list[Tensor]:

@@ -12,6 +12,7 @@ from pcreg.weights import fingerprint
 MADE_UP = {
     "datasets.indoor.record": "rooms seen by a depth camera",
     "datasets.outdoor.record": "streets and places seen by spinning LiDARs",
+    "datasets.outdoor.record_by_two": "streets and places, each seen by two spinning LiDARs",
 }
 CELLS = {
     "grid": "kernels with cells along the axes",

@@ -29,6 +29,10 @@ class Batch(Protocol):
 
     def to(self, device: torch.device | str) -> "Batch": ...
 
+    def joined(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Descriptors of points from those of all rows, where clouds are seen at several scales."""
+        ...
+
 
 class Loss(Protocol):
     """What training asks of a loss."""

@@ -52,6 +52,8 @@ class Train:
     workers: int
     checkpointing: bool
     precision: str
+    scales: list[float]
+    ema: float
     epochs: int
     maximum_points: int
     positive_radius: float

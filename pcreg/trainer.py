@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pcreg.checkpoint import load_checkpoint, save_checkpoint
 from pcreg.errors import InputError
@@ -65,6 +66,7 @@ class Trainer:
         precision: str = "float32",  # or bfloat16: of the convolutions; weights and loss stay float32
         loss: Loss | None = None,  # hardest-contrastive
         checkpoint_every: int = 200,  # optimiser steps
+        ema: float = 0.0,  # decay of an average of the weights, which is what is kept; 0: the weights
         seed: int = 0,
         ranks: Ranks = ALONE,
         identity: dict[str, Any] | None = None,  # settings that a resumed training must share
@@ -73,7 +75,11 @@ class Trainer:
             raise InputError(f"precision={precision}: choose {' or '.join(PRECISIONS)}")
         if precision == "bfloat16" and ranks.device == "cpu":
             raise InputError("precision=bfloat16 needs a GPU; leave it out, or give device=cuda")
+        if not 0 <= ema < 1:
+            raise InputError(f"ema={ema}: give a decay from 0 (no average) to below 1, such as 0.999")
         self.network = network.to(ranks.device)
+        average = get_ema_multi_avg_fn(ema)
+        self.averaged = AveragedModel(self.network, multi_avg_fn=average, use_buffers=True) if ema else None
         self.both = ranks.share(self.network)
         self.optimizer = optimizer
         self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
@@ -84,6 +90,11 @@ class Trainer:
         self.identity = identity or {}
         self.at = Progressed()
         self._torn = False
+
+    @property
+    def kept(self) -> ResUNet:
+        """The network that is validated and written: with the averaged weights, if there are such."""
+        return self.averaged.module if self.averaged else self.network
 
     def resume(self) -> bool:
         """Continue from last.pt, if there is one. Raises InputError if other settings wrote it."""
@@ -100,6 +111,8 @@ class Trainer:
                 f"{path}: belongs to another training ({difference}); give this one an out= of its own"
             )
         self.network.load_state_dict(state["network"])
+        if self.averaged:
+            self.averaged.load_state_dict(state["averaged"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
         self.at = Progressed(**state["at"])
@@ -208,6 +221,8 @@ class Trainer:
         self._require_finite("loss", figures["total"], batch)
         self._require_finite("gradient", norm, batch)
         self.optimizer.step()
+        if self.averaged:
+            self.averaged.update_parameters(self.network)
         self.at.step += 1
         scalars = {f"loss/{part}": value for part, value in figures.items()} | {
             "train/gradient_norm": norm,
@@ -222,12 +237,12 @@ class Trainer:
         with self.autocast:
             source, target = self.both(batch.source, batch.target)
         generator = torch.Generator().manual_seed(int(state[0]))
-        return self.loss(source.float(), target.float(), batch, generator)
+        return self.loss(*batch.joined(source.float(), target.float()), batch, generator)
 
     def _validate(self, validate, writer, progress: Progress, epoch: int) -> dict[str, float]:
         if not self.ranks.first:
             return {}
-        figures = validate(self.network)
+        figures = validate(self.kept)
         words = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
         progress.console.print(f"epoch {epoch}: {words}")
         self._write(writer, {f"validation/{name}": value for name, value in figures.items()})
@@ -256,11 +271,11 @@ class Trainer:
     def _keep_best(self, figures: dict[str, float]) -> None:
         if not self.ranks.first:
             return
-        save_weights(self.folder / "last.safetensors", self.network)
+        save_weights(self.folder / "last.safetensors", self.kept)
         score = [figures["feature_match_recall"], figures["inlier_ratio"]]
         if score > self.at.best:
             self.at.best = score
-            save_weights(self.folder / "best.safetensors", self.network)
+            save_weights(self.folder / "best.safetensors", self.kept)
 
     def _save(self) -> None:
         if not self.ranks.first:
@@ -268,6 +283,7 @@ class Trainer:
         save_checkpoint(
             self.folder / "last.pt",
             network=self.network.state_dict(),
+            averaged=self.averaged.state_dict() if self.averaged else None,
             optimizer=self.optimizer.state_dict(),
             scheduler=self.scheduler.state_dict(),
             at=dataclasses.asdict(self.at),

@@ -1,5 +1,5 @@
-"""Procedural streets, places and halls seen by spinning LiDARs: `record` is the way in."""
+"""Procedural streets, places and halls seen by spinning LiDARs, one (`record`) or two (`record_by_two`)."""
 
-from datasets.outdoor.recording import record
+from datasets.outdoor.recording import record, record_by_two
 
-__all__ = ["record"]
+__all__ = ["record", "record_by_two"]

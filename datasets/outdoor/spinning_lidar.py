@@ -44,6 +44,10 @@ class Lidar:
         """With every `step`-th column alone."""
         return replace(self, columns=self.columns // step)
 
+    def every_beam(self, step: int) -> "Lidar":
+        """With every `step`-th beam alone."""
+        return replace(self, elevation=self.elevation[::step])
+
     @property
     def rows(self) -> int:
         """Neighbouring beams that are cast together: a power of two that span some degrees."""

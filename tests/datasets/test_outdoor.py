@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from datasets.outdoor import record
-from datasets.outdoor.drive import Carrier, Drive, drive_through
+from datasets.outdoor import record, record_by_two
+from datasets.outdoor.drive import Carrier, Drive, drive_through, in_way
 from datasets.outdoor.ground import Ground, Road
 from datasets.outdoor.scene import KINDS, outdoor_scene
 from datasets.outdoor.site import Mover, Scene
@@ -156,3 +156,34 @@ def test_places_are_spread_over_tens_of_metres():
     assert max(spans) > 40
     steps = np.concatenate([np.linalg.norm(np.diff(at, axis=0), axis=1) for at in drives])
     assert 0.5 < np.median(steps) < 8
+
+
+def test_every_second_beam_is_every_second_elevation():
+    assert LIDARS["VLP-16"].every_beam(2).elevation == LIDARS["VLP-16"].elevation[::2]
+    for lidar in LIDARS.values():
+        for step in (1, 2, 4, 8):
+            fewer = lidar.every_beam(step)
+            assert len(fewer.elevation) % fewer.rows == 0
+
+
+def test_two_lidars_go_through_one_scene(monkeypatch):
+    """The first has the beams and the way that it has alone; the other another way, and fewer points."""
+    passed = []
+
+    def noted(scene, lidar, drive, body, generator):
+        passed.append((scene, lidar, drive))
+        return [torch.zeros(1, 3)] * len(drive.seconds)
+
+    monkeypatch.setattr("datasets.outdoor.recording.sweeps", noted)
+    alone = record(0, 3)
+    together = record_by_two(0, 3)
+    (_, lidar, drive), (scene, first, way), (same, second, other) = passed
+    assert first == lidar
+    assert np.array_equal(way.T_world_sensor, drive.T_world_sensor)
+    assert same is scene
+    assert second != first
+    assert len(second.elevation) >= 8
+    assert not in_way(scene, way).any()
+    assert not in_way(scene, other).any()
+    assert len(together.clouds) == len(way.seconds) + len(other.seconds)
+    assert np.array_equal(together.T_world_cloud[: len(way.seconds)], alone.T_world_cloud)

@@ -55,3 +55,25 @@ def test_gradients_are_right():
     assert torch.autograd.gradcheck(
         lambda f: loss(f, batch(FAR, [3], [[0, 0], [1, 1], [2, 2]]))["total"], features.requires_grad_()
     )
+
+
+def test_points_anywhere_in_the_clouds_count_if_asked_for():
+    points = [*FAR, [30.0, 0, 0]]  # a match, and three points that are none
+    same = torch.ones(4, 4) / 2
+    for negatives, seen in ((0, 1), (4, 4)):
+        value = loss(same, both(points, [4], [[0, 0]]), negatives_per_pair=negatives)["total"]
+        assert value.item() == pytest.approx(math.log(seen))
+
+
+def test_negatives_next_to_the_match_do_not_count():
+    points = [[0.0, 0, 0], [2.4, 0, 0], [0, 2.4, 0], [2.6, 0, 0]]
+    same = torch.ones(4, 4) / 2
+    value = loss(same, both(points, [4], [[0, 0]]), negatives_per_pair=4)["total"]
+    assert value.item() == pytest.approx(math.log(2))  # the match itself and the last point
+
+
+def both(points, lengths, matches):
+    """The same clouds on both sides."""
+    one = batch(points, lengths, matches)
+    one.source = one.target
+    return one

@@ -197,3 +197,33 @@ def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
     torch.save({"array": np.float64}, path)  # a global that is not allowed
     with pytest.raises(InputError, match="no checkpoint"):
         load_checkpoint(path)
+
+
+def test_an_average_of_the_weights_is_kept_and_resumed(tmp_path):
+    whole = trainer(tmp_path / "whole", ema=0.5, checkpoint_every=1)
+    figures = whole.fit(batches(), 3, validate)
+    with pytest.raises(Stopped):
+        trainer(tmp_path / "parts", ema=0.5, checkpoint_every=1).fit(StopsAt(1, 1), 3, validate)
+    resumed = trainer(tmp_path / "parts", ema=0.5, checkpoint_every=1)
+    assert resumed.resume()
+    assert resumed.fit(batches(), 3, validate) == figures
+    written = load_weights(tmp_path / "parts" / "last.safetensors").state_dict()
+    for name, tensor in whole.kept.state_dict().items():
+        assert torch.equal(tensor, written[name]), name
+    assert not torch.equal(written["final.weight"], whole.network.state_dict()["final.weight"])
+
+
+def test_the_average_is_exponential(tmp_path):
+    one = trainer(tmp_path, ema=0.75)
+    with torch.no_grad():
+        one.averaged.update_parameters(one.network)  # the first are taken as they are
+        before = one.network.final.bias.clone()
+        one.network.final.bias += 1.0
+        one.averaged.update_parameters(one.network)
+    assert torch.allclose(one.kept.final.bias, before + 0.25)
+
+
+@pytest.mark.parametrize("ema", [-0.1, 1.0])
+def test_an_average_needs_a_decay(tmp_path, ema):
+    with pytest.raises(InputError, match=r"ema=.*: give a decay"):
+        trainer(tmp_path, ema=ema)

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+import torch
+
+from datasets.augment import Augmentation
+from datasets.collate import Batches, TrainingPairs
+from datasets.preparation import Coarser, Preparation, nearest_rows
+from datasets.scaled_clouds import scaled_clouds
+from pcreg.batch import PointBatch
+from pcreg.errors import InputError
+from pcreg.fcgf import FCGF
+from pcreg.thinning import thin
+from tests.pcreg.scenes import wavy_sheet
+from tests.pcreg.tiny import VOXEL, Sheets, architecture, network
+
+SCALES = (1.0, 1.4, 2.0)
+
+
+def line(*x: float) -> torch.Tensor:
+    return torch.tensor([[value, 0.0, 0.0] for value in x], dtype=torch.float64)
+
+
+def test_clouds_come_scale_by_scale_in_units_of_their_scale():
+    clouds = [line(0, 1, 2), line(5, 6)]
+    coarser = [
+        [Coarser(torch.tensor([0, 2]), torch.tensor([0, 0, 1]))],
+        [Coarser(torch.tensor([1]), torch.tensor([0, 0]))],
+    ]
+    every, rows = scaled_clouds(clouds, coarser, (1.0, 2.0))
+    assert [cloud[:, 0].tolist() for cloud in every] == [[0, 1, 2], [5, 6], [0, 1], [3]]
+    assert rows.tolist() == [[0, 5], [1, 5], [2, 6], [3, 7], [4, 7]]
+
+
+def test_the_nearest_of_its_own_cloud_is_found():
+    rng = np.random.default_rng(0)
+    clouds = [torch.from_numpy(rng.uniform(0, 1, (count, 3))) for count in (300, 200)]
+    others = [cloud[::3] for cloud in clouds]
+    for cloud, among, found in zip(clouds, others, nearest_rows(clouds, others, 1.8), strict=True):
+        assert torch.equal(found, (cloud[:, None] - among).norm(dim=-1).argmin(1))
+
+
+def test_what_is_left_at_a_scale_is_what_thinning_leaves():
+    preparation = Preparation(VOXEL, Augmentation(rotate=False), 1.5 * VOXEL, scales=SCALES)
+    (coarser,) = preparation._coarser([cloud := torch.from_numpy(wavy_sheet(1500))])
+    for scale, left in zip(SCALES[1:], coarser, strict=True):
+        assert left.rows.tolist() == thin(cloud.numpy(), scale * VOXEL).tolist()
+        away = (cloud[:, None] - cloud[left.rows]).norm(dim=-1)
+        assert torch.equal(left.nearest, away.argmin(1))
+
+
+def test_training_joins_what_the_descriptor_joins():
+    """On a cloud that is neither turned nor shaken: the same rows, scales and lengths as FCGF in use."""
+    augment = Augmentation(rotate=False, scale=(1.0, 1.0), jitter=0.0)
+    sheets, net = Sheets(1), network().eval()
+    preparation = Preparation(VOXEL, augment, 1.5 * VOXEL, scales=SCALES)
+    batch = next(Batches(TrainingPairs(sheets, preparation), architecture().geometry, 1).epoch(0))
+    assert isinstance(batch.source.levels[0], PointBatch)
+    with torch.no_grad():
+        source, target = batch.joined(net(batch.source), net(batch.target))
+    for features, name in ((source, "0/source"), (target, "0/target")):
+        described = FCGF(net, scales=SCALES).describe(sheets.cloud(name)).features
+        assert features.norm(dim=1).numpy() == pytest.approx(1)
+        # Clouds divided by their scale fall into other last digits, and a few neighbours over an edge.
+        assert np.isclose(features.numpy(), described, atol=1e-4).all(1).mean() > 0.9
+
+
+def test_one_scale_leaves_a_batch_as_it_was():
+    preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
+    batch = next(Batches(TrainingPairs(Sheets(2), preparation), architecture().geometry, 2).epoch(0))
+    assert batch.source_rows is None
+    assert len(batch.source.levels[0].lengths) == 2
+
+
+@pytest.mark.parametrize("scales", [(1.4, 2.0), (1.0, 0.7), (), (1.0, float("inf"))])
+def test_scales_start_with_one_and_grow(scales):
+    with pytest.raises(InputError, match="give 1 first and then larger ones"):
+        Preparation(VOXEL, Augmentation(), 1.5 * VOXEL, scales=scales)
+
+
+def test_a_network_on_voxels_sees_one_scale():
+    with pytest.raises(InputError, match="snap=true"):
+        Preparation(VOXEL, Augmentation(), 1.5 * VOXEL, snap=True, scales=SCALES)
