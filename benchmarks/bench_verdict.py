@@ -39,7 +39,7 @@ INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what register.py chooses for most of these scans.
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
-MAPPED = 0.2  # of the made-up questions, so that scans without a sensor are judged too
+UNKNOWN = 0.5  # of the made-up questions, so that estimated viewpoints are judged too
 
 
 def main() -> None:
@@ -79,9 +79,9 @@ def main() -> None:
 def collect(options: argparse.Namespace) -> None:
     """Ask the questions of each data set named and append the answers to a file."""
     with options.out.open("a") as file:
-        for dataset, gate, voxel, mapped in _datasets(options):
+        for dataset, gate, voxel, unknown in _datasets(options):
             asked = questions(
-                dataset, options.true, options.unrelated, options.mirrored, options.seed, mapped
+                dataset, options.true, options.unrelated, options.mirrored, options.seed, unknown
             )
             done = 0
             (descriptor,) = at_scales(options.descriptor, None, [voxel], fixed=True)
@@ -94,7 +94,7 @@ def collect(options: argparse.Namespace) -> None:
 
 
 def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, float, float]]:
-    """Each data set with its gate, voxel size and the share of questions in map coordinates."""
+    """Each data set with its gate, voxel size and the share of questions of unknown viewpoints."""
     voxel = VOXEL[options.descriptor]
     if options.verb == "3dmatch":
         for benchmark in ("3DMatch", "3DLoMatch"):
@@ -108,14 +108,24 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
         for place, record, gate in (("indoor", indoor.record, INDOOR), ("outdoor", outdoor.record, OUTDOOR)):
             made_up = Recorded(record, voxel[place], options.seed, options.scenes, per_scene=4, device="cpu")
             made_up.name = f"made up {place}"
-            yield made_up, gate, voxel[place], MAPPED
+            yield made_up, gate, voxel[place], UNKNOWN
 
 
 def fit(answers: list[dict[str, Any]]) -> None:
-    """Print the table of traits, by logistic regression on all motions of one kind of descriptor."""
+    """Print the tables of traits, by logistic regression on all motions of one kind of descriptor.
+
+    One is for motions between clouds whose viewpoints are known, the other for those that are estimated.
+    """
     if len({answer["learned"] for answer in answers}) > 1:
         raise InputError("answers by learned descriptors and by FPFH; fit a table to each")
     motions = [motion for answer in answers for motion in answer["motions"]]
+    for known, title in ((True, "viewpoints known"), (False, "viewpoints estimated")):
+        if some := [motion for motion in motions if motion["evidence"]["viewpoints_known"] is known]:
+            print(title)
+            _fit(some)
+
+
+def _fit(motions: list[dict[str, Any]]) -> None:
     X = np.array([traits(evidence_of(motion)) for motion in motions])
     right = np.array([motion["right"] for motion in motions])
     weights, bias = logistic(X, right)

@@ -10,14 +10,16 @@ import numpy as np
 from pcreg.degeneracy import Freedom, Hold
 from pcreg.errors import InputError
 from pcreg.evidence import Evidence
-from pcreg.geometry import rotation_error, translation_error
+from pcreg.geometry import inverse, rotation_error, transform, translation_error
 from pcreg.pair import PairDataset, evenly
 from pcreg.pipeline import Registrar
 from pcreg.shape import Shape
+from pcreg.thinning import thin
 from pcreg.workers import Workers
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
-FAR = np.array([5e5, 5e6, 100.0])  # metres; on a map the place of the sensor is not known
+MERGED = 0.3  # of the questions whose viewpoints are unknown
+COMPANIONS = 2  # clouds, at most, that are merged into one of a question
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Question:
     target: str
     T_target_source: np.ndarray | None
     kind: str  # true, unrelated or mirrored
-    mapped: bool  # both clouds are moved to map coordinates
+    viewpoint: str  # sensor, or unknown
+    merged: bool  # others of its scene are added to the source, as in a map
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,13 @@ class Gate:
 
 
 def questions(
-    dataset: PairDataset, true: int, unrelated: int, mirrored: int, seed: int, mapped: float = 0.0
+    dataset: PairDataset, true: int, unrelated: int, mirrored: int, seed: int, unknown: float = 0.0
 ) -> list[Question]:
     """So many questions of each kind about the clouds of a data set, in a fixed order.
 
     Unrelated clouds are of different scenes; where there is but one scene, there are none. A cloud is
-    mirrored against itself and against the other one of its pair in turns. The share `mapped` of the
-    questions is asked in map coordinates.
+    mirrored against itself and against the other one of its pair in turns. Of the others the share
+    `unknown` is asked without saying where the sensors stood, and three in ten of these of a merged source.
     """
     rng = np.random.default_rng(seed)
     chosen = evenly([pair for pair in dataset.pairs if not pair.consecutive], true)
@@ -64,7 +67,17 @@ def questions(
             asked.append((str(source), str(target), None, "unrelated"))
     for turn, pair in enumerate(evenly(dataset.pairs, mirrored)):
         asked.append((pair.source, pair.source if turn % 2 else pair.target, None, "mirrored"))
-    return [Question(*each, mapped=bool(rng.random() < mapped)) for each in asked]
+    return [_question(*each, rng, unknown) for each in asked]
+
+
+def _question(
+    source: str, target: str, T: np.ndarray | None, kind: str, rng: np.random.Generator, unknown: float
+) -> Question:
+    hidden, merged = rng.random(2) < [unknown, MERGED]
+    hidden = (
+        hidden and kind != "mirrored"
+    )  # as the sides of an unknown view do not tell it from its mirror image
+    return Question(source, target, T, kind, "unknown" if hidden else "sensor", bool(hidden and merged))
 
 
 def answers(
@@ -88,22 +101,40 @@ def evidence_of(motion: dict[str, Any]) -> Evidence:
 def _answer(
     dataset: PairDataset, registrar: Registrar, gate: Gate, question: Question
 ) -> list[dict[str, Any]]:
-    shift = FAR if question.mapped else np.zeros(3)
     try:
-        source = _shape(dataset, registrar, question.source, question.kind == "mirrored", question.mapped)
-        target = _shape(dataset, registrar, question.target, False, question.mapped)
+        source = _source(dataset, registrar, question)
+        target = _shape(dataset, registrar, question.target, question.viewpoint)
     except InputError:  # too few points
         return []
     found = []
     for candidate in registrar.candidates(source, target):
-        T = candidate.refined.T_target_source.copy()
-        T[:3, 3] += T[:3, :3] @ shift - shift
+        T = candidate.refined.T_target_source
         right = question.T_target_source is not None and gate.lets_in(T, question.T_target_source)
         found.append({"evidence": asdict(candidate.evidence), "right": right})
     return found
 
 
+def _source(dataset: PairDataset, registrar: Registrar, question: Question) -> Shape:
+    if question.kind == "mirrored":
+        return registrar.describe(
+            dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint
+        )
+    if question.merged:
+        points = merged(dataset, question.source, question.target, registrar.descriptor.voxel / 2)
+        return registrar.describe(points, question.source, question.viewpoint)
+    return _shape(dataset, registrar, question.source, question.viewpoint)
+
+
 @lru_cache(maxsize=60)
-def _shape(dataset: PairDataset, registrar: Registrar, name: str, mirrored: bool, mapped: bool) -> Shape:
-    points = dataset.cloud(name) * (MIRROR if mirrored else 1.0)
-    return registrar.describe(points + FAR if mapped else points, name)
+def _shape(dataset: PairDataset, registrar: Registrar, name: str, viewpoint: str) -> Shape:
+    return registrar.describe(dataset.cloud(name), name, viewpoint)
+
+
+def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.ndarray:
+    """The cloud and up to two that the pairs place beside it, as one, a point per `voxel` metres: (N, 3)."""
+    beside = [(pair.target, inverse(pair.T_target_source)) for pair in dataset.pairs if pair.source == name]
+    beside += [(pair.source, pair.T_target_source) for pair in dataset.pairs if pair.target == name]
+    others = [(other, T) for other, T in beside if other != without][:COMPANIONS]
+    clouds = [dataset.cloud(name), *(transform(T, dataset.cloud(other)) for other, T in others)]
+    points = np.concatenate(clouds)
+    return points[thin(points, voxel)]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.calibration import calibration_error, draw, logistic
-from benchmarks.verdict_answers import Gate, evidence_of, questions
+from benchmarks.verdict_answers import Gate, evidence_of, merged, questions
 from pcreg.geometry import rotation_about, se3
 from pcreg.pair import Pair
 from tests.pcreg.evidences import CORRIDOR, evidence
@@ -24,16 +24,29 @@ class Scenes:
 
 
 def test_questions_of_every_kind():
-    asked = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, mapped=0.5)
+    asked = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, unknown=0.9)
     kinds = [question.kind for question in asked]
     assert [kinds.count(kind) for kind in ("true", "unrelated", "mirrored")] == [3, 5, 4]
     for question in asked:
         scenes = question.source[0], question.target[0]
         assert (scenes[0] != scenes[1]) == (question.kind == "unrelated")
         assert (question.T_target_source is not None) == (question.kind == "true")
-    assert {question.mapped for question in asked} == {True, False}
-    again = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, mapped=0.5)
-    assert [(q.source, q.target, q.mapped) for q in again] == [(q.source, q.target, q.mapped) for q in asked]
+    assert {question.viewpoint for question in asked} == {"sensor", "unknown"}
+    assert {question.merged for question in asked} == {True, False}
+    for question in asked:
+        assert question.viewpoint == "unknown" or not question.merged
+        assert question.viewpoint == "sensor" or question.kind != "mirrored"
+    again = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, unknown=0.9)
+    described = [[(q.source, q.target, q.viewpoint, q.merged) for q in each] for each in (asked, again)]
+    assert described[0] == described[1]
+
+
+def test_a_merged_cloud_holds_those_beside_it_but_the_one_it_is_matched_with():
+    scenes = Scenes("a")
+    scenes.cloud = lambda name: np.full((1, 3), float(name[-1]))
+    found = merged(scenes, "a/1", without="a/0", voxel=0.1)
+    assert sorted(found[:, 0].tolist()) == [1.0, 2.0]
+    assert len(merged(scenes, "a/0", without="a/1", voxel=0.1)) == 1
 
 
 def test_one_scene_has_no_unrelated_clouds():
