@@ -10,8 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from pcreg import command
 from pcreg.card import card
-from pcreg.errors import InputError
 from pcreg.files import replacing
 from pcreg.weights import load_weights, save_weights
 
@@ -26,16 +26,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", help="what they were trained on and under which licence, in words")
     parser.add_argument("--measured", type=Path, nargs="*", default=[], help="folders of evaluate.py")
     options = parser.parse_args(arguments)
-    try:
-        publish(options.training, options.name, options.which, options.data, options.measured)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return command.status(
+        lambda: publish(options.training, options.name, options.which, options.data, options.measured)
+    )
 
 
-def publish(training: Path, name: Path, which: str, data: str | None, measured: list[Path]) -> None:
-    """Write both files, or none."""
+def publish(training: Path, name: Path, which: str, data: str | None, measured: list[Path]) -> int:
+    """Write both files, or none; returns 0."""
     trained = load_weights(training / f"{which}.safetensors")
     with replacing(name.with_suffix(".safetensors")) as temporary:
         save_weights(temporary, trained, half=True)
@@ -43,6 +40,7 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
         text = card(temporary, rounded, training, data, measured)
         with replacing(name.with_suffix(".md")) as page:
             page.write_text(text.replace(temporary.name, f"{name.name}.safetensors"))
+    return 0
 
 
 if __name__ == "__main__":
