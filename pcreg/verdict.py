@@ -152,6 +152,11 @@ LEARNED = Judge(
     weights=(3.50, 1.18, 2.66, 1.40),
     usual=(-0.02, -1.14, 2.90, -2.50),
     bias=0.05,
-    estimated=Judge(weights=(3.67, 1.57, 1.04, 0.34), usual=(-0.09, -1.31, 2.72, -2.42), bias=3.11),
+    estimated=Judge(weights=(3.20, 2.15, 0.88, 0.53), usual=(-0.07, -1.34, 2.73, -2.41), bias=5.22),
 )
-HAND_MADE = Judge(weights=(1.87, 0.56, 3.40, 2.07), usual=(-0.05, -2.11, 3.04, -2.44), bias=-1.06)
+HAND_MADE = Judge(
+    weights=(1.87, 0.56, 3.40, 2.07),
+    usual=(-0.05, -2.11, 3.04, -2.44),
+    bias=-1.06,
+    estimated=Judge(weights=(3.53, 1.64, 1.69, 1.50), usual=(-0.14, -2.36, 2.75, -2.41), bias=6.93),
+)
