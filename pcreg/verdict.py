@@ -51,9 +51,13 @@ class Judge:
     estimated: "Judge | None" = None  # for clouds of which a viewpoint is estimated
 
     def probability(self, evidence: Evidence) -> float:
-        """That the motion is right, whatever other motions there are."""
-        model = self._for(evidence)
-        likely = float(1 / (1 + np.exp(-model.bias - traits(evidence) @ model.weights)))
+        """That the motion is right, whatever other motions there are.
+
+        An estimated viewpoint never makes surer than a known one that says the same.
+        """
+        likely = float(1 / (1 + np.exp(-self.bias - traits(evidence) @ self.weights)))
+        if self.estimated and not evidence.viewpoints_known:
+            likely = min(likely, self.estimated.probability(evidence))
         return likely if evidence.inliers >= FEWEST else min(likely, 0.5)
 
     def verdict(self, evidence: Evidence, rivals: Sequence[Evidence] = ()) -> Verdict:
@@ -79,13 +83,9 @@ class Judge:
         elif evidence.inliers < FEWEST:
             reason = _few_inliers(evidence)
         else:
-            model = self._for(evidence)
-            missing = (np.array(model.usual) - traits(evidence)) * model.weights
+            missing = (np.array(self.usual) - traits(evidence)) * self.weights
             reason = TRAITS[int(np.argmax(missing))].against(evidence)
         return Verdict(registered, confidence, reason, ambiguous)
-
-    def _for(self, evidence: Evidence) -> "Judge":
-        return self if evidence.viewpoints_known or not self.estimated else self.estimated
 
 
 def _in_favour(evidence: Evidence) -> str:
