@@ -212,7 +212,7 @@ class Registrar:
         """The first of the candidates with the verdict on it; the others are its rivals."""
         best, *rivals = found
         verdict = self.judge.verdict(best.evidence, [rival.evidence for rival in rivals])
-        if verdict.registered:
+        if verdict.confidence > BELIEVED:
             verdict = self._on_surfaces(verdict, source, target)
         return Registration(
             best.refined.T_target_source,
