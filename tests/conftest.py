@@ -1,4 +1,5 @@
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ if not torch.cuda.is_available():
 # The tests' tensors are small: threads that wait for one another at every operator cost more than they
 # save, and on a busy machine a hundred times more.
 torch.set_num_threads(1)
+
+# A job in the background of a shell is started with Ctrl-C ignored, and so is what the tests start and stop.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
