@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 import register
-from datasets.room import UP
-from datasets.synthetic import ScanPair, SyntheticRooms
-from pcreg.cloud import write_ply
-from pcreg.figures import from_above, oblique, overview
-from pcreg.geometry import rotation_about, rotation_error, se3, transform, translation_error
+from pcreg.datasets.simulated.room import UP
+from pcreg.datasets.simulated.synthetic import ScanPair, SyntheticRooms
+from pcreg.geometry.se3 import rotation_about, rotation_error, se3, transform, translation_error
+from pcreg.io.cloud import write_ply
+from pcreg.viz.overview import overview
+from pcreg.viz.render import from_above, oblique
 
 CEILING_GAP = 0.35  # metres below the highest points; the picture is cut there, to see into the room
 

@@ -15,23 +15,26 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from pcreg import benchmark, entry
-from pcreg.caption import Setup, caption
-from pcreg.errors import InputError
-from pcreg.features import FeatureCache
-from pcreg.files import replacing
-from pcreg.lock import locked
-from pcreg.pair import keep_evenly
-from pcreg.records import Records
-from pcreg.report import report
-from pcreg.tables import measured, per_scene, tables
+from pcreg.cli import config
+from pcreg.evaluation import runner
+from pcreg.evaluation.caption import Setup, caption
+from pcreg.evaluation.report import report
+from pcreg.evaluation.tables import measured, per_scene, tables
+from pcreg.features.cache import FeatureCache
+from pcreg.io.pairs import keep_evenly
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
+from pcreg.runtime.lock import locked
+from pcreg.runtime.records import Records
 
 # What may differ between a run and its continuation: no figure depends on it.
 FREE = ("out", "limit", "workers", "cache")
 
 
 def main(cfg: DictConfig) -> dict[str, float]:
-    """Evaluate as configured; returns the figures at the first number of samples, see pcreg.summary."""
+    """Evaluate as configured; returns the figures at the first number of samples, see
+    pcreg.evaluation.aggregate.
+    """
     _check(cfg)
     protocol = instantiate(cfg.protocol, _convert_="all")
     descriptor = instantiate(cfg.descriptor, _convert_="all")
@@ -47,7 +50,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
         estimator=estimator.name,
         estimation=estimator.words(protocol),
         seeds=tuple(cfg.seeds),
-        versions=benchmark.versions(estimator.packages),
+        versions=runner.versions(estimator.packages),
         left_out=tuple(dataset.left_out),
     )
 
@@ -59,7 +62,7 @@ def main(cfg: DictConfig) -> dict[str, float]:
             temporary.write_text(OmegaConf.to_yaml(cfg, resolve=True))
         features = FeatureCache(cfg.cache, descriptor, _what_features_depend_on(cfg, setup))
 
-        scored = benchmark.run(
+        scored = runner.run(
             dataset,
             descriptor,
             estimator,
@@ -99,7 +102,7 @@ def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
 def _what_features_depend_on(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
     """The descriptor's settings, with a checksum of its weights instead of the place where they lie."""
     settings = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
-    return {"descriptor": settings, "weights": setup.fingerprint, "versions": benchmark.versions()}
+    return {"descriptor": settings, "weights": setup.fingerprint, "versions": runner.versions()}
 
 
 def _plain(cfg: DictConfig) -> dict[str, Any]:
@@ -119,4 +122,4 @@ def _write(folder: Path, scored: list[dict[str, Any]], setup: Setup) -> str:
 
 
 if __name__ == "__main__":
-    entry.run("evaluate", main)
+    config.run("evaluate", main)

@@ -10,10 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from pcreg import command
-from pcreg.card import card
-from pcreg.files import replacing
-from pcreg.weights import load_weights, save_weights
+from pcreg.cli import exit_status
+from pcreg.models.weights import load_weights, save_weights
+from pcreg.runtime.files import replacing
+from pcreg.training.model_card import card
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", help="what they were trained on and under which licence, in words")
     parser.add_argument("--measured", type=Path, nargs="*", default=[], help="folders of evaluate.py")
     options = parser.parse_args(arguments)
-    return command.status(
+    return exit_status.status(
         lambda: publish(options.training, options.name, options.which, options.data, options.measured)
     )
 

@@ -49,33 +49,36 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg import command, output, threads
-from pcreg.clock import Clock
-from pcreg.cloud import WIDEST, Cloud
-from pcreg.errors import InputError
-from pcreg.figures import SOURCE, TARGET
-from pcreg.files import check_folder
-from pcreg.geometry import transform
-from pcreg.inputs import METRES, as_cloud
-from pcreg.lock import locked
-from pcreg.pipeline import Registrar
-from pcreg.progress import Steps
-from pcreg.registering import DESCRIPTORS, descriptors, register_points
-from pcreg.registration import Registration
-from pcreg.viewpoint import ViewpointOption, check_viewpoint, of_both
+from pcreg.cli import exit_status
+from pcreg.geometry.se3 import transform
+from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint, of_both
+from pcreg.io.cloud import WIDEST, Cloud
+from pcreg.registration import task as registration_task
+from pcreg.registration.api import DESCRIPTORS, descriptors, register_points
+from pcreg.registration.inputs import METRES, as_cloud
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.result import Registration
+from pcreg.runtime import parallel
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import check_folder
+from pcreg.runtime.lock import locked
+from pcreg.runtime.progress import Steps
+from pcreg.runtime.timer import Clock
+from pcreg.viz import files as output
+from pcreg.viz.overview import SOURCE, TARGET
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     options = parsed(argv)
-    return command.status(lambda: _main(options), verbose=options.traceback)
+    return exit_status.status(lambda: _main(options), verbose=options.traceback)
 
 
 def _main(options: argparse.Namespace) -> int:
     _check(options)
     if options.batch:
         return 0 if batch(options) else 1
-    with threads.one_for_blas():
+    with parallel.one_for_blas():
         return 0 if run(options).registered else 1
 
 
@@ -200,7 +203,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.weights and options.descriptor != DESCRIPTORS[0]:
         raise InputError(f"{options.weights}: {options.descriptor} takes no weights; leave one out")
     if options.weights:
-        from pcreg.fcgf import FCGF  # PyTorch takes a second to import
+        from pcreg.features.fcgf import FCGF  # PyTorch takes a second to import
 
         FCGF.load(options.weights, options.device)
     check_folder(options.out)
@@ -235,7 +238,7 @@ def run(options: argparse.Namespace) -> Registration:
         found = register_points(*points, registrars, seed=options.seed, names=files, viewpoints=viewpoints)
     notes = (*clouds[0].notes, *clouds[1].notes, *found.notes)
     found = replace(found, seconds=clock.seconds | found.seconds, notes=notes)
-    task = output.Task(files, tuple(options.units), choices[0].name, options.seed)
+    task = registration_task.Task(files, tuple(options.units), choices[0].name, options.seed)
     report(found)
     picture = not options.no_picture
     with Steps("writing"):
@@ -288,7 +291,7 @@ def show(clouds: tuple[Cloud, Cloud], registration: Registration) -> None:
 
 def batch(options: argparse.Namespace) -> bool:
     """Register the pairs of a list; whether all are registered."""
-    from pcreg import many
+    from pcreg.registration import batch as many
 
     pairs = many.pairs_of(options.batch)
     with locked(options.out, "name another folder with --out"):

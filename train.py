@@ -15,21 +15,21 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from datasets.loading import in_plain_words
-from datasets.preparation import Preparation
-from pcreg import entry
-from pcreg.comparison import compare
-from pcreg.device import choose_device
-from pcreg.errors import InputError
-from pcreg.fcgf import FCGF
-from pcreg.files import replacing
-from pcreg.lock import locked
-from pcreg.pair import keep_evenly
-from pcreg.ranks import Ranks, joined
-from pcreg.resunet import ResUNet
-from pcreg.trainer import Trainer
-from pcreg.validation import feature_match_recall
-from pcreg.weights import between, load_weights, save_weights
+from pcreg.cli import config
+from pcreg.datasets.loading import in_plain_words
+from pcreg.datasets.preparation import Preparation
+from pcreg.features.fcgf import FCGF
+from pcreg.io.pairs import keep_evenly
+from pcreg.models.resunet import ResUNet
+from pcreg.models.weights import between, load_weights, save_weights
+from pcreg.runtime.device import choose_device
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
+from pcreg.runtime.lock import locked
+from pcreg.training.compare import compare
+from pcreg.training.distributed import Ranks, joined
+from pcreg.training.trainer import Trainer
+from pcreg.training.validation import feature_match_recall
 
 # What may differ between a training and its continuation.
 FREE = {
@@ -168,4 +168,4 @@ def _identity(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    entry.run("train", main)
+    config.run("train", main)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernels.triplets import Triplets
+from pcreg.kernels.triplets import Triplets
 
 
 def dense_product(features: Tensor, weight: Tensor, triplets: Triplets) -> Callable[[], Tensor]:

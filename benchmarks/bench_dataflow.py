@@ -15,10 +15,10 @@ from timing import medians
 from torch import Tensor
 from workload import PRECISIONS, Workload, load, run
 
-from kernels.grid import grid_sample
-from kernels.stencil import default_radius, native_triplets
-from kernels.triplets import Triplets
-from pcreg.errors import InputError
+from pcreg.kernels.grid import grid_sample
+from pcreg.kernels.stencil import default_radius, native_triplets
+from pcreg.kernels.triplets import Triplets
+from pcreg.runtime.errors import InputError
 
 # fineness and radius, in units of the default one; None: up
 NEIGHBOURHOODS = [(3, 1.0), (5, 1.0), (3, None), (3, 0.75), (3, 0.6), (5, 0.65), (3, 0.5), (5, 0.5), (7, 0.5)]
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def measure(triplets: Triplets, dtype: torch.dtype, channels: int, runs: int) -> list[float]:
-    from kernels import output_stationary, weight_stationary  # these need Triton
+    from pcreg.kernels.triton import output_stationary, weight_stationary  # these need Triton
 
     device = triplets.i.device
     features = torch.randn(triplets.n_in, channels, device=device).to(dtype)

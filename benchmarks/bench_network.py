@@ -32,7 +32,7 @@ from time_split import splits
 from training import steps
 from workload import PRECISIONS, describe_machine, load, run
 
-from pcreg.device import choose_device
+from pcreg.runtime.device import choose_device
 
 SECTIONS = {
     "index": searches,

@@ -4,7 +4,7 @@
 
 SCANS is a folder of clouds with poses.txt, which the odometry does not see. Left-out scans make the steps
 longer. A motion is wrong when it is off by more than a voxel or 1.5 degrees; `doubted` are those that
-datasets.fit does not believe.
+pcreg.datasets.fit does not believe.
 """
 
 import argparse
@@ -15,11 +15,11 @@ from time import perf_counter
 import numpy as np
 from workload import run
 
-from datasets.fit import Fit
-from datasets.folder import Folder
-from datasets.odometry import MOST_MOVED, Odometry
-from pcreg.errors import InputError
-from pcreg.geometry import inverse, rotation_error, translation_error
+from pcreg.datasets.fit import Fit
+from pcreg.datasets.folder import Folder
+from pcreg.datasets.odometry import MOST_MOVED, Odometry
+from pcreg.geometry.se3 import inverse, rotation_error, translation_error
+from pcreg.runtime.errors import InputError
 
 DEGREES = 1.5
 FARTHEST = 25  # scans between those of a pair

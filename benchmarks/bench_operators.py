@@ -25,12 +25,12 @@ from baselines import dense_product, gather_multiply_scatter, spconv_convolution
 from timing import extra_memory, medians
 from workload import PRECISIONS, Workload, describe_machine, load, measure_ceilings, run
 
-from kernels.autograd import point_conv
-from kernels.dataflow import arrange
-from kernels.tiles import Tiles
-from kernels.triplets import Triplets
-from pcreg.device import choose_device
-from pcreg.files import replacing
+from pcreg.kernels.conv import point_conv
+from pcreg.kernels.dataflow import arrange
+from pcreg.kernels.tiles import Tiles
+from pcreg.kernels.triplets import Triplets
+from pcreg.runtime.device import choose_device
+from pcreg.runtime.files import replacing
 
 CPU_CHANNELS = [(32, 32), (64, 64), (128, 128)]
 CHANNELS = {

@@ -32,10 +32,10 @@ from rich.progress import track
 from scores import Answer, Gates, record, rows
 from workload import describe_machine, run
 
-from datasets.folder import Folder
-from datasets.threedmatch import ThreeDMatch
-from pcreg.errors import InputError
-from pcreg.pair import Pair, PairDataset, evenly
+from pcreg.datasets.folder import Folder
+from pcreg.datasets.threedmatch import ThreeDMatch
+from pcreg.io.pairs import Pair, PairDataset, evenly
+from pcreg.runtime.errors import InputError
 
 Recipe = Callable[..., Iterator[Answer]]
 

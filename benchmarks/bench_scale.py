@@ -15,11 +15,11 @@ from clouds import cut_or_repeat
 from timing import extra_memory, medians
 from workload import describe_machine, load, run
 
-from kernels.autograd import point_conv
-from kernels.stencil import native_triplets
-from pcreg.batch import PointBatch
-from pcreg.device import choose_device
-from pcreg.files import replacing
+from pcreg.kernels.conv import point_conv
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.stencil import native_triplets
+from pcreg.runtime.device import choose_device
+from pcreg.runtime.files import replacing
 
 CHANNELS = 64
 

@@ -8,10 +8,10 @@
 
 The first three register pairs whose truth is known, by the shipped weights or with --descriptor fpfh, and
 append what speaks for each motion found: pairs that overlap, clouds of different scenes, and clouds
-against mirror images. `fit` prints a table of pcreg/verdict.py, for answers by one descriptor; `check`
-answers each pair with the motion that its table finds likeliest, compares the confidences with how often
-the answers are right, and counts what is accepted. A motion is right within 15 degrees and 0.3 m indoors,
-within 5 degrees and 2 m outdoors.
+against mirror images. `fit` prints a table of pcreg/registration/confidence.py, for answers by one
+descriptor; `check` answers each pair with the motion that its table finds likeliest, compares the confidences
+with how often the answers are right, and counts what is accepted. A motion is right within 15 degrees and 0.3
+m indoors, within 5 degrees and 2 m outdoors.
 """
 
 import argparse
@@ -25,15 +25,15 @@ from calibration import calibration_error, draw, logistic
 from verdict_answers import Gate, answers, evidence_of, questions
 from workload import run
 
-from datasets import indoor, outdoor
-from datasets.folder import Folder
-from datasets.recorded import Recorded
-from datasets.threedmatch import ThreeDMatch
-from pcreg.errors import InputError
-from pcreg.pair import PairDataset
-from pcreg.pipeline import Registrar
-from pcreg.registering import DESCRIPTORS, at_scales
-from pcreg.verdict import HAND_MADE, LEARNED, REGISTERED, TRAITS, traits
+from pcreg.datasets.folder import Folder
+from pcreg.datasets.simulated import indoor, outdoor
+from pcreg.datasets.simulated.recorded import Recorded
+from pcreg.datasets.threedmatch import ThreeDMatch
+from pcreg.io.pairs import PairDataset
+from pcreg.registration.api import DESCRIPTORS, at_scales
+from pcreg.registration.confidence import HAND_MADE, LEARNED, REGISTERED, TRAITS, traits
+from pcreg.registration.registrar import Registrar
+from pcreg.runtime.errors import InputError
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what register.py chooses for most of these scans.

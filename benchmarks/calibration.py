@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from pcreg.files import replacing
+from pcreg.runtime.files import replacing
 
 BINS = 10
 SMOOTH = 1e-3  # of the squared weights of normalised columns

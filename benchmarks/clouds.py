@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from workload import Workload
 
-from kernels.cells import cloud_of_rows
-from pcreg.batch import PointBatch
+from pcreg.kernels.cells import cloud_of_rows
+from pcreg.kernels.point_batch import PointBatch
 
 SMALLEST = 0.85  # size of the smallest batch of a series, in units of the largest
 

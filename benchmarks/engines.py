@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from clouds import Clouds
 from torch import nn
 
-from pcreg.hierarchy import Hierarchy
-from pcreg.resunet import Architecture, ResUNet
+from pcreg.kernels.pyramid import Hierarchy
+from pcreg.models.resunet import Architecture, ResUNet
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from clouds import Clouds, fragments
 from engines import engines
 from timing import memory, walls
 
-from kernels.stencil import native_triplets, voxel_triplets
+from pcreg.kernels.stencil import native_triplets, voxel_triplets
 
 N_CLOUDS = 3  # sizes of a whole cloud that are timed
 

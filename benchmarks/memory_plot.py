@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from pcreg.files import replacing
+from pcreg.runtime.files import replacing
 
 COLORS = {"operator": "#5b8c5a", "ResUNet": "#2b5f9e", "ResNet": "#c8702a"}
 NAMES = {"operator": "one operator, 64 to 64", "ResUNet": "ResUNet", "ResNet": "ResNet, encoder alone"}

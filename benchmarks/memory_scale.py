@@ -22,12 +22,12 @@ from timing import wall_ms
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from kernels.stencil import native_triplets
-from kernels.triplets import Triplets
-from pcreg.batch import PointBatch
-from pcreg.hierarchy import Hierarchy
-from pcreg.layers import PointConv
-from pcreg.resunet import Architecture, ResUNet
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.pyramid import Hierarchy
+from pcreg.kernels.stencil import native_triplets
+from pcreg.kernels.triplets import Triplets
+from pcreg.models.layers import PointConv
+from pcreg.models.resunet import Architecture, ResUNet
 
 WIDTH = 64  # channels of the operator
 MODES = ("forward", "training", "checkpointed")

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from workload import PRECISIONS
 
-from kernels.triplets import Triplets
-from pcreg.hierarchy import Hierarchy
-from pcreg.layers import (
+from pcreg.kernels.pyramid import Hierarchy
+from pcreg.kernels.triplets import Triplets
+from pcreg.models.layers import (
     FirstConv,
     PointConv,
     ResidualBlock,
@@ -18,7 +18,7 @@ from pcreg.layers import (
     convolve_in,
     convolve_level,
 )
-from pcreg.resunet import Architecture
+from pcreg.models.resunet import Architecture
 
 
 def in_precision(network: nn.Module, precision: str) -> nn.Module:

@@ -8,8 +8,8 @@ from clouds import Clouds, nearest
 from torch import Tensor
 from workload import Workload
 
-from pcreg.geometry import rotation_about
-from pcreg.thinning import thin
+from pcreg.geometry.se3 import rotation_about
+from pcreg.geometry.voxel_grid import thin
 
 JITTER = 0.2  # standard deviation, voxels
 

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.triplets import Triplets
+from pcreg.kernels.triplets import Triplets
 
 
 def program_per_triplet(features: Tensor, weight: Tensor, triplets: Triplets) -> Callable[[], Tensor]:

@@ -11,11 +11,11 @@ import numpy as np
 from scores import Answer
 
 from pcreg import register
-from pcreg.descriptors import FPFH
-from pcreg.errors import InputError
-from pcreg.estimators import Open3DRansac
-from pcreg.geometry import se3
-from pcreg.protocol import Protocol
+from pcreg.evaluation.estimators import Open3DRansac
+from pcreg.evaluation.protocol import Protocol
+from pcreg.features.fpfh import FPFH
+from pcreg.geometry.se3 import se3
+from pcreg.runtime.errors import InputError
 
 KISS_INLIERS = 5  # with fewer, the examples that come with KISS-Matcher call a registration failed
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from pcreg.files import replacing
+from pcreg.runtime.files import replacing
 
 Value = str | int | float | None
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.geometry import rotation_error, translation_error
-from pcreg.metrics import median, within
-from pcreg.pair import Pair
+from pcreg.evaluation.metrics import median, within
+from pcreg.geometry.se3 import rotation_error, translation_error
+from pcreg.io.pairs import Pair
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from spconv.pytorch.core import ThrustSortAllocator
 from spconv.tools import CUDAKernelTimer
 from torch import Tensor, nn
 
-from pcreg.layers import batch_norm
-from pcreg.resunet import Architecture
+from pcreg.models.layers import batch_norm
+from pcreg.models.resunet import Architecture
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Layer(nn.Module):
 
 
 class SpconvResUNet(nn.Module):
-    """pcreg.resunet.ResUNet, convolution by convolution."""
+    """pcreg.models.resunet.ResUNet, convolution by convolution."""
 
     def __init__(self, architecture: Architecture, down_kernel: int = 3):
         super().__init__()

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from scipy.spatial import cKDTree
 
-from datasets.indoor.recording import record
-from kernels.grid import grid_sample
-from pcreg.cloud import read_cloud
-from pcreg.errors import InputError
-from pcreg.files import replacing
-from pcreg.geometry import inverse, transform
+from pcreg.datasets.simulated.indoor.recording import record
+from pcreg.geometry.se3 import inverse, transform
+from pcreg.io.cloud import read_cloud
+from pcreg.kernels.grid import grid_sample
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
 
 VOXEL = 0.025
 WITHIN = 0.0375  # metres: a point with another this near is shared

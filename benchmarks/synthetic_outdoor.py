@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
-from datasets.kitti import Kitti
-from datasets.outdoor import record
-from kernels.grid import grid_sample
-from pcreg.files import replacing
-from pcreg.geometry import inverse
-from pcreg.overlap import measured_overlap
+from pcreg.datasets.kitti import Kitti
+from pcreg.datasets.simulated.outdoor import record
+from pcreg.geometry.overlap import measured_overlap
+from pcreg.geometry.se3 import inverse
+from pcreg.kernels.grid import grid_sample
+from pcreg.runtime.files import replacing
 
 VOXEL = 0.3
 WITHIN = 0.45  # metres: a point with another this near is shared

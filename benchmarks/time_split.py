@@ -38,14 +38,14 @@ PARTS_OF_NAMES = {
 }
 # On a CPU: module, object and attribute.
 FUNCTIONS = {
-    "sampling": ("pcreg.hierarchy:grid_sample",),
+    "sampling": ("pcreg.kernels.pyramid:grid_sample",),
     "search": (
-        "kernels.stencil:pairs_within",
-        "kernels.stencil:pairs_between",
-        "pcreg.hierarchy:voxel_triplets",
+        "pcreg.kernels.stencil:pairs_within",
+        "pcreg.kernels.stencil:pairs_between",
+        "pcreg.kernels.pyramid:voxel_triplets",
     ),
-    "grouping": ("pcreg.hierarchy:native_triplets", "pcreg.hierarchy:arrange"),
-    "kernels": ("kernels.bucket_sums:mvmr", "kernels.bucket_sums:vvor"),
+    "grouping": ("pcreg.kernels.pyramid:native_triplets", "pcreg.kernels.pyramid:arrange"),
+    "kernels": ("pcreg.kernels.cpu.conv:mvmr", "pcreg.kernels.cpu.conv:vvor"),
     "norms": ("torch.nn:BatchNorm1d.forward",),
 }
 STAGES = ("sampling", "search", "grouping", "kernels", "norms", "other")

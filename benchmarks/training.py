@@ -1,8 +1,8 @@
 """Section `training`: one step on a batch of pairs, everything built anew.
 
 Hierarchies of all sources and of all targets, a forward pass of each, the loss, backward and a step of
-SGD, as pcreg/trainer.py does them, without its checks and logs. Half precision is autocast. The plain
-loss, a sum of squares, is for the comparison with spconv, whose autocast knows float16 alone.
+SGD, as pcreg/training/trainer.py does them, without its checks and logs. Half precision is autocast. The
+plain loss, a sum of squares, is for the comparison with spconv, whose autocast knows float16 alone.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pairs import Pairs, pairs
 from timing import peak_memory, walls
 from torch import Tensor
 
-from pcreg.loss import hardest_contrastive_loss
+from pcreg.training.losses import hardest_contrastive_loss
 
 LOSSES = {"contrastive": ("float32", "tf32", "bfloat16"), "plain": ("float32", "float16")}
 

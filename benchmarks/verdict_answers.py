@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.degeneracy import Freedom, Hold
-from pcreg.errors import InputError
-from pcreg.evidence import Evidence
-from pcreg.geometry import inverse, rotation_error, transform, translation_error
-from pcreg.pair import PairDataset, evenly
-from pcreg.pipeline import Registrar
-from pcreg.shape import Shape
-from pcreg.thinning import thin
-from pcreg.workers import Workers
+from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
+from pcreg.geometry.voxel_grid import thin
+from pcreg.io.pairs import PairDataset, evenly
+from pcreg.registration.evidence import Evidence
+from pcreg.registration.observability import Freedom, Hold
+from pcreg.registration.preprocess import Shape
+from pcreg.registration.registrar import Registrar
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.workers import Workers
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
 MERGED = 0.3  # of the questions whose viewpoints are unknown

@@ -13,12 +13,12 @@ import torch
 from timing import medians
 from torch import Tensor
 
-from kernels.stencil import native_triplets
-from kernels.triplets import Triplets
-from pcreg.batch import PointBatch
-from pcreg.cloud import read_cloud
-from pcreg.errors import InputError
-from pcreg.thinning import thin
+from pcreg.geometry.voxel_grid import thin
+from pcreg.io.cloud import read_cloud
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.stencil import native_triplets
+from pcreg.kernels.triplets import Triplets
+from pcreg.runtime.errors import InputError
 
 PRECISIONS = {
     "float32": torch.float32,
@@ -44,7 +44,7 @@ class Workload:
 def load(path: Path | None, size: float, device: torch.device) -> Workload:
     """The cloud in `path`, by default a generated room, thinned to one point per voxel."""
     if path is None:
-        from datasets.synthetic import SyntheticRooms
+        from pcreg.datasets.simulated.synthetic import SyntheticRooms
 
         points = SyntheticRooms(seed=0, count=1).cloud("room-0/source")
     else:

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.errors import InputError
-from pcreg.geometry import inverse, limited_rotation, random_rotation, se3, transform
+from pcreg.geometry.se3 import inverse, limited_rotation, random_rotation, se3, transform
+from pcreg.runtime.errors import InputError
 
 BAND = 0.4  # degrees of elevation that are dropped together, about the spacing of 64 beams
 

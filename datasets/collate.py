@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from datasets.loading import load
-from datasets.mixture import Mixture
-from datasets.preparation import Preparation, RawPair, Sample
-from datasets.scaled_clouds import scaled_clouds
-from pcreg.batch import PointBatch
-from pcreg.errors import InputError
-from pcreg.hierarchy import Geometry, Hierarchy
-from pcreg.pair import PairDataset, keep_evenly
-from pcreg.ranks import ALONE, Ranks
+from pcreg.datasets.loading import load
+from pcreg.datasets.mixture import Mixture
+from pcreg.datasets.preparation import Preparation, RawPair, Sample
+from pcreg.datasets.scaled_clouds import scaled_clouds
+from pcreg.io.pairs import PairDataset, keep_evenly
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.pyramid import Geometry, Hierarchy
+from pcreg.runtime.errors import InputError
+from pcreg.training.distributed import ALONE, Ranks
 
 MINIMUM_MATCHES = 32  # a pair with fewer has nothing to teach and is left out of its batch
 

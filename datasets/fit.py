@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.errors import InputError
-from pcreg.freespace import View, intrusion
-from pcreg.geometry import inverse, transform
-from pcreg.metrics import rmse
-from pcreg.overlap import OVERLAP_DISTANCE, measured_overlap
-from pcreg.thinning import thin
+from pcreg.evaluation.metrics import rmse
+from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
+from pcreg.geometry.se3 import inverse, transform
+from pcreg.geometry.voxel_grid import thin
+from pcreg.registration.free_space import View, intrusion
+from pcreg.runtime.errors import InputError
 
 REACH = 6.0  # voxels: partners up to this far apart forgive a rough start
 SETTLE = 3.0  # voxels: partners up to this far apart give the result

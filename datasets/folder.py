@@ -13,16 +13,16 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from datasets.odometry import Odometry
-from datasets.poses import read_poses, rigid
-from datasets.stretch import stretch
-from pcreg.cloud import SUFFIXES, read_cloud
-from pcreg.errors import InputError
-from pcreg.geometry import inverse
-from pcreg.names import natural
-from pcreg.overlap import OVERLAP_DISTANCE, measured_overlap
-from pcreg.pair import Pair, evenly
-from pcreg.thinning import thin
+from pcreg.datasets.odometry import Odometry
+from pcreg.datasets.poses import read_poses, rigid
+from pcreg.datasets.splits import stretch
+from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
+from pcreg.geometry.se3 import inverse
+from pcreg.geometry.voxel_grid import thin
+from pcreg.io.cloud import SUFFIXES, read_cloud
+from pcreg.io.natural_order import natural
+from pcreg.io.pairs import Pair, evenly
+from pcreg.runtime.errors import InputError
 
 Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
 

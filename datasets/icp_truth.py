@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.cloud import read_cloud
-from pcreg.errors import InputError
-from pcreg.files import replacing
-from pcreg.geometry import transform
-from pcreg.progress import progress
-from pcreg.thinning import thin
-from pcreg.workers import Workers
+from pcreg.geometry.se3 import transform
+from pcreg.geometry.voxel_grid import thin
+from pcreg.io.cloud import read_cloud
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
+from pcreg.runtime.progress import progress
+from pcreg.runtime.workers import Workers
 
 SETTINGS = {
     "code": "pcreg 1",  # the number grows whenever the same scans would get another correction

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from datasets.icp_truth import Start, corrections
-from datasets.poses import read_poses, rigid
-from pcreg.cloud import read_cloud
-from pcreg.errors import InputError
-from pcreg.pair import Pair, evenly
+from pcreg.datasets.icp_truth import Start, corrections
+from pcreg.datasets.poses import read_poses, rigid
+from pcreg.io.cloud import read_cloud
+from pcreg.io.pairs import Pair, evenly
+from pcreg.runtime.errors import InputError
 
 TRUTHS = ("icp", "icp-fcgf-compat", "odometry")
 WINDOW = 100  # frames in which a partner is sought, the first included

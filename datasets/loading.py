@@ -8,9 +8,9 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from pcreg.errors import InputError
-from pcreg.one_thread import ONE_THREAD
-from pcreg.parent import end_with
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.one_thread import ONE_THREAD
+from pcreg.runtime.parent import end_with
 
 END = object()
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pcreg.errors import InputError
-from pcreg.pair import Pair, PairDataset, evenly
+from pcreg.io.pairs import Pair, PairDataset, evenly
+from pcreg.runtime.errors import InputError
 
 REPLAYED = "replay:"  # before the names of the other data set's clouds
 

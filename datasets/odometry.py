@@ -20,12 +20,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from datasets.fit import Fit, Scan, register, small_gicp
-from pcreg.errors import InputError, OutputError
-from pcreg.geometry import inverse
-from pcreg.pair import Pair
-from pcreg.records import Records
-from pcreg.scale import middle_box
+from pcreg.datasets.fit import Fit, Scan, register, small_gicp
+from pcreg.geometry.se3 import inverse
+from pcreg.geometry.voxel_size import middle_box
+from pcreg.io.pairs import Pair
+from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.records import Records
 
 MOST_MOVED = 3.0  # voxels from where the path has a pair; those of two LiDAR sequences moved by 0.5 at most
 SCANS_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
@@ -37,8 +37,8 @@ class Odometry:
     """Motions between consecutive scans, whose points (N, 3) `cloud` reads by name.
 
     `sizes` has their names, in order, and sizes in bytes, by which other scans are noticed. `voxel` in
-    metres is the one length, see datasets.fit. Records are kept in `path`; raises InputError if it holds
-    those of other scans, settings or code.
+    metres is the one length, see pcreg.datasets.fit. Records are kept in `path`; raises InputError if it
+    holds those of other scans, settings or code.
     """
 
     def __init__(

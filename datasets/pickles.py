@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.errors import InputError
+from pcreg.runtime.errors import InputError
 
 
 def load_pickle(path: str | Path) -> Any:

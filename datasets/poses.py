@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pcreg.errors import InputError
-from pcreg.geometry import se3
+from pcreg.geometry.se3 import se3
+from pcreg.runtime.errors import InputError
 
 
 def read_poses(path: Path) -> np.ndarray:

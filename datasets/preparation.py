@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets.augment import Augmentation
-from kernels.cells import cloud_of_rows
-from kernels.grid import grid_sample
-from kernels.neighbors import radius_search
-from pcreg.errors import InputError
-from pcreg.geometry import transform
+from pcreg.datasets.augment import Augmentation
+from pcreg.geometry.se3 import transform
+from pcreg.kernels.cells import cloud_of_rows
+from pcreg.kernels.grid import grid_sample
+from pcreg.kernels.neighbors import radius_search
+from pcreg.runtime.errors import InputError
 
 Moving = tuple[Tensor, Tensor, np.ndarray]  # source (N, 3), target (M, 3), T_target_source (4, 4)
 
@@ -41,7 +41,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Coarser:
-    """A cloud (N, 3) thinned to wider cells, as pcreg/fcgf.py thins it."""
+    """A cloud (N, 3) thinned to wider cells, as pcreg/features/fcgf.py thins it."""
 
     rows: Tensor  # (M,) int64, of the points that are left
     nearest: Tensor  # (N,) int64 into these: of each point of the cloud, the nearest
@@ -92,7 +92,9 @@ class Preparation:
         return list(zip(self._thin(sources, rng), self._thin(targets, rng), motions, strict=True))
 
     def _thin(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
-        """One point per cell floor(p / voxel) of each cloud, as pcreg.thinning.thin, and not too many."""
+        """One point per cell floor(p / voxel) of each cloud, as pcreg.geometry.voxel_grid.thin, and not too
+        many.
+        """
         rows = rows_kept(clouds, self.voxel)
         return [self._limited(cloud[kept], rng) for cloud, kept in zip(clouds, rows, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Clouds of a training batch at every scale at which descriptors will see them (pcreg/fcgf.py).
+"""Clouds of a training batch at every scale at which descriptors will see them (pcreg/features/fcgf.py).
 
 The network knows no unit of length: a cloud thinned to cells `scale` times as wide and divided by `scale` is
 one more cloud of the batch. So all scales take one pass, and norms see the points of all of them.
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from datasets.preparation import Coarser
+from pcreg.datasets.preparation import Coarser
 
 
 def scaled_clouds(

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from datasets.pickles import load_pickle, load_pth
-from datasets.poses import rigid
-from pcreg.cloud import read_cloud
-from pcreg.errors import InputError
-from pcreg.geometry import se3
-from pcreg.pair import Pair
+from pcreg.datasets.pickles import load_pickle, load_pth
+from pcreg.datasets.poses import rigid
+from pcreg.geometry.se3 import se3
+from pcreg.io.cloud import read_cloud
+from pcreg.io.pairs import Pair
+from pcreg.runtime.errors import InputError
 
 # Where the pair lists of a benchmark are met; the first that exists is read. Logs come first: they
 # alone have the information matrices of the official recall.

@@ -6,9 +6,10 @@ A custom op takes tensors and numbers alone, so triplets and their arrangement a
 import torch
 from torch import Tensor
 
-from kernels.dataflow import Arrangement, mvmr, tf32_is_allowed, vvor
-from kernels.tiles import Tiles
-from kernels.triplets import Buckets, Symmetry, Triplets
+from pcreg.kernels.dataflow import Arrangement
+from pcreg.kernels.dispatch import mvmr, tf32_is_allowed, vvor
+from pcreg.kernels.tiles import Tiles
+from pcreg.kernels.triplets import Buckets, Symmetry, Triplets
 
 
 def pack(triplets: Triplets, arrangement: Arrangement) -> tuple[list[Tensor], list[int]]:

@@ -13,13 +13,9 @@ decoder's way up, 7 to 10. The choice depends on shapes and dtypes alone, so a c
 """
 
 import torch
-from torch import Tensor
 
-from kernels import bucket_sums
-from kernels.epilogue import NOTHING, Epilogue
-from kernels.launch import aligned
-from kernels.tiles import Tiles
-from kernels.triplets import Buckets, Triplets
+from pcreg.kernels.tiles import Tiles
+from pcreg.kernels.triplets import Buckets, Triplets
 
 MOST_ROWS_PER_TRIPLET = {torch.float16: 6, torch.bfloat16: 6, torch.float32: 2}
 
@@ -41,44 +37,3 @@ def arrange(triplets: Triplets, dtype: torch.dtype, deterministic: bool = False)
 def some_dtype_takes_tiles(n_cells: int, n_out: int, n_triplets: int) -> bool:
     """Whether `arrange` asks for Tiles of such triplets, for features of one dtype or another."""
     return n_cells * n_out <= max(MOST_ROWS_PER_TRIPLET.values()) * n_triplets
-
-
-def mvmr(
-    features: Tensor,
-    weight: Tensor,
-    triplets: Triplets,
-    arrangement: Arrangement,
-    tf32: bool = False,
-    deterministic: bool = False,
-    epilogue: Epilogue = NOTHING,
-) -> Tensor:
-    """out[i] += W[k] x[j] over all triplets: features (N_in, C), weight (K, G, C/G, M/G) -> (N_out, M).
-
-    With `deterministic` a row does not depend, to the last bit, on the other rows of the arrangement.
-    """
-    if isinstance(arrangement, Buckets):
-        return epilogue.apply(bucket_sums.mvmr(features, weight, triplets, arrangement))
-    # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
-    from kernels import output_stationary, weight_stationary
-
-    features = aligned(features)
-    if isinstance(arrangement, Tiles):
-        sizes = triplets.n_out, tf32, not deterministic
-        return output_stationary.mvmr(features, weight, triplets.j, arrangement, *sizes, epilogue)
-    return weight_stationary.mvmr(features, weight, triplets, tf32, epilogue)
-
-
-def vvor(
-    features: Tensor, grad_out: Tensor, triplets: Triplets, arrangement: Arrangement, groups: int
-) -> Tensor:
-    """dW[k] += x[j] g[i]^T over all triplets: features (N_in, C), grad_out (N_out, M) -> (K, G, C/G, M/G)."""
-    if isinstance(arrangement, Buckets):
-        return bucket_sums.vvor(features, grad_out, triplets, arrangement, groups)
-    from kernels import outer_products
-
-    return outer_products.vvor(aligned(features), aligned(grad_out), triplets, groups)
-
-
-def tf32_is_allowed() -> bool:
-    """Torch's own switch, for who leaves the choice to it."""
-    return torch.backends.cuda.matmul.fp32_precision == "tf32"

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from kernels.cells import bounding_box, cells_of, cloud_of_rows, lower_corners, pack
+from pcreg.kernels.cells import bounding_box, cells_of, cloud_of_rows, lower_corners, pack
 
 
 def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor | None = None) -> Tensor:

@@ -6,25 +6,16 @@ for these sizes, and does not wait for a core that another process holds.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor
+
+from pcreg.kernels.cpu.neighbors import pairs_between
 
 PART = (
     1 << 14
 )  # queries answered together: the pairs of a solid take 0.5 GB with all that is computed of them
-TREE_ULPS = 8  # units in the last place by which the tree's distance and ours may differ, generously
-
-
-class Pairs(NamedTuple):
-    """T pairs of a query and a point near it, in no particular order."""
-
-    i: np.ndarray  # (T,) int64, rows of the queries
-    j: np.ndarray  # (T,) int64, rows of the points
-    offset: np.ndarray  # (3, T), points[j] - queries[i] in metres, of the dtype of the points
 
 
 def radius_search(
@@ -37,7 +28,8 @@ def radius_search(
     points, as (dx^2 + dy^2) + dz^2 <= radius^2. Raises ValueError unless radius > 0.
     """
     if points.is_cuda:
-        from kernels.triplet_search import search_native  # Triton comes with builds for GPUs only
+        # Triton comes with builds for GPUs only
+        from pcreg.kernels.triton.search.triplets import search_native
 
         found = search_native(queries, points, query_lengths, point_lengths, radius, 1, radius)
         return found.i.long(), found.j.long()
@@ -47,32 +39,6 @@ def radius_search(
     return tuple(
         torch.from_numpy(rows).to(points.device) for rows in (pairs >> bits, pairs & (1 << bits) - 1)
     )
-
-
-def pairs_between(
-    queries: Tensor, points: Tensor, query_lengths: Tensor, point_lengths: Tensor, radius: float
-) -> Pairs:
-    """The pairs that `radius_search` returns."""
-    reach = _reach(points, radius)
-    queries, points = queries.cpu().numpy(), points.cpu().numpy()
-    found = [np.empty((0, 2), np.int64)]
-    for some, others in zip(_clouds(query_lengths), _clouds(point_lengths), strict=True):
-        proposed = _tree(queries[some]).sparse_distance_matrix(
-            _tree(points[others]), reach, output_type="ndarray"
-        )
-        found.append(np.stack([proposed["i"] + some.start, proposed["j"] + others.start], 1))
-    return _near(queries, points, np.concatenate(found), radius)
-
-
-def pairs_within(points: Tensor, lengths: Tensor, radius: float) -> Pairs:
-    """The pairs of points (N, 3) that see one another, each once with i < j: half of the search."""
-    reach = _reach(points, radius)
-    points = points.cpu().numpy()
-    found = [np.empty((0, 2), np.int64)]
-    for cloud in _clouds(lengths):
-        proposed = _tree(points[cloud]).query_pairs(reach, output_type="ndarray")
-        found.append(proposed + cloud.start)
-    return _near(points, points, np.concatenate(found), radius)
 
 
 def in_parts(lengths: Tensor) -> Iterator[tuple[slice, Tensor]]:
@@ -87,31 +53,3 @@ def in_parts(lengths: Tensor) -> Iterator[tuple[slice, Tensor]]:
         stop = min(start + PART, total)
         before = torch.stack([ends - lengths, ends]).clamp(start, stop)
         yield slice(start, stop), before[1] - before[0]
-
-
-def _reach(points: Tensor, radius: float) -> float:
-    """The radius in which to look for pairs, so that none within `radius` is lost to rounding."""
-    if not radius > 0:
-        raise ValueError(f"radius must be positive, got {radius}")
-    return radius * (1 + TREE_ULPS * torch.finfo(points.dtype).eps)
-
-
-def _clouds(lengths: Tensor) -> Iterator[slice]:
-    """The rows of each cloud."""
-    stops = lengths.cumsum(0).tolist()
-    return map(slice, [0, *stops], stops)
-
-
-def _tree(points: np.ndarray) -> cKDTree:
-    return cKDTree(points, balanced_tree=False)  # by the middle of a box: quicker to build and to search
-
-
-def _near(queries: np.ndarray, points: np.ndarray, pairs: np.ndarray, radius: float) -> Pairs:
-    """Those of the proposed pairs (T, 2) that are within `radius`."""
-    i, j = np.ascontiguousarray(pairs.T)
-    offset = np.stack([p.take(j) - q.take(i) for q, p in zip(queries.T, points.T, strict=True)])
-    dx, dy, dz = offset
-    near = (dx * dx + dy * dy) + dz * dz <= radius * radius
-    if near.all():  # as a rule
-        return Pairs(i, j, offset)
-    return Pairs(i[near], j[near], offset[:, near])

@@ -6,7 +6,7 @@ import math
 import torch
 from torch import Tensor
 
-from kernels.triplets import Triplets
+from pcreg.kernels.triplets import Triplets
 
 
 def radius_search(queries, points, query_lengths, point_lengths, radius) -> set[tuple[int, int]]:

@@ -3,7 +3,7 @@
 The kernel is a local t x t x t grid centred on an original point. Its cells have edge h; cell
 (x, y, z), each from -(t-1)/2 to (t-1)/2, has index k = ((x + c) t + (y + c)) t + (z + c) with
 c = (t-1)/2, the order of torch.nn.functional.conv3d. Given normals, its axes are a distance and two
-heights instead (kernels/angles.py).
+heights instead (kernels/ppf_cells.py).
 """
 
 import math
@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernels.angles import angle_cells
-from kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
-from kernels.neighbors import in_parts, pairs_between, pairs_within
-from kernels.triplets import Symmetry, Triplets
+from pcreg.kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
+from pcreg.kernels.cpu.neighbors import pairs_between, pairs_within
+from pcreg.kernels.neighbors import in_parts
+from pcreg.kernels.ppf_cells import angle_cells
+from pcreg.kernels.triplets import Symmetry, Triplets
 
 Normals = tuple[Tensor, Tensor]  # of the centres (N, 3) and of the points (P, 3), of the points' dtype
 
@@ -39,7 +40,7 @@ def native_triplets(
 
     Point j is a neighbour of centre i when |p_j - p_i| <= radius (by default `default_radius`);
     its cell is round((p_j - p_i) / size), clamped to the kernel, or given `normals` one of
-    kernels/angles.py. Radius and fineness are independent. centres (N, 3), points (P, 3), lengths (B,)
+    kernels/ppf_cells.py. Radius and fineness are independent. centres (N, 3), points (P, 3), lengths (B,)
     int64, size in metres, fineness odd. Raises ValueError for another fineness or a radius that is not
     positive.
     """
@@ -47,7 +48,8 @@ def native_triplets(
     radius = default_radius(size, fineness) if radius is None else radius
     what = centres, points, centre_lengths, point_lengths, size, fineness, radius, normals
     if points.is_cuda:
-        from kernels.triplet_search import search_native  # Triton comes with builds for GPUs only
+        # Triton comes with builds for GPUs only
+        from pcreg.kernels.triton.search.triplets import search_native
 
         return search_native(*what)
     i, j, k = (torch.from_numpy(rows).to(points.device) for rows in _neighbours(*what))
@@ -76,7 +78,7 @@ def native_counts(
     both = None if normals is None else (normals, normals)
     what = points, points, lengths, lengths, size, fineness, radius, both
     if points.is_cuda:
-        from kernels.triplet_search import count_native
+        from pcreg.kernels.triton.search.triplets import count_native
 
         return count_native(*what)
     counts = np.empty((fineness**3, len(points)), np.int32)
@@ -139,7 +141,7 @@ def voxel_triplets(
     """
     reach = _reach(fineness)
     if point_cells.is_cuda:
-        from kernels.triplet_search import search_voxels
+        from pcreg.kernels.triton.search.triplets import search_voxels
 
         return search_voxels(centre_cells, point_cells, centre_lengths, point_lengths, stride, fineness)
     symmetric = Symmetry.OPPOSITE if centre_cells is point_cells and stride == 1 else Symmetry.NONE

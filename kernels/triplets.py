@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernels.angles import exchanged
-from kernels.tiles import Tiles
+from pcreg.kernels.ppf_cells import exchanged
+from pcreg.kernels.tiles import Tiles
 
 
 class Symmetry(IntEnum):

@@ -9,11 +9,11 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
 import evaluate
-from pcreg.cloud import write_ply
-from pcreg.entry import compose_config
-from pcreg.errors import InputError
-from pcreg.geometry import inverse, random_rotation, se3, transform
-from pcreg.weights import fingerprint, save_weights
+from pcreg.cli.config import compose_config
+from pcreg.geometry.se3 import inverse, random_rotation, se3, transform
+from pcreg.io.cloud import write_ply
+from pcreg.models.weights import fingerprint, save_weights
+from pcreg.runtime.errors import InputError
 from tests.pcreg.tiny import network
 
 CHECKOUT = Path(__file__).resolve().parents[1]

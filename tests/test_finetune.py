@@ -6,13 +6,12 @@ import pytest
 import torch
 
 import train
-from pcreg.cloud import write_ply
-from pcreg.entry import compose_config
-from pcreg.errors import InputError
-from pcreg.resunet import Architecture, ResUNet
-from pcreg.weights import load_weights, save_weights
-
-from .datasets.street import street_pose, street_scan
+from pcreg.cli.config import compose_config
+from pcreg.io.cloud import write_ply
+from pcreg.models.resunet import Architecture, ResUNet
+from pcreg.models.weights import load_weights, save_weights
+from pcreg.runtime.errors import InputError
+from tests.datasets.street import street_pose, street_scan
 
 VOXEL = 0.3
 COUNT = 8

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import evaluate
-from datasets.threedmatch import read_log
-from pcreg.cloud import read_cloud
-from pcreg.entry import compose_config
+from pcreg.cli.config import compose_config
+from pcreg.datasets.threedmatch import read_log
+from pcreg.io.cloud import read_cloud
 
 SCENE = "7-scenes-redkitchen"
 PAIRS = [(0, 1), (0, 2)]  # (i, j): j moves into i; the first is left out of the official recall

@@ -3,11 +3,10 @@ import hashlib
 import pytest
 
 import publish
-from pcreg.weights import fingerprint, load_weights, save_weights
+from pcreg.models.weights import fingerprint, load_weights, save_weights
+from tests.pcreg.tiny import network
 
-from .pcreg.tiny import network
-
-MADE_UP = "name: indoor\nseed: 7\nbatches:\n  record:\n    path: datasets.indoor.record\n"
+MADE_UP = "name: indoor\nseed: 7\nbatches:\n  record:\n    path: pcreg.datasets.simulated.indoor.record\n"
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import register
-from datasets.synthetic import SyntheticRooms
-from pcreg.cloud import read_cloud, write_ply
-from pcreg.geometry import rotation_error, transform, translation_error
+from pcreg.datasets.simulated.synthetic import SyntheticRooms
+from pcreg.geometry.se3 import rotation_error, transform, translation_error
+from pcreg.io.cloud import read_cloud, write_ply
 
 SCRIPT = Path(register.__file__)
 FAST = ["--voxel", "0.08"]
@@ -126,7 +126,7 @@ def test_three_viewpoints_for_two_clouds(scans, tmp_path, capsys):
 
 def test_a_batch_has_its_folder_to_itself(scans, tmp_path, capsys):
     hold = "with locked(sys.argv[1], ''): print(1, flush=True); time.sleep(300)"
-    code = f"import sys, time; from pcreg.lock import locked\n{hold}"
+    code = f"import sys, time; from pcreg.runtime.lock import locked\n{hold}"
     command = [sys.executable, "-c", code, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=SCRIPT.parent) as holder:
         try:
@@ -171,7 +171,7 @@ def test_what_a_run_does_not_need_is_not_imported(scans, tmp_path):
 
 
 def test_huge_clouds_are_thinned_in_the_file_and_that_is_said(scans, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("pcreg.output.MOST_ALIGNED", 10_000)
+    monkeypatch.setattr("pcreg.viz.files.MOST_ALIGNED", 10_000)
     assert register.main([*map(str, scans), *FAST, "--out", str(tmp_path)]) == 0
     assert 10_000 < len(read_cloud(tmp_path / "aligned.ply").points) <= 20_000
     assert "aligned.ply holds one of 4 points of the source" in capsys.readouterr().out

@@ -11,17 +11,16 @@ import pytest
 import torch
 
 import train
-from pcreg import entry
-from pcreg.checkpoint import load_checkpoint
-from pcreg.cloud import write_ply
-from pcreg.entry import CONFIGS, compose_config
-from pcreg.errors import InputError
-from pcreg.fcgf import FCGF
-from pcreg.geometry import transform
-from pcreg.lock import locked
-
-from .pcreg.scenes import wavy_sheet
-from .pcreg.tiny import T
+from pcreg.cli import config
+from pcreg.cli.config import CONFIGS, compose_config
+from pcreg.features.fcgf import FCGF
+from pcreg.geometry.se3 import transform
+from pcreg.io.cloud import write_ply
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.lock import locked
+from pcreg.training.checkpoint import load_checkpoint
+from tests.pcreg.scenes import wavy_sheet
+from tests.pcreg.tiny import T
 
 EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
 
@@ -92,7 +91,7 @@ def test_the_command_line_refuses_in_one_sentence(tmp_path):
 @pytest.mark.parametrize("chosen", [[], ["experiment=kitti"]])
 def test_help_lists_choices_and_settings(capsys, monkeypatch, chosen):
     monkeypatch.setattr(sys, "argv", ["train.py", *chosen, "--help"])
-    entry.run("train", train.main)
+    config.run("train", train.main)
     text = capsys.readouterr().out
     assert f"experiment: {', '.join(EXPERIMENTS)}" in text
     assert "epochs: 100" in text
@@ -101,7 +100,7 @@ def test_help_lists_choices_and_settings(capsys, monkeypatch, chosen):
 def test_settings_that_an_object_refuses_are_one_sentence(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["train.py", "experiment=overfit", "data.root=x", "model.encoder=[1,2]"])
     with pytest.raises(SystemExit) as stopped:
-        entry.run("train", train.main)
+        config.run("train", train.main)
     assert stopped.value.code == 2
     assert capsys.readouterr().err.startswith("error: model: these settings cannot be used")
 
@@ -208,7 +207,7 @@ def test_a_second_training_in_the_same_folder_is_refused_until_the_first_is_kill
     command = ["train.py", "experiment=folder", f"data.root={scans}", *TINY, f"out={out}", "resume=false"]
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit) as stopped:
-        entry.run("train", train.main)
+        config.run("train", train.main)
     assert stopped.value.code == 2
     assert (
         capsys.readouterr().err.strip().startswith(f"error: {out}: another run (process {training.pid} on ")

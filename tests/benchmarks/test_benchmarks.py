@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcreg.geometry import inverse
-
-from ..datasets.street import street_pose, street_scan
+from pcreg.geometry.se3 import inverse
+from tests.datasets.street import street_pose, street_scan
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.scores import Answer, Gates, record, rows
-from pcreg.geometry import rotation_about, se3
-from pcreg.pair import Pair
+from pcreg.geometry.se3 import rotation_about, se3
+from pcreg.io.pairs import Pair
 
 PAIR = Pair("b", "a", np.eye(4), overlap=0.5)
 GATES = Gates(loose=(0.3, 15), strict=(0.1, 5))

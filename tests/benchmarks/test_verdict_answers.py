@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.calibration import calibration_error, draw, logistic
 from benchmarks.verdict_answers import Gate, evidence_of, merged, questions
-from pcreg.geometry import rotation_about, se3
-from pcreg.pair import Pair
+from pcreg.geometry.se3 import rotation_about, se3
+from pcreg.io.pairs import Pair
 from tests.pcreg.evidences import CORRIDOR, evidence
 
 

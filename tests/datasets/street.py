@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pcreg.geometry import rotation_about, se3
+from pcreg.geometry.se3 import rotation_about, se3
 
 HULL = np.array([[-30.0, -9, 0], [40, 11, 25]])  # lower and upper corner, seen from inside
 LOW = np.random.default_rng(5).uniform([-20, -8, 0], [35, 8, 0], (14, 3))

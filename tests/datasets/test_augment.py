@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from datasets.augment import Augmentation
-from pcreg.errors import InputError
-from pcreg.geometry import rotation_about, rotation_error, se3, transform
+from pcreg.datasets.augment import Augmentation
+from pcreg.geometry.se3 import rotation_about, rotation_error, se3, transform
+from pcreg.runtime.errors import InputError
 
 T = se3(rotation_about([1, 2, 3], 40), np.array([1.0, -2.0, 0.5]))
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from datasets.augment import Augmentation
-from datasets.collate import Batches, TrainingPairs
-from datasets.preparation import Preparation, RawPair, matching_rows
-from pcreg.batch import PointBatch
-from pcreg.errors import InputError
-from pcreg.hierarchy import Geometry
-from pcreg.pair import Pair
-from pcreg.ranks import Ranks
-from pcreg.thinning import thin
+from pcreg.datasets.augment import Augmentation
+from pcreg.datasets.collate import Batches, TrainingPairs
+from pcreg.datasets.preparation import Preparation, RawPair, matching_rows
+from pcreg.geometry.voxel_grid import thin
+from pcreg.io.pairs import Pair
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.pyramid import Geometry
+from pcreg.runtime.errors import InputError
+from pcreg.training.distributed import Ranks
 from tests.pcreg.tiny import VOXEL, Sheets, T, batches
 
 

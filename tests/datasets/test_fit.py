@@ -3,11 +3,10 @@ import sys
 import numpy as np
 import pytest
 
-from datasets.fit import Fit, Scan, register
-from pcreg.errors import InputError
-from pcreg.geometry import inverse, rotation_about, rotation_error, se3, translation_error
-
-from .street import street_pose, street_scan
+from pcreg.datasets.fit import Fit, Scan, register
+from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
+from pcreg.runtime.errors import InputError
+from tests.datasets.street import street_pose, street_scan
 
 pytest.importorskip("small_gicp", reason="small_gicp is not installed (the odometry extra)")
 VOXEL = 0.3

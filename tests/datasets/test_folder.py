@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from datasets.folder import Folder, nearby
-from pcreg.cloud import write_ply
-from pcreg.errors import InputError
-from pcreg.geometry import inverse, rotation_about, se3, transform
-from pcreg.overlap import measured_overlap
-from pcreg.pair import evenly, keep_evenly
+from pcreg.datasets.folder import Folder, nearby
+from pcreg.geometry.overlap import measured_overlap
+from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
+from pcreg.io.cloud import write_ply
+from pcreg.io.pairs import evenly, keep_evenly
+from pcreg.runtime.errors import InputError
 
 # A straight corridor, and scanners that see 4 m of it; each stands 1 m further on.
 CORRIDOR = np.stack(np.meshgrid(np.arange(0, 16, 0.1), np.arange(0, 1, 0.1)), -1).reshape(-1, 2)

@@ -5,13 +5,13 @@ import shutil
 import numpy as np
 import pytest
 
-import datasets.icp_truth
-import datasets.kitti
-from datasets.kitti import Kitti, distance_pairs
-from datasets.poses import read_poses
-from pcreg.errors import InputError
-from pcreg.geometry import inverse, rotation_about, rotation_error, se3, transform, translation_error
-from pcreg.pair import evenly, keep_evenly
+import pcreg.datasets.icp_truth
+import pcreg.datasets.kitti
+from pcreg.datasets.kitti import Kitti, distance_pairs
+from pcreg.datasets.poses import read_poses
+from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, transform, translation_error
+from pcreg.io.pairs import evenly, keep_evenly
+from pcreg.runtime.errors import InputError
 
 X, Y, Z = np.eye(3)
 # Velodyne to camera of KITTI's drives of 2011-09-26.
@@ -124,8 +124,8 @@ def test_correction_is_multiplied_from_the_left(tree, monkeypatch):
     root, _ = tree
     M = se3(rotation_about(Z, 3), np.array([-10, 0.5, 0]))
     correction = se3(rotation_about(Y, 0.4), np.array([0.05, -0.02, 0.1]))
-    monkeypatch.setattr(datasets.kitti._Drive, "motion", lambda *_: M)
-    monkeypatch.setattr(datasets.kitti, "corrections", lambda *_: [correction])
+    monkeypatch.setattr(pcreg.datasets.kitti._Drive, "motion", lambda *_: M)
+    monkeypatch.setattr(pcreg.datasets.kitti, "corrections", lambda *_: [correction])
     (right,), (compatible,) = (Kitti(root, 8, truth=truth).pairs for truth in ("icp", "icp-fcgf-compat"))
     np.testing.assert_array_equal(right.T_compat, compatible.T_target_source)
     assert compatible.T_compat is None
@@ -150,7 +150,7 @@ def test_corrections_are_computed_once_and_shared_by_both_orders(tree, monkeypat
     root, _ = tree
     first = Kitti(root, 8, workers=0).pairs[0]
     assert [path.name for path in (root / "icp").iterdir()] == ["08_000000_000001.json"]
-    monkeypatch.setattr(datasets.icp_truth, "icp", None)  # a second run would fail
+    monkeypatch.setattr(pcreg.datasets.icp_truth, "icp", None)  # a second run would fail
     np.testing.assert_array_equal(Kitti(root, 8).pairs[0].T_target_source, first.T_target_source)
     assert len(Kitti(root, 8, truth="icp-fcgf-compat").pairs) == 1
 
@@ -321,7 +321,7 @@ def test_a_broken_scan_that_no_pair_needs_is_no_trouble(tree):
 def test_scans_are_read_when_asked_for_and_one_at_a_time(tree, monkeypatch):
     root, _ = tree
     read = []
-    monkeypatch.setattr(datasets.kitti, "read_cloud", lambda path: read.append(path.name))
+    monkeypatch.setattr(pcreg.datasets.kitti, "read_cloud", lambda path: read.append(path.name))
     dataset = Kitti(root, 8, truth="odometry")
     assert len(dataset.pairs) == 1
     assert read == []
@@ -357,7 +357,7 @@ def test_real_drive_agrees_with_an_independent_truth(real_data, tmp_path, capsys
     target, source, T_true = int(row[0]), int(row[1]), row[8:].reshape(4, 4)
     odometry = dataset.drives["90"].motion(source, target)
     clouds = (dataset.cloud(f"90/{frame:06d}") for frame in (source, target))
-    refined = datasets.icp_truth.icp(*clouds, odometry) @ odometry
+    refined = pcreg.datasets.icp_truth.icp(*clouds, odometry) @ odometry
     assert translation_error(odometry, T_true) > 0.04
     assert translation_error(refined, T_true) < 0.02
     assert rotation_error(refined, T_true) < 0.1

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from datasets.loading import in_plain_words, load
-from pcreg.errors import InputError
+from pcreg.datasets.loading import in_plain_words, load
+from pcreg.runtime.errors import InputError
 
 
 class Refuses:
@@ -57,7 +57,7 @@ def test_what_is_loaded_is_made_by_one_thread(workers):
 
 ORPHANS = """
 import os, sys, time
-from datasets.loading import load
+from pcreg.datasets.loading import load
 
 class Slow:
     def __len__(self):

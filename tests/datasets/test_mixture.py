@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from datasets.mixture import Mixture
-from pcreg.errors import InputError
-from pcreg.pair import Pair
+from pcreg.datasets.mixture import Mixture
+from pcreg.io.pairs import Pair
+from pcreg.runtime.errors import InputError
 
 
 class Numbers:

@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 
-from datasets.folder import Folder
-from datasets.odometry import Odometry
-from pcreg.cloud import write_ply
-from pcreg.errors import InputError
-from pcreg.geometry import inverse, rotation_about, rotation_error, se3, translation_error
-
-from .street import street_pose, street_scan
+from pcreg.datasets.folder import Folder
+from pcreg.datasets.odometry import Odometry
+from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
+from pcreg.io.cloud import write_ply
+from pcreg.runtime.errors import InputError
+from tests.datasets.street import street_pose, street_scan
 
 pytest.importorskip("small_gicp", reason="small_gicp is not installed (the odometry extra)")
 VOXEL = 0.3

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from datasets.pickles import load_pickle, load_pth
-from pcreg.errors import InputError
+from pcreg.datasets.pickles import load_pickle, load_pth
+from pcreg.runtime.errors import InputError
 
 POINTS = np.arange(12.0).reshape(4, 3)
 

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from datasets.augment import Augmentation
-from datasets.collate import Batches, TrainingPairs
-from datasets.preparation import Coarser, Preparation, nearest_rows
-from datasets.scaled_clouds import scaled_clouds
-from pcreg.batch import PointBatch
-from pcreg.errors import InputError
-from pcreg.fcgf import FCGF
-from pcreg.thinning import thin
+from pcreg.datasets.augment import Augmentation
+from pcreg.datasets.collate import Batches, TrainingPairs
+from pcreg.datasets.preparation import Coarser, Preparation, nearest_rows
+from pcreg.datasets.scaled_clouds import scaled_clouds
+from pcreg.features.fcgf import FCGF
+from pcreg.geometry.voxel_grid import thin
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import VOXEL, Sheets, architecture, network
 

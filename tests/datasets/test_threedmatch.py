@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from datasets.threedmatch import ThreeDMatch, read_log
-from pcreg.cloud import write_ply
-from pcreg.errors import InputError
-from pcreg.geometry import inverse, rotation_about, se3, transform
+from pcreg.datasets.threedmatch import ThreeDMatch, read_log
+from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
+from pcreg.io.cloud import write_ply
+from pcreg.runtime.errors import InputError
 
 # Two scenes of fragments; a fragment is the same corner of a room, seen from its own pose.
 WORLD = np.random.default_rng(0).uniform(0, 2, (20, 3))

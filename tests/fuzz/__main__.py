@@ -2,7 +2,7 @@ import argparse
 import secrets
 import sys
 
-from .trials import KINDS, Fault, once, run
+from tests.fuzz.trials import KINDS, Fault, once, run
 
 parser = argparse.ArgumentParser("python -m tests.fuzz")
 parser.add_argument("--seconds", type=float, default=300)

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from pcreg import register
-from pcreg.errors import InputError
-from pcreg.geometry import random_rotation, se3, transform
-
-from ..pcreg.scenes import wavy_sheet
+from pcreg.geometry.se3 import random_rotation, se3, transform
+from pcreg.runtime.errors import InputError
+from tests.pcreg.scenes import wavy_sheet
 
 
 def trial(rng: random.Random, folder: Path) -> str:

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 import register
-from pcreg.entry import compose_config
-from pcreg.errors import InputError
-from pcreg.settings import keys_of
-
-from ..pcreg.scenes import wavy_sheet
+from pcreg.cli.config import compose_config
+from pcreg.cli.settings import keys_of
+from pcreg.runtime.errors import InputError
+from tests.pcreg.scenes import wavy_sheet
 
 VALUES = ["0", "1", "-1", "2.5", "nan", "inf", "1e400", "abc", "", "null", "true", "[1]", "[]", "{a: 1}"]
 VALUES += ["${limit}", "${nothing}", "'", "[1", "a=b", "~", "???", "caf\xe9", "a b", "\udce9", "9" * 30]

@@ -7,10 +7,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from pcreg.cloud import read_cloud
-from pcreg.errors import InputError
-
-from ..pcreg.formats.test_damage import KINDS, damaged, whole
+from pcreg.io.cloud import read_cloud
+from pcreg.runtime.errors import InputError
+from tests.pcreg.io.formats.test_damage import KINDS, damaged, whole
 
 
 @cache

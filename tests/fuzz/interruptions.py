@@ -9,12 +9,11 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from pcreg import many
-from pcreg.cloud import write_ply
+from pcreg.io.cloud import write_ply
+from pcreg.registration import batch
+from tests.pcreg.scenes import wavy_sheet
 
-from ..pcreg.scenes import wavy_sheet
-
-OURS = str(Path(many.__file__).parent)
+OURS = str(Path(batch.__file__).parent)
 
 
 class Interruption:
@@ -70,7 +69,7 @@ def run(folder: Path) -> list[dict[str, Any]]:
             write_ply(scans / f"{number}.ply", wavy_sheet(500, extent=1.0) + number)
         (scans / "3.ply").write_bytes(b"ply\n")
         (scans / "pairs.csv").write_text("1.ply,0.ply\n2.ply,1.ply\n3.ply,2.ply\n")
-    pairs = many.pairs_of(str(scans / "pairs.csv"))
-    records = many.run(pairs, folder / "out", descriptor="fpfh", voxel=0.1, workers=0)
+    pairs = batch.pairs_of(str(scans / "pairs.csv"))
+    records = batch.run(pairs, folder / "out", descriptor="fpfh", voxel=0.1, workers=0)
     keys = ("registered", "T_target_source", "confidence")
     return [{key: record.get(key) for key in keys} for record in records]

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.cloud import read_cloud
-from pcreg.errors import InputError
-from pcreg.scale import voxel_of
-
-from ..pcreg.scenes import wavy_sheet
+from pcreg.geometry.voxel_size import voxel_of
+from pcreg.io.cloud import read_cloud
+from pcreg.runtime.errors import InputError
+from tests.pcreg.scenes import wavy_sheet
 
 
 @pytest.mark.parametrize("factor", [1e-310, 1e-50, 1e50, 1e300])

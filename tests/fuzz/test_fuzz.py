@@ -1,6 +1,6 @@
 """Ten seconds, or so, of what `make fuzz` does for five minutes."""
 
-from .trials import run
+from tests.fuzz.trials import run
 
 
 def test_ten_seconds_of_trouble():

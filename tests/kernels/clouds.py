@@ -2,7 +2,7 @@
 
 import torch
 
-from kernels.stencil import native_triplets
+from pcreg.kernels.stencil import native_triplets
 
 # Where the Triton kernels are tested: on a GPU, or else in Triton's interpreter.
 ON_GPU = torch.cuda.is_available()

@@ -33,5 +33,5 @@ def dataflow(request, monkeypatch) -> str:
     def arrange(triplets, dtype, deterministic):
         return triplets.tiles if request.param == "output-stationary" else None
 
-    monkeypatch.setattr("kernels.autograd.arrange", arrange)
+    monkeypatch.setattr("pcreg.kernels.conv.arrange", arrange)
     return request.param

@@ -21,7 +21,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from kernels.output_stationary import _output_stationary as kernel
+from pcreg.kernels.triton.output_stationary import _output_stationary as kernel
 
 features = {dtype!r}
 constants = dict(G={groups}, C={columns}, M={columns}, ROWS=128, DEPTH=32, COLUMNS={columns}, IN_PARTS=False)

@@ -3,13 +3,12 @@
 import pytest
 import torch
 
-from kernels import reference
-from kernels.epilogue import Epilogue
-from kernels.stencil import native_counts, native_triplets
-from kernels.triplets import Triplets
-from pcreg.layers import FirstConv
-
-from .clouds import DEVICE, random_batch
+from pcreg.kernels import reference
+from pcreg.kernels.epilogue import Epilogue
+from pcreg.kernels.stencil import native_counts, native_triplets
+from pcreg.kernels.triplets import Triplets
+from pcreg.models.layers import FirstConv
+from tests.kernels.clouds import DEVICE, random_batch
 
 
 @pytest.mark.parametrize("fineness", [1, 3, 5, 7])
@@ -35,7 +34,7 @@ def test_a_part_at_a_time_counts_the_same(angles, monkeypatch):
     points, lengths = random_batch([40, 0, 25])
     normals = torch.nn.functional.normalize(torch.randn(len(points), 3), dim=1) if angles else None
     wanted = native_counts(points, lengths, 0.1, 5, 0.3, normals)
-    monkeypatch.setattr("kernels.neighbors.PART", 7)
+    monkeypatch.setattr("pcreg.kernels.neighbors.PART", 7)
     assert torch.equal(native_counts(points, lengths, 0.1, 5, 0.3, normals), wanted)
 
 
@@ -48,7 +47,9 @@ def test_an_even_fineness_is_refused():
 @pytest.mark.parametrize("angles", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_search_for_gpus_counts_the_same(angles, dtype):
-    count_native = pytest.importorskip("kernels.triplet_search", reason="no triton").count_native
+    count_native = pytest.importorskip(
+        "pcreg.kernels.triton.search.triplets", reason="no triton"
+    ).count_native
     points, lengths = random_batch([33, 0, 20], dtype=dtype)
     normals = torch.nn.functional.normalize(torch.randn(len(points), 3, dtype=dtype), dim=1)
     own = normals if angles else None

@@ -1,12 +1,11 @@
 import pytest
 import torch
 
-from kernels.custom_ops import pack, unpack
-from kernels.dataflow import arrange
-from kernels.tiles import Tiles
-from kernels.triplets import Buckets
-
-from .clouds import random_triplets
+from pcreg.kernels.custom_ops import pack, unpack
+from pcreg.kernels.dataflow import arrange
+from pcreg.kernels.tiles import Tiles
+from pcreg.kernels.triplets import Buckets
+from tests.kernels.clouds import random_triplets
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from kernels import finish, output_stationary, reference, weight_stationary
-from kernels.autograd import point_conv
-from kernels.epilogue import Epilogue
-from kernels.triplets import Triplets
-
-from .clouds import DEVICE, ON_GPU, random_triplets
+from pcreg.kernels import reference
+from pcreg.kernels.conv import point_conv
+from pcreg.kernels.epilogue import Epilogue
+from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.triton import epilogue as finish
+from pcreg.kernels.triton import output_stationary, weight_stationary
+from tests.kernels.clouds import DEVICE, ON_GPU, random_triplets
 
 pytest.importorskip("triton", reason="no triton for this platform")
 pytestmark = pytest.mark.usefixtures("bfloat16_in_the_interpreter")

@@ -1,11 +1,10 @@
 import pytest
 import torch
 
-from kernels import reference
-from kernels.cells import cells_of
-from kernels.grid import grid_sample
-
-from .clouds import random_batch
+from pcreg.kernels import reference
+from pcreg.kernels.cells import cells_of
+from pcreg.kernels.grid import grid_sample
+from tests.kernels.clouds import random_batch
 
 
 @pytest.mark.parametrize("size", [0.01, 0.13, 0.5, 3.0])

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from kernels import reference
-from kernels.neighbors import pairs_within, radius_search
-
-from .clouds import random_batch
+from pcreg.kernels import reference
+from pcreg.kernels.cpu.neighbors import pairs_within
+from pcreg.kernels.neighbors import radius_search
+from tests.kernels.clouds import random_batch
 
 
 def found(queries, points, query_lengths, point_lengths, radius):

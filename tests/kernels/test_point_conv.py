@@ -1,14 +1,14 @@
 import pytest
 import torch
 
-from kernels import bucket_sums, reference
-from kernels.autograd import point_conv
-from kernels.custom_ops import pack, point_conv_op, weight_gradient_op
-from kernels.dataflow import arrange
-from kernels.stencil import native_triplets
-from pcreg.layers import PointConv, ResidualBlock
-
-from .clouds import random_batch, random_triplets
+from pcreg.kernels import reference
+from pcreg.kernels.conv import point_conv
+from pcreg.kernels.cpu import conv
+from pcreg.kernels.custom_ops import pack, point_conv_op, weight_gradient_op
+from pcreg.kernels.dataflow import arrange
+from pcreg.kernels.stencil import native_triplets
+from pcreg.models.layers import PointConv, ResidualBlock
+from tests.kernels.clouds import random_batch, random_triplets
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -28,10 +28,10 @@ def test_operators_equal_their_definitions(fineness, n, C, M, groups):
     features, weight, triplets = problem(n, n, C, M, groups, fineness, torch.float32)
     grad_out = torch.randn(n, M, generator=torch.Generator().manual_seed(9))
     exact = reference.mvmr(features.double(), weight.double(), triplets)
-    result = bucket_sums.mvmr(features, weight, triplets, triplets.buckets)
+    result = conv.mvmr(features, weight, triplets, triplets.buckets)
     assert (result.double() - exact).norm() <= 1e-6 * exact.norm()
     exact = reference.vvor(features.double(), grad_out.double(), triplets, groups)
-    result = bucket_sums.vvor(features, grad_out, triplets, triplets.buckets, groups)
+    result = conv.vvor(features, grad_out, triplets, triplets.buckets, groups)
     assert (result.double() - exact).norm() <= 1e-6 * exact.norm()
 
 
@@ -126,7 +126,7 @@ def test_layers_heed_either_switch_for_tf32(switch, on, off, monkeypatch):
         taken.append(tf32)
         return features.clone()
 
-    monkeypatch.setattr("kernels.autograd.mvmr", spy)
+    monkeypatch.setattr("pcreg.kernels.conv.mvmr", spy)
     features, _, triplets = problem(9, 9, 4, 4, dtype=torch.float32)
     layer = PointConv(4, 4)
     layer(features, triplets)

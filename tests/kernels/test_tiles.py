@@ -1,10 +1,9 @@
 import pytest
 import torch
 
-from kernels.tiles import EMPTY, FIRST_SHARED, ROWS, SIZES
-from kernels.triplets import Triplets
-
-from .clouds import random_triplets
+from pcreg.kernels.tiles import EMPTY, FIRST_SHARED, ROWS, SIZES
+from pcreg.kernels.triplets import Triplets
+from tests.kernels.clouds import random_triplets
 
 
 def rows_read(triplets: Triplets) -> dict[tuple[int, int], list[int]]:

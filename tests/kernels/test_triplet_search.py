@@ -3,21 +3,20 @@
 import pytest
 import torch
 
-from kernels import stencil
-from kernels.dataflow import some_dtype_takes_tiles
-from kernels.grid import grid_sample
-from kernels.neighbors import radius_search
-from kernels.tiles import Tiles
-
-from .clouds import DEVICE, ON_GPU, random_batch
-from .test_tiles import rows_read
+from pcreg.kernels import stencil
+from pcreg.kernels.dataflow import some_dtype_takes_tiles
+from pcreg.kernels.grid import grid_sample
+from pcreg.kernels.neighbors import radius_search
+from pcreg.kernels.tiles import Tiles
+from tests.kernels.clouds import DEVICE, ON_GPU, random_batch
+from tests.kernels.test_tiles import rows_read
 
 triton = pytest.importorskip("triton", reason="no triton for this platform")
 tl = pytest.importorskip("triton.language")
-triplet_search = pytest.importorskip("kernels.triplet_search")
-position = pytest.importorskip("kernels.search_table").position
-Search = pytest.importorskip("kernels.search").Search
-cell_index = pytest.importorskip("kernels.cell_index")
+triplet_search = pytest.importorskip("pcreg.kernels.triton.search.triplets")
+position = pytest.importorskip("pcreg.kernels.triton.search.table").position
+Search = pytest.importorskip("pcreg.kernels.triton.search.query").Search
+cell_index = pytest.importorskip("pcreg.kernels.triton.search.index")
 
 MANY = 40 if ON_GPU else 1  # times as many points
 

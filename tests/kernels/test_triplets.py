@@ -6,11 +6,10 @@ import weakref
 import pytest
 import torch
 
-from kernels import reference
-from kernels.stencil import default_radius, native_triplets
-from kernels.triplets import Triplets
-
-from .clouds import random_batch, random_triplets
+from pcreg.kernels import reference
+from pcreg.kernels.stencil import default_radius, native_triplets
+from pcreg.kernels.triplets import Triplets
+from tests.kernels.clouds import random_batch, random_triplets
 
 
 def rows(triplets):

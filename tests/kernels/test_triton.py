@@ -3,12 +3,11 @@
 import pytest
 import torch
 
-from kernels import reference
-from kernels.autograd import point_conv
-from kernels.stencil import native_triplets
-from kernels.triplets import Triplets
-
-from .clouds import DEVICE, ON_GPU, random_batch
+from pcreg.kernels import reference
+from pcreg.kernels.conv import point_conv
+from pcreg.kernels.stencil import native_triplets
+from pcreg.kernels.triplets import Triplets
+from tests.kernels.clouds import DEVICE, ON_GPU, random_batch
 
 pytest.importorskip("triton", reason="no triton for this platform")
 pytestmark = pytest.mark.usefixtures("bfloat16_in_the_interpreter")
@@ -215,7 +214,7 @@ def test_cuda_graph_of_forward_and_backward(n_cells):
 
 
 def test_three_bfloat16_parts_are_the_float32():
-    from kernels.precision import parts
+    from pcreg.kernels.triton.precision import parts
 
     scales = 10.0 ** torch.arange(-3, 7)
     values = torch.randn(100, 10, generator=torch.Generator().manual_seed(0)) * scales

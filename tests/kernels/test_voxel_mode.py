@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from kernels import reference
-from kernels.autograd import point_conv
-from kernels.stencil import voxel_triplets
+from pcreg.kernels import reference
+from pcreg.kernels.conv import point_conv
+from pcreg.kernels.stencil import voxel_triplets
 
 SIDE = 8
 

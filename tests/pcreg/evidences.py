@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pcreg.degeneracy import Freedom, Hold
-from pcreg.evidence import Evidence
+from pcreg.registration.evidence import Evidence
+from pcreg.registration.observability import Freedom, Hold
 
 FIRM = Hold(0.1, ())
 CORRIDOR = Hold(0.001, (Freedom("slide", (1.0, 0.0, 0.0)),))

@@ -3,15 +3,14 @@
 import numpy as np
 import torch
 
-from datasets.augment import Augmentation
-from datasets.collate import Batches, TrainingPairs
-from datasets.preparation import Preparation
-from datasets.recording import Recording
-from pcreg.geometry import inverse, rotation_about, se3, transform
-from pcreg.pair import Pair
-from pcreg.resunet import Architecture, ResUNet
-
-from .scenes import wavy_sheet
+from pcreg.datasets.augment import Augmentation
+from pcreg.datasets.collate import Batches, TrainingPairs
+from pcreg.datasets.preparation import Preparation
+from pcreg.datasets.simulated.recording import Recording
+from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
+from pcreg.io.pairs import Pair
+from pcreg.models.resunet import Architecture, ResUNet
+from tests.pcreg.scenes import wavy_sheet
 
 VOXEL = 0.05
 T = se3(rotation_about([0, 0, 1], 30), np.array([0.3, 0.1, 0.0]))

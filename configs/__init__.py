@@ -1,0 +1,1 @@
+"""Hydra configurations of training and evaluation."""

@@ -1,0 +1,1 @@
+"""Scenes that are generated: rooms, streets and halls, with their exact motions."""

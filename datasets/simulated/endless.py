@@ -1,0 +1,212 @@
+"""Training batches of scenes that are made up as the training goes, on a GPU if there is one.
+
+A pool holds the recordings of several scenes; every few batches the oldest makes way for a new one.
+What a batch holds depends on the seed and its number alone, wherever a resumed training began.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset, get_worker_info
+
+from pcreg.datasets.collate import Collate, TrainingBatch
+from pcreg.datasets.loading import load
+from pcreg.datasets.preparation import Preparation, RawPair
+from pcreg.datasets.simulated.recording import Recording
+from pcreg.geometry.se3 import inverse, transform
+from pcreg.kernels.pyramid import Geometry
+from pcreg.runtime.device import choose_device
+from pcreg.runtime.errors import InputError
+from pcreg.training.distributed import ALONE, Ranks
+
+# (seed, index, device) -> the recording of scene number `index`
+Recorder = Callable[[int, int, str], Recording]
+
+ALIKE = 0.02  # overlaps that differ by no more are drawn alike
+COARSE = 4  # voxels: edge of the cells by which overlap is estimated
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A recording and those of its pairs that have enough in common."""
+
+    recording: Recording
+    pairs: np.ndarray  # (P, 2), source and target
+    overlap: np.ndarray  # (P,), of the smaller cloud, estimated
+
+    @staticmethod
+    def of(recording: Recording, edge: float, minimum_overlap: float) -> "Scene":
+        if len(recording.clouds) < 2:
+            return Scene(recording, np.empty((0, 2), np.int64), np.empty(0))
+        shared = shared_cells(recording, edge)
+        overlap = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
+        np.fill_diagonal(overlap, 0.0)
+        pairs = np.argwhere(overlap >= minimum_overlap)
+        return Scene(recording, pairs, overlap[tuple(pairs.T)])
+
+    def draw(self, rng: np.random.Generator) -> tuple[int, int]:
+        """A pair; every overlap is as likely as another, though most pairs may have little."""
+        missed = np.abs(self.overlap - rng.uniform(self.overlap.min(), self.overlap.max()))
+        return tuple(self.pairs[rng.choice(np.flatnonzero(missed <= missed.min() + ALIKE))].tolist())
+
+
+def shared_cells(recording: Recording, edge: float) -> np.ndarray:
+    """Of how many cells of `edge` metres in the world do two clouds both have points: (n, n)."""
+    clouds = recording.clouds
+    number = torch.repeat_interleave(
+        torch.arange(len(clouds)), torch.tensor([len(cloud) for cloud in clouds])
+    ).to(clouds[0].device)
+    moved = [
+        transform(torch.from_numpy(T).to(cloud.device), cloud.double())
+        for cloud, T in zip(clouds, recording.T_world_cloud, strict=True)
+    ]
+    cells = torch.floor(torch.cat(moved) / edge).long()
+    cells = cells - cells.amin(0)
+    size = cells.amax(0) + 1
+    key = (cells[:, 0] * size[1] + cells[:, 1]) * size[2] + cells[:, 2]
+    cell = torch.unique(key, return_inverse=True)[1]
+    seen = torch.zeros(len(clouds), int(cell.max()) + 1, device=cell.device)
+    seen[number, cell] = 1.0
+    return (seen @ seen.T).cpu().numpy()
+
+
+class Endless:
+    """Batches of a training on made-up scenes; an epoch is as many batches as one likes.
+
+    With a worker they are made by a process of its own while the training goes on: on the same device, or
+    on another, where they do not keep each other waiting.
+    Several processes of one training (`rank` of `ranks`) see different scenes.
+    """
+
+    def __init__(
+        self,
+        record: Recorder,
+        preparation: Preparation,
+        geometry: Geometry,
+        *,
+        batch_size: int = 4,  # pairs
+        per_epoch: int = 100,  # batches
+        pool: int = 64,  # scenes at a time
+        renew_every: int = 10,  # batches
+        minimum_overlap: float = 0.1,
+        apart: float = 180.0,  # degrees between the clouds of a pair at first
+        apart_until: int = 0,  # epochs until they are as far apart as the augmentation says
+        workers: int = 0,  # 0: none; one is enough, and all that is used
+        device: str | None = None,  # on which batches are made; by default that of the training
+        seed: int = 0,
+        ranks: Ranks = ALONE,
+    ):
+        sizes = {
+            "batch_size": batch_size,
+            "per_epoch": per_epoch,
+            "pool": pool,
+            "renew_every": renew_every,
+        }
+        for name, value in sizes.items():
+            if value < 1:
+                raise InputError(f"batches.{name}={value}: give at least 1")
+        self.record, self.preparation = record, preparation
+        self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
+        self.size, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
+        self.apart, self.apart_until = apart, apart_until
+        self.workers, self.ranks = workers, ranks
+        self.device = ranks.device if device is None else choose_device(device)
+        if ranks.device == "cpu" != self.device:
+            raise InputError(
+                f"batches.device={self.device} is for a training on a GPU; this one is on the CPU"
+            )
+        self.collate = Collate(geometry, on_gpu=ranks.device != "cpu", scales=preparation.scales)
+        self._scenes: dict[int, Scene] = {}
+        self._stream: Iterator[TrainingBatch | None] = iter(())
+        self._next = -1  # the number of its next batch, counted over all epochs
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return self.per_epoch
+
+    def __str__(self) -> str:
+        return "made-up scenes"
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[TrainingBatch | None]:
+        """The batches of an epoch from number `first` on."""
+        if self._next != epoch * self.per_epoch + first:
+            self._next = epoch * self.per_epoch + first
+            # A process that uses the GPU cannot be a copy of one that does.
+            context = "spawn" if self.workers else None
+            self._stream = load(
+                _From(self, self._next),
+                workers=min(self.workers, 1),
+                batch_size=None,
+                multiprocessing_context=context,
+            )
+        for _ in range(first, self.per_epoch):
+            self._next += 1
+            yield next(self._stream)
+
+    def make(self, number: int) -> TrainingBatch | None:
+        """The batch of this number, counted over all epochs."""
+        rng = np.random.default_rng([self.seed, number, self.ranks.rank])
+        oldest = number // self.renew_every
+        self._renew(oldest)
+        scenes = rng.integers(oldest, oldest + self.size, self.batch_size)
+        pairs = [pair for scene in scenes.tolist() if (pair := self._pair(scene, rng))]
+        prepare = self._preparation(number / self.per_epoch)
+        return self.collate(prepare(pairs, rng)) if pairs else None
+
+    def _preparation(self, epochs: float) -> Preparation:
+        """How pairs are prepared after so many epochs: their rotations grow apart.
+
+        Between clouds turned independently from the start, a network finds nothing in common for a long time.
+        """
+        augment = self.preparation.augment
+        if epochs >= self.apart_until:
+            return self.preparation
+        apart = self.apart + (augment.apart - self.apart) * epochs / self.apart_until
+        return replace(self.preparation, augment=replace(augment, apart=apart))
+
+    def _renew(self, oldest: int) -> None:
+        for index in [index for index in self._scenes if index < oldest]:
+            del self._scenes[index]
+        for index in range(oldest, oldest + self.size):
+            if index not in self._scenes:
+                scene = index * self.ranks.count + self.ranks.rank
+                recording = self.record(self.seed, scene, self.device)
+                edge = COARSE * self.preparation.voxel
+                self._scenes[index] = Scene.of(recording, edge, self.minimum_overlap)
+
+    def _pair(self, index: int, rng: np.random.Generator) -> RawPair | None:
+        """None of a scene whose clouds have nothing in common."""
+        scene = self._scenes[index]
+        if len(scene.pairs) == 0:
+            return None
+        source, target = scene.draw(rng)
+        clouds, T = scene.recording.clouds, scene.recording.T_world_cloud
+        T_target_source = inverse(T[target]) @ T[source]
+        name = f"scene {index}, {source}->{target}"
+        return RawPair(name, clouds[source], clouds[target], T_target_source)
+
+
+class _From(IterableDataset):
+    """The batches from a number on; by way of the CPU where a worker makes them."""
+
+    def __init__(self, batches: Endless, first: int):
+        self.batches, self.first = batches, first
+
+    def __iter__(self) -> Iterator[TrainingBatch | None]:
+        in_worker = get_worker_info() is not None
+        device = torch.device(self.batches.device)
+        if in_worker and device.index is not None:
+            torch.cuda.set_device(device)  # nothing on the GPU of another process
+        for number in itertools.count(self.first):
+            batch = self.batches.make(number)
+            yield batch.resting() if batch and in_worker else batch
+
+    def __getstate__(self) -> dict:
+        """Without what the training process holds."""
+        batches = copy(self.batches)
+        batches._scenes, batches._stream = {}, iter(())
+        return {"batches": batches, "first": self.first}

@@ -1,0 +1,151 @@
+"""A depth camera with structured light, like the first Kinect: what it measures and what it misses.
+
+Depth comes from the disparity between camera and projector, f b / z: its noise and its steps are even in
+disparity, so they grow with the square of the depth (Khoshelham and Elberink, Sensors 2012). Depth is
+missing where the projector's light does not fall, on surfaces seen at a grazing angle, and on some
+materials. A fixed distortion of the disparity, smooth over the image, differs from camera to camera.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pcreg.datasets.simulated.raycast import cast
+from pcreg.datasets.simulated.solids import Solids
+
+BASELINE = 0.075  # metres between camera and projector
+FOCAL = 580.0  # pixels, of the real sensor: noise and steps are given in its pixels
+STEP = 1 / 32  # pixels of disparity: the 1 / 8 of the sensor, averaged over 4 x 4 of its pixels
+WAVES = 12  # of the relief
+
+
+@dataclass(frozen=True)
+class DepthCamera:
+    """Image size in pixels, a multiple of the tile; field of view in degrees; range in metres."""
+
+    width: int = 160
+    height: int = 120
+    horizontal: float = 57.0
+    near: float = 0.4
+    far: float = 4.0
+    noise: float = 0.05  # sigma of the disparity, pixels: 1.1 mm at 1 m, 10 mm at 3 m
+    distortion: float = 0.06  # likewise
+    wander: float = 1.0  # sigma of where an edge is seen, pixels of this image
+    tile: tuple[int, int] = (12, 16)  # rows and columns of rays that are cast together
+
+    @property
+    def focal(self) -> float:
+        return self.width / 2 / np.tan(np.radians(self.horizontal / 2))
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """Column and row of the optical axis, where pixel (0, 0) has its middle at (0, 0)."""
+        return (self.width - 1) / 2, (self.height - 1) / 2
+
+    def rays(self, device: torch.device | str = "cpu") -> Tensor:
+        """Directions (height, width, 3) with z = 1, in the camera's frame."""
+        u = (torch.arange(self.width, device=device) - self.centre[0]) / self.focal
+        v = (torch.arange(self.height, device=device) - self.centre[1]) / self.focal
+        return torch.stack(
+            [*torch.meshgrid(u, v, indexing="xy"), torch.ones(self.height, self.width, device=device)], -1
+        )
+
+    def depth(self, solids: Solids, T_world_camera: Tensor, generator: torch.Generator) -> Tensor:
+        """Depth images (F, height, width) float32 in metres along z from poses (F, 4, 4); 0 where missing."""
+        device = T_world_camera.device
+        F, rays = len(T_world_camera), self.rays(device)
+        length = rays.norm(dim=-1)
+        directions = self._tiles((rays / length[..., None])[None] @ T_world_camera[:, None, :3, :3].mT)
+        origins = T_world_camera[:, :3, 3].repeat_interleave(len(directions) // F, 0)[:, None]
+        hits = cast(solids, origins.expand_as(directions), directions, self.far * 1.3)
+        relief = torch.from_numpy(solids.relief).float().to(device)
+        dull = torch.rand(len(solids), generator=generator, device=device) < 0.03
+        solid = hits.solid.clamp(min=0)
+        at = origins + hits.distance.clamp(max=self.far * 2)[..., None] * directions
+        bump = relief[solid] * _waves(at, generator) / hits.cosine.clamp(min=0.35)
+        missed = (hits.solid < 0) | dull[solid]
+        distance = torch.where(missed, 0, hits.distance + bump)
+        z = self._image(distance, F) / length
+        return self._measured(z, self._image(hits.cosine, F), generator)
+
+    def _measured(self, z: Tensor, cosine: Tensor, generator: torch.Generator) -> Tensor:
+        """What the sensor makes of true depths (F, height, width), 0 for nothing, and angles of incidence."""
+        F, device = len(z), z.device
+        pixels = FOCAL * BASELINE / z.clamp(min=0.1)  # of disparity
+        seen = (z > self.near) & (z < self.far)
+        # A point lies in the projector's shadow if one to its left is lit from further right.
+        lit = torch.arange(self.width, device=device) + pixels * (self.focal / FOCAL)
+        seen &= lit >= lit.cummax(-1).values - 0.3
+        # Grazing angles and depth make the pattern too faint; where, varies smoothly over the image.
+        faint = self._smooth((F, 1), 12, generator, device) * 0.04
+        seen &= cosine > 0.05 + 0.006 * z * z + faint
+        pixels = self._matched(torch.where(seen, pixels, 0), generator)
+        fixed = self._smooth((1, 1), 4, generator, device) * self.distortion
+        noise = 0.8 * self._smooth((F, 1), 48, generator, device)
+        noise += 0.6 * torch.randn(z.shape, generator=generator, device=device)
+        steps = ((pixels + fixed + self.noise * noise) / STEP).round()
+        measured = FOCAL * BASELINE / (steps * STEP).clamp(min=1)
+        return torch.where((pixels > 0) & (measured < self.far), measured, 0)
+
+    def _matched(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
+        """Disparity (F, height, width) found by matching windows: edges wander, small things melt."""
+        F, device = len(pixels), pixels.device
+        shift = torch.stack([self._smooth((F, 1), 64, generator, device) for _ in range(2)]) * self.wander
+        u = (torch.arange(self.width, device=device) + shift[0]).round().long().clamp(0, self.width - 1)
+        v = (
+            (torch.arange(self.height, device=device)[:, None] + shift[1])
+            .round()
+            .long()
+            .clamp(0, self.height - 1)
+        )
+        moved = pixels.flatten(1).gather(1, (v * self.width + u).flatten(1)).view_as(pixels)
+        pixels = torch.where((moved - pixels).abs() > 0.04 * pixels, moved, pixels)  # edges alone
+        # In places foreground and background melt into one, so that points fly between them.
+        alike_within = 0.02 + 0.2 * (self._smooth((F, 1), 24, generator, device) - 0.2).clamp(min=0)
+        padded = torch.nn.functional.pad(pixels[:, None], (1, 1, 1, 1), mode="replicate")[:, 0]
+        total, weight = torch.zeros_like(pixels), torch.zeros_like(pixels)
+        for row in range(3):
+            for column in range(3):
+                near = padded[:, row : row + self.height, column : column + self.width]
+                alike = ((near - pixels).abs() < alike_within * pixels) & (near > 0)
+                total += torch.where(alike, near, 0)
+                weight += alike
+        return total / weight.clamp(min=1)
+
+    def _smooth(
+        self, shape: tuple[int, int], columns: int, generator: torch.Generator, device: torch.device
+    ) -> Tensor:
+        """Smooth noise (F, height, width) of about unit variance, with this many bumps per row."""
+        coarse = torch.randn(*shape, columns * 3 // 4, columns, generator=generator, device=device)
+        fine = torch.nn.functional.interpolate(
+            coarse, (self.height, self.width), mode="bicubic", align_corners=True
+        )
+        return fine[:, 0] * 1.2
+
+    def _tiles(self, image: Tensor) -> Tensor:
+        """(F, height, width, 3) -> (F * tiles, rays per tile, 3)."""
+        rows, columns = self.tile
+        split = image.unflatten(1, (-1, rows)).unflatten(3, (-1, columns))  # F, a, rows, b, columns, 3
+        return split.transpose(2, 3).reshape(-1, rows * columns, 3)
+
+    def _image(self, tiles: Tensor, F: int) -> Tensor:
+        """(F * tiles, rays per tile) -> (F, height, width)."""
+        rows, columns = self.tile
+        split = tiles.reshape(F, self.height // rows, self.width // columns, rows, columns)
+        return split.transpose(2, 3).reshape(F, self.height, self.width)
+
+
+def _waves(points: Tensor, generator: torch.Generator) -> Tensor:
+    """A bumpy function of points (..., 3) with values of about -1 to 1: waves and folds of many lengths."""
+    device = points.device
+    wavelength = 0.08 * 6 ** torch.rand(WAVES, generator=generator, device=device)  # 8 to 48 cm
+    direction = torch.nn.functional.normalize(
+        torch.randn(WAVES, 3, generator=generator, device=device), dim=1
+    )
+    phase = 2 * torch.pi * torch.rand(WAVES, generator=generator, device=device)
+    weight = (wavelength / wavelength.sum()).sqrt() / WAVES**0.5 * 1.4
+    angle = points @ (direction * (2 * torch.pi / wavelength)[:, None]).T + phase
+    angle[..., ::3] = angle[..., ::3].sin().abs() * 2 - 1  # sharp valleys: folds
+    return angle.sin() @ weight

@@ -1,0 +1,113 @@
+"""Worktops, sinks, ovens and other kitchen pieces."""
+
+import numpy as np
+
+from pcreg.datasets.simulated.indoor.piece import Piece, pose
+from pcreg.datasets.simulated.indoor.storage import fronts
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
+
+
+def counter(rng: np.random.Generator) -> Piece:
+    """A worktop over cupboards: with a sink, a hob and an oven, or neither; often cupboards above."""
+    half, d, h = rng.uniform([0.3, 0.55, 0.85], [1.2, 0.68, 0.95])
+    columns = max(1, round(2 * half / 0.55))
+    parts = [fronts(rng, -half, half, -d + 0.04, 0.1, h - 0.05, columns, rng.integers(1, 4))]
+    body = [(-half, -d + 0.04, 0.1, half, 0, h - 0.04), (-half, -d + 0.1, 0, half, 0, 0.1)]
+    kind = rng.integers(4) if half > 0.5 else 3
+    at = rng.uniform(-half + 0.4, half - 0.4) if kind < 2 else 0.0
+    if kind == 0:  # a sink: the worktop around a recess
+        body += [(-half, -d, h - 0.04, at - 0.25, 0, h), (at + 0.25, -d, h - 0.04, half, 0, h)]
+        body += [
+            (at - 0.25, -d, h - 0.04, at + 0.25, -d + 0.1, h),
+            (at - 0.25, -0.12, h - 0.04, at + 0.25, 0, h),
+        ]
+        body[0] = (-half, -d + 0.04, 0.1, half, 0, h - 0.18)
+        parts.append(tap(rng).placed(pose(at, -0.08, h)))
+    else:
+        body.append((-half, -d, h - 0.04, half, 0, h))
+    if kind == 1:
+        hobs = [
+            (0.09, at + x, -d / 2 + y, h, at + x, -d / 2 + y, h + 0.02)
+            for x in (-0.14, 0.14)
+            for y in (-0.13, 0.13)
+        ]
+        parts += [rods(hobs), boxes([(at - 0.28, -d - 0.01, 0.3, at + 0.28, -d + 0.03, h - 0.12)])]
+        parts.append(rods([(0.01, at - 0.22, -d - 0.05, h - 0.17, at + 0.22, -d - 0.05, h - 0.17)]))
+    if rng.random() < 0.4:
+        body.append((-half, -0.02, h, half, 0, h + rng.uniform(0.05, 0.6)))  # tiles
+    parts.append(boxes(body))
+    if rng.random() < 0.65:
+        z0, z1, deep = h + rng.uniform(0.45, 0.6), rng.uniform(1.9, 2.3), rng.uniform(0.3, 0.38)
+        parts += [
+            boxes([(-half, -deep, z0, half, 0, z1)]),
+            fronts(rng, -half, half, -deep, z0, z1, columns, 1),
+        ]
+    tops = [(-half, -d, at - 0.3 if kind == 0 else half, 0, h)]
+    if kind == 0:
+        tops.append((at + 0.3, -d, half, 0, h))
+    return Piece(Solids.join(parts), [top for top in tops if top[2] - top[0] > 0.1])
+
+
+def fridge(rng: np.random.Generator) -> Piece:
+    half, d, h = rng.uniform([0.28, 0.58, 0.85], [0.4, 0.75, 2.0])
+    split = rng.uniform(0.3, 0.7) * h
+    rows = [
+        (-half, -d, 0.03, half, 0, h),
+        (-half, -d - 0.05, 0.06, half, -d - 0.005, split - 0.006),
+        (-half, -d - 0.05, split + 0.006, half, -d - 0.005, h),
+    ]
+    x = half - 0.05
+    grip = rods(
+        [
+            (0.012, x, -d - 0.09, split - 0.35, x, -d - 0.09, split - 0.05),
+            (0.012, x, -d - 0.09, split + 0.05, x, -d - 0.09, min(split + 0.35, h)),
+        ]
+    )
+    return Piece(Solids.join([boxes(rows), grip]), [(-half, -d, half, 0, h)])
+
+
+def machine(rng: np.random.Generator) -> Piece:
+    """A washing machine, a dishwasher or an oven of its own."""
+    half, d, h = rng.uniform([0.28, 0.5, 0.8], [0.32, 0.65, 0.9])
+    parts = [
+        boxes(
+            [(-half, -d, 0.02, half, 0, h), (-half + 0.02, -d - 0.015, h - 0.13, half - 0.02, -d, h - 0.02)]
+        )
+    ]
+    if rng.random() < 0.6:
+        parts += [
+            rods([(0.19, 0, -d - 0.03, h * 0.45, 0, -d, h * 0.45)]),
+            balls([(0, -d - 0.02, h * 0.45, 0.13, 0.04, 0.13)]),
+        ]
+    else:
+        parts.append(rods([(0.012, -half * 0.8, -d - 0.05, h - 0.18, half * 0.8, -d - 0.05, h - 0.18)]))
+    return Piece(Solids.join(parts), [(-half, -d, half, 0, h)])
+
+
+def microwave_stand(rng: np.random.Generator) -> Piece:
+    half, d, h = rng.uniform([0.25, 0.35, 0.7], [0.35, 0.5, 0.95])
+    rows = [(x - 0.015, y - 0.015, 0, x + 0.015, y + 0.015, h) for x in (-half, half) for y in (-d, -0.03)]
+    rows += [(-half, -d, z - 0.02, half, 0, z) for z in (0.2, h * 0.55, h)]
+    oven = [
+        (-half * 0.9, -d * 0.9, h, half * 0.9, -0.03, h + 0.3),
+        (-half * 0.85, -d * 0.9 - 0.015, h + 0.03, half * 0.4, -d * 0.9, h + 0.27),
+    ]
+    return Piece(boxes(rows + oven), [(-half, -d, half, 0, z) for z in (0.2, h * 0.55)])
+
+
+def tap(rng: np.random.Generator) -> Solids:
+    """A tap at the origin that reaches out to -y."""
+    h, reach = rng.uniform([0.1, 0.1], [0.32, 0.22])
+    return Solids.join(
+        [
+            rods(
+                [
+                    (0.014, 0, 0, 0, 0, 0, h),
+                    (0.012, 0, 0, h, 0, -reach, h),
+                    (0.012, 0, -reach, h, 0, -reach, h - 0.05),
+                    (0.025, 0, 0, 0, 0, 0, 0.04),
+                ]
+            ),
+            balls([(0.05, 0, 0.05, 0.04, 0.012, 0.012)]),
+        ]
+    )

@@ -1,0 +1,67 @@
+"""A piece of furniture: solids in their own frame, and the places on it where small things may stand.
+
+Frame of a piece: its back to the wall y = 0, its width along x, its front towards -y, standing on z = 0.
+Small things, and things that stand free, have their middle at the origin. Metres.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pcreg.datasets.simulated.solids import Solids
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`tops`: level rectangles (x0, y0, x1, y1, z) that can carry something."""
+
+    solids: Solids
+    tops: Sequence[tuple[float, float, float, float, float]] = ()
+
+    def carrying(self, others: Iterable[Solids]) -> "Piece":
+        return replace(self, solids=Solids.join([self.solids, *others]))
+
+
+def pose(
+    x: float = 0.0, y: float = 0.0, z: float = 0.0, yaw: float = 0.0, pitch: float = 0.0, roll: float = 0.0
+) -> np.ndarray:
+    """The motion (4, 4) that turns about x, then y, then z, in degrees, and moves to (x, y, z)."""
+    cx, cy, cz = np.cos(angles := np.radians([roll, pitch, yaw]))
+    sx, sy, sz = np.sin(angles)
+    return np.array(
+        [
+            [cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx, x],
+            [sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx, y],
+            [-sy, cy * sx, cy * cx, z],
+            [0.0, 0.0, 0.0, 1.0],
+        ]
+    )
+
+
+def extent(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and the upper corner (3,) of a box about all of them; a little loose for turned ones."""
+    low, high = extents(solids)
+    return low.min(0), high.max(0)
+
+
+def extents(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and the upper corners (P, 3) of a box about each."""
+    centre = solids.T_world_unit[:, :3, 3]
+    half = np.abs(solids.T_world_unit[:, :3, :3]).sum(2)
+    return centre - half, centre + half
+
+
+def ring(
+    radius: float, z0: float, z1: float, count: int = 12, thickness: float = 0.004, flare: float = 1.0
+) -> Solids:
+    """A round wall about the z axis, open above: bins, bowls, shades; `flare` widens its upper rim."""
+    from pcreg.datasets.simulated.solids import boxes
+
+    middle = radius * (1 + flare) / 2
+    wide = middle * np.tan(np.pi / count) * 1.03
+    length = np.hypot(z1 - z0, radius * (flare - 1))
+    lean = np.degrees(np.arctan2(radius * (flare - 1), z1 - z0))
+    slat = boxes([(-thickness / 2, -wide, -length / 2, thickness / 2, wide, length / 2)])
+    turns = [pose(yaw=360 * n / count) @ pose(middle, 0, (z0 + z1) / 2, 0, lean) for n in range(count)]
+    return Solids.join([slat] * count).placed(np.stack(turns))

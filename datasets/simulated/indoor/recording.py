@@ -1,0 +1,62 @@
+"""Recordings of procedural rooms: a scene, a walk through it with a depth camera, and its fragments."""
+
+import numpy as np
+import torch
+
+from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
+from pcreg.datasets.simulated.indoor.fusion import Fusion
+from pcreg.datasets.simulated.indoor.scene import indoor_scene
+from pcreg.datasets.simulated.indoor.walk import camera_path
+from pcreg.datasets.simulated.recording import Recording
+from pcreg.geometry.se3 import inverse
+
+SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
+FEWEST = 2000  # points, of 5,000 to 30,000: a fragment with fewer has seen next to nothing and is left out
+DRIFT = (0.0005, 0.004)  # metres; poses within a fragment are known this well at a depth of 1.5 m
+
+
+def record(
+    seed: int,
+    index: int,
+    device: torch.device | str = "cpu",
+    *,
+    frames: int = 8,
+    camera: DepthCamera | None = None,
+) -> Recording:
+    """Recording `index` of the endless series `seed`: 15 to 30 fragments of one scene.
+
+    Each fragment is fused from `frames` images; those that show next to nothing are left out. The same
+    arguments on the same machine give the same clouds.
+    """
+    rng = np.random.default_rng([seed, index])
+    generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+    if camera is None:  # no two sensors are alike
+        camera = DepthCamera(
+            noise=rng.uniform(0.015, 0.05), distortion=rng.uniform(0.02, 0.08), wander=rng.uniform(1.0, 2.0)
+        )
+    scene = indoor_scene(rng)
+    T_world_camera = camera_path(rng, scene, int(rng.integers(15, 31)), frames)
+    T_first_camera = (
+        np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
+        @ T_world_camera
+        @ _drift(rng, T_world_camera.shape[:2])
+    )
+    poses = torch.from_numpy(T_world_camera).float().to(device).flatten(0, 1)
+    depth = camera.depth(scene.solids, poses, generator).unflatten(0, (-1, frames))
+    fusion = Fusion(spacing=rng.choice(SPACINGS))
+    clouds = fusion.fragments(camera, depth, torch.from_numpy(T_first_camera).float().to(device), generator)
+    kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= FEWEST]
+    return Recording([clouds[n] for n in kept], T_world_camera[kept, 0])
+
+
+def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Small motions (fragments, frames, 4, 4) that grow along each fragment, from none at its first frame."""
+    grown = np.linspace(0, 1, shape[1])[None, :, None] ** 0.5 * rng.uniform(*DRIFT)
+    x, y, z = np.moveaxis(rng.standard_normal((*shape, 3)) * grown / 1.5, 2, 0)
+    T = np.zeros((*shape, 4, 4))
+    T[..., :3, :3] = np.eye(3)
+    T[..., 0, 1], T[..., 0, 2], T[..., 1, 2] = -z, y, -x
+    T[..., 1, 0], T[..., 2, 0], T[..., 2, 1] = z, -y, x
+    T[..., :3, 3] = rng.standard_normal((*shape, 3)) * grown
+    T[..., 3, 3] = 1
+    return T

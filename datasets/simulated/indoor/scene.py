@@ -1,0 +1,202 @@
+"""Furnished rooms, corridors and pairs of rooms, drawn from a seeded generator.
+
+World frame: x and y along the walls, z up, the floor at z = 0, metres.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pcreg.datasets.simulated.indoor import fixtures
+from pcreg.datasets.simulated.indoor.clutter import clutter
+from pcreg.datasets.simulated.indoor.piece import extent, pose
+from pcreg.datasets.simulated.indoor.shell import WALL, Opening, passage_beyond, shell, walls
+from pcreg.datasets.simulated.indoor.styles import STYLES, WALL_PIECES, Style, laden
+from pcreg.datasets.simulated.solids import Solids
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All solids, and the rectangles (x0, y0, x1, y1) of the floors one walks on."""
+
+    solids: Solids
+    floors: np.ndarray  # (rooms, 4)
+
+
+def indoor_scene(rng: np.random.Generator) -> Scene:
+    """One room, a corridor, or two rooms with a passage between them, of any style."""
+    style = STYLES[rng.integers(len(STYLES))]
+    if rng.random() < 0.3:
+        return _two_rooms(rng, style, STYLES[rng.integers(len(STYLES))])
+    width, depth, height = _size(rng, style)
+    solids = _room(rng, style, width, depth, height, _openings(rng, width, depth))
+    return Scene(solids, np.array([(0, 0, width, depth)]))
+
+
+def _two_rooms(rng: np.random.Generator, first: Style, second: Style) -> Scene:
+    (w1, d1, height), (w2, d2, _) = _size(rng, first), _size(rng, second)
+    wide = rng.uniform(0.8, min(2.2, d1 - 0.8, d2 - 0.8))
+    y = rng.uniform(0.3, min(d1, d2) - wide - 0.3)
+    top = rng.uniform(2.0, height - 0.1)
+    one, two = _openings(rng, w1, d1), _openings(rng, w2, d2)
+    one[1] = [(d1 - y - wide, d1 - y, 0.0, top)]  # along its wall, x runs down from y = d1
+    two[3] = [(y, y + wide, 0.0, top)]
+    solids = [
+        _room(rng, first, w1, d1, height, one, beyond=False),
+        _room(rng, second, w2, d2, height, two, beyond=False).placed(pose(w1 + WALL)),
+    ]
+    floors = [(0, 0, w1, d1), (w1 - 0.3, y, w1 + WALL + 0.3, y + wide), (w1 + WALL, 0, w1 + WALL + w2, d2)]
+    return Scene(Solids.join(solids), np.array(floors))
+
+
+def _size(rng: np.random.Generator, style: Style) -> tuple[float, float, float]:
+    x0, x1, y0, y1 = style.size
+    return rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(2.35, 3.1)
+
+
+def _openings(rng: np.random.Generator, width: float, depth: float) -> list[list[Opening]]:
+    """Windows in some walls and a passage in one."""
+    passage, openings = rng.integers(6), []
+    for n, length in enumerate((width, depth, width, depth)):
+        holes = []
+        if n == passage and length > 2.2:
+            x = rng.uniform(0.3, length - 1.4)
+            holes.append((x, x + rng.uniform(0.8, 1.1), 0.0, rng.uniform(1.98, 2.12)))
+        elif rng.random() < 0.4 and length > 2.2:
+            sill, count = rng.uniform(0.4, 1.1), rng.integers(1, 3) if length > 3 else 1
+            wide = rng.uniform(0.5, min(1.6, (length - 0.8) / count - 0.3))
+            gap = (length - count * wide) / (count + 1)
+            holes = [
+                (gap + k * (wide + gap), gap + k * (wide + gap) + wide, sill, rng.uniform(1.9, 2.25))
+                for k in range(count)
+            ]
+        openings.append(holes)
+    return openings
+
+
+def _room(
+    rng: np.random.Generator,
+    style: Style,
+    width: float,
+    depth: float,
+    height: float,
+    openings: list[list[Opening]],
+    beyond: bool = True,
+) -> Solids:
+    parts = [shell(rng, width, depth, height, openings)]
+    taken = _Floor(width, depth)
+    load = rng.choice([4.0, 9.0, 16.0, 25.0])  # things per square metre of table, in this household
+    for (T, _), holes in zip(walls(width, depth), openings, strict=True):
+        for x0, x1, z0, _ in holes:
+            if z0 == 0:
+                taken.take(T, x0, -0.8, x1, 0)
+                if beyond:
+                    parts.append(passage_beyond(rng, height).placed(T @ pose((x0 + x1) / 2)))
+            else:
+                parts.append(_at_window(rng, (x0 + x1) / 2).placed(T))
+    for n in rng.permutation(4):
+        T, length = walls(width, depth)[n]
+        parts += _along_wall(rng, style, T, length, openings[n], taken, load)
+    for _ in range(rng.poisson(width * depth / 5) if style.free else 0):
+        piece = laden(rng, style.free[rng.integers(len(style.free))](rng), load)
+        yaw = rng.choice([0, 90, 180, 270]) + rng.normal(0, 12)
+        for _ in range(4):
+            T = pose(*rng.uniform(0.6, [width - 0.6, depth - 0.6]), 0, yaw)
+            if taken.fits(T, piece.solids, 0.15):
+                parts.append(piece.solids.placed(T))
+                break
+    for _ in range(rng.poisson(width * depth * rng.choice([0.4, 1.2, 2.5]))):
+        T = pose(*rng.uniform(0.15, [width - 0.15, depth - 0.15]))
+        parts.append(clutter(rng, 0.45).placed(T))
+    for _ in range(rng.integers(1, 4)):
+        parts.append(
+            fixtures.pendant(rng, height).placed(pose(*rng.uniform(0.5, [width - 0.5, depth - 0.5])))
+        )
+    if rng.random() < 0.25:
+        parts.append(fixtures.beams(rng, width, depth, height))
+    return _worn(rng, Solids.join(parts))
+
+
+def _worn(rng: np.random.Generator, solids: Solids) -> Solids:
+    """Nothing is quite even: dents, folds, seams and what we did not think of, a few millimetres each."""
+    return replace(
+        solids, relief=solids.relief + rng.lognormal(np.log(0.0006), 1.4, len(solids)).clip(0, 0.015)
+    )
+
+
+def _at_window(rng: np.random.Generator, x: float) -> Solids:
+    """A radiator below, a curtain or blinds before it, or nothing."""
+    parts = []
+    if rng.random() < 0.5:
+        parts.append(fixtures.radiator(rng).solids.placed(pose(x)))
+    kind = rng.random()
+    if kind < 0.4:
+        side = rng.choice([-1, 1])
+        parts.append(fixtures.curtain(rng).solids.placed(pose(x + side * rng.uniform(0.3, 0.8))))
+    elif kind < 0.55:
+        parts.append(fixtures.blinds(rng).solids.placed(pose(x)))
+    return Solids.join(parts)
+
+
+def _along_wall(
+    rng: np.random.Generator,
+    style: Style,
+    T: np.ndarray,
+    length: float,
+    holes: list[Opening],
+    taken: "_Floor",
+    load: float,
+) -> list[Solids]:
+    """Pieces side by side with gaps, then things that hang between and above them."""
+    parts, x = [], rng.uniform(0.0, 0.4)
+    while x < length - 0.3:
+        if rng.random() > style.full**0.5:
+            x += rng.uniform(0.2, 1.0)
+            continue
+        piece = style.wall[rng.integers(len(style.wall))](rng)
+        low, high = extent(piece.solids)
+        end = x + high[0] - low[0]
+        blocked = any(x < x1 and end > x0 and high[2] > z0 + 0.1 for x0, x1, z0, _ in holes)
+        place = T @ pose(
+            x - low[0],
+            -high[1] - rng.uniform(0, 0.06),
+            0,
+            rng.normal(0, 1.2),
+            rng.normal(0, 0.3),
+            rng.normal(0, 0.3),
+        )
+        if end > length or blocked or not taken.fits(place, piece.solids, 0.01):
+            x += 0.3
+            continue
+        parts.append(laden(rng, piece, load).solids.placed(place))
+        x = end + rng.choice([0.005, rng.uniform(0.0, 0.5)])
+    for _ in range(rng.poisson(length * 1.3)):
+        hung = WALL_PIECES[rng.integers(len(WALL_PIECES))](rng).solids
+        x = rng.uniform(0.3, length - 0.3)
+        if not any(x0 - 0.5 < x < x1 + 0.5 for x0, x1, _, _ in holes):
+            parts.append(hung.placed(T @ pose(x, 0, 0, rng.normal(0, 0.5), rng.normal(0, 0.7))))
+    return parts
+
+
+class _Floor:
+    """What of a room's floor is taken, as rectangles along the walls."""
+
+    def __init__(self, width: float, depth: float) -> None:
+        self.size = np.array([width, depth])
+        self.rectangles: list[tuple[float, float, float, float]] = []
+
+    def take(self, T: np.ndarray, x0: float, y0: float, x1: float, y1: float) -> None:
+        a, b = T[:2, :2] @ (x0, y0) + T[:2, 3], T[:2, :2] @ (x1, y1) + T[:2, 3]
+        self.rectangles.append((*np.minimum(a, b), *np.maximum(a, b)))
+
+    def fits(self, T: np.ndarray, solids: Solids, gap: float) -> bool:
+        """Whether they stand within the walls and clear of all others; if so the place is theirs."""
+        low, high = extent(solids.placed(T))
+        x0, y0, x1, y1 = *low[:2] + 0.03, *high[:2] - 0.03
+        if min(x0, y0) < -0.1 or x1 > self.size[0] + 0.1 or y1 > self.size[1] + 0.1:
+            return False
+        for a0, b0, a1, b1 in self.rectangles:
+            if x0 < a1 + gap and x1 > a0 - gap and y0 < b1 + gap and y1 > b0 - gap:
+                return False
+        self.rectangles.append((x0, y0, x1, y1))
+        return True

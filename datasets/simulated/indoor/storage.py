@@ -1,0 +1,179 @@
+"""Shelves, cupboards and what hangs on the wall to hold things."""
+
+import numpy as np
+
+from pcreg.datasets.simulated.indoor.clutter import clutter
+from pcreg.datasets.simulated.indoor.piece import Piece, pose
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
+
+
+def shelf(rng: np.random.Generator) -> Piece:
+    """Boards between sides, each carrying books, things or nothing."""
+    half, d, top = rng.uniform([0.25, 0.22, 0.8], [0.8, 0.42, 2.2])
+    bays, rows = max(1, round(half / 0.4)), rng.integers(2, 7)
+    x = np.linspace(-half, half, bays + 1)
+    z = np.linspace(rng.uniform(0.04, 0.12), top, rows + 1)
+    frame = [(a - 0.012, -d, 0, a + 0.012, 0, top) for a in x]
+    frame += [(-half, -d, a - 0.022, half, 0, a) for a in z]
+    if rng.random() < 0.7:
+        frame.append((-half, -0.012, 0, half, 0, top))
+    parts = [boxes(frame)]
+    for left, right in zip(x[:-1] + 0.015, x[1:] - 0.015, strict=True):
+        for low, high in zip(z[:-1], z[1:] - 0.022, strict=True):
+            parts.append(_filled(rng, left, right, d, low, high))
+    return Piece(Solids.join(parts), [(-half, -d, half, 0, top)])
+
+
+def wall_shelf(rng: np.random.Generator) -> Piece:
+    """One or two boards on the wall, at chest height or higher."""
+    half, d = rng.uniform([0.25, 0.15], [0.7, 0.3])
+    parts = []
+    for z in rng.uniform(1.1, 1.4) + np.arange(rng.integers(1, 3)) * 0.38:
+        parts.append(boxes([(-half, -d, z - 0.025, half, 0, z)]))
+        parts.append(_filled(rng, -half, half, d, z, z + 0.33))
+    return Piece(Solids.join(parts))
+
+
+def cabinet(rng: np.random.Generator) -> Piece:
+    """Doors and drawers with handles or knobs: chests, sideboards, wardrobes."""
+    tall = rng.random() < 0.35
+    half, d, top = (
+        rng.uniform([0.35, 0.38, 1.7], [0.9, 0.65, 2.3])
+        if tall
+        else rng.uniform([0.3, 0.35, 0.5], [0.9, 0.55, 1.25])
+    )
+    columns = max(1, round(half / rng.uniform(0.2, 0.35)))
+    rows = rng.integers(1, 3) if tall else rng.integers(1, 6)
+    body = [(-half, -d, 0.08, half, 0, top), (-half + 0.03, -d + 0.04, 0, half - 0.03, 0, 0.08)]
+    body.append((-half - 0.015, -d - 0.02, top - 0.02, half + 0.015, 0, top + 0.01))
+    parts = [fronts(rng, -half, half, -d, 0.1, top - 0.03, columns, rows), boxes(body)]
+    return Piece(Solids.join(parts), [(-half, -d, half, 0, top + 0.01)])
+
+
+def fronts(
+    rng: np.random.Generator, x0: float, x1: float, y: float, z0: float, z1: float, columns: int, rows: int
+) -> Solids:
+    """Doors or drawers in a grid on the face y, with grips of one kind; now and then one stands ajar."""
+    x, z = np.linspace(x0, x1, columns + 1), np.linspace(z0, z1, rows + 1)
+    gap, thick, kind = rng.uniform(0.002, 0.012), rng.uniform(0.012, 0.025), rng.integers(4)
+    upright = (z1 - z0) / rows > (x1 - x0) / columns
+    doors, panels, grips, ajar = [], [], [], []
+    for a, b in zip(x[:-1] + gap, x[1:] - gap, strict=True):
+        for low, high in zip(z[:-1] + gap, z[1:] - gap, strict=True):
+            if upright and rng.random() < 0.06:
+                leaf = boxes([(0, -thick, low, b - a, 0, high)])
+                ajar.append(leaf.placed(pose(a, y, 0, -rng.uniform(10, 100))))
+                continue
+            doors.append((a, y - thick, low, b, y, high))
+            if kind == 3:
+                edge = 0.15 * min(b - a, high - low)
+                panels.append((a + edge, y - thick - 0.008, low + edge, b - edge, y - thick, high - edge))
+            at = (b - 0.05, (low + high) / 2) if upright else ((a + b) / 2, (low + high) / 2)
+            size = min(0.09, (b - a) / 3)
+            ends = (
+                [(at[0], at[1] - size), (at[0], at[1] + size)]
+                if upright
+                else [(at[0] - size, at[1]), (at[0] + size, at[1])]
+            )
+            if kind == 0:
+                grips.append(
+                    rods(
+                        [
+                            (
+                                0.007,
+                                ends[0][0],
+                                y - thick - 0.03,
+                                ends[0][1],
+                                ends[1][0],
+                                y - thick - 0.03,
+                                ends[1][1],
+                            )
+                        ]
+                    )
+                )
+            elif kind != 2:
+                grips.append(balls([(at[0], y - thick - 0.015, at[1], 0.016, 0.018, 0.016)]))
+    return Solids.join([boxes(doors), boxes(panels), *grips, *ajar])
+
+
+def rack_with_clothes(rng: np.random.Generator) -> Piece:
+    """A rail on two stands, clothes hanging from it."""
+    half, top = rng.uniform([0.35, 1.3], [0.8, 1.7])
+    frame = [(0.015, x, -0.25, 0, x, -0.25, top) for x in (-half, half)] + [
+        (0.015, -half, -0.25, top, half, -0.25, top)
+    ]
+    frame += [(0.015, x, -0.48, 0.02, x, -0.02, 0.02) for x in (-half, half)]
+    return Piece(
+        Solids.join([rods(frame), garments(rng, rng.integers(3, 12), half * 0.9, top).placed(pose(y=-0.25))])
+    )
+
+
+def coat_hooks(rng: np.random.Generator) -> Piece:
+    half, z = rng.uniform([0.2, 1.5], [0.6, 1.8])
+    board = boxes([(-half, -0.02, z - 0.05, half, 0, z + 0.05)])
+    hung = garments(rng, rng.integers(1, 6), half, z).placed(pose(y=-0.12))
+    return Piece(Solids.join([board, hung]))
+
+
+def garments(rng: np.random.Generator, count: int, half: float, top: float) -> Solids:
+    """Coats, dresses and towels that hang from height `top` at y = 0, between -half and half."""
+    parts = []
+    for x in rng.uniform(-half, half, count):
+        long, wide, thick = rng.uniform([0.25, 0.14, 0.03], [0.6, 0.26, 0.09])
+        body = balls(
+            [
+                (0, 0, -long, thick, wide, long),
+                (0, wide * 0.7, -long, thick, 0.06, long * 0.7),
+                (0, -wide * 0.7, -long, thick, 0.06, long * 0.7),
+            ]
+        )
+        parts.append(
+            body.placed(pose(x, 0, top - 0.03, rng.normal(0, 15), rng.normal(0, 4))).uneven(
+                rng.uniform(0.01, 0.03)
+            )
+        )
+    return Solids.join(parts)
+
+
+def safe_stack(rng: np.random.Generator) -> Piece:
+    """Cartons piled up against a wall."""
+    rows = []
+    for x in np.arange(rng.integers(1, 4)) * 0.45:
+        z = 0.0
+        for _ in range(rng.integers(1, 4)):
+            w, d, h = rng.uniform([0.12, 0.2, 0.15], [0.22, 0.45, 0.4])
+            shift = rng.normal(0, 0.03)
+            rows.append((x - w + shift, -d - 0.02, z, x + w + shift, -0.02, z + h))
+            z += h
+    cartons = boxes(rows)
+    turns = np.stack([pose(yaw=yaw) for yaw in rng.normal(0, 4, len(cartons))])
+    return Piece(cartons.placed(turns).uneven(0.003))
+
+
+def _filled(rng: np.random.Generator, x0: float, x1: float, d: float, z0: float, z1: float) -> Solids:
+    """What stands in one bay: mostly books or things."""
+    kind, room = rng.random(), z1 - z0
+    if kind < 0.15 or room < 0.08:
+        return Solids.join([])
+    if kind < 0.5:
+        thick = rng.uniform(0.012, 0.06, 64)
+        right = x0 + np.cumsum(thick)
+        count = int(np.searchsorted(right, x0 + (x1 - x0) * rng.uniform(0.5, 1.0)))
+        deep = np.clip(rng.normal(d * 0.7, 0.03, count), 0.1, d)
+        tall = np.minimum(rng.normal(rng.uniform(0.2, 0.3), 0.03, count), room - 0.01)
+        rows = np.c_[
+            right[:count] - thick[:count] + 0.002,
+            -deep,
+            np.full(count, z0),
+            right[:count],
+            np.full(count, -0.01),
+            z0 + tall,
+        ]
+        return boxes(rows)
+    if kind < 0.6:
+        return boxes([(x0 + 0.02, -d * 0.95, z0, x1 - 0.02, -0.02, z0 + room * rng.uniform(0.5, 0.9))])
+    count = 1 + rng.poisson((x1 - x0) * 4)
+    xs = np.linspace(x0, x1, count + 2)[1:-1] + rng.normal(0, 0.02, count)
+    return Solids.join(
+        clutter(rng, min(room * 0.95, 0.35)).placed(pose(x, -d * rng.uniform(0.4, 0.65), z0)) for x in xs
+    )

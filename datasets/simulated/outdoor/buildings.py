@@ -1,0 +1,189 @@
+"""Buildings and walls. Each has its front along x at y = 0, faces -y and stands on z = 0, metres.
+
+Windows are what piers and bands of wall leave free of a glazed core behind them: a facade of any size
+takes a few dozen boxes.
+"""
+
+import numpy as np
+
+from pcreg.datasets.simulated.outdoor.things import Material, Things
+from pcreg.datasets.simulated.solids import Solids, box, boxes, cone, rod
+
+DEEP = 3.0  # metres below the ground that a building reaches, for slopes
+
+
+def block(rng: np.random.Generator, width: float, depth: float, height: float) -> Things:
+    """A town house, an office or a shop: storeys of recessed windows, doors, balconies, cornice, roof."""
+    recess = rng.uniform(0.08, 0.4)
+    ground_floor, storey = rng.uniform([3.0, 2.7], [4.5, 3.6])
+    sill, lintel = rng.uniform([0.5, 0.25], [1.1, 0.7])
+    floors = np.arange(ground_floor, height - 1.5, storey)
+    half = width / 2
+    # Bands of wall between the storeys.
+    low = np.concatenate([[-DEEP], floors - lintel, [height - lintel]])
+    high = np.concatenate([[rng.choice([0.3, 0.8])], np.minimum(floors + sill, height), [height]])
+    walls = [_rows(-half, 0, low, half, depth, high)]
+    pier = rng.uniform(0.25, 0.6)
+    gap = rng.uniform(1.5, 3.5)
+    x = _spread(width, gap)
+    for y0, y1 in ((0, recess + 0.05), (depth - recess - 0.05, depth)):
+        walls.append(_rows(x - pier, y0, -DEEP, x + pier, y1, height))
+    y = _spread(depth, gap * 1.3) + depth / 2
+    blank = rng.random() < 0.5
+    for x0, x1 in ((-half, -half + recess + 0.05), (half - recess - 0.05, half)):
+        if blank:
+            walls.append(_rows(x0, 0, -DEEP, x1, depth, height))
+        else:
+            walls.append(_rows(x0, y - pier, -DEEP, x1, y + pier, height))
+    cornice, thick = rng.uniform([0.05, 0.2], [0.6, 0.6])
+    walls.append(_rows(-half - 0.02, -cornice, height - 0.1, half + 0.02, depth, height + thick))
+    if rng.random() < 0.5 and len(floors):  # balconies
+        x = rng.permutation(x[:-1] + gap / 2)[: rng.integers(1, 5)]
+        x, z = (grid.ravel() for grid in np.meshgrid(x, floors))
+        reach, wide = rng.uniform([0.6, 0.6], [1.4, 1.3])
+        walls.append(_rows(x - wide, -reach, z - 0.15, x + wide, 0.1, z))
+        walls.append(_rows(x - wide, -reach, z, x + wide, -reach + 0.05, z + 1.0))
+    if rng.random() < 0.4:  # an awning or a canopy over the pavement
+        x0, x1 = np.sort(rng.uniform(-half, half, 2))
+        walls.append(_rows(x0, -rng.uniform(0.8, 2.2), 2.6, x1 + 1, 0.1, 2.75))
+    door = rng.uniform(-half + 1, half - 1)
+    jambs = np.array([door - 1.0, door + 0.8])
+    walls.append(_rows(jambs, -0.15, 0, jambs + 0.2, 0.1, 2.5))
+    walls.append(_rows(door - 1.0, -0.4, -0.5, door + 1.0, 0.1, rng.uniform(0.1, 0.4)))
+    core = box([-half + recess, recess, -DEEP], [half - recess, depth - recess, height])
+    solids = Solids.join([boxes(np.concatenate(walls)), _roof(rng, width, depth, height)])
+    return Things.join([Things.of(solids), Things.of(core, Material.GLASS)])
+
+
+def house(rng: np.random.Generator) -> Things:
+    """A detached house of one or two storeys with a gabled roof, perhaps a garage and a porch."""
+    width, depth = rng.uniform([8, 7], [15, 12])
+    height = rng.choice([rng.uniform(2.8, 3.5), rng.uniform(5.0, 6.5)])
+    recess, pier = rng.uniform([0.1, 0.6], [0.2, 1.2])
+    x = _spread(width, rng.uniform(2.5, 4))
+    walls = [
+        box(np.c_[x - pier, 0 * x, 0 * x - DEEP], np.c_[x + pier, 0 * x + 0.3, 0 * x + height]),
+        box([[-width / 2, 0, -DEEP], [-width / 2, 0, 2.2]], [[width / 2, 0.3, 0.9], [width / 2, 0.3, 3.0]]),
+        box([-width / 2, recess, -DEEP], [width / 2, depth, height]),
+        _gable(width + 0.8, depth + 0.8, height, rng.uniform(0.5, 1.0), -0.4),
+        box([width * 0.2, depth * 0.3, height], [width * 0.2 + 0.7, depth * 0.3 + 0.7, height + 0.6 * depth]),
+    ]
+    if rng.random() < 0.5:
+        side = rng.choice([-1, 1]) * (width / 2 + 1.6)
+        walls.append(box([side - 1.7, 1, -DEEP], [side + 1.7, 7, 2.7]))
+    if rng.random() < 0.5:
+        at = rng.uniform(-width / 4, width / 4)
+        walls.append(box([at - 1.3, -1.6, 2.3], [at + 1.3, 0, 2.5]))
+        walls.append(
+            rod(
+                0.08,
+                [[at - 1.2, -1.5, -0.5], [at + 1.2, -1.5, -0.5]],
+                [[at - 1.2, -1.5, 2.4], [at + 1.2, -1.5, 2.4]],
+            )
+        )
+    return Things.of(Solids.join(walls))
+
+
+def shed(rng: np.random.Generator) -> Things:
+    """A hall of a works: ribbed walls, gates, a flat or a low gabled roof."""
+    width, depth, height = rng.uniform([20, 15, 5], [60, 40, 12])
+    x = _spread(width, rng.uniform(3, 7))
+    gates = rng.choice(x[:-1], min(len(x) - 1, rng.integers(1, 4)), replace=False) + 1.5
+    walls = [
+        box([-width / 2, 0.15, -DEEP], [width / 2, depth, height]),
+        box(np.c_[x - 0.2, 0 * x - 0.1, 0 * x - DEEP], np.c_[x + 0.2, 0 * x + 0.2, 0 * x + height]),
+        box([-width / 2, -0.15, height - 0.6], [width / 2, 0.2, height]),
+        box(
+            np.c_[gates, 0 * gates - 1.5, 0 * gates + 4], np.c_[gates + 3.5, 0 * gates + 0.2, 0 * gates + 4.2]
+        ),
+        box(np.c_[gates - 0.2, 0 * gates - 0.2, 0 * gates - 1], np.c_[gates, 0 * gates + 0.2, 0 * gates + 4]),
+    ]
+    if rng.random() < 0.5:
+        walls.append(_gable(width, depth, height, 0.2, 0.0))
+    return Things.of(Solids.join(walls))
+
+
+def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
+    """A building over a row of columns, a gallery behind them."""
+    deep = rng.uniform(2.5, 5)
+    above = rng.uniform(3.0, 5.0)
+    x = _spread(width, rng.uniform(2.5, 5))
+    foot, top = np.c_[x, 0 * x + 0.4, 0 * x - 1], np.c_[x, 0 * x + 0.4, 0 * x + above]
+    half = rng.uniform(0.2, 0.45)
+    columns = (
+        rod(half, foot, top)
+        if rng.random() < 0.5
+        else box(foot - half * np.array([1, 1, 0]), top + half * np.array([1, 1, 0]))
+    )
+    upper = block(rng, width, deep + 8, height)
+    raised = np.eye(4)
+    raised[2, 3] = above + DEEP
+    back = block(rng, width, 6, above)
+    behind = np.eye(4)
+    behind[1, 3] = deep
+    return Things.join(
+        [
+            Things(upper.solids.placed(raised), upper.material),
+            Things(back.solids.placed(behind), back.material),
+            Things.of(columns),
+        ]
+    )
+
+
+def garden_wall(rng: np.random.Generator, length: float) -> Things:
+    height = rng.uniform(0.6, 2.5)
+    x = _spread(length, rng.uniform(2.5, 6))
+    return Things.of(
+        Solids.join(
+            [
+                box([-length / 2, -0.12, -1], [length / 2, 0.12, height]),
+                box([-length / 2, -0.17, height], [length / 2, 0.17, height + 0.08]),
+                box(
+                    np.c_[x - 0.2, 0 * x - 0.2, 0 * x - 1], np.c_[x + 0.2, 0 * x + 0.2, 0 * x + height + 0.25]
+                ),
+            ]
+        )
+    )
+
+
+def tank(rng: np.random.Generator) -> Things:
+    radius, height = rng.uniform([1, 3], [4, 9])
+    return Things.of(
+        Solids.join(
+            [
+                rod(radius, [0, 0, -1], [0, 0, height]),
+                cone(radius, [0, 0, height], [0, 0, height + 0.4 * radius]),
+            ]
+        )
+    )
+
+
+def _rows(*corners: np.ndarray | float) -> np.ndarray:
+    """x0, y0, z0, x1, y1, z1 of boxes (N, 6), each a number or (N,)."""
+    return np.stack(np.broadcast_arrays(*(np.atleast_1d(each) for each in corners)), 1)
+
+
+def _spread(width: float, gap: float) -> np.ndarray:
+    """Places along a width, about `gap` apart, both ends among them."""
+    return np.linspace(-width / 2, width / 2, max(2, round(width / gap) + 1))
+
+
+def _roof(rng: np.random.Generator, width: float, depth: float, height: float) -> Solids:
+    if rng.random() < 0.6:
+        return _gable(width, depth, height, rng.uniform(0.3, 0.9), 0.0)
+    x, y = rng.uniform(-width / 4, width / 4), depth * rng.uniform(0.3, 0.7)
+    return box([x - 2, y - 1.5, height], [x + 2, y + 1.5, height + rng.uniform(1, 3)])
+
+
+def _gable(width: float, depth: float, height: float, steep: float, front: float) -> Solids:
+    """Two slabs that lean on each other over the ridge."""
+    slabs = []
+    for y, slope in ((front, steep), (front + depth, -steep)):
+        shear = np.eye(4)
+        shear[2, 1] = slope
+        shear[2, 3] = -slope * y
+        low, high = (0, depth / 2) if slope > 0 else (-depth / 2, 0)
+        slabs.append(
+            box([-width / 2, y + low, height - 0.1], [width / 2, y + high, height + 0.15]).placed(shear)
+        )
+    return Solids.join(slabs)

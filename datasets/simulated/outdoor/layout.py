@@ -1,0 +1,170 @@
+"""What scenes have in common: roads, the ground, rows of houses and cars, people, small things."""
+
+from functools import partial
+
+import numpy as np
+
+from pcreg.datasets.simulated.outdoor import buildings, street_furniture, traffic, vegetation
+from pcreg.datasets.simulated.outdoor.ground import Ground, Road
+from pcreg.datasets.simulated.outdoor.site import Site
+from pcreg.datasets.simulated.outdoor.things import Things
+
+PLACE_THINGS = (
+    (vegetation.tree, 16),
+    (vegetation.bush, 12),
+    (street_furniture.bench, 10),
+    (street_furniture.lamp, 8),
+    (street_furniture.kiosk, 5),
+    (street_furniture.advertising_column, 4),
+    (street_furniture.bollard, 20),
+    (street_furniture.litter_bin, 8),
+    (street_furniture.sign, 6),
+    (traffic.bicycle, 10),
+    (traffic.car, 6),
+)
+
+
+def network(rng: np.random.Generator, half_width: float, crossings: int, bend: float) -> tuple[Road, ...]:
+    """A main road and others that cross it, each with its station 0 on the main one."""
+    main = Road(curvature=rng.uniform(-bend, bend), half_width=half_width)
+    roads = [main]
+    stations = rng.permutation([-55.0, 0.0, 45.0])[:crossings] + rng.uniform(-15, 15, crossings)
+    for station in stations:
+        x, y, heading = main.at(station)
+        roads.append(
+            Road(
+                float(x),
+                float(y),
+                float(heading) + rng.uniform(np.pi / 3, 2 * np.pi / 3),
+                rng.uniform(-bend, bend),
+                half_width * rng.uniform(0.7, 1.1),
+            )
+        )
+    return tuple(roads)
+
+
+def uneven_ground(
+    rng: np.random.Generator,
+    roads: tuple[Road, ...],
+    kerb: float = 0.0,
+    slope: float = 0.0,
+    rough: float = 0.0,
+    bank: tuple[float, float, float] = (1.0, 2.0, 0.0),
+    hills: float = 0.2,
+) -> Ground:
+    def waves(n: int, height: float, length: tuple[float, float]) -> np.ndarray:
+        wave, angle = rng.uniform(*length, n), rng.uniform(0, 2 * np.pi, n)
+        k = 2 * np.pi / wave
+        return np.stack(
+            [
+                height * rng.uniform(0, 1, n),
+                k * np.cos(angle),
+                k * np.sin(angle),
+                rng.uniform(0, 2 * np.pi, n),
+            ],
+            1,
+        )
+
+    return Ground(
+        roads=roads,
+        slope=tuple(rng.normal(0, slope / 2, 2).clip(-slope, slope)),
+        waves=np.concatenate([waves(2, hills, (60, 150)), waves(1, 0.04, (8, 25))]),
+        kerb=kerb,
+        camber=rng.choice([0.0, 0.02]),
+        bank=bank,
+        rough=waves(3, rough, (0.7, 4)) if rough else np.empty((0, 4)),
+    )
+
+
+def house_of(tall: float, rng: np.random.Generator, width: float) -> Things:
+    return buildings.block(rng, width, rng.uniform(7, 14), tall * rng.uniform(0.7, 1.3))
+
+
+def any_house(rng: np.random.Generator, width: float) -> Things:
+    return buildings.house(rng)
+
+
+def houses(
+    site: Site, road: Road, offset: float, widths: tuple[float, float], tall: float, sides=(-1, 1), **row
+) -> None:
+    for side in sides:
+        site.frontage(partial(house_of, tall), road, side * offset, widths, **row)
+
+
+def parked(site: Site, road: Road, offset: float, missing: float) -> None:
+    for side in (-1, 1):
+        turn = 0.0 if site.rng.random() < 0.8 else site.rng.uniform(0.5, 1.5)
+        site.beside(
+            traffic.car,
+            road,
+            side * offset,
+            5.6,
+            missing=missing,
+            models=4,
+            turn=turn,
+            stretch=0.06,
+            margin=3,
+        )
+        site.beside(
+            site.rng.choice([traffic.van, traffic.truck]),
+            road,
+            side * offset,
+            40,
+            missing=0.6,
+            turn=turn,
+            margin=4,
+            models=1,
+        )
+
+
+def vehicles(site: Site, road: Road, n: int, offset: float, speed: float) -> None:
+    for _ in range(n):
+        make = site.rng.choice(
+            [traffic.car, traffic.car, traffic.car, traffic.van, traffic.bus, traffic.truck, traffic.cyclist]
+        )
+        site.drive(make, road, 1, offset, speed)
+
+
+def people(site: Site, n: int, radius: float) -> None:
+    """Some stand, some walk on lines of their own."""
+    x, y, yaw = site.area(n, radius, 0.3)
+    walking = site.rng.random(len(x)) < 0.5
+    site.scatter(traffic.person, 3, x[~walking], y[~walking], yaw[~walking], 0.08)
+    for at in np.flatnonzero(walking):
+        site.drive(traffic.person, Road(x[at], y[at], yaw[at]), 1, 0.0, 1.3)
+
+
+def small_things(site: Site, road: Road, edge: float) -> None:
+    """Signs, bollards, bins, cabinets and bicycles at the kerb, fewer or more."""
+    for make, gap in (
+        (street_furniture.sign, 14),
+        (street_furniture.bollard, 4),
+        (street_furniture.litter_bin, 20),
+        (street_furniture.cabinet, 25),
+        (street_furniture.kiosk, 60),
+        (street_furniture.advertising_column, 60),
+        (traffic.bicycle, 5),
+        (vegetation.bush, 10),
+    ):
+        for side in (-1, 1):
+            site.beside(
+                make,
+                road,
+                side * edge,
+                gap,
+                missing=site.rng.uniform(0.4, 1.2),
+                models=1,
+                turn=site.rng.choice([0.0, np.pi / 2]),
+            )
+
+
+def traffic_lights(site: Site) -> None:
+    main = site.roads[0]
+    for other in site.roads[1:]:
+        for side in (-1, 1):
+            for across in (-1, 1):
+                x, y, yaw = other.at(side * (main.half_width + 1), across * (other.half_width + 0.7))
+                if site.rng.random() < 0.7:
+                    site.put(
+                        street_furniture.traffic_light(site.rng), x, y, yaw + (np.pi if across < 0 else 0)
+                    )

@@ -1,0 +1,172 @@
+"""A place being furnished: things are put on the ground, in rows along roads and clear of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pcreg.datasets.simulated.outdoor.ground import Ground, Road
+from pcreg.datasets.simulated.outdoor.things import Things, standing
+
+
+@dataclass(frozen=True)
+class Mover:
+    """Things that follow a road at `speed` (m/s, negative against its direction), at `station` at time 0."""
+
+    things: Things
+    road: Road
+    station: float
+    offset: float
+    speed: float
+
+    @property
+    def length(self) -> float:
+        """Metres, twice the distance of the furthest solid's middle."""
+        return 2 * float(np.abs(self.things.solids.T_world_unit[:, 0, 3]).max()) + 2
+
+    def poses(self, ground: Ground, seconds: np.ndarray) -> np.ndarray:
+        """T (S, 4, 4) at each time (S,)."""
+        x, y, yaw = self.road.at(self.station + self.speed * seconds, self.offset)
+        return standing(x, y, ground.heights(x, y), yaw + np.pi * (self.speed < 0))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All that rays can meet, and the ways that a sensor may take (the first is the main one)."""
+
+    kind: str
+    ground: Ground
+    things: Things
+    movers: tuple[Mover, ...]
+    ways: tuple[Road, ...]
+    reach: float = 45.0  # metres from the middle that the ways may be used
+    relief: float = 1.0  # how uneven surfaces are: a factor to what their materials have
+
+
+@dataclass
+class Site:
+    """Collects things; `roads` stay free of what is put down."""
+
+    rng: np.random.Generator
+    ground: Ground
+    roads: Sequence[Road]
+    reach: float = 45.0  # metres from the middle that a sensor may go
+    placed: list[tuple[Things, np.ndarray]] = field(default_factory=list)  # and T (N, 4, 4) over z = 0
+    movers: list[Mover] = field(default_factory=list)
+
+    def scene(self, kind: str) -> Scene:
+        poses = [T for _, T in self.placed]
+        at = np.concatenate(poses)[:, :2, 3]
+        heights = np.split(self.ground.heights(*at.T), np.cumsum([len(T) for T in poses])[:-1])
+        for T, z in zip(poses, heights, strict=True):
+            T[:, 2, 3] = z
+        return Scene(
+            kind,
+            self.ground,
+            Things.join(things.copies(T) for things, T in self.placed),
+            tuple(self.movers),
+            tuple(self.roads),
+            self.reach,
+            self.rng.uniform(0.3, 1.5),
+        )
+
+    def clear(self, x: np.ndarray, y: np.ndarray, margin: float, but: Road | None = None) -> np.ndarray:
+        """Which places (N,) are `margin` metres or more off every road, or every other road than `but`."""
+        free = np.ones(np.shape(x), bool)
+        for road in self.roads:
+            if road is not but:
+                free &= np.abs(road.aside(x, y)) > road.half_width + margin
+        return free
+
+    def put(self, things: Things, x, y, yaw, stretch: float = 0.0) -> None:
+        """Copies at x, y (N,), turned by yaw (N,), each stretched by up to `stretch` in each direction."""
+        x, y, yaw = np.broadcast_arrays(*map(np.atleast_1d, (x, y, yaw)))
+        scale = self.rng.uniform(1 - stretch, 1 + stretch, (len(x), 3))
+        self.placed.append((things, standing(x, y, 0.0, yaw, scale)))
+
+    def scatter(
+        self, make: Callable[[np.random.Generator], Things], models: int, x, y, yaw, stretch: float = 0.15
+    ) -> None:
+        """A few models made, one or another of them put at each place (N,)."""
+        x, y, yaw = np.broadcast_arrays(*map(np.atleast_1d, (x, y, yaw)))
+        which = self.rng.integers(models, size=len(x))
+        for model in range(models):
+            here = which == model
+            if here.any():
+                self.put(make(self.rng), x[here], y[here], yaw[here], stretch)
+
+    def beside(
+        self,
+        make: Callable[[np.random.Generator], Things],
+        road: Road,
+        offset: float,
+        gap: float,
+        span: float = 95.0,
+        missing: float = 0.2,
+        models: int = 2,
+        turn: float = 0.0,
+        loose: float = 0.3,
+        margin: float = 0.0,
+        stretch: float = 0.15,
+    ) -> None:
+        """A row along a road, `offset` to its left (negative: right), its fronts to the road."""
+        station = np.arange(-span, span, gap) + self.rng.uniform(-0.5, 0.5) * gap
+        station = station[self.rng.random(len(station)) >= missing]
+        station = station + self.rng.uniform(-0.2, 0.2, len(station)) * gap * loose
+        aside = offset + self.rng.uniform(-0.5, 0.5, len(station)) * loose
+        x, y, yaw = road.at(station, aside)
+        free = self.clear(x, y, margin, but=road)
+        yaw = yaw + (np.pi if offset < 0 else 0.0) + turn
+        self.scatter(make, models, x[free], y[free], yaw[free], stretch)
+
+    def frontage(
+        self,
+        make: Callable[[np.random.Generator, float], Things],
+        road: Road,
+        offset: float,
+        widths: tuple[float, float],
+        gap: tuple[float, float] = (0.0, 0.0),
+        depth: float = 8.0,
+        span: float = 100.0,
+        missing: float = 0.0,
+        margin: float = 1.0,
+        setback: float = 0.0,
+    ) -> None:
+        """Buildings, walls or fences of given widths side by side along a road, their fronts to it."""
+        s = -span + self.rng.uniform(0, widths[0])
+        while s < span:
+            width = self.rng.uniform(*widths)
+            middle, s = s + width / 2, s + width + self.rng.uniform(*gap)
+            if self.rng.random() < missing:
+                continue
+            out = np.sign(offset)
+            front = offset + out * self.rng.uniform(0, setback)
+            x, y, yaw = road.at(middle, front)
+            edges = road.at(
+                middle + width * np.array([-0.5, 0.5, -0.5, 0.5, 0, 0]),
+                front + out * depth * np.array([0, 0, 1, 1, 0, 1]),
+            )
+            if self.clear(edges[0], edges[1], margin, but=road).all():
+                self.put(make(self.rng, width), x, y, yaw + (np.pi if offset < 0 else 0.0))
+
+    def area(self, n: int, radius: float, margin: float = 0.5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """About n places x, y within `radius` that are clear of the roads, and any direction for each."""
+        x, y = self.rng.uniform(-radius, radius, (2, n))
+        free = self.clear(x, y, margin)
+        return x[free], y[free], self.rng.uniform(0, 2 * np.pi, free.sum())
+
+    def drive(
+        self, make: Callable[[np.random.Generator], Things], road: Road, n: int, offset: float, speed: float
+    ) -> None:
+        """n movers on a road, those on its left against its direction."""
+        for _ in range(n):
+            side = self.rng.choice([-1.0, 1.0])
+            self.movers.append(
+                Mover(
+                    make(self.rng),
+                    road,
+                    self.rng.uniform(-80, 80),
+                    side * offset * self.rng.uniform(0.8, 1.2),
+                    -side * speed * self.rng.uniform(0.3, 1.2),
+                )
+            )

@@ -1,0 +1,62 @@
+"""Pairs of made-up scenes as a data set: to validate on, with no download."""
+
+from functools import cached_property
+
+import numpy as np
+
+from pcreg.datasets.simulated.endless import COARSE, Recorder, Scene
+from pcreg.geometry.se3 import inverse
+from pcreg.io.pairs import Pair
+from pcreg.runtime.device import choose_device
+from pcreg.runtime.errors import InputError
+
+
+class Recorded:
+    """Up to `per_scene` pairs of each of `count` scenes. Scene n depends on (seed, n) alone, not on `count`.
+
+    `voxel` in metres is the spacing at which the descriptors see the clouds; overlap is estimated with
+    cells four times as large. Raises InputError for counts below one.
+    """
+
+    name = "made-up scenes"
+    left_out = ()
+
+    def __init__(
+        self,
+        record: Recorder,
+        voxel: float,
+        seed: int = 0,
+        count: int = 4,
+        per_scene: int = 5,
+        minimum_overlap: float = 0.1,
+        device: str = "auto",
+    ) -> None:
+        if count < 1 or per_scene < 1:
+            raise InputError(f"count is {count}, per_scene {per_scene}; ask for at least one of each")
+        self.record, self.voxel, self.seed = record, voxel, seed
+        self.count, self.per_scene, self.minimum_overlap = count, per_scene, minimum_overlap
+        self.device = choose_device(device)
+        self._clouds: dict[str, np.ndarray] = {}
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        pairs = []
+        for index in range(self.count):
+            recording = self.record(self.seed, index, self.device)
+            scene = Scene.of(recording, COARSE * self.voxel, self.minimum_overlap)
+            rng = np.random.default_rng([self.seed, index])
+            drawn = {scene.draw(rng) for _ in range(10 * self.per_scene)} if len(scene.pairs) else set()
+            T = recording.T_world_cloud
+            for source, target in sorted(drawn, key=lambda _: rng.random())[: self.per_scene]:
+                names = [f"scene-{index}/{n}" for n in (source, target)]
+                motion = inverse(T[target]) @ T[source]
+                shared = scene.overlap[(scene.pairs == (source, target)).all(1)][0]
+                pairs.append(Pair(*names, motion, scene=f"scene-{index}", overlap=float(shared)))
+                for name, n in zip(names, (source, target), strict=True):
+                    self._clouds[name] = recording.clouds[n].double().cpu().numpy()
+        return pairs
+
+    def cloud(self, name: str) -> np.ndarray:
+        if name not in {cloud for pair in self.pairs for cloud in (pair.source, pair.target)}:
+            raise InputError(f"{name}: no such cloud; names are those of the pairs")
+        return self._clouds[name]

@@ -1,0 +1,1 @@
+"""Operators on the CPU, in PyTorch and NumPy."""

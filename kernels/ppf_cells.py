@@ -1,0 +1,44 @@
+"""Kernel cells that turn with the surface: by distance and by heights instead of along the axes.
+
+Centre i with normal n_i sees point j with normal n_j at the offset d. Three numbers say how, none of which
+changes when the cloud is turned (the point pair features of Drost et al., CVPR 2010, but for the angle
+between the normals):
+
+    |d| / radius        from 0 to 1
+    n_i . d / |d|       from -1 to 1: how high j stands over the tangent plane of i
+    n_j . -d / |d|      from -1 to 1: how high i stands over the tangent plane of j
+
+Along a ridge both heights are negative, in a valley positive. The kernel is a t x t x t grid over them,
+so it has as many cells as one along the axes, and convolutions that use it give the same features however
+the cloud lies. Cell (shell, own, other) has index k = (shell t + own) t + other; seen from j the last two
+change places.
+"""
+
+import numpy as np
+from torch import Tensor
+
+
+def angle_cells(
+    offset: np.ndarray, own: np.ndarray, other: np.ndarray, radius: float, fineness: int
+) -> np.ndarray:
+    """k (T,) int64 of offsets (3, T), the centre's normals (3, T) and the points' (3, T), of one dtype.
+
+    A point on its centre, and one without a normal (zeros), is level.
+    """
+    dx, dy, dz = offset
+    one = offset.dtype.type(1)
+    distance = np.sqrt((dx * dx + dy * dy) + dz * dz)
+    safe = np.where(distance > 0, distance, one)
+    rise, fall = ((nx * dx + ny * dy) + nz * dz for nx, ny, nz in (own, other))
+    shares = distance / offset.dtype.type(radius), (rise / safe + one) / 2, (-fall / safe + one) / 2
+    shell, own, other = (
+        np.clip(np.floor(share * fineness), 0, fineness - 1).astype(np.int64) for share in shares
+    )
+    return (shell * fineness + own) * fineness + other
+
+
+def exchanged(weight: Tensor) -> Tensor:
+    """Weights (t^3, ...) as the other end of each pair sees them: own and other height change places."""
+    fineness = round(len(weight) ** (1 / 3))
+    shape = fineness, fineness, fineness, *weight.shape[1:]
+    return weight.reshape(shape).transpose(1, 2).reshape(weight.shape)

@@ -1,0 +1,217 @@
+"""All levels of points and all triplets that a network needs of a batch.
+
+They depend on coordinates alone, so they are built once per batch before any feature is computed,
+in a loader worker or on the GPU, and shared by every layer and by the backward pass.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from pcreg.kernels.cells import cells_of, cloud_of_rows
+from pcreg.kernels.dataflow import arrange
+from pcreg.kernels.grid import grid_sample
+from pcreg.kernels.normals import surface_normals
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.stencil import default_radius, native_counts, native_triplets, voxel_triplets
+from pcreg.kernels.triplets import Triplets
+
+FINENESS = 3  # kernels of every layer but the first
+CELLS = ("grid", "angles")
+NORMAL_RADIUS = 3.0  # voxels
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How points become levels and neighbourhoods. Level l has cells of voxel * 2^l metres."""
+
+    voxel: float = 0.025  # metres
+    n_levels: int = 4
+    stem_fineness: int = 5  # kernel cells per axis of the first convolution
+    radius_scale: float = 1.0  # search radius, in units of the ball with the volume of the kernel
+    snap: bool = False  # degraded mode: a sparse voxel convolution
+    cells: str = "grid"  # of kernels: "grid", along the axes, or "angles", which turn with the surface
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """levels[0] is the batch itself; levels[l + 1] a grid sample of levels[l]."""
+
+    levels: list[PointBatch]
+    stem: torch.Tensor  # (K, N) int32: of level 0, the points in each cell of the first layer's kernels
+    same: list[Triplets]  # same[l]: level l onto itself
+    down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
+
+    @staticmethod
+    def build(batch: PointBatch, geometry: Geometry) -> "Hierarchy":
+        """Sample and search `batch`, where it lies."""
+        if batch.points.is_cuda:
+            return search_at_once(batch, geometry)
+        levels, rows = sample_levels(batch, geometry)
+        normals = _normals(batch, rows, geometry)
+
+        def search(out_level: int, in_level: int, fineness: int = FINENESS) -> Triplets:
+            out, points = levels[out_level], levels[in_level]
+            if geometry.snap:
+                return _voxel_search(out, points, out_level, in_level, fineness, geometry)
+            size, radius = _size_and_radius(in_level, fineness, geometry)
+            both = normals and (normals[out_level], normals[in_level])
+            return native_triplets(
+                out.points, points.points, out.lengths, points.lengths, size, fineness, radius, both
+            )
+
+        same = [search(level, level) for level in range(geometry.n_levels)]
+        down = [search(level + 1, level) for level in range(geometry.n_levels - 1)]
+        if geometry.snap:
+            stem = search(0, 0, geometry.stem_fineness).counts()
+        else:
+            size, radius = _size_and_radius(0, geometry.stem_fineness, geometry)
+            own = normals and normals[0]
+            stem = native_counts(batch.points, batch.lengths, size, geometry.stem_fineness, radius, own)
+        return Hierarchy(levels, stem, same, down)._arranged()
+
+    def to(self, device: torch.device | str) -> "Hierarchy":
+        levels = [level.to(device) for level in self.levels]
+        same, down = ([triplets.to(device) for triplets in some] for some in (self.same, self.down))
+        return Hierarchy(levels, self.stem.to(device), same, down)._arranged()
+
+    def _arranged(self) -> "Hierarchy":
+        """Derive here what the layers would otherwise wait for: the decoder's triplets, and arrangements.
+
+        Half precision may take others on a GPU and then derives them in the first forward pass.
+        """
+        for triplets in (*self.same, *self.down, *(down.transposed for down in self.down)):
+            arrange(triplets, torch.float32)
+        return self
+
+
+def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
+    """The hierarchy by kernels for a GPU, which find the triplets of all layers together.
+
+    One sort of a level serves to sample it and to search it. The device is waited for once per level, to
+    learn its size, and once for all triplets.
+    """
+    from pcreg.kernels.triton.search.index import CellIndex, cloud_numbers
+    from pcreg.kernels.triton.search.query import Search
+    from pcreg.kernels.triton.search.run import SearchRun
+    from pcreg.kernels.triton.search.triplets import find_triplets
+
+    n_clouds, n_levels = len(batch.lengths), geometry.n_levels
+    sizes = [geometry.voxel * 2**level for level in range(n_levels + 1)]
+    frames = _frames(batch, sizes, geometry)
+    levels, clouds = (
+        [replace(batch, points=batch.points.contiguous())],
+        [cloud_numbers(batch.lengths, len(batch))],
+    )
+    bounds = torch.arange(n_clouds + 1, dtype=torch.int32, device=batch.points.device)
+    rows = []  # of the finer level, those that a level consists of
+    coarse, own = [], []  # of each level, the points in cells of the next level and of its own
+    for level in range(n_levels):
+        points, cloud = levels[level].points, clouds[level]
+        if level + 1 < n_levels or not geometry.snap:
+            coarse.append(CellIndex.build(points, cloud, frames[level + 1], sizes[level + 1], n_clouds))
+        if geometry.snap:
+            own.append(CellIndex.build(points, cloud, frames[level], sizes[level], n_clouds))
+        if level + 1 < n_levels:
+            picked, points, cloud = coarse[level].representatives()
+            levels.append(PointBatch(points, torch.diff(torch.searchsorted(cloud, bounds))))
+            clouds.append(cloud)
+            rows.append(picked)
+
+    indices = own if geometry.snap else coarse
+    normals = _normals(levels[0], rows, geometry)
+
+    def search(out_level: int, in_level: int, fineness: int = FINENESS) -> Search:
+        size, radius = _size_and_radius(min(out_level, in_level), fineness, geometry)
+        return Search(
+            indices[in_level],
+            levels[out_level].points,
+            clouds[out_level],
+            size,
+            fineness,
+            radius=None if geometry.snap else radius,
+            stride=1 if out_level == in_level else 2,
+            mirrored=out_level < in_level,
+            normals=normals and (normals[out_level], normals[in_level]),
+            symmetric=out_level == in_level,
+        )
+
+    searches = [search(level, level) for level in range(n_levels)]
+    searches += [search(level + 1, level) for level in range(n_levels - 1)]
+    searches += [search(level, level + 1) for level in range(n_levels - 1)]
+    (stem,) = SearchRun([search(0, 0, geometry.stem_fineness)]).counts()
+    found = find_triplets(searches)
+    same, down, up = found[:n_levels], found[n_levels : 2 * n_levels - 1], found[2 * n_levels - 1 :]
+    for there, back in zip(down, up, strict=True):
+        there.pair_with(back)
+    return Hierarchy(levels, stem, same, down)
+
+
+def _frames(batch: PointBatch, sizes: list[float], geometry: Geometry) -> torch.Tensor:
+    """Frames (len(sizes), 7) of pcreg.kernels.triton.search.index, with the same corners and cells of the
+    given sizes.
+    """
+    points = batch.points.double()
+    upper = points.amax(0) if len(batch) else points.new_zeros(3)
+    lower = torch.full_like(upper, -geometry.voxel / 2)
+    edges = torch.tensor(sizes, dtype=torch.float64, device=points.device)
+    return torch.cat([torch.cat([lower, upper]).expand(len(sizes), 6), edges[:, None]], 1)
+
+
+def sample_levels(batch: PointBatch, geometry: Geometry) -> tuple[list[PointBatch], list[torch.Tensor]]:
+    """The levels, and of each but the first the rows of the finer one that it consists of.
+
+    Cells of all levels are nested: a coarse cell is eight fine ones, counted from one origin.
+    """
+    origin = _origin(batch, geometry)
+    levels, rows = [batch], []
+    for level in range(1, geometry.n_levels):
+        finer = levels[-1]
+        rows.append(grid_sample(finer.points, finer.lengths, geometry.voxel * 2**level, origin))
+        levels.append(finer.select(rows[-1]))
+    return levels, rows
+
+
+def _normals(batch: PointBatch, rows: list[torch.Tensor], geometry: Geometry) -> list[torch.Tensor] | None:
+    """Normals (N, 3) of the points of each level, if kernels turn with the surface.
+
+    They are those of the finest level: `rows` are the points that each further one took from that before.
+    """
+    if geometry.cells == "grid":
+        return None
+    if batch.origins is None:
+        raise ValueError("cells=angles needs to know where the sensor stood: give the batch its origins")
+    radius = NORMAL_RADIUS * geometry.voxel
+    normals = [surface_normals(batch.points, batch.lengths, batch.origins, radius)]
+    for picked in rows:
+        normals.append(normals[-1][picked])
+    return normals
+
+
+def _origin(batch: PointBatch, geometry: Geometry) -> torch.Tensor:
+    """Half a voxel below each cloud's lower corner, which is zero: (B, 3)."""
+    shape = (len(batch.lengths), 3)
+    return torch.full(shape, -geometry.voxel / 2, dtype=torch.float64, device=batch.points.device)
+
+
+def _size_and_radius(level: int, fineness: int, geometry: Geometry) -> tuple[float, float]:
+    """The edge of the kernel cells, and the radius, of a convolution of points of `level`: metres."""
+    size = geometry.voxel * 2**level
+    return size, geometry.radius_scale * default_radius(size, fineness)
+
+
+def _voxel_search(out, points, out_level, in_level, fineness, geometry) -> Triplets:
+    point_cells = _cells(points, in_level, geometry)
+    return voxel_triplets(
+        point_cells if out is points else _cells(out, out_level, geometry),
+        point_cells,
+        out.lengths,
+        points.lengths,
+        stride=2 ** (out_level - in_level),
+        fineness=fineness,
+    )
+
+
+def _cells(batch: PointBatch, level: int, geometry: Geometry) -> torch.Tensor:
+    size = geometry.voxel * 2**level
+    return cells_of(batch.points, cloud_of_rows(batch.lengths), _origin(batch, geometry), size)

@@ -1,0 +1,1 @@
+"""Operators on a GPU, in Triton."""

@@ -1,0 +1,269 @@
+"""MVMR with one program per tile of output rows: no atomics, every sum in one order.
+
+For each kernel cell a program multiplies one row per bucket by W[k] and adds in registers. Buckets of
+several points are summed beforehand into a scratch that the program owns, so that the main loop
+has one load per row and can be pipelined: summing inside it took 1.4 times as long on an H200. The sums
+are rounded to the dtype of the features, as the product takes them: in float16 they must stay below 65504.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pcreg.kernels.alignment import aligned
+from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
+from pcreg.kernels.tiles import ROWS, Tiles
+from pcreg.kernels.triton.blocks import block, processors, stages
+from pcreg.kernels.triton.epilogue import finish, finished
+from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.precision import add_product, parts, parts_of, takes_parts
+
+LEAST_CELLS = 3  # kernel cells of a program, where they are shared
+LEAST_SHARES = 4  # fewer are not worth the launch that adds them up
+WARPS = 4
+REGISTERS = 2**16  # of a processor
+
+
+def mvmr(
+    features: Tensor,
+    weight: Tensor,
+    j: Tensor,
+    tiles: Tiles,
+    n_out: int,
+    tf32: bool = False,
+    split: bool = True,
+    epilogue: Epilogue = NOTHING,
+) -> Tensor:
+    """features (N_in, C), weight (K, G, C/G, M/G) -> (n_out, M), row i the sum of W[k] x[j].
+
+    j (T,) are those of the triplets from which the tiles were made; the features are `aligned`.
+    `split` shares the columns and kernel cells of a tile among several programs where there are few
+    tiles. A row's last bits then depend on how many rows there are, though not on the run.
+    """
+    K, G, C, M = weight.shape
+    n_tiles = tiles.tile_offsets.shape[0] - 1
+    if n_out == 0 or G * M == 0:
+        return features.new_empty(n_out, G * M)
+    plan = _plan(G, C, M, features.dtype, tf32, features.device)
+    weight = parts(weight) if plan.in_parts else aligned(weight.mT if tf32 else weight)
+    column_shares, cell_shares = _shares(n_tiles, K, plan) if split else (1, 1)
+    shares = column_shares * cell_shares
+    # As many programs as run at once: each owns a scratch, whose size then does not grow with the cloud.
+    n_programs = min(n_tiles * shares, plan.most_programs // shares * shares)
+    sums = features.new_empty((n_programs, tiles.most_shared, G * C))
+    whole = cell_shares == 1
+    ending = epilogue if whole else NOTHING
+    dtype = features.dtype if whole else torch.float32
+    out = features.new_empty((cell_shares, n_out, G * M), dtype=dtype)
+    arguments = (
+        features,
+        weight,
+        out,
+        sums,
+        j,
+        *tiles.tensors(),
+        *ending.arguments(),
+        n_out,
+        n_tiles,
+        tiles.most_shared,
+        K,
+        column_shares,
+        cell_shares,
+    )
+    variant = plan, shares == 1, whole, ending.kind
+    constants = plan.constants | {"SHARED": shares > 1, "RELU": ending.relu}
+    launch(_output_stationary, n_programs, arguments, constants, variant, **plan.options)
+    return out[0] if whole else finish(out, features.dtype, epilogue)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What the kernel is compiled for; one object for the same arguments of `_plan`."""
+
+    constants: dict[str, object]
+    options: dict[str, int]
+    in_parts: bool
+    blocks: int  # of columns, of all groups
+    processors: int
+    most_programs: int
+
+
+@cache
+def _plan(G: int, C: int, M: int, dtype: torch.dtype, tf32: bool, device: torch.device) -> _Plan:
+    wide = dtype == torch.float32
+    in_parts = takes_parts(dtype, tf32, device)
+    columns = block(M, 64 if wide else 128)
+    depth = block(C, 64 if wide else 32)
+    # Measured on an H200. Deep pipelines hide the gathers, but with few columns they cost occupancy.
+    wanted = (1 if tf32 else 2) if wide else (4 if columns <= 32 else 7)
+    weight_bytes = columns * (6 if in_parts else dtype.itemsize)
+    constants = {
+        "G": G,
+        "C": C,
+        "M": M,
+        "ROWS": ROWS,
+        "DEPTH": depth,
+        "COLUMNS": columns,
+        "IN_PARTS": in_parts,
+        # The tensor cores take tf32 in no other order.
+        "TRANSPOSED": tf32,
+        "PRECISION": "tf32" if tf32 else "ieee",
+        "STAGES": stages(wanted, depth * (ROWS * dtype.itemsize + weight_bytes), device),
+    }
+    n, at_once = processors(device), 256 // max(columns, 32)
+    options = {"num_warps": WARPS}
+    if not wide:  # float32 needs them all
+        options["maxnreg"] = min(255, REGISTERS // (32 * WARPS * at_once))
+    return _Plan(constants, options, in_parts, G * -(-M // columns), n, n * at_once)
+
+
+def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
+    """Among how many programs to share the blocks of columns of each tile, and its kernel cells."""
+    idle = plan.processors // n_tiles
+    if idle < 2:
+        return 1, 1
+    cells = min(idle // plan.blocks, K // LEAST_CELLS)
+    return plan.blocks, cells if cells >= LEAST_SHARES else 1
+
+
+# Not specialized: clouds vary in size, and every variant would be compiled. Tiles may begin anywhere.
+@triton.jit(
+    do_not_specialize=["n_out", "n_tiles", "most_shared", "K", "column_shares", "cell_shares"],
+    do_not_specialize_on_alignment=["j", "source", "shared_first", "shared_size", "tile_offsets", *VECTORS],
+)
+def _output_stationary(
+    features,  # (N_in, G C)
+    weight,  # (K, G, C, M), or (K, G, M, C) if TRANSPOSED; three of them IN_PARTS
+    out,  # (cell_shares, N_out, G M)
+    sums,  # (programs, most_shared, G C), scratch
+    j,  # (T,)
+    source,  # (K, N_out) and the rest of Tiles
+    shared_first,  # (Q,)
+    shared_size,  # (Q,)
+    tile_offsets,  # (tiles + 1,)
+    mean,  # of the epilogue, like the next five
+    variance,
+    scale,
+    shift,
+    epsilon,
+    residual,
+    n_out,
+    n_tiles,
+    most_shared,
+    K,
+    column_shares,
+    cell_shares,
+    G: tl.constexpr,
+    C: tl.constexpr,  # of one group, like M
+    M: tl.constexpr,
+    ROWS: tl.constexpr,
+    DEPTH: tl.constexpr,  # of one product
+    COLUMNS: tl.constexpr,
+    IN_PARTS: tl.constexpr,
+    TRANSPOSED: tl.constexpr,
+    PRECISION: tl.constexpr,
+    STAGES: tl.constexpr,
+    SHARED: tl.constexpr,  # a tile, among column_shares x cell_shares programs
+    RELU: tl.constexpr,
+):
+    NARROW: tl.constexpr = C < 16  # one product takes several kernel cells
+    BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
+    sums += tl.program_id(0).to(tl.int64) * most_shared * (G * C)
+    steps = (K * C + DEPTH - 1) // DEPTH if NARROW else K * ((C + DEPTH - 1) // DEPTH)
+    part_size = tl.cast(K, tl.int64) * (G * C * M)
+    shares, column_share, column_step, first_step, last_step = 1, 0, 1, 0, steps
+    if SHARED:  # otherwise constants, as variables these take half of the registers
+        shares, column_step = column_shares * cell_shares, column_shares
+        column_share = tl.program_id(0) % column_shares
+        cell_share = tl.program_id(0) % shares // column_shares
+        first_step = steps * cell_share // cell_shares
+        last_step = steps * (cell_share + 1) // cell_shares
+        out += tl.cast(cell_share, tl.int64) * n_out * (G * M)
+    for tile in tl.range(tl.program_id(0) // shares, n_tiles, tl.num_programs(0) // shares, num_stages=1):
+        first, last = tl.load(tile_offsets + tile), tl.load(tile_offsets + tile + 1)
+        _sum_shared(features, sums, j, shared_first, shared_size, first, last, G * C)
+        tl.debug_barrier()  # all of the sums are written
+        rows = tile * ROWS + tl.arange(0, ROWS)
+        row = tl.minimum(rows, n_out - 1)
+        for part in tl.range(column_share, G * BLOCKS, column_step, num_stages=1):
+            group, columns = part // BLOCKS, part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
+            group_weight = weight + group * (C * M)
+            total = tl.zeros((ROWS, COLUMNS), tl.float32)
+            for step in tl.range(first_step, last_step, num_stages=STAGES):
+                if NARROW:
+                    entry = step * DEPTH + tl.arange(0, DEPTH)
+                    k, c = entry // C, entry % C
+                    exists = k < K
+                    at = tl.load(source + tl.minimum(k, K - 1).to(tl.int64)[None, :] * n_out + row[:, None])
+                    present = (at != -1) & exists[None, :]
+                    base = _rows(at, features, sums, G * C)
+                else:
+                    DEEP: tl.constexpr = (C + DEPTH - 1) // DEPTH
+                    k, c = step // DEEP, step % DEEP * DEPTH + tl.arange(0, DEPTH)
+                    exists = c < C
+                    at = tl.load(source + tl.cast(k, tl.int64) * n_out + row)
+                    present = (at != -1)[:, None]
+                    if C % DEPTH != 0:
+                        present = present & exists[None, :]
+                    base = _rows(at, features, sums, G * C)[:, None]
+                x = tl.load(base + group * C + c[None, :], mask=present, other=0.0)
+                if TRANSPOSED:
+                    at_weight = group_weight + (k * (G * C * M) + c)[:, None] + columns[None, :] * C
+                else:
+                    at_weight = group_weight + (k * (G * C * M) + c * M)[:, None] + columns[None, :]
+                inside = exists[:, None] & (columns < M)[None, :]
+                if IN_PARTS:
+                    w_high = tl.load(at_weight, mask=inside, other=0.0)
+                    w_middle = tl.load(at_weight + part_size, mask=inside, other=0.0)
+                    w_low = tl.load(at_weight + 2 * part_size, mask=inside, other=0.0)
+                    total = add_product(total, parts_of(x), (w_high, w_middle, w_low))
+                else:
+                    w = tl.load(at_weight, mask=inside, other=0.0)
+                    total = tl.dot(x, w, total, input_precision=PRECISION)
+            inside = (rows < n_out)[:, None] & (columns < M)[None, :]
+            at_row, column = row.to(tl.int64), group * M + columns
+            total = finished(
+                total, at_row, column, inside, mean, variance, scale, shift, epsilon, residual, G * M, RELU
+            )
+            at_out = at_row[:, None] * (G * M) + column[None, :]
+            tl.store(out + at_out, total.to(out.dtype.element_ty), mask=inside)
+        tl.debug_barrier()  # nobody still reads them
+
+
+@triton.jit
+def _rows(at, features, sums, WIDTH: tl.constexpr):
+    """Where the rows begin that Tiles.source names: a point's features or the sum of a shared bucket."""
+    return tl.where(at >= 0, features + at.to(tl.int64) * WIDTH, sums + (-2 - at).to(tl.int64) * WIDTH)
+
+
+@triton.jit
+def _sum_shared(features, sums, j, shared_first, shared_size, first, last, WIDTH: tl.constexpr):
+    """sums[q - first] = the sum over bucket q of features[j], for the buckets [first, last) of a tile."""
+    BUCKETS: tl.constexpr = 64
+    COLUMNS: tl.constexpr = 128 if WIDTH >= 128 else 64 if WIDTH >= 64 else 16
+    for low in tl.range(first, last, BUCKETS, num_stages=1):
+        bucket = low + tl.arange(0, BUCKETS)
+        inside = tl.minimum(bucket, last - 1)
+        start = tl.load(shared_first + inside)
+        end = start + tl.load(shared_size + inside)
+        # A shared bucket has two points at least.
+        one = tl.load(j + start).to(tl.int64)[:, None] * WIDTH
+        two = tl.load(j + start + 1).to(tl.int64)[:, None] * WIDTH
+        most = tl.max(end - start)
+        for column in tl.range(0, WIDTH, COLUMNS, num_stages=1):
+            c = (column + tl.arange(0, COLUMNS))[None, :]
+            total = tl.load(features + one + c, mask=c < WIDTH, other=0.0).to(tl.float32)
+            total += tl.load(features + two + c, mask=c < WIDTH, other=0.0)
+            for r in tl.range(2, most, num_stages=1):
+                at = tl.load(j + tl.minimum(start + r, end - 1)).to(tl.int64)[:, None] * WIDTH
+                more = (start[:, None] + r < end[:, None]) & (c < WIDTH)
+                total += tl.load(features + at + c, mask=more, other=0.0)
+            tl.store(
+                sums + (bucket - first)[:, None] * WIDTH + c,
+                total.to(features.dtype.element_ty),
+                mask=(bucket < last)[:, None] & (c < WIDTH),
+            )

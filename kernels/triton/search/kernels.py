@@ -1,0 +1,282 @@
+"""The kernels of kernels/triton/search/run.py: count, fill in and order the triplets of several searches."""
+
+import triton
+import triton.language as tl
+
+from pcreg.kernels.triton.search.index import cells_along
+from pcreg.kernels.triton.search.kernel_cells import kernel_cell, quotient, root, step_of, turned, vector
+from pcreg.kernels.triton.search.table import (
+    CENTRE_NORMALS,
+    CENTRES,
+    CLOUD,
+    COLUMNS,
+    FINENESS,
+    FIRST_BUCKET,
+    FIRST_OFFSET,
+    FIRST_ORDERING,
+    FIRST_PROGRAM,
+    FIRST_TILE,
+    FIRST_TRIPLET,
+    FOUND,
+    FRAME,
+    KEYS,
+    LENGTH,
+    MIRRORED,
+    N_CELLS,
+    N_CLOUDS,
+    N_IN,
+    N_OUT,
+    ORDER,
+    POINT_NORMALS,
+    POINTS,
+    RADIUS,
+    REACH,
+    SHARED,
+    SHARES,
+    SIZE,
+    STRIDE,
+    position,
+    search_of_program,
+)
+
+LARGEST = tl.constexpr(1 << 62)
+# Cells are chosen in float32, by a radius that is wider by more than that rounds: by a share, and in cells.
+REACH_SLACK, LEAST_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
+
+
+# Launched with enable_fp_fusion=False: distances are to the last bit those of the CPU.
+@triton.jit(do_not_specialize=["n_searches", "steps"])
+def visit(
+    table,  # (searches, COLUMNS)
+    n_searches,
+    steps,  # of a binary search in the longest index
+    buckets,  # (1 + all buckets,) int32: zeros that are counted up behind each, or where each begins
+    k_offsets,  # of all searches, int64; read when filling
+    j_out,  # (all triplets,) int32, written when filling
+    SEARCHES: tl.constexpr,
+    BLOCK: tl.constexpr,  # centres
+    FLOAT: tl.constexpr,  # dtype of the coordinates
+    VOXEL: tl.constexpr,
+    ANGLES: tl.constexpr,
+    FILL: tl.constexpr,
+):
+    """Count the triplets of every bucket, or fill in their j in the order in which they are met."""
+    search, program = search_of_program(table, n_searches, FIRST_PROGRAM, SEARCHES)
+    row = table + search * COLUMNS
+    shares = tl.load(row + SHARES)
+    i = program // shares * BLOCK + tl.arange(0, BLOCK)
+    n_out = tl.load(row + N_OUT)
+    exists = i < n_out
+    centres = tl.load(row + CENTRES).to(tl.pointer_type(FLOAT)) + 3 * i
+    x = tl.load(centres, mask=exists, other=0.0)
+    y = tl.load(centres + 1, mask=exists, other=0.0)
+    z = tl.load(centres + 2, mask=exists, other=0.0)
+    cloud = tl.load(tl.load(row + CLOUD).to(tl.pointer_type(tl.int32)) + i, mask=exists, other=0).to(tl.int64)
+
+    points = tl.load(row + POINTS).to(tl.pointer_type(FLOAT))
+    keys = tl.load(row + KEYS).to(tl.pointer_type(tl.int64))
+    order = tl.load(row + ORDER).to(tl.pointer_type(tl.int64))
+    frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
+    n_in = tl.load(row + N_IN)
+    shape_x, shape_y, shape_z = cells_along(frame, 0), cells_along(frame, 1), cells_along(frame, 2)
+    size = tl.load(row + SIZE).to(tl.float64, bitcast=True).to(FLOAT)
+    radius = tl.load(row + RADIUS).to(tl.float64, bitcast=True)
+    radius_squared = (radius * radius).to(FLOAT)
+    fineness, reach, mirrored = tl.load(row + FINENESS), tl.load(row + REACH), tl.load(row + MIRRORED)
+    stride = tl.load(row + STRIDE)
+    first_bucket, first_triplet = tl.load(row + FIRST_BUCKET), tl.load(row + FIRST_TRIPLET)
+    k_offsets += tl.load(row + FIRST_OFFSET)
+
+    edge = tl.load(frame + 6)
+    radius_in_cells = (radius / edge * (1 + REACH_SLACK) + LEAST_SLACK).to(tl.float32)
+    if VOXEL:  # of the level of the centres
+        edge = tl.where(mirrored != 0, edge / stride, edge * stride)
+    cell_x, within_x = _cell(x, tl.load(frame), edge)
+    cell_y, within_y = _cell(y, tl.load(frame + 1), edge)
+    cell_z, within_z = _cell(z, tl.load(frame + 2), edge)
+
+    if ANGLES:
+        centre_normals = tl.load(row + CENTRE_NORMALS).to(tl.pointer_type(FLOAT)) + 3 * i
+        point_normals = tl.load(row + POINT_NORMALS).to(tl.pointer_type(FLOAT))
+        normal_x, normal_y, normal_z = vector(centre_normals, exists)
+
+    wide = 2 * reach + 1
+    for place in range(program % shares, wide * wide, shares):
+        step_x, step_y = place // wide - reach, place % wide - reach
+        if VOXEL:
+            row_x, found_x = _voxel(cell_x, step_x, stride, mirrored)
+            row_y, found_y = _voxel(cell_y, step_y, stride, mirrored)
+            low, high = _voxels_along_z(cell_z, reach, stride, mirrored)
+            seen = exists & found_x & found_y
+        else:
+            row_x, row_y = cell_x + step_x, cell_y + step_y
+            gap_x, gap_y = _gap(within_x, step_x), _gap(within_y, step_y)
+            room = radius_in_cells * radius_in_cells - (gap_x * gap_x + gap_y * gap_y)
+            seen = exists & (room >= 0)
+            along_z = tl.sqrt(tl.maximum(room, 0.0))
+            low = cell_z + tl.floor(within_z - along_z).to(tl.int64)
+            high = cell_z + tl.floor(within_z + along_z).to(tl.int64)
+        low, high = tl.maximum(low, 0), tl.minimum(high, shape_z - 1)
+        seen &= (row_x >= 0) & (row_x < shape_x) & (row_y >= 0) & (row_y < shape_y) & (low <= high)
+        row_key = ((cloud * shape_x + row_x) * shape_y + row_y) * shape_z
+        last = tl.where(seen, row_key + high, -1)
+        at = _lower_bound(keys, n_in, row_key + low, seen, steps)
+        key = tl.load(keys + at, mask=seen & (at < n_in), other=LARGEST)
+        while tl.max((key <= last).to(tl.int32), 0) > 0:
+            near = key <= last
+            if VOXEL:
+                step_z = _step_along_z(key - row_key, cell_z, stride, mirrored)
+                k = ((step_x + reach) * fineness + step_y + reach) * fineness + step_z + reach
+            else:
+                dx = tl.load(points + 3 * at, mask=near, other=0.0) - x
+                dy = tl.load(points + 3 * at + 1, mask=near, other=0.0) - y
+                dz = tl.load(points + 3 * at + 2, mask=near, other=0.0) - z
+                squared = (dx * dx + dy * dy) + dz * dz
+                near &= squared <= radius_squared
+                if ANGLES:
+                    far_row = tl.load(order + at, mask=near, other=0)
+                    far_x, far_y, far_z = vector(point_normals + 3 * far_row, near)
+                    distance = root(squared, FLOAT)
+                    length = tl.where(distance > 0, distance, 1.0)
+                    rise = (normal_x * dx + normal_y * dy) + normal_z * dz
+                    fall = (far_x * dx + far_y * dy) + far_z * dz
+                    own = step_of((quotient(rise, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
+                    other = step_of((quotient(-fall, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
+                    whole = tl.zeros_like(distance) + radius.to(FLOAT)
+                    k = step_of(quotient(distance, whole, FLOAT), fineness, FLOAT)
+                    k = k * fineness + tl.where(mirrored != 0, other, own)
+                    k = k * fineness + tl.where(mirrored != 0, own, other)
+                else:
+                    k = kernel_cell(turned(dx, mirrored), size, fineness, FLOAT)
+                    k = k * fineness + kernel_cell(turned(dy, mirrored), size, fineness, FLOAT)
+                    k = k * fineness + kernel_cell(turned(dz, mirrored), size, fineness, FLOAT)
+            bucket = first_bucket + k * n_out + i
+            if FILL:
+                scanned = tl.atomic_add(buckets + bucket, 1, mask=near, sem="relaxed")
+                first = first_triplet + tl.load(k_offsets + k, mask=near, other=0)
+                j = tl.load(order + at, mask=near, other=0).to(tl.int32)
+                tl.store(j_out + position(scanned, first), j, mask=near)
+            else:
+                tl.atomic_add(buckets + bucket + 1, 1, mask=near, sem="relaxed")
+            at += 1
+            key = tl.load(keys + at, mask=(key <= last) & (at < n_in), other=LARGEST)
+
+
+@triton.jit
+def _cell(coordinate, lower, edge):
+    """The cell of a coordinate, int64, and where it lies in it, float32 in [0, 1)."""
+    position = (coordinate.to(tl.float64) - lower) / edge
+    return tl.floor(position).to(tl.int64), (position - tl.floor(position)).to(tl.float32)
+
+
+@triton.jit
+def _gap(within, step):
+    """How far along an axis the cell `step` away begins, in cells."""
+    return tl.maximum(tl.maximum(step - within, within - step - 1.0), 0.0)
+
+
+@triton.jit
+def _voxel(cell, step, stride, mirrored):
+    """The voxel that a centre's kernel finds `step` away along an axis, and whether there is one."""
+    exchanged = cell - step  # = stride * the voxel sought
+    return (
+        tl.where(mirrored != 0, exchanged // stride, stride * cell + step),
+        (mirrored == 0) | (exchanged % stride == 0),
+    )
+
+
+@triton.jit
+def _voxels_along_z(cell, reach, stride, mirrored):
+    """The first and last voxel along z that a centre's kernel reaches."""
+    low = tl.where(mirrored != 0, (tl.maximum(cell - reach, 0) + stride - 1) // stride, stride * cell - reach)
+    return low, tl.where(mirrored != 0, (cell + reach) // stride, stride * cell + reach)
+
+
+@triton.jit
+def _step_along_z(voxel, cell, stride, mirrored):
+    return tl.where(mirrored != 0, cell - stride * voxel, voxel - stride * cell)
+
+
+@triton.jit
+def _lower_bound(keys, n, key, mask, steps):
+    """The first place whose key is no less than `key`, in the ascending keys (n,)."""
+    at = tl.zeros_like(key)
+    step = tl.full((), 1, tl.int64) << (steps - 1)
+    for _ in range(steps):
+        further = at + step
+        less = tl.load(keys + further - 1, mask=mask & (further <= n), other=LARGEST) < key
+        at = tl.where(less, further, at)
+        step = step >> 1
+    return at
+
+
+@triton.jit(do_not_specialize=["n_searches"])
+def segment(
+    table,
+    n_searches,
+    buckets,  # (1 + all buckets,), where each begins
+    tile_offsets,  # (1 + all tiles,): shared buckets before each tile
+    k_offsets,  # of all searches, out
+    found,  # (searches, FOUND) int64, out, but for MOST_SHARED
+    CELLS: tl.constexpr,  # a power of two, no less than K
+    TILE: tl.constexpr,
+):
+    """The bounds of every search's segments, and what the host has to know."""
+    search = tl.program_id(0)
+    row = table + search * COLUMNS
+    fineness, n_out = tl.load(row + FINENESS), tl.load(row + N_OUT)
+    K = fineness * fineness * fineness
+    k = tl.arange(0, CELLS)
+    begins = buckets + tl.load(row + FIRST_BUCKET) + k * n_out
+    begin, end = tl.load(begins, mask=k < K, other=0), tl.load(begins + n_out, mask=k < K, other=0)
+    ends = tl.cumsum((end - begin).to(tl.int64), 0)
+    k_offsets += tl.load(row + FIRST_OFFSET)
+    tl.store(k_offsets, tl.full((), 0, tl.int64))
+    tl.store(k_offsets + 1 + k, ends, mask=k < K)
+    found += search * FOUND
+    tl.store(found + LENGTH, tl.max(ends))
+    tl.store(
+        found + SHARED, tl.load(tile_offsets + tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)).to(tl.int64)
+    )
+    frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
+    cells = tl.maximum(tl.load(row + N_CLOUDS), 1).to(tl.float64)
+    for axis in tl.static_range(3):
+        cells *= cells_along(frame, axis)
+    # Coordinates that are not finite number no cells, either.
+    tl.store(found + N_CELLS, tl.where((cells >= 1) & (cells < 9e18), cells, 9e18).to(tl.int64))
+
+
+@triton.jit(do_not_specialize=["n_searches"])
+def put_in_order(
+    table,
+    n_searches,
+    buckets,  # (1 + all buckets,), where each ends
+    k_offsets,
+    unordered,  # (all triplets,) int32: j, in any order within a bucket
+    i_out,  # (all triplets,) int32, out, like the next
+    j_out,
+    SEARCHES: tl.constexpr,
+    BUCKETS: tl.constexpr,
+):
+    """Write i, and j in ascending order within each bucket."""
+    search, program = search_of_program(table, n_searches, FIRST_ORDERING, SEARCHES)
+    row = table + search * COLUMNS
+    n_out = tl.load(row + N_OUT)
+    blocks = tl.cdiv(n_out, BUCKETS)
+    k, i = program // blocks, program % blocks * BUCKETS + tl.arange(0, BUCKETS)
+    exists = i < n_out
+    bucket = tl.load(row + FIRST_BUCKET) + k * n_out + i
+    first = tl.load(row + FIRST_TRIPLET) + tl.load(k_offsets + tl.load(row + FIRST_OFFSET) + k)
+    begin = tl.load(buckets + bucket - 1, mask=exists & (bucket > 0), other=0)
+    size = tl.load(buckets + bucket, mask=exists, other=0) - begin
+    size = tl.where(exists, size, 0)
+    begin = position(begin, first)
+    most = tl.max(size)
+    for n in range(most):
+        j = tl.load(unordered + begin + n, mask=n < size, other=0)
+        rank = tl.zeros_like(size)
+        for other in range(most):
+            smaller = tl.load(unordered + begin + other, mask=other < size, other=0) < j
+            rank += (smaller & (other < size)).to(tl.int32)
+        tl.store(j_out + begin + rank, j, mask=n < size)
+        tl.store(i_out + begin + n, i.to(tl.int32), mask=n < size)

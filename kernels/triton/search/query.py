@@ -1,0 +1,65 @@
+"""What is searched for on a GPU: the neighbours of some points among those of an index."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pcreg.kernels.triplets import Symmetry
+from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex
+
+BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is wanted: the triplets of centres with the points of an index.
+
+    Native with a radius. With none, of voxels: the index's cells are the voxels, and those of the centres
+    `stride` times as wide, or as narrow if `mirrored`. `mirrored`: the centres are the points that a
+    convolution centred on the index's points sees, and the triplets its transposed ones. With normals,
+    which need a radius, kernel cells are those of kernels/ppf_cells.py.
+    """
+
+    index: CellIndex
+    centres: Tensor  # (N, 3) contiguous, of the dtype of the points
+    cloud: Tensor  # (N,) int32
+    size: float  # metres, the edge of a kernel cell
+    fineness: int
+    radius: float | None  # metres
+    stride: int = 1
+    mirrored: bool = False
+    normals: tuple[Tensor, Tensor] | None = None  # of the centres and, row by row, of the points
+    symmetric: bool = False  # the centres are the points
+
+    @property
+    def kind(self) -> tuple[bool, bool, torch.dtype]:
+        """Searches run together if they are of one kind."""
+        return self.radius is None, self.normals is not None, self.centres.dtype
+
+    @property
+    def symmetry(self) -> Symmetry:
+        if not self.symmetric:
+            return Symmetry.NONE
+        return Symmetry.OPPOSITE if self.normals is None else Symmetry.EXCHANGED
+
+    @property
+    def n_cells(self) -> int:
+        return self.fineness**3
+
+    @property
+    def n_blocks(self) -> int:
+        return -(-self.centres.shape[0] // BLOCK)
+
+    @property
+    def n_buckets(self) -> int:
+        return self.n_cells * self.centres.shape[0]
+
+    @property
+    def reach(self) -> int:
+        """Index cells to visit on either side of a centre's own."""
+        if self.radius is None:
+            return (self.fineness - 1) // 2
+        # Of the radius that the kernel widens, only the true part has to be reached.
+        return math.ceil(self.radius * (1 + EDGE_SLACK / 2) / self.index.edge)

@@ -1,0 +1,223 @@
+"""Searches that run together on a GPU: triplets are counted, then filled in, without a sort.
+
+For each centre a program visits the rows of cells that can hold neighbours: a binary search in the
+sorted cells, then a short scan.
+
+    visit       how many points each bucket (k, i) holds
+    scan        where each bucket begins: that groups by k, then i
+    visit       the rows j of each bucket, as they are met
+    order       j in ascending order within its bucket, and i beside it
+
+The device is waited for once, after the scan, to learn how long the results are. No list of candidates
+is kept: beside the triplets there are two int32 per bucket at first, then one, and one per triplet.
+Places are 64 bits wide; the scan is an int32 that may wrap around, as a segment has less than 2^31 triplets.
+"""
+
+from itertools import accumulate
+from typing import NamedTuple
+
+import torch
+import triton.language as tl
+from torch import Tensor
+
+from pcreg.kernels.cells import LARGEST_KEY
+from pcreg.kernels.dataflow import some_dtype_takes_tiles
+from pcreg.kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
+from pcreg.kernels.tiles import ROWS as TILE
+from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.triton.blocks import power_of_two
+from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.search.kernels import put_in_order, segment, visit
+from pcreg.kernels.triton.search.query import BLOCK, Search
+from pcreg.kernels.triton.search.table import Found, Row, bits, on_device
+from pcreg.kernels.triton.search.tile_kernels import fill_tiles, size_tiles
+
+BUCKETS = 128  # of a program that puts them in order
+FEW_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among programs, to fill a GPU
+
+
+class SearchRun:
+    """Some searches; ValueError unless all are of one kind."""
+
+    def __init__(self, searches: list[Search]):
+        if len({search.kind for search in searches}) > 1:
+            raise ValueError(
+                "searches run together if all are native or all of voxels, with normals or without, "
+                "and of one dtype"
+            )
+        self.searches, self.device = searches, searches[0].centres.device
+        self.rows, self.totals = _rows(searches)
+        self.table = on_device(self.rows, self.device)
+        self.n_rows = power_of_two(len(searches))  # of the table, as the kernels load it
+
+    def triplets(self) -> list[Triplets]:
+        """The triplets of each search, with their Tiles where a convolution may take them."""
+        found = self._count()
+        self.rows = [
+            row._replace(first_triplet=first, first_source=source)
+            for row, first, source in zip(
+                self.rows,
+                accumulate((one.length for one in found), initial=0),
+                self._first_sources(found),
+                strict=False,
+            )
+        ]
+        self.table = on_device(self.rows, self.device)
+        i, j = self._fill(sum(one.length for one in found))
+        results = []
+        for search, row, one in zip(self.searches, self.rows, found, strict=True):
+            mine = slice(row.first_triplet, row.first_triplet + one.length)
+            segments = self.k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
+            results.append(Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetry))
+        for triplets, tiles in zip(results, self._tiles(j, found), strict=True):
+            if tiles is not None:
+                triplets.take_tiles(tiles)
+        return results
+
+    def counts(self) -> list[Tensor]:
+        """Of each search how many points its buckets hold, (K, N_out) int32. Does not wait for the device."""
+        counts = self._visited()
+        firsts = [1 + row.first_bucket for row in self.rows]
+        return [
+            counts[first : first + row.n_buckets].view(row.fineness**3, row.n_out)
+            for first, row in zip(firsts, self.rows, strict=True)
+        ]
+
+    def _visited(self) -> Tensor:
+        """(1 + all buckets,) int32: how many points each holds, behind a zero."""
+        counts = self._zeros(1 + self.totals.buckets)
+        self.k_offsets = self._empty(self.totals.offsets, dtype=torch.int64)
+        self._visit(counts, counts, fill=False)
+        return counts
+
+    def _count(self) -> list[Found]:
+        counts = self._visited()
+        shared = self._zeros(1 + self.totals.tiles)
+        sizes = self._zeros(len(self.rows), len(Found._fields), dtype=torch.int64)
+        arguments = counts, shared, sizes
+        self._launch(size_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, TILE=TILE)
+        self.buckets = torch.cumsum(counts, 0, dtype=torch.int32)
+        self.tile_offsets = torch.cumsum(shared, 0, dtype=torch.int32)
+        cells = power_of_two(max(search.n_cells for search in self.searches))
+        arguments = self.buckets, self.tile_offsets, self.k_offsets, sizes
+        self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
+        found = [Found(*size) for size in sizes.tolist()]  # waits for the device
+        if max(one.n_cells for one in found) > LARGEST_KEY:
+            raise ValueError(
+                "these clouds are not finite, or span more cells than 62 bits number; take larger cells"
+            )
+        return found
+
+    def _fill(self, length: int) -> tuple[Tensor, Tensor]:
+        unordered = self._empty(length)
+        self._visit(self.buckets, unordered, fill=True)
+        i, j = self._empty(length), self._empty(length)
+        arguments = self.buckets, self.k_offsets, unordered, i, j
+        self._launch(put_in_order, self.totals.ordering, arguments, SEARCHES=self.n_rows, BUCKETS=BUCKETS)
+        return i, j
+
+    def _tiles(self, j: Tensor, found: list[Found]) -> list[Tiles | None]:
+        sources = self._empty(sum(row.n_buckets for row in self.rows if row.first_source >= 0))
+        first, size = self._empty(found[-1].shared, dtype=torch.int64), self._empty(found[-1].shared)
+        arguments = self.buckets, self.k_offsets, j, self.tile_offsets, sources, first, size
+        names = {"TILE": TILE, "SIZES": SIZES, "EMPTY": EMPTY, "FIRST_SHARED": FIRST_SHARED, "CELLS": CELLS}
+        self._launch(fill_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, **names)
+        tiles = []
+        for row, one in zip(self.rows, found, strict=True):
+            if row.first_source < 0:
+                tiles.append(None)
+                continue
+            source = sources[row.first_source : row.first_source + row.n_buckets].view(
+                row.fineness**3, row.n_out
+            )
+            offsets = self.tile_offsets[row.first_tile : row.first_tile + -(-row.n_out // TILE) + 1]
+            tiles.append(Tiles(source, first, size, offsets, one.most_shared))
+        return tiles
+
+    def _visit(self, buckets: Tensor, j: Tensor, fill: bool) -> None:
+        wide = self.searches[0].centres.dtype == torch.float64
+        constants = {
+            "SEARCHES": self.n_rows,
+            "BLOCK": BLOCK,
+            "FLOAT": tl.float64 if wide else tl.float32,
+            "VOXEL": self.searches[0].radius is None,
+            "ANGLES": self.searches[0].normals is not None,
+            "FILL": fill,
+        }
+        steps = max(row.n_in for row in self.rows).bit_length()
+        arguments = self.table, len(self.rows), steps, buckets, self.k_offsets, j
+        options = {"num_warps": 1, "enable_fp_fusion": False}  # distances are, to the last bit, the CPU's
+        launch(visit, self.totals.programs, arguments, constants, tuple(constants.values()), **options)
+
+    def _launch(self, kernel, grid: int, arguments: tuple, **constants: int) -> None:
+        launch(kernel, grid, (self.table, len(self.rows), *arguments), constants, tuple(constants.values()))
+
+    def _first_sources(self, found: list[Found]) -> list[int]:
+        """Where the source of each search's Tiles begins among all; -1 if no convolution takes them."""
+        firsts, first = [], 0
+        for row, one in zip(self.rows, found, strict=True):
+            wanted = some_dtype_takes_tiles(row.fineness**3, row.n_out, one.length)
+            firsts.append(first if wanted else -1)
+            first += row.n_buckets if wanted else 0
+        return firsts
+
+    def _empty(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
+        return torch.empty(shape, dtype=dtype, device=self.device)
+
+    def _zeros(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
+        return torch.zeros(shape, dtype=dtype, device=self.device)
+
+
+class _Totals(NamedTuple):
+    """Of a search, or of all searches together."""
+
+    buckets: int
+    offsets: int
+    tiles: int
+    programs: int
+    ordering: int
+
+
+def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
+    """The table before the triplets are counted."""
+    n_blocks = sum(search.n_blocks for search in searches)
+    rows, first = [], _Totals(0, 0, 0, 0, 0)
+    for search in searches:
+        index, n_out, K = search.index, search.centres.shape[0], search.n_cells
+        normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
+        shares = (2 * search.reach + 1) ** 2 if n_blocks < FEW_BLOCKS else 1
+        rows.append(
+            Row(
+                centres=search.centres.data_ptr(),
+                centre_normals=normals[0],
+                point_normals=normals[1],
+                cloud=search.cloud.data_ptr(),
+                n_out=n_out,
+                points=index.points.data_ptr(),
+                keys=index.keys.data_ptr(),
+                order=index.order.data_ptr(),
+                frame=index.frame.data_ptr(),
+                n_in=index.keys.shape[0],
+                n_clouds=index.n_clouds,
+                size=bits(search.size),
+                radius=bits(search.radius or 0.0),
+                fineness=search.fineness,
+                reach=search.reach,
+                stride=search.stride,
+                mirrored=search.mirrored,
+                first_bucket=first.buckets,
+                first_offset=first.offsets,
+                first_tile=first.tiles,
+                first_program=first.programs,
+                shares=shares,
+                first_ordering=first.ordering,
+            )
+        )
+        first = _Totals(
+            buckets=first.buckets + K * n_out,
+            offsets=first.offsets + K + 1,
+            tiles=first.tiles + -(-n_out // TILE),
+            programs=first.programs + search.n_blocks * shares,
+            ordering=first.ordering + K * -(-n_out // BUCKETS),
+        )
+    return rows, first

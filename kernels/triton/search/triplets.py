@@ -1,0 +1,105 @@
+"""Triplets found on a GPU: of one convolution, or of all layers of a network together."""
+
+import torch
+from torch import Tensor
+
+from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex, cloud_numbers, frame_around
+from pcreg.kernels.triton.search.query import Search
+from pcreg.kernels.triton.search.run import SearchRun
+
+MOST_BUCKETS = 2**28  # of searches that run together; a larger search runs alone
+
+
+def search_native(
+    centres: Tensor,
+    points: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    size: float,
+    fineness: int,
+    radius: float,
+    normals: tuple[Tensor, Tensor] | None = None,
+) -> Triplets:
+    """What pcreg.kernels.stencil.native_triplets says."""
+    search = _native(centres, points, centre_lengths, point_lengths, size, fineness, radius, normals)
+    return find_triplets([search])[0]
+
+
+def count_native(
+    centres: Tensor,
+    points: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    size: float,
+    fineness: int,
+    radius: float,
+    normals: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """How many points each centre finds in each cell of its kernel: (K, N) int32."""
+    search = _native(centres, points, centre_lengths, point_lengths, size, fineness, radius, normals)
+    return SearchRun([search]).counts()[0]
+
+
+def _native(
+    centres: Tensor,
+    points: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    size: float,
+    fineness: int,
+    radius: float,
+    normals: tuple[Tensor, Tensor] | None,
+) -> Search:
+    if not radius > 0:
+        raise ValueError(f"radius must be positive, got {radius}")
+    if centres.dtype != points.dtype or points.dtype not in (torch.float32, torch.float64):
+        raise ValueError(
+            f"centres are {centres.dtype} and points {points.dtype}; pass both in float32 or both in float64"
+        )
+    edge, n_clouds = radius * (1 + EDGE_SLACK), len(point_lengths)
+    cloud = cloud_numbers(point_lengths, len(points))
+    index = CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
+    symmetric = centres is points
+    centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
+    centres = centres.contiguous()
+    return Search(index, centres, centre_cloud, size, fineness, radius, normals=normals, symmetric=symmetric)
+
+
+def search_voxels(
+    centre_cells: Tensor,
+    point_cells: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    stride: int,
+    fineness: int,
+) -> Triplets:
+    """What pcreg.kernels.stencil.voxel_triplets says."""
+    points, n_clouds = point_cells.double().contiguous(), len(point_lengths)
+    frame = frame_around(points, 1.0, n_clouds)
+    frame[:3] = torch.floor(frame[:3] / stride) * stride  # where a coarse cell begins
+    frame[6] = 1.0
+    cloud = cloud_numbers(point_lengths, len(points))
+    index = CellIndex.build(points, cloud, frame, 1.0, n_clouds)
+    symmetric = centre_cells is point_cells and stride == 1
+    centres = points if symmetric else (centre_cells * stride).double().contiguous()
+    centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
+    search = Search(index, centres, centre_cloud, 1.0, fineness, None, stride, symmetric=symmetric)
+    return find_triplets([search])[0]
+
+
+def find_triplets(searches: list[Search]) -> list[Triplets]:
+    """The triplets of each search, with their Tiles where a convolution may take them.
+
+    Searches of 2^28 buckets altogether run at once, and take 2 GiB; more run in several goes. All are
+    native, or all of voxels, with normals or without, on points of one dtype. Raises ValueError where cells
+    cannot be numbered in 62 bits.
+    """
+    found, group, buckets = [], [], 0
+    for search in searches:
+        if group and buckets + search.n_buckets > MOST_BUCKETS:
+            found += SearchRun(group).triplets()
+            group, buckets = [], 0
+        group.append(search)
+        buckets += search.n_buckets
+    return found + (SearchRun(group).triplets() if group else [])

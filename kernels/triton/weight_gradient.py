@@ -1,0 +1,127 @@
+"""VVOR on the GPU: one program per block of dW[k] and run of triplets, then a sum over the runs.
+
+Both steps add in one order, so that the result repeats bit by bit.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.triton.blocks import block, chunk_of_program, power_of_two, stages
+from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.precision import add_product, parts_of, takes_parts
+
+SHORTEST_RUN = 4096  # triplets
+MOST_PARTIAL = 2**24  # numbers in the partial sums, about: 64 MiB, whatever the number of triplets
+STEP = 64  # triplets of one product
+BLOCK = 256  # numbers of the gradient that a program sums
+
+
+def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1) -> Tensor:
+    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T.
+
+    Both are `aligned`.
+    """
+    K, T = triplets.n_cells, len(triplets)
+    C, M = features.shape[1] // groups, grad_out.shape[1] // groups
+    if T == 0 or C == 0 or M == 0:
+        return features.new_zeros(K, groups, C, M)
+    wide = features.dtype == torch.float32
+    depth, columns = block(C, 64 if wide else 128), block(M, 64 if wide else 128)
+    blocks = groups * -(-C // depth) * -(-M // columns)
+    # A power of two, so that few kernels are compiled however the number of triplets varies.
+    run = max(SHORTEST_RUN, power_of_two(T * groups * C * M // MOST_PARTIAL + 1))
+    runs = T // run + K
+    partial = torch.empty((runs, groups, C, M), dtype=torch.float32, device=features.device)
+    constants = {
+        "G": groups,
+        "C": C,
+        "M": M,
+        "CELLS": power_of_two(K),
+        "RUN": run,
+        "STEP": STEP,
+        "DEPTH": depth,
+        "COLUMNS": columns,
+        "IN_PARTS": takes_parts(features.dtype, False, features.device),
+        "STAGES": stages(2 if wide else 5, STEP * (depth + columns) * features.itemsize, features.device),
+    }
+    arguments = features, grad_out, partial, triplets.i, triplets.j, triplets.k_offsets, K
+    variant = features.dtype, *constants.values()
+    launch(_partial_sums, runs * blocks, arguments, constants, variant, num_warps=4)
+    out = features.new_empty((K, groups, C, M))
+    size = groups * C * M
+    arguments = partial, out, triplets.k_offsets, size
+    variant = features.dtype, run
+    launch(_sum_runs, K * -(-size // BLOCK), arguments, {"RUN": run, "BLOCK": BLOCK}, variant)
+    return out
+
+
+# Triplets found together begin anywhere in memory.
+@triton.jit(do_not_specialize=["K"], do_not_specialize_on_alignment=["i_ptr", "j_ptr", "k_offsets"])
+def _partial_sums(
+    features,  # (N_in, G C)
+    grad_out,  # (N_out, G M)
+    partial,  # (runs, G, C, M) float32
+    i_ptr,  # (T,)
+    j_ptr,  # (T,)
+    k_offsets,  # (K + 1,)
+    K,
+    G: tl.constexpr,
+    C: tl.constexpr,  # of one group, like M
+    M: tl.constexpr,
+    CELLS: tl.constexpr,  # K, rounded up to a power of two
+    RUN: tl.constexpr,
+    STEP: tl.constexpr,
+    DEPTH: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    IN_PARTS: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    # Programs of one run are neighbours, so that the rows one has read are still in the cache for the next.
+    BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
+    PER_GROUP: tl.constexpr = (C + DEPTH - 1) // DEPTH * BLOCKS
+    run, block = tl.program_id(0) // (G * PER_GROUP), tl.program_id(0) % (G * PER_GROUP)
+    _, first, last = chunk_of_program(run, k_offsets, K, CELLS, RUN)
+    if first >= last:
+        return
+    group, part = block // PER_GROUP, block % PER_GROUP
+    c = part // BLOCKS * DEPTH + tl.arange(0, DEPTH)
+    m = part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros((DEPTH, COLUMNS), tl.float32)
+    for low in tl.range(first, last, STEP, num_stages=STAGES):
+        t = low + tl.arange(0, STEP)
+        inside = tl.minimum(t, last - 1)
+        i, j = tl.load(i_ptr + inside).to(tl.int64), tl.load(j_ptr + inside).to(tl.int64)
+        x = tl.load(
+            features + j[None, :] * (G * C) + group * C + c[:, None],
+            mask=(t < last)[None, :] & (c < C)[:, None],
+            other=0.0,
+        )
+        g = tl.load(
+            grad_out + i[:, None] * (G * M) + group * M + m[None, :],
+            mask=(t < last)[:, None] & (m < M)[None, :],
+            other=0.0,
+        )
+        if IN_PARTS:
+            total = add_product(total, parts_of(x), parts_of(g))
+        else:
+            total = tl.dot(x, g, total, input_precision="ieee")
+    at = (run.to(tl.int64) * G + group) * C * M + c[:, None] * M + m[None, :]
+    tl.store(partial + at, total, mask=(c < C)[:, None] & (m < M)[None, :])
+
+
+@triton.jit(do_not_specialize=["size"], do_not_specialize_on_alignment=["k_offsets"])
+def _sum_runs(partial, out, k_offsets, size, RUN: tl.constexpr, BLOCK: tl.constexpr):
+    """out[k] (size,) = the sum of the partial sums of the runs of k, from run k_offsets[k] // RUN + k on."""
+    blocks = tl.cdiv(size, BLOCK)
+    k = tl.program_id(0) // blocks
+    start, end = tl.load(k_offsets + k), tl.load(k_offsets + k + 1)
+    at = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
+    partial += (start // RUN + k) * size + at
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(tl.cdiv(end - start, RUN)):
+        total += tl.load(partial, mask=at < size, other=0.0)
+        partial += size
+    tl.store(out + k.to(tl.int64) * size + at, total.to(out.dtype.element_ty), mask=at < size)

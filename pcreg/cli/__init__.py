@@ -1,0 +1,1 @@
+"""What the commands share: configurations, exit statuses and help."""

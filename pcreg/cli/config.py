@@ -1,0 +1,102 @@
+"""What the entry scripts have in common: compose the configuration, say plainly what is wrong with it."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException, InstantiationException
+from omegaconf import DictConfig, OmegaConf
+
+from pcreg.cli import exit_status, settings
+from pcreg.cli.setting_help import setting_help
+from pcreg.runtime.errors import InputError
+
+CONFIGS = Path(str(files("pcreg.configs")))
+
+
+def compose_config(name: str, overrides: list[str]) -> DictConfig:
+    """configs/<name>.yaml under Hydra overrides such as `data.root=/data/kitti`.
+
+    Raises InputError for a key that does not exist, a value of another type than `pcreg.cli.settings` says,
+    and a mandatory key (`???`) without a value.
+    """
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        usual = _composed(name, [each for each in overrides if _group(each)])
+        cfg = _composed(name, overrides, list(settings.keys_of(usual)))
+    settings.check(cfg, usual, settings.TYPES[name])
+    for key in _missing(OmegaConf.to_container(cfg)):
+        raise InputError(f"{key} has no value; add {key}=... to the command")
+    return cfg
+
+
+def _composed(name: str, overrides: list[str], known: list[str] | None = None) -> DictConfig:
+    """What Hydra composes; InputError, with the nearest of the `known` keys, for what it does not know."""
+    try:
+        return compose(name, overrides)
+    except Exception as error:  # of what is no override Hydra raises nearly anything
+        lines = [_first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
+        remedy = "; --help shows every key"
+        if unknown := re.match("Could not override '(.+)'", lines[0]):
+            lines, remedy = [f"{unknown[1]} is no setting"], settings.did_you_mean(unknown[1], known or [])
+        elif choice := re.search("Could not find '(.+)/(.+)'", lines[0]):
+            choices = [path.stem for path in (CONFIGS / choice[1]).glob("*.yaml")]
+            remedy = settings.did_you_mean(choice[2], choices)
+        raise InputError(f"{': '.join(lines)}{remedy}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _group(override: str) -> bool:
+    """Whether it chooses one of the files of a folder of configs/."""
+    return (CONFIGS / re.split("[@=]", override.lstrip("+~"))[0]).is_dir()
+
+
+def _missing(node: Any, key: str = "") -> Iterator[str]:
+    """The keys that are `???`; OmegaConf's own search stops at interpolations of such keys."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from _missing(value, f"{key}.{name}" if key else name)
+    elif node == "???":
+        yield key
+
+
+def run(name: str, main: Callable[[DictConfig], Any]) -> None:
+    """Run main(cfg) as a command; what is not status 0 ends the process, see `pcreg.cli.exit_status`."""
+    flags = {"-h", "--help", "--version", "--traceback"}
+    asked = flags & set(sys.argv[1:])
+    overrides = [each for each in sys.argv[1:] if each not in flags]
+
+    def go() -> int:
+        if asked & {"-h", "--help"}:
+            try:
+                print(setting_help(CONFIGS, name, overrides))
+            except HydraException as error:
+                raise InputError(f"{_first_line(error)}; --help alone shows every key") from error
+        elif "--version" in asked:
+            print(f"pcreg {version('pcreg')}")
+        else:
+            try:
+                main(compose_config(name, overrides))
+            except InstantiationException as error:
+                raise InputError(_sentence(error)) from error
+        return 0
+
+    if status := exit_status.status(go, verbose="--traceback" in asked):
+        sys.exit(status)
+
+
+def _sentence(error: InstantiationException) -> str:
+    """What is wrong with the settings of an object, and which one it was."""
+    cause = error.__cause__
+    if isinstance(cause, InputError):
+        return str(cause)
+    section = str(error).rpartition("full_key: ")[2]
+    reason = str(cause or error).splitlines()[0]
+    return f"{section}: these settings cannot be used ({reason}); --help shows the usual ones"

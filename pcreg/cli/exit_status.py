@@ -1,0 +1,80 @@
+"""How every command ends: its exit status, and one sentence where something went wrong.
+
+0, 1  what the command says of its result
+2     bad input, or a file that cannot be written
+70    a fault of the program (EX_SOFTWARE of sysexits.h)
+130   Ctrl-C
+143   SIGTERM, as a shell reports it
+"""
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import TextIO
+
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import WRITING
+from pcreg.runtime.termination import termination
+
+
+def status(command: Callable[[], int], *, verbose: bool = False) -> int:
+    """Run the command and return its exit status; `verbose` prints the traceback of a fault too."""
+    if sys.stdout is sys.__stdout__:  # and not what a test or a notebook listens with
+        sys.stdout, sys.stderr = patient(sys.stdout), patient(sys.stderr)
+    try:
+        with termination():
+            done = command()
+            sys.stdout.flush()
+        return done
+    except InputError as error:
+        _say(error)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except MemoryError as error:
+        _say(f"not enough memory ({_first_line(error)}); use fewer points, a larger voxel or fewer workers")
+        return 2
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in WRITING:
+            _say(f"{error.filename or 'a file'}: cannot be written ({error.strerror}); make room")
+            return 2
+        if verbose:
+            traceback.print_exc()
+        more = "" if verbose else " and what it prints with --traceback"
+        _say(
+            f"a fault of the program ({_first_line(error)}); please report it to the maintainers with this "
+            f"command{more}"
+        )
+        return 70
+
+
+def patient(stream: TextIO | None) -> TextIO:
+    """The stream, but any file name fits into it, and it goes on when its reader has left (`| head`)."""
+    if stream is None:  # closed by whoever started the command
+        return open(os.devnull, "w", encoding="utf-8", errors="surrogateescape")
+    utf_8 = stream.encoding.lower().replace("-", "") == "utf8"
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Patient(stream.fileno(), "w", closefd=False)),
+        stream.encoding,
+        "surrogateescape" if utf_8 else "backslashreplace",
+        line_buffering=stream.line_buffering,
+    )
+
+
+class _Patient(io.FileIO):
+    def write(self, data: bytes) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return len(data)
+
+
+def _say(sentence: object) -> None:
+    print(f"error: {sentence}", file=sys.stderr)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]

@@ -1,0 +1,1 @@
+"""Benchmarks: protocol, trials, metrics, tables and the report."""

@@ -1,0 +1,101 @@
+"""How good a registration is: inlier ratio (IR), feature-match recall (FMR), registration recall (RR),
+rotation and translation errors (RRE, RTE), and the ways in which papers average them.
+
+Motions are T_target_source (4, 4) float64. An error of NaN stands for a registration that was not
+found: it passes no gate and counts in every denominator.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from pcreg.geometry.se3 import inverse, transform
+
+
+def inlier_ratio(source: np.ndarray, target: np.ndarray, T_true: np.ndarray, tau1: float) -> float:
+    """IR: fraction of correspondences (P, 3), (P, 3) that T_true brings closer than tau1; 0 if P = 0."""
+    if len(source) == 0:
+        return 0.0
+    return float((np.linalg.norm(transform(T_true, source) - target, axis=1) < tau1).mean())
+
+
+def feature_matched(inlier_ratios: np.ndarray, tau2: float) -> np.ndarray:
+    """Which pairs have an inlier ratio above tau2, as in Predator; FMR is their fraction.
+
+    FCGF and GeoTransformer also admit equality.
+    """
+    return np.asarray(inlier_ratios) > tau2
+
+
+def information_rmse(T_estimate: np.ndarray, T_true: np.ndarray, information: np.ndarray) -> float:
+    """The error in metres that the official recall of 3DMatch holds against 0.2 m.
+
+    sqrt(xi^T I xi / I[0, 0]) with xi the translation and the vector part of the unit quaternion of
+    T_true^-1 T_estimate, and I (6, 6) of gt.info, as in the evaluation of Predator. That vector is
+    half the rotation, so the error of rotations is about half the displacement of the points. NaN if
+    I counts no correspondences.
+    """
+    if not information[0, 0] > 0:
+        return float("nan")
+    error = inverse(T_true) @ T_estimate
+    quaternion = Rotation.from_matrix(error[:3, :3]).as_quat(canonical=True)  # x, y, z, w >= 0
+    xi = np.concatenate([error[:3, 3], quaternion[:3]])
+    return float(np.sqrt(xi @ information @ xi / information[0, 0]))
+
+
+def rmse(T_estimate: np.ndarray, T_true: np.ndarray, points: np.ndarray) -> float:
+    """Root of the mean squared distance, metres, between source points (N, 3) moved by either motion."""
+    displacement = transform(T_estimate, points) - transform(T_true, points)
+    return float(np.sqrt((displacement**2).sum(1).mean()))
+
+
+def within(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> np.ndarray:
+    """Which pairs (N,) have RTE below gate[0] metres and RRE below gate[1] degrees: the joint mask."""
+    return (np.asarray(RTE) < gate[0]) & (np.asarray(RRE) < gate[1])
+
+
+def masks(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> dict[str, tuple]:
+    """Over which pairs papers average RTE and RRE: by name a mask (N,) for either.
+
+    `joint`: both errors within the gate, as GeoTransformer; `separate`: each error within its own half,
+    as FCGF and Predator; `all`: every pair with an estimate, as DGR's running log.
+    """
+    RTE, RRE = np.asarray(RTE), np.asarray(RRE)
+    both = within(RTE, RRE, gate)
+    return {
+        "joint": (both, both),
+        "separate": (gate[0] > RTE, gate[1] > RRE),
+        "all": (np.isfinite(RTE), np.isfinite(RRE)),
+    }
+
+
+def mean(values: np.ndarray) -> float:
+    """The plain mean; NaN of nothing."""
+    return float(np.mean(values)) if len(values) else float("nan")
+
+
+def std(values: np.ndarray) -> float:
+    """The population standard deviation; NaN of nothing."""
+    return float(np.std(values)) if len(values) else float("nan")
+
+
+def median(values: np.ndarray) -> float:
+    """The median; NaN of nothing."""
+    return float(np.median(values)) if len(values) else float("nan")
+
+
+def spread(values: Sequence[float]) -> float:
+    """The sample standard deviation of repeated measurements; NaN of fewer than two."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+
+def over_scenes(values: np.ndarray) -> tuple[float, float]:
+    """Mean and population standard deviation of one value per scene, scenes of value NaN left out.
+
+    The convention of 3DMatch tables, where a scene of few pairs weighs as much as one of many. The
+    other is to pool: the plain mean over all pairs.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    return mean(values), std(values)

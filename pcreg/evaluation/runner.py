@@ -1,0 +1,64 @@
+"""Run a descriptor and an estimator over the pairs of a data set, and record every figure of every pair.
+
+Features first, once per cloud and kept on disk, then the pairs, both in worker processes.
+"""
+
+from collections.abc import Sequence
+from importlib.metadata import packages_distributions, version
+from typing import Any
+
+from pcreg.evaluation.estimators import Estimator
+from pcreg.evaluation.protocol import Protocol
+from pcreg.evaluation.trial import score
+from pcreg.features.base import Descriptor
+from pcreg.features.cache import FeatureCache, describe_cloud
+from pcreg.io.pairs import PairDataset
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.progress import progress
+from pcreg.runtime.records import Records
+from pcreg.runtime.workers import Workers
+
+
+def run(
+    dataset: PairDataset,
+    descriptor: Descriptor,
+    estimator: Estimator,
+    protocol: Protocol,
+    records: Records,
+    features: FeatureCache,
+    *,
+    seeds: Sequence[int] = (0,),
+    workers: int | None = None,
+) -> list[dict[str, Any]]:
+    """Score all pairs of the data set into `records`; returns one record per pair, in their order.
+
+    Pairs recorded before are not done again. The records do not depend on the number of `workers`
+    (one per core by default; 0 works here and, with an estimator that draws its own random numbers,
+    may not repeat). Raises InputError if there are no pairs, and if descriptor and protocol differ in
+    voxel size.
+    """
+    if not dataset.pairs:
+        raise InputError("the data set holds no pairs; check data.* and limit")
+    if descriptor.voxel != protocol.voxel:
+        raise InputError(
+            f"the descriptor works at voxel {descriptor.voxel:g} m and the protocol asks for "
+            f"{protocol.voxel:g} m; set protocol.voxel={descriptor.voxel:g}"
+        )
+    todo = [pair for pair in dataset.pairs if pair.name not in records.by_pair]
+    names = dict.fromkeys(name for pair in todo for name in (pair.source, pair.target))
+    with Workers(workers) as pool:
+        describing = pool if descriptor.device == "cpu" else Workers(0)  # a GPU is not shared by processes
+        described = describing.each(describe_cloud, (dataset, features), names)
+        files = dict(progress(described, f"{descriptor.name} features", len(names)))
+        scored = pool.each(score, (files, protocol, estimator, tuple(seeds)), todo)
+        for _, record in progress(scored, f"{protocol.name}, {estimator.name}", len(todo)):
+            records.add(record)
+    records.order([pair.name for pair in dataset.pairs])
+    return [records.by_pair[pair.name] for pair in dataset.pairs]
+
+
+def versions(packages: Sequence[str] = ()) -> dict[str, str]:
+    """Versions of what every figure depends on, and of these packages."""
+    installed = packages_distributions()["open3d"][0]  # builds of Open3D differ in their name
+    names = sorted({"pcreg", "torch", "numpy", "scipy", "open3d", *packages})
+    return {name: version(installed if name == "open3d" else name) for name in names}

@@ -1,0 +1,185 @@
+"""One pair of a benchmark: draw, match, estimate, and hold all of it against the truth.
+
+A trial is one number of samples with one seed. Seconds are CPU time, which other processes do not stretch.
+Nothing is averaged here; `pcreg.evaluation.aggregate` does that.
+"""
+
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from pcreg.evaluation import metrics
+from pcreg.evaluation.estimators import Estimator
+from pcreg.evaluation.protocol import Protocol
+from pcreg.features.base import Description
+from pcreg.features.cache import read_described
+from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
+from pcreg.geometry.se3 import rotation_error, transform, translation_error
+from pcreg.io.pairs import Pair
+from pcreg.registration.matching import one_way
+
+TAU_FACTORS = np.arange(1, 31) / 10  # of tau1: where the curve of inlier ratios is taken
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What an estimator is given, and what inlier ratios are taken of."""
+
+    source: np.ndarray  # (N, 3) float64
+    target: np.ndarray  # (M, 3) float64
+    matches: np.ndarray  # (P, 2) rows of source and target, for the estimator
+    mutual: np.ndarray  # (Q, 2) the mutual ones
+    one_way: np.ndarray | None  # (N, 2) each source point with its nearest; None if all were not kept
+    seconds: float
+
+
+def score(
+    files: Mapping[str, Path], protocol: Protocol, estimator: Estimator, seeds: Sequence[int], pair: Pair
+) -> dict[str, Any]:
+    """The record of a pair, from the files with the descriptions of clouds by name.
+
+    Errors are None if no motion was found.
+    """
+    source, target = (read_described(files[name]) for name in (pair.source, pair.target))
+    clouds = source.description, target.description
+    trials = []
+    for samples, seed, matched in draws(pair, *clouds, protocol, seeds):
+        start = process_time()
+        T = estimator.estimate(
+            matched.source, matched.target, matched.matches, protocol, _seed(seed, f"{pair.name} {samples}")
+        )
+        seconds = {"match": matched.seconds, "estimate": process_time() - start}
+        about = {"samples": samples, "seed": seed}
+        trials.append(about | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
+    reach = OVERLAP_DISTANCE * protocol.voxel
+    return {
+        "pair": pair.name,
+        "source": pair.source,
+        "target": pair.target,
+        "scene": pair.scene,
+        "consecutive": pair.consecutive,
+        "overlap": pair.overlap,
+        "overlap_measured": measured_overlap(clouds[0].points, clouds[1].points, pair.T_target_source, reach),
+        "points": [len(cloud.points) for cloud in clouds],
+        "describe_seconds": source.seconds + target.seconds,
+        "truth": pair.T_target_source.tolist(),
+        "trials": trials,
+    }
+
+
+def draws(
+    pair: Pair, source: Description, target: Description, protocol: Protocol, seeds: Sequence[int]
+) -> Iterator[tuple[int | None, int, Matched]]:
+    """Samples, seed and matches of every trial. With one seed a smaller draw is part of a larger one."""
+    if protocol.draw == "matches":
+        start = process_time()
+        mutual = _mutual(_one_way(source, target), source, target)
+        seconds = process_time() - start
+        for seed in seeds:
+            order = np.random.default_rng([seed, zlib.crc32(os.fsencode(pair.name))]).permutation(len(mutual))
+            for samples in protocol.samples:
+                yield samples, seed, _of_matches(source, target, mutual[order[:samples]], protocol, seconds)
+        return
+    for seed in seeds:
+        orders = [
+            np.random.default_rng([seed, zlib.crc32(os.fsencode(name))]).permutation(len(cloud.points))
+            for name, cloud in ((pair.source, source), (pair.target, target))
+        ]
+        for samples in protocol.samples:
+            yield samples, seed, _of_points(source, target, [o[:samples] for o in orders], protocol)
+
+
+def _of_points(
+    source: Description, target: Description, rows: list[np.ndarray], protocol: Protocol
+) -> Matched:
+    """Matches among the points in these rows of either cloud."""
+    start = process_time()
+    a, b = (Description(c.points[r], c.features[r]) for c, r in zip((source, target), rows, strict=True))
+    there = _one_way(a, b)
+    mutual = _mutual(there, a, b)
+    seconds = process_time() - start
+    matches = mutual if protocol.mutual else there
+    if protocol.fit == "drawn":
+        return Matched(a.points, b.points, matches, mutual, there, seconds)
+    in_cloud = [np.column_stack([rows[0][p[:, 0]], rows[1][p[:, 1]]]) for p in (matches, mutual, there)]
+    return Matched(source.points, target.points, *in_cloud, seconds)
+
+
+def _of_matches(
+    source: Description, target: Description, mutual: np.ndarray, protocol: Protocol, seconds: float
+) -> Matched:
+    """These mutual matches of whole clouds, with their own points or all points."""
+    if protocol.fit == "all":
+        return Matched(source.points, target.points, mutual, mutual, None, seconds)
+    own = np.column_stack([np.arange(len(mutual))] * 2)
+    return Matched(source.points[mutual[:, 0]], target.points[mutual[:, 1]], own, own, None, seconds)
+
+
+def _one_way(a: Description, b: Description) -> np.ndarray:
+    return one_way(a.features, b.features)
+
+
+def _mutual(there: np.ndarray, a: Description, b: Description) -> np.ndarray:
+    """Of the one-way matches from a to b the mutual ones; only points of b that were met look back."""
+    if len(there) == 0:
+        return there
+    met, which = np.unique(there[:, 1], return_inverse=True)
+    back = one_way(b.features[met], a.features)[:, 1]
+    return there[back[which] == there[:, 0]]
+
+
+def _trial(
+    pair: Pair, points: np.ndarray, matched: Matched, T: np.ndarray | None, protocol: Protocol
+) -> dict[str, Any]:
+    """The figures of one trial; `points` (N, 3) are all described points of the source."""
+    distances = _distances(matched, matched.mutual, pair.T_target_source)
+    trial = {
+        "matches": len(matched.matches),
+        "IR": _below(distances, protocol.tau1),
+        "IR_curve": [round(_below(distances, protocol.tau1 * factor), 4) for factor in TAU_FACTORS],
+    }
+    if matched.one_way is not None:
+        nearest = _distances(matched, matched.one_way, pair.T_target_source)
+        trial["IR_one_way"] = _below(nearest, protocol.tau1)
+    trial["inliers"] = (
+        0 if T is None else int((_distances(matched, matched.matches, T) < protocol.distance).sum())
+    )
+    trial |= _errors(T, pair.T_target_source, points)
+    if pair.T_compat is not None:
+        trial["compat"] = _errors(T, pair.T_compat, points)
+    if pair.information is not None:
+        error = np.nan if T is None else metrics.information_rmse(T, pair.T_target_source, pair.information)
+        trial["information_rmse"] = None if np.isnan(error) else error
+    return trial | {"T_target_source": None if T is None else T.tolist()}
+
+
+def _errors(T: np.ndarray | None, T_true: np.ndarray, points: np.ndarray) -> dict[str, float | None]:
+    if T is None:
+        return {"RTE": None, "RRE": None, "rmse": None}
+    return {
+        "RTE": translation_error(T, T_true),
+        "RRE": rotation_error(T, T_true),
+        "rmse": metrics.rmse(T, T_true, points),
+    }
+
+
+def _distances(matched: Matched, pairs: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
+    """Metres (P,) between matched points once the source is moved."""
+    moved = transform(T_target_source, matched.source[pairs[:, 0]])
+    return np.linalg.norm(moved - matched.target[pairs[:, 1]], axis=1)
+
+
+def _below(distances: np.ndarray, limit: float) -> float:
+    """The fraction (an inlier ratio) strictly below the limit; 0 of nothing."""
+    return float((distances < limit).mean()) if len(distances) else 0.0
+
+
+def _seed(seed: int, about: str) -> int:
+    """A seed of its own for each trial, whatever was computed before it: 31 bits, as Open3D takes."""
+    return zlib.crc32(os.fsencode(f"{seed} {about}")) >> 1

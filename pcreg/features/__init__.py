@@ -1,0 +1,1 @@
+"""From a cloud to keypoints and their descriptors, learned or FPFH."""

@@ -1,0 +1,102 @@
+"""Descriptions of clouds kept on disk, so that each is computed once whatever is measured with it.
+
+A file goes by a checksum over everything that its contents depend on: the points of the cloud, the
+descriptor with its settings and weights, the versions of the packages and the code that computed it.
+"""
+
+import hashlib
+import json
+import zipfile
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+from pcreg.features.base import Description, Descriptor
+from pcreg.io.pairs import PairDataset
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
+from pcreg.runtime.repeatable import repeatable
+
+DESCRIBING = (
+    "pcreg.features.base",
+    "pcreg.features.fcgf",
+    "pcreg.features.fpfh",
+    "pcreg.geometry.normals",
+    "pcreg.geometry.viewpoint",
+    "pcreg.geometry.voxel_grid",
+    "pcreg.models.layers",
+    "pcreg.models.resunet",
+    "pcreg.registration.preprocess",
+)  # and all of pcreg.kernels
+
+
+@dataclass(frozen=True)
+class Described:
+    """A description as it was kept, and what it took to compute."""
+
+    description: Description
+    seconds: float  # of CPU time, or on the clock if a GPU computed it
+
+
+class FeatureCache:
+    """Descriptions by `descriptor` in `folder`; `identity` says what they depend on besides the points.
+
+    A Registrar serves as the descriptor too: what it returns is kept with all its arrays.
+    """
+
+    def __init__(self, folder: str | Path, descriptor: Descriptor, identity: dict[str, Any]):
+        depends = json.dumps([identity, describing_code()], sort_keys=True)
+        self.folder = Path(folder) / f"{descriptor.name}-{_digest(depends.encode())}"
+        self.descriptor = descriptor
+
+    def file_of(self, points: np.ndarray) -> Path:
+        """The file with the description of the cloud (N, 3), which is computed if there is none."""
+        points = np.ascontiguousarray(points, dtype=np.float64)
+        path = self.folder / f"{_digest(points.tobytes())}.npz"
+        if not path.is_file():
+            clock = process_time if self.descriptor.device == "cpu" else perf_counter
+            start = clock()
+            with repeatable():
+                found = self.descriptor.describe(points)
+            seconds = clock() - start
+            with replacing(path) as temporary:
+                np.savez(temporary, **vars(found), seconds=seconds)
+        return path
+
+
+def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> Path:
+    """The file with the description of a cloud of the data set."""
+    return features.file_of(dataset.cloud(name))
+
+
+def read_described(path: Path, kind: type[Description] = Description) -> Described:
+    """The description, of the kind that was kept, in a file of the cache.
+
+    Raises InputError if the file is damaged, or was removed since it was written.
+    """
+    try:
+        with np.load(path) as arrays:
+            description = kind(**{field.name: arrays[field.name] for field in fields(kind)})
+            return Described(description, float(arrays["seconds"]))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{path}: kept features were removed while they were needed; leave the folder and run again"
+        ) from error
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: kept features are damaged; delete the file and run again") from error
+
+
+def describing_code() -> str:
+    """A checksum over the source code that descriptions come from: changed code, other features."""
+    sources = sorted(Path(str(files("pcreg.kernels"))).rglob("*.py"))
+    sources += [Path(find_spec(module).origin) for module in DESCRIBING]
+    return _digest(b"".join(path.read_bytes() for path in sources))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:24]

@@ -1,0 +1,138 @@
+"""The learned descriptor: fully convolutional geometric features of a trained network."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from copy import copy
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.spatial import cKDTree
+
+from pcreg.features.base import Description
+from pcreg.features.pretrained import weights_for
+from pcreg.geometry.voxel_grid import thin
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.models.resunet import ResUNet
+from pcreg.models.weights import fingerprint, load_weights
+from pcreg.runtime.device import choose_device
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.one_thread import ONE_THREAD
+
+log = logging.getLogger(__name__)
+
+# What hierarchy and network take at their peak, in float32, with a first layer of 7^3 cells: 7 kB seen.
+BYTES_PER_POINT = 8192
+SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/benchmarks.md
+
+
+class FCGF:
+    """Fully convolutional geometric features (Choy, Park and Koltun, ICCV 2019) of a trained network."""
+
+    name = "fcgf"
+
+    def __init__(self, network: ResUNet, device: str = "cpu", scales: Sequence[float] = SCALES) -> None:
+        """Descriptors at several `scales` side by side: at the voxel size, and at multiples of it.
+
+        The network knows no unit of length, so what it sees in a cell twice as wide is the shape of twice
+        the surroundings, and another draw of the noise.
+        """
+        if not _usable(scales):
+            raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
+        self.device, self.scales = choose_device(device), tuple(scales)
+        self.network = network.to(self.device).eval()
+        self.voxel = network.architecture.voxel
+        several = ", ".join(f"{scale:g}" for scale in self.scales)
+        self.fingerprint = fingerprint(network) + (f", scales {several}" if len(self.scales) > 1 else "")
+
+    @staticmethod
+    def load(
+        weights: str | Path | None = None,
+        device: str = "cpu",
+        voxel: float | None = None,
+        scales: Sequence[float] = SCALES,
+    ) -> "FCGF":
+        """The descriptor of a .safetensors file written by train.py, on points `voxel` metres apart.
+
+        Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
+        training. Raises InputError if the file cannot be used, and without both.
+        """
+        if weights is None and voxel is None:
+            raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
+        learned = FCGF(load_weights(weights or weights_for(voxel)), device, scales)
+        return learned if voxel is None else learned.at(voxel)
+
+    def at(self, voxel: float) -> "FCGF":
+        """The same network on points `voxel` metres apart; InputError if that is not positive."""
+        if not voxel > 0:
+            raise InputError(f"voxel={voxel}: give metres, more than zero")
+        other = copy(self)
+        other.voxel = voxel
+        return other
+
+    @property
+    def words(self) -> str:
+        trained = self.network.architecture.voxel
+        elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
+        return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
+
+    def describe(self, points: np.ndarray) -> Description:
+        return self.describe_all([points])[0]
+
+    def describe_all(self, clouds: Sequence[np.ndarray], budget: int = 4 * 2**30) -> list[Description]:
+        """Describe clouds (N, 3) in as few passes as fit into about `budget` bytes of the device's memory.
+
+        What a cloud is batched with does not change its description but for the last bits, and with
+        torch.use_deterministic_algorithms not even those. A cloud too large for the budget goes alone.
+        On the CPU it takes one core: threads would wait for one another at every one of many small
+        operators, and with other processes about wait a hundred times as long as they compute.
+        """
+        with ONE_THREAD if self.device == "cpu" else nullcontext():
+            return self._describe_all(clouds, budget)
+
+    @torch.inference_mode()
+    def _describe_all(self, clouds: Sequence[np.ndarray], budget: int) -> list[Description]:
+        kept = [points[thin(points, self.voxel)] for points in clouds]
+        described = []
+        for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
+            columns = zip(*(self._at_scale(batch, scale) for scale in self.scales), strict=True)
+            features = [np.concatenate(each, 1) / len(self.scales) ** 0.5 for each in columns]
+            described += map(Description, batch, features)
+        return described
+
+    def _at_scale(self, clouds: list[np.ndarray], scale: float) -> list[np.ndarray]:
+        """Unit descriptors (N, C) of the points of each cloud, seen at so many times the voxel size.
+
+        A point that thinning to larger cells left out has that of the nearest one it kept.
+        """
+        voxel = scale * self.voxel
+        log.info("describe: %d points, in cells of %g m", sum(map(len, clouds)), voxel)
+        thinned = clouds if scale == 1 else [points[thin(points, voxel)] for points in clouds]
+        features = self.network.describe(PointBatch.from_clouds(thinned).to(self.device), voxel)
+        split = np.split(features.float().cpu().numpy(), np.cumsum([len(points) for points in thinned])[:-1])
+        if scale == 1:
+            return split
+        return [
+            each[cKDTree(few).query(points)[1]] if len(points) else each
+            for each, few, points in zip(split, thinned, clouds, strict=True)
+        ]
+
+
+def _usable(scales: Sequence[float]) -> bool:
+    """Whether these are 1 and then larger finite numbers."""
+    if not isinstance(scales, Sequence) or not all(isinstance(scale, int | float) for scale in scales):
+        return False
+    return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])
+
+
+def _batches(clouds: list[np.ndarray], most_points: int) -> Iterator[list[np.ndarray]]:
+    """The clouds in their order, in lists of no more points altogether unless one cloud has them alone."""
+    batch: list[np.ndarray] = []
+    for points in clouds:
+        if batch and sum(map(len, batch)) + len(points) > most_points:
+            yield batch
+            batch = []
+        batch.append(points)
+    if batch:
+        yield batch

@@ -1,0 +1,45 @@
+"""The trained weights that come with a checkout: which of them suit a cloud, and at what voxel size.
+
+A network of ours knows no unit of length, so that weights serve at any voxel size; but rooms seen by
+depth cameras and places seen by spinning LiDARs look different at any size.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from pcreg.runtime.errors import InputError
+
+FOLDER = Path(str(files("pcreg.weights")))
+OUTDOOR_FROM = 0.1  # metres: clouds that are thinned to such voxels are taken for LiDAR scans
+REACH = 3.0  # by which factor a cloud's own voxel size may miss that of the training
+
+
+def weights_for(voxel: float) -> Path:
+    """The file of the weights for clouds that suit this voxel size, metres; InputError if it is missing."""
+    path = FOLDER / ("outdoor.safetensors" if voxel >= OUTDOOR_FROM else "indoor.safetensors")
+    if not path.is_file():
+        raise InputError(
+            f"{path}: the shipped weights are missing; take them from a checkout of this version, name other "
+            "weights, or use the descriptor fpfh"
+        )
+    return path
+
+
+def checksum() -> str:
+    """Of all shipped weights: records that were made with others belong to another run."""
+    digest = hashlib.sha256()
+    for path in sorted(FOLDER.glob("*.safetensors")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def scales(trained: float, sizes: Sequence[float]) -> list[float]:
+    """Voxel sizes to try with weights that were `trained` at one, for clouds that suit `sizes`, best first.
+
+    What the weights were trained at, if the first of the clouds' own sizes is anywhere near; the others in
+    proportion.
+    """
+    first = trained if trained / REACH <= sizes[0] <= trained * REACH else sizes[0]
+    return [first * (size / sizes[0]) for size in sizes]

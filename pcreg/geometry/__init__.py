@@ -1,0 +1,1 @@
+"""Rigid motions, voxel grids, normals and lengths, in NumPy and SciPy alone."""

@@ -1,0 +1,72 @@
+"""One original point per cell of a grid, in bounded memory and without PyTorch.
+
+The rule is that of pcreg.kernels.grid, which does it on any device: the same rows, to the last bit.
+"""
+
+import math
+
+import numpy as np
+
+from pcreg.geometry.se3 import box
+from pcreg.runtime import parallel
+from pcreg.runtime.errors import InputError
+
+BLOCK = 1 << 20  # points looked at together: about 100 MB with all that is computed from them
+MOST_CELLS = 2**62  # of the box around a cloud, numbered by int64
+
+
+def thin(points: np.ndarray, voxel: float, origin: np.ndarray | None = None) -> np.ndarray:
+    """Rows (M,) int64 of points (N, 3) to keep: of each cell floor((p - origin) / voxel) the one nearest
+    its centre, in the order of the cells; of equally near ones that with the smallest x, y, z.
+
+    Cells start at the origin of the cloud's frame if `origin` (3,) is left out, as they do in FCGF and in
+    the fragments of 3DMatch: a cloud thinned there before comes out whole. Raises InputError for a voxel
+    that is too small to number its cells.
+    """
+    if len(points) == 0:
+        return np.empty(0, dtype=np.int64)
+    origin = np.zeros(3) if origin is None else origin
+    corners = box(points).astype(np.float64)
+    with np.errstate(over="ignore"):
+        lowest, highest = np.floor((corners - origin) / voxel)
+        shape = highest - lowest + 1
+    if not (np.abs([lowest, highest]) < MOST_CELLS).all() or math.prod(map(int, shape)) > MOST_CELLS:
+        raise InputError(f"voxel {voxel:g} m is too small for this cloud, which has 2^62 cells or more")
+
+    def nearest(rows: np.ndarray | slice) -> np.ndarray:
+        return _nearest(points[rows], voxel, origin, lowest, shape)
+
+    starts = range(0, len(points), BLOCK)
+    if len(starts) == 1:
+        return nearest(slice(None))
+    found = parallel.each(lambda start: start + nearest(slice(start, start + BLOCK)), starts)
+    rows = np.concatenate(found)
+    return rows[nearest(rows)]  # the best of the whole is the best of its block
+
+
+def _nearest(
+    points: np.ndarray, voxel: float, origin: np.ndarray, lowest: np.ndarray, shape: np.ndarray
+) -> np.ndarray:
+    """Rows (M,) of points (N, 3), N > 0, as `thin` has them; the box of cells may be larger than theirs."""
+    key = np.zeros(len(points), dtype=np.int64)
+    inside, from_centre = [], np.zeros(len(points))
+    for axis in range(3):
+        position = (points[:, axis] - origin[axis]) / voxel
+        cell = np.floor(position)
+        position -= cell  # in [0, 1)
+        key *= int(shape[axis])
+        key += (cell - lowest[axis]).astype(np.int64)
+        from_centre += (position - 0.5) ** 2
+        inside.append(position)
+    order = np.argsort(key)
+    key = key[order]
+    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))  # of each cell
+    ranked = from_centre[order]
+    least = np.minimum.reduceat(ranked, first)
+    near = np.flatnonzero(ranked == np.repeat(least, np.diff(first, append=len(key))))
+    rows, key = order[near], key[near]
+    if len(rows) > len(first):  # equally near ones
+        again = np.lexsort((rows, *(inside[axis][rows] for axis in (2, 1, 0)), key))
+        rows, key = rows[again], key[again]
+        rows = rows[np.concatenate([[True], key[1:] != key[:-1]])]
+    return rows

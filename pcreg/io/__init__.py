@@ -1,0 +1,1 @@
+"""Point clouds on disk, and what a data set of pairs offers."""

@@ -1,0 +1,153 @@
+"""Point clouds on disk: read them, drop rows that are no points, write them.
+
+Coordinates are read as float64 and stay so: UTM coordinates have no digits to lose.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.io.formats.arrays import read_npy, read_npz
+from pcreg.io.formats.bin import read_bin
+from pcreg.io.formats.e57 import read_e57
+from pcreg.io.formats.las import read_las
+from pcreg.io.formats.obj import read_obj
+from pcreg.io.formats.off import read_off
+from pcreg.io.formats.pcd import read_pcd
+from pcreg.io.formats.ply import read_ply
+from pcreg.io.formats.stl import read_stl
+from pcreg.io.formats.text import read_pts, read_xyz
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
+
+WIDEST = 32  # columns that points may have; arrays with more columns than that and than rows lie on the side
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Finite points (N, 3) float64, metres, in the order of the file."""
+
+    points: np.ndarray
+    dropped: int  # rows of the file left out: those that are not finite, and those that `notes` tell of
+    notes: tuple[str, ...] = ()  # what else than NaN and infinity was left out and why, a sentence each
+
+
+def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
+    """The cloud in a file whose name ends in one of SUFFIXES; `~` stands for the home folder.
+
+    An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Text (.xyz .txt .csv .asc
+    .pts) has blanks, commas or semicolons between its numbers, and may name its columns in a first line.
+    Columns after the third (intensity, colour, normals) are ignored, and of meshes (.ply .obj .off .stl) all
+    but the vertices. A .bin holds rows of float32, `columns` of them, or as many as its content tells: 4 as
+    KITTI's, 5 as those of nuScenes. Raises InputError for a file that is
+    missing, of another format, empty, truncated or damaged, and for .las, .laz and .e57 where their
+    packages are not installed. Memory grows with what the file holds, whatever a header says, within the
+    bounds of pcreg.io.size_checks.
+    """
+    path = expanded(path)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(f"{path}: unknown point cloud format; use one of {' '.join(_READERS)}")
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; check the path")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty; write it again")
+    if reader is read_bin:
+        reader = partial(read_bin, columns=columns)
+    try:
+        # A damaged file makes libraries warn about its numbers; what is not finite is dropped below.
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows = reader(path)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise InputError(
+            f"{path}: cannot be read as {path.suffix} ({_first_line(error)}); "
+            "it may be truncated or damaged: write it again"
+        ) from error
+    return cloud_of(rows, str(path))
+
+
+def expanded(path: str | Path) -> Path:
+    """The path with `~` as the home folder; as it is if there is none of that name."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+def cloud_of(rows: np.ndarray, name: str) -> Cloud:
+    """The cloud of rows x y z and perhaps more (N, 3 to 32); InputError, by its name, for other arrays."""
+    if rows.ndim != 2 or rows.shape[1] < 3:
+        raise InputError(f"{name}: holds an array of shape {rows.shape}; points are rows of at least x y z")
+    if rows.shape[1] > max(len(rows), WIDEST):
+        raise InputError(
+            f"{name}: holds an array of shape {rows.shape}, which looks transposed; points are rows x y z: "
+            "transpose it"
+        )
+    if rows.dtype.kind not in "fiu":
+        raise InputError(f"{name}: holds values of type {rows.dtype}; store coordinates as real numbers")
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        points = np.ascontiguousarray(rows if rows.shape[1] == 3 else rows[:, :3], dtype=np.float64)
+    if points.base is not None or not points.flags.writeable:  # a view of the file, or of more than it
+        points = points.copy()
+    if np.isfinite(points).all():
+        return Cloud(points, dropped=0)
+    finite = np.isfinite(points).all(1)
+    return Cloud(points[finite], int(len(points) - finite.sum()))
+
+
+def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = None) -> None:
+    """Write points (N, 3), and colours (N, 3) or (3,) uint8 if given, as binary float64 .ply, atomically."""
+    write_ply_parts(path, len(points), [(points, colors)], colored=colors is not None)
+
+
+def write_ply_parts(
+    path: str | Path, count: int, parts: Iterable[tuple[np.ndarray, np.ndarray | None]], *, colored: bool
+) -> None:
+    """As `write_ply`, of a cloud of `count` points that comes in parts, so that it need not be held whole."""
+    fields = [("x", "<f8"), ("y", "<f8"), ("z", "<f8")]
+    if colored:
+        fields += [("red", "u1"), ("green", "u1"), ("blue", "u1")]
+    kinds = {"<f8": "double", "u1": "uchar"}
+    properties = "".join(f"property {kinds[kind]} {name}\n" for name, kind in fields)
+    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {count}\n{properties}end_header\n"
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.write(header.encode())
+        for points, colors in parts:
+            rows = np.empty(len(points), dtype=fields)
+            for column, name in enumerate("xyz"):
+                rows[name] = points[:, column]
+            for column, (name, _) in enumerate(fields[3:]):
+                rows[name] = colors[..., column]
+            file.write(rows)
+
+
+_READERS: dict[str, Callable[[Path], np.ndarray]] = {
+    ".ply": read_ply,
+    ".pcd": read_pcd,
+    ".xyz": read_xyz,
+    ".txt": read_xyz,
+    ".csv": read_xyz,
+    ".asc": read_xyz,
+    ".pts": read_pts,
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".bin": read_bin,
+    ".las": read_las,
+    ".laz": read_las,
+    ".e57": read_e57,
+    ".obj": read_obj,
+    ".off": read_off,
+    ".stl": read_stl,
+}
+SUFFIXES = tuple(_READERS)  # of the files that read_cloud knows
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,52 @@
+"""Arrays of NumPy: .npy and .npz."""
+
+import io
+import math
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.io.size_checks import bounded, fits
+from pcreg.runtime.errors import InputError
+
+LONGEST_HEADER = 1 << 14  # bytes; NumPy refuses longer ones
+PIECE = 1 << 17  # bytes unpacked at a time
+KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy's; others unpack without bounds
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """The array of a .npy file, left on the disk."""
+    return np.lib.format.open_memmap(path, mode="r")  # np.load takes archives and pickles too
+
+
+def read_npz(path: Path) -> np.ndarray:
+    """The array `points`, `pcd` or `xyz` of a .npz file, or its only one."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        known = [name for name in ("points", "pcd", "xyz") if name in names] or names
+        if known == names and len(names) != 1:
+            raise InputError(f"{path}: holds the arrays {names}; call the one with the points `points`")
+        if archive.getinfo(f"{known[0]}.npy").compress_type not in KINDS:
+            raise InputError(f"{path}: is not compressed as NumPy does it; write it with numpy.savez")
+        with archive.open(f"{known[0]}.npy") as member:
+            head = member.read(LONGEST_HEADER)
+            shape, order, dtype, start = _layout(head)
+            size = math.prod(shape) * dtype.itemsize
+            bounded(path, shape[0] if shape else 0, start + size)
+            content = bytearray(head)
+            while piece := member.read(min(PIECE, max(start + size - len(content), 0))):
+                content += piece
+    fits(path, size, len(content) - start)
+    return np.frombuffer(content, dtype, math.prod(shape), start).reshape(shape, order=order)
+
+
+def _layout(head: bytes) -> tuple[tuple[int, ...], str, np.dtype, int]:
+    """Shape, order and type that the first bytes of a .npy file promise, and where the numbers begin."""
+    file = io.BytesIO(head)
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
+    shape, fortran_order, dtype = read(file)
+    if dtype.kind not in "fiu" or min(shape, default=0) < 0:
+        raise ValueError(f"it holds values of type {dtype} in shape {shape}; store real numbers")
+    return shape, "F" if fortran_order else "C", dtype, file.tell()

@@ -1,0 +1,81 @@
+"""Bare rows of float32 (.bin), as KITTI (x y z reflectance) and nuScenes (x y z intensity ring) write them.
+
+Such a file says nothing about itself. How many numbers make a row is told by what they are: columns of
+the right length hold different kinds of numbers, coordinates here and intensities there; cut into rows of
+another length, every column holds the same mixture of all.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.runtime.errors import InputError
+
+KNOWN = (4, 5)  # columns of KITTI and of nuScenes
+LENGTHS = range(3, 13)  # of rows looked for
+SAMPLE = 1 << 14  # numbers looked at
+FEWEST = 1 << 12  # numbers, with fewer of which nothing is told
+CLEAR = 0.2  # distance of distributions; a mixture compared with itself has less than 0.05
+NEAR = 0.9  # of the largest distance: rows of 8 have it where rows of 4 are right
+
+
+def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
+    """The rows (N, columns) float32, left on the disk; 4 or 5 columns, told by content, if left out.
+
+    Raises InputError, which names `columns`, for a size that is no whole number of rows, and where the
+    content looks like neither.
+    """
+    values = path.stat().st_size // 4
+    whole = path.stat().st_size % 4 == 0
+    if columns is None:
+        columns = _told(path, values) if whole else None
+    elif not 3 <= columns <= 32:
+        raise InputError(f"{path}: rows of {columns} columns hold no points; say 3 to 32 with --columns")
+    elif not whole or values % columns:
+        raise InputError(
+            f"{path}: {path.stat().st_size} bytes are no whole number of rows of {columns} float32; the file "
+            "is truncated, or has another number of columns: say it with --columns"
+        )
+    if columns is None:
+        raise InputError(
+            f"{path}: {path.stat().st_size} bytes are no whole number of 16-byte KITTI points, nor look like "
+            "20-byte ones of nuScenes; the file is truncated, or has another number of columns: say it "
+            "with --columns"
+        )
+    return np.memmap(path, "<f4", "r").reshape(-1, columns)
+
+
+def _told(path: Path, values: int) -> int | None:
+    """4 or 5; None if the size fits neither. Raises InputError if the content looks like another number."""
+    numbers = np.memmap(path, "<f4", "r")[:SAMPLE]
+    likely = likely_columns(np.nan_to_num(numbers, nan=np.float32(1e38)))
+    if likely is None:  # too few, or all of one kind
+        return 4 if values % 4 == 0 else None
+    if likely not in KNOWN:
+        raise InputError(
+            f"{path}: looks like rows of {likely} numbers, neither of KITTI's 4 nor of nuScenes' 5; say how "
+            "many columns it has with --columns"
+        )
+    if values % likely:
+        raise InputError(
+            f"{path}: looks like rows of {likely} numbers, of which its {values} are no whole number; it is "
+            "truncated: copy it again, or say with --columns how many columns it has"
+        )
+    return likely
+
+
+def likely_columns(numbers: np.ndarray) -> int | None:
+    """How many of the numbers (S,) make a row; None where that cannot be told."""
+    if len(numbers) < FEWEST:
+        return None
+    edges = np.unique(np.quantile(numbers, np.linspace(0.05, 0.95, 19)))
+    below = numbers[:, None] <= edges
+    apart = {}  # the largest Kolmogorov-Smirnov distance between a column and all numbers
+    for length in LENGTHS:
+        rows = below[: len(below) // length * length].reshape(-1, length, len(edges))
+        share = rows.mean(0)
+        apart[length] = np.abs(share - share.mean(0)).max()
+    largest = max(apart.values())
+    if largest < CLEAR:
+        return None
+    return next(length for length in LENGTHS if apart[length] >= NEAR * largest)

@@ -1,0 +1,77 @@
+"""E57 (ASTM E2807), the exchange format of terrestrial scanners, read by pye57."""
+
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.io.formats.growing import GrowingPoints
+from pcreg.io.size_checks import bounded, complete
+from pcreg.runtime.errors import InputError
+
+CHUNK = 1 << 16  # points unpacked at a time
+HEADER = 48  # bytes
+CARTESIAN = ("cartesianX", "cartesianY", "cartesianZ", "cartesianInvalidState")
+SPHERICAL = ("sphericalRange", "sphericalAzimuth", "sphericalElevation", "sphericalInvalidState")
+
+
+def read_e57(path: Path) -> np.ndarray:
+    """The points (N, 3) float64 of all scans of an .e57 file, in the frame that the file has in common.
+
+    Points that the scanner marks as invalid become NaN.
+    """
+    try:
+        import pye57
+    except ImportError as error:
+        raise InputError(f"{path}: .e57 needs pye57; type: pip install 'pcreg[e57]'") from error
+
+    _check_header(path)
+    file = pye57.E57(str(path))
+    try:
+        scans = [file.get_header(number) for number in range(file.scan_count)]
+        promised = [int(scan.point_count) for scan in scans]
+        if min(promised, default=0) < 0:
+            raise ValueError("a scan has a negative number of points")
+        bounded(path, sum(promised))
+        out = GrowingPoints(sum(promised))
+        for scan, end in zip(scans, np.cumsum(promised), strict=True):
+            _read_scan(file, scan, out, int(end))
+            complete(path, out.points(), int(end))
+    finally:
+        file.close()
+    return out.points()
+
+
+def _check_header(path: Path) -> None:
+    with path.open("rb") as file:
+        head = file.read(HEADER)
+    if len(head) < HEADER or not head.startswith(b"ASTM-E57"):
+        raise ValueError("it does not begin with ASTM-E57, or ends within its header")
+    length, xml_start, xml_bytes, page = struct.unpack_from("<QQQQ", head, 16)
+    size = path.stat().st_size
+    if length != size or page != 1024 or xml_start > size or xml_bytes > size - xml_start:
+        raise InputError(
+            f"{path}: its header promises {length} bytes and the file has {size}, or its parts lie outside; "
+            "it is truncated or damaged: write it again"
+        )
+
+
+def _read_scan(file: "pye57.E57", scan: "pye57.ScanHeader", out: GrowingPoints, end: int) -> None:  # noqa: F821
+    """Add the points of a scan, moved by its pose, until there are `end`."""
+    there = set(scan.point_fields)
+    fields = CARTESIAN if there.issuperset(CARTESIAN[:3]) else SPHERICAL
+    wanted = [name for name in fields if name in there]
+    if wanted[:3] != list(fields[:3]):
+        raise ValueError("a scan has neither cartesian nor spherical coordinates")
+    columns, buffers = file.make_buffers(wanted, min(CHUNK, max(end - len(out), 1)))
+    reader = scan.points.reader(buffers)
+    while len(out) < end and (count := reader.read()):
+        first, second, third = (columns[name][:count] for name in fields[:3])
+        if fields is SPHERICAL:
+            flat = first * np.cos(third)
+            first, second, third = flat * np.cos(second), flat * np.sin(second), first * np.sin(third)
+        part = np.stack([first, second, third], axis=1).astype(np.float64, copy=False)
+        if fields[3] in columns:
+            part[columns[fields[3]][:count] != 0] = np.nan
+        out.append(file.to_global(part, scan.rotation, scan.translation) if scan.has_pose() else part)
+    reader.close()

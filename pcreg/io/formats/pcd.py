@@ -1,0 +1,120 @@
+"""Point cloud data files of PCL (.pcd): text, binary and binary_compressed, of which x y z are read."""
+
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from pcreg.io.formats.columns import columns_of
+from pcreg.io.size_checks import bounded, complete, fits
+
+LONGEST_HEADER = 1 << 16  # bytes
+KINDS = {"F": "f", "I": "i", "U": "u"}  # to NumPy's
+
+
+def read_pcd(path: Path) -> np.ndarray:
+    """The points (N, 3) of a .pcd file."""
+    with path.open("rb") as file:
+        header = _header(file)
+        row, points = _row(header), int(header["POINTS"][0])
+        left = path.stat().st_size - file.tell()
+        match header["DATA"]:
+            case ["ascii"]:
+                return _read_text(file, path, row, points, left)
+            case ["binary"]:
+                fits(path, points * row.itemsize, left)
+                if points == 0:
+                    return np.empty((0, 3))
+                return columns_of(np.memmap(file, row, "r", file.tell(), points))
+            case ["binary_compressed"]:
+                columns = _unpacked(file, path, row, points, left)
+            case other:
+                raise ValueError(f"its data are {other}; ascii, binary and binary_compressed are known")
+        return np.stack(columns, axis=1, dtype=np.float64, casting="unsafe")
+
+
+def _header(file: BinaryIO) -> dict[str, list[str]]:
+    """The words after each key; `file` stands behind the header afterwards."""
+    header: dict[str, list[str]] = {}
+    while "DATA" not in header and file.tell() < LONGEST_HEADER:
+        line = file.readline(LONGEST_HEADER)
+        if not line:
+            break
+        key, *values = line.decode("latin-1").split() or [""]
+        header[key] = values
+    for key in ("FIELDS", "SIZE", "TYPE", "POINTS", "DATA"):
+        if not header.get(key):
+            raise ValueError(f"its header has no {key} line")
+    return header
+
+
+def _row(header: dict[str, list[str]]) -> np.dtype:
+    """The layout of a point: fields x, y and z under their names, others under their number."""
+    names = header["FIELDS"]
+    counts = header.get("COUNT", ["1"] * len(names))
+    fields = []
+    for number, (name, kind, size, count) in enumerate(
+        zip(names, header["TYPE"], header["SIZE"], counts, strict=True)
+    ):
+        if not 0 < int(count) < LONGEST_HEADER:
+            raise ValueError(f"its field {name} has count {count}")
+        scalar = np.dtype(f"<{KINDS[kind]}{int(size)}")
+        axis = name in ("x", "y", "z") and int(count) == 1
+        fields.append((name if axis else str(number), scalar, () if axis else (int(count),)))
+    row = np.dtype(fields)
+    if missing := [axis for axis in "xyz" if axis not in row.names]:
+        raise ValueError(f"its points have no field {missing[0]}")
+    return row
+
+
+def _read_text(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int) -> np.ndarray:
+    widths = [row[name].shape[0] if row[name].shape else 1 for name in row.names]
+    fits(path, 2 * points * sum(widths), left + 1)  # a digit and a space or line end for each number
+    if points == 0:
+        return np.empty((0, 3))
+    starts = dict(zip(row.names, np.cumsum([0, *widths]), strict=False))
+    rows = np.loadtxt(file, ndmin=2, max_rows=points, usecols=[int(starts[axis]) for axis in "xyz"])
+    return complete(path, rows, points)
+
+
+def _unpacked(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int) -> list[np.ndarray]:
+    """The columns x, y, z (N,) of a compressed file, which holds field after field."""
+    fits(path, 8, left)
+    packed, unpacked = (int(number) for number in np.frombuffer(file.read(8), "<u4"))
+    fits(path, packed, left - 8)
+    if unpacked != points * row.itemsize:
+        raise ValueError(f"it unpacks to {unpacked} bytes and its points take {points * row.itemsize}")
+    bounded(path, points, packed + unpacked)
+    content = _decompress(file.read(packed), unpacked)
+    return [np.frombuffer(content, row[axis], points, offset=points * row.fields[axis][1]) for axis in "xyz"]
+
+
+def _decompress(packed: bytes, size: int) -> bytearray:
+    """The `size` bytes that LZF made into `packed`: runs of up to 32 bytes, and copies of earlier bytes.
+
+    After the format of Marc Lehmann's LibLZF. A first byte below 32 is the length less one of a run that
+    follows; else its upper three bits are the length less two of a copy, 7 meaning that a further byte is
+    added, and its lower five with one more byte the distance less one.
+    """
+    out, at = bytearray(), 0
+    while at < len(packed) and len(out) <= size:
+        control = packed[at]
+        at += 1
+        if control < 32:
+            out += packed[at : at + control + 1]
+            at += control + 1
+            continue
+        length = control >> 5
+        if length == 7:
+            length += packed[at]
+            at += 1
+        distance = ((control & 31) << 8) + packed[at] + 1
+        at += 1
+        start, length = len(out) - distance, length + 2
+        if start < 0:
+            raise ValueError("its compressed points are damaged")
+        piece = out[start : start + length]
+        out += (piece * (length // len(piece) + 1))[:length]  # a copy may run into itself
+    if len(out) != size:
+        raise ValueError("its compressed points are damaged")
+    return out

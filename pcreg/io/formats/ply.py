@@ -1,0 +1,126 @@
+"""Polygon files (.ply): text, or binary of either byte order. Of the vertices x y z are read, no more.
+
+Ours, because a reader of meshes takes forty bytes and more for each byte of text.
+"""
+
+import mmap
+from codecs import BOM_UTF8
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from pcreg.io.formats.columns import columns_of
+from pcreg.io.formats.ply_lists import LIST, walk, without_lists
+from pcreg.io.size_checks import complete, fits
+
+LONGEST_HEADER = 1 << 16  # bytes
+SCALARS = {
+    **dict.fromkeys(("char", "int8"), "i1"),
+    **dict.fromkeys(("uchar", "uint8"), "u1"),
+    **dict.fromkeys(("short", "int16"), "i2"),
+    **dict.fromkeys(("ushort", "uint16"), "u2"),
+    **dict.fromkeys(("int", "int32"), "i4"),
+    **dict.fromkeys(("uint", "uint32"), "u4"),
+    **dict.fromkeys(("float", "float32"), "f4"),
+    **dict.fromkeys(("double", "float64"), "f8"),
+}
+ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
+
+
+@dataclass
+class Element:
+    name: str
+    count: int
+    properties: dict[str, str] = field(default_factory=dict)  # name -> NumPy's code; "u1:i4" for a list
+
+    @property
+    def has_lists(self) -> bool:
+        return any(LIST in code for code in self.properties.values())
+
+    @property
+    def shortest(self) -> int:
+        """Bytes that a binary row takes at least."""
+        return sum(np.dtype(code.partition(LIST)[0]).itemsize for code in self.properties.values())
+
+
+def read_ply(path: Path) -> np.ndarray:
+    """The vertices (N, 3) of a .ply file."""
+    with path.open("rb") as file:
+        encoding, elements = _header(file)
+        names = [element.name for element in elements]
+        if "vertex" not in names:
+            raise ValueError("it has no element vertex")
+        before, vertex = elements[: names.index("vertex")], elements[names.index("vertex")]
+        if missing := [axis for axis in "xyz" if LIST in vertex.properties.get(axis, LIST)]:
+            raise ValueError(f"its vertices have no number {missing[0]}")
+        left = path.stat().st_size - file.tell()
+        if encoding == "ascii":
+            return _read_text(file, path, before, vertex, left)
+        fits(path, sum(each.count * each.shortest for each in (*before, vertex)), left)
+        if vertex.count == 0:
+            return np.empty((0, 3))
+        return _read_binary(file, before, vertex, ORDERS[encoding])
+
+
+def _header(file: BinaryIO) -> tuple[str, list[Element]]:
+    """Encoding and elements; `file` stands behind the header afterwards."""
+    if file.readline(LONGEST_HEADER).strip().removeprefix(BOM_UTF8) != b"ply":
+        raise ValueError("it does not begin with ply")
+    encoding, elements = "", []
+    while (line := file.readline(LONGEST_HEADER)) and file.tell() < LONGEST_HEADER:
+        words = line.decode("latin-1").split()
+        match words:
+            case ["format", name, _] if name == "ascii" or name in ORDERS:
+                encoding = name
+            case ["element", name, count]:
+                elements.append(Element(name, int(count)))
+            case ["property", "list", kind, item, name] if elements and {kind, item} <= SCALARS.keys():
+                if SCALARS[kind].startswith("f"):
+                    raise ValueError(f"the length of its list {name} is no whole number")
+                elements[-1].properties[name] = SCALARS[kind] + LIST + SCALARS[item]
+            case ["property", kind, name] if elements and kind in SCALARS:
+                elements[-1].properties[name] = SCALARS[kind]
+            case ["end_header"] if encoding and all(element.count >= 0 for element in elements):
+                return encoding, elements
+            case [] | ["comment" | "obj_info", *_]:
+                pass
+            case _:
+                break
+    raise ValueError("its header is damaged, or has no end_header line")
+
+
+def _read_binary(file: BinaryIO, before: list[Element], vertex: Element, order: str) -> np.ndarray:
+    """The vertices (N, 3), N > 0, of a binary file that stands behind its header."""
+    at = file.tell()
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for element in before:
+            if element.has_lists:
+                at, _ = walk(data, at, element.count, element.properties, order, keep=False)
+            else:
+                at += element.count * element.shortest
+        if vertex.has_lists:
+            return walk(data, at, vertex.count, vertex.properties, order, keep=True)[1]
+    row = np.dtype([(name, order + code) for name, code in vertex.properties.items()])
+    return columns_of(np.memmap(file, row, "r", at, vertex.count))
+
+
+def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Element, left: int) -> np.ndarray:
+    """The vertices (N, 3) of a text file that stands behind its header with `left` bytes to go."""
+    shortest = 2 * len(vertex.properties)  # bytes of a row: a digit and a space or line end for each
+    fits(path, sum(each.count for each in before) + vertex.count * shortest, left + 1)
+    if vertex.count == 0:
+        return np.empty((0, 3))
+    for _ in range(sum(element.count for element in before)):
+        file.readline()
+    columns = [list(vertex.properties).index(axis) for axis in "xyz"]
+    lines = islice(file, vertex.count)
+    rows = np.loadtxt(
+        without_lists(lines, vertex.properties) if vertex.has_lists else file,
+        ndmin=2,
+        max_rows=vertex.count,
+        usecols=columns,
+    )
+    return complete(path, rows, vertex.count)

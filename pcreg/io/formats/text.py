@@ -1,0 +1,123 @@
+"""Text with a point per line: .xyz .txt .csv .asc, and .pts, which may say first how many points follow.
+
+Numbers stand between blanks, commas or semicolons, with a point or, between blanks or semicolons, a comma
+before their decimals. Lines that begin with # or // may come first, and so may a line with the names of the
+columns, of which x, y and z are read. The text is in ASCII, UTF-8, or UTF-16 with its byte-order mark.
+"""
+
+import codecs
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from pcreg.io.size_checks import complete, fits
+from pcreg.runtime.errors import InputError
+
+SHORTEST_ROW = 6  # bytes: "0 0 0\n"
+LONGEST_LINE = 1 << 16  # bytes, of those before the first row, and of that
+WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a point
+
+
+def read_xyz(path: Path) -> np.ndarray:
+    """The points (N, 3)."""
+    with open_text(path) as file:
+        return _rows(file, path)
+
+
+def read_pts(path: Path) -> np.ndarray:
+    """The points (N, 3) that follow a line with their number, if there is one."""
+    with open_text(path) as file:
+        words = _words(_next_line(file))
+        if len(words) != 1:
+            return _rows(file, path)
+        points = int(words[0])
+        file.readline()
+        fits(path, SHORTEST_ROW * points, path.stat().st_size - file.tell() + 1)  # the last line may not end
+        if points == 0:
+            return np.empty((0, 3))
+        rows = _rows(file, path)
+    return complete(path, rows, points)
+
+
+def open_text(path: Path) -> BinaryIO:
+    """The file behind its byte-order mark, if it has one; UTF-16 is held in memory, a byte per character."""
+    file = path.open("rb")
+    mark = file.read(3)
+    if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        file.close()
+        return io.BytesIO(path.read_bytes().decode("utf-16").encode("latin-1", "replace"))
+    file.seek(3 if mark == codecs.BOM_UTF8 else 0)
+    return file
+
+
+def _next_line(file: BinaryIO) -> str:
+    """The next line that is neither blank nor a remark; the file stands before it afterwards."""
+    while True:
+        start = file.tell()
+        line = file.readline(LONGEST_LINE + 1)
+        if len(line) > LONGEST_LINE:
+            raise ValueError(f"it begins with a line of more than {LONGEST_LINE} bytes")
+        if not line or not (line.isspace() or line.lstrip().startswith((b"#", b"//"))):
+            file.seek(start)
+            return line.decode("latin-1").partition("#")[0].strip()
+
+
+def _words(line: str) -> list[str]:
+    return re.split(r"[\s,;]+", line)
+
+
+def _rows(file: BinaryIO, path: Path) -> np.ndarray:
+    """The points (N, 3) from where the file stands, with or without the names of the columns first."""
+    first, columns = _next_line(file), [0, 1, 2]
+    names = [word.strip("\"'").lower() for word in _words(first)]
+    if names[0] == "ncols":
+        raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
+    if first and not any(map(_is_number, names)):
+        if missing := [axis for axis in "xyz" if axis not in names]:
+            raise InputError(
+                f"{path}: its first line has no numbers and names no column {missing[0]}; call the columns "
+                "with the coordinates x, y and z"
+            )
+        columns = [names.index(axis) for axis in "xyz"]
+        file.readline()
+        _next_line(file)
+    start = file.tell()
+    sample = file.read(LONGEST_LINE).decode("latin-1")
+    file.seek(start)
+    separator, decimal_comma = _punctuation(sample, columns)
+    lines = (line.decode("latin-1").replace(",", ".") for line in file) if decimal_comma else file
+    return np.loadtxt(lines, ndmin=2, dtype=np.float64, usecols=columns, delimiter=separator)
+
+
+def _punctuation(sample: str, columns: Sequence[int]) -> tuple[str | None, bool]:
+    """What stands between numbers, None for blanks, and whether a comma stands before their decimals.
+
+    `sample` holds the first rows; the last of them may be cut off.
+    """
+    lines = [line.partition("#")[0] for line in sample.splitlines()]
+    lines = [line for line in (lines[:-1] or lines) if line.strip()]
+    if any(";" in line for line in lines):
+        return ";", any("," in cell for line in lines for cell in _cells(line.split(";"), columns))
+    if not any("," in line for line in lines):
+        return None, False
+    for line in lines:
+        cells = _cells(line.split(), columns)
+        if len(cells) < 3 or not all(map(WITH_COMMA.fullmatch, cells)):
+            return ",", False
+    return None, True
+
+
+def _cells(words: Sequence[str], columns: Sequence[int]) -> list[str]:
+    return [words[column].strip() for column in columns if column < len(words)]
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

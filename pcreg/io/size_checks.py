@@ -1,0 +1,46 @@
+"""What a header promises, held against the size of the file that it heads.
+
+Three bounds hold for compressed files, of which a header alone says how large they are: any may unpack to
+16 MiB; larger ones to 250 times their size; none to more than 2^27 points (3.2 GB). Real scans take 0.3
+bytes a point and more in .laz, a ninetieth of what they take in memory.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.runtime.errors import InputError
+
+HARMLESS = 1 << 24  # bytes of memory that any file may take
+GROWTH = 250  # bytes of memory for a byte of a larger file; what deflates further repeats itself
+MOST_POINTS = 1 << 27
+ROW_BYTES = 26  # of a point in memory: three float64, and the marks of what is finite
+
+
+def fits(path: Path, promised: int, there: int) -> None:
+    """Raise InputError if a header promises more bytes than there are, or a negative number."""
+    if not 0 <= promised <= there:
+        raise InputError(
+            f"{path}: its header promises {promised} bytes of points where the file has {there}; "
+            "the file is truncated or damaged: write it again"
+        )
+
+
+def bounded(path: Path, points: int, further: int = 0) -> None:
+    """Raise InputError if so many points and `further` bytes break the bounds of compressed files."""
+    most = max(HARMLESS, GROWTH * path.stat().st_size)
+    if not 0 <= points <= MOST_POINTS or points * ROW_BYTES + further > most:
+        raise InputError(
+            f"{path}: its header promises {points} points, more than is read from a compressed file of this "
+            "size; it is damaged, or compressed further than is read here: write it again, uncompressed"
+        )
+
+
+def complete(path: Path, rows: np.ndarray, promised: int) -> np.ndarray:
+    """The rows, if they are as many as promised; InputError otherwise."""
+    if len(rows) != promised:
+        raise InputError(
+            f"{path}: its header promises {promised} points and {len(rows)} can be read; "
+            "the file is truncated or damaged: write it again"
+        )
+    return rows

@@ -1,0 +1,1 @@
+"""The network that learns descriptors, and its weights."""

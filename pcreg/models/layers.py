@@ -1,0 +1,154 @@
+"""The layers of the network: a convolution on native points, and the residual block made of two."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from pcreg.kernels.conv import point_conv
+from pcreg.kernels.epilogue import NOTHING, Epilogue
+from pcreg.kernels.triplets import Triplets
+
+BATCH_NORM_MOMENTUM = 0.05  # FCGF
+
+
+class PointConv(nn.Module):
+    """Convolution over triplets, without bias. weight (K, G, C/G, M/G), K = fineness^3."""
+
+    def __init__(self, in_channels: int, out_channels: int, fineness: int = 3, groups: int = 1):
+        super().__init__()
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"groups={groups} must divide {in_channels} input and {out_channels} output channels"
+            )
+        K, C, M = fineness**3, in_channels // groups, out_channels // groups
+        self.weight = nn.Parameter(torch.randn(K, groups, C, M) * math.sqrt(2 / (K * C)))  # He et al. 2015
+
+    def forward(self, features: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
+        """features (N_in, C) -> (N_out, M). Heeds torch's switches for tf32 and for repeatable results."""
+        deterministic = torch.are_deterministic_algorithms_enabled()
+        return point_conv(features, self.weight, triplets, None, deterministic, epilogue)
+
+    def extra_repr(self) -> str:
+        K, G, C, M = self.weight.shape
+        return f"{G * C}, {G * M}, fineness={round(K ** (1 / 3))}, groups={G}"
+
+
+class FirstConv(PointConv):
+    """The convolution of a constant 1, which sees no more than how many points each kernel cell holds.
+
+    It is a linear layer on those counts: their triplets are never listed.
+    """
+
+    def __init__(self, out_channels: int, fineness: int):
+        super().__init__(1, out_channels, fineness)
+
+    def forward(self, counts: Tensor, identity: Triplets | None, epilogue: Epilogue = NOTHING) -> Tensor:
+        """counts (K, N) -> (N, M); by the convolution's kernels if given `identity` triplets, as `linear`."""
+        K, M = len(self.weight), self.weight.shape[3]
+        autocast = torch.is_autocast_enabled(counts.device.type)
+        dtype = torch.get_autocast_dtype(counts.device.type) if autocast else self.weight.dtype
+        features = counts.T.to(dtype, memory_format=torch.contiguous_format)
+        if identity is None:
+            return epilogue.apply(features @ self.weight.view(K, M))
+        deterministic = torch.are_deterministic_algorithms_enabled()
+        return point_conv(features, self.weight.view(1, 1, K, M), identity, None, deterministic, epilogue)
+
+
+class ResidualBlock(nn.Module):
+    """conv, norm, relu, conv, norm, plus the input, relu; the width stays."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.conv1 = PointConv(channels, channels)
+        self.norm1 = batch_norm(channels)
+        self.conv2 = PointConv(channels, channels)
+        self.norm2 = batch_norm(channels)
+
+    def forward(self, features: Tensor, triplets: Triplets) -> Tensor:
+        """features (N, C) -> (N, C)."""
+        out = normed_conv(self.conv1, self.norm1, features, triplets, relu=True)
+        return normed_conv(self.conv2, self.norm2, out, triplets, residual=features, relu=True)
+
+
+def normed_conv(
+    conv: PointConv,
+    norm: nn.BatchNorm1d,
+    features: Tensor,
+    triplets: Triplets,
+    residual: Tensor | None = None,
+    relu: bool = False,
+) -> Tensor:
+    """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution."""
+    inference = not (norm.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
+    if inference and norm.running_mean is not None:
+        return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
+    out = norm(conv(features, triplets))
+    if residual is not None:
+        out = out + residual
+    return torch.relu(out) if relu else out
+
+
+def convolve_level(
+    conv: PointConv,
+    norm: nn.BatchNorm1d,
+    block: ResidualBlock,
+    features: Tensor,
+    into: Triplets,
+    within: Triplets,
+) -> Tensor:
+    """A convolution into a level, its norm, and a residual block within the level."""
+    return block(normed_conv(conv, norm, features, into), within)
+
+
+def checkpointed_level(conv, norm, block, features: Tensor, into: Triplets, within: Triplets) -> Tensor:
+    """The same, keeping no more than its input and output for the gradients, which compute it again."""
+    norms = [norm, block.norm1, block.norm2]
+    return checkpoint(
+        convolve_level,
+        *(conv, norm, block, features, into, within),
+        use_reentrant=False,
+        context_fn=lambda: (nullcontext(), statistics_kept(norms)),
+    )
+
+
+@contextmanager
+def statistics_kept(norms: list[nn.BatchNorm1d]) -> Iterator[None]:
+    """Have norms see a batch again without counting it twice in their running statistics."""
+    tracked = [norm for norm in norms if norm.track_running_stats]
+    before = [(norm.momentum, norm.num_batches_tracked.clone()) for norm in tracked]
+    for norm in tracked:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, (momentum, count) in zip(tracked, before, strict=True):
+            norm.momentum = momentum
+            norm.num_batches_tracked.copy_(count)
+
+
+def convolve_in(network: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """Have the layers of a network take features of `dtype`, for inference; norms stay float32."""
+    for layer in network.modules():
+        if isinstance(layer, PointConv | nn.Linear):
+            layer.to(dtype)
+    return network
+
+
+def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:
+    """relu(layer(features)); given `identity` triplets, by the convolution's kernels.
+
+    That is for inference: there a row does not depend on those it is batched with, to the last bit.
+    """
+    if identity is None:
+        return torch.relu(layer(features)) if relu else layer(features)
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    epilogue = Epilogue(shift=layer.bias, relu=relu)
+    return point_conv(features, layer.weight.T[None, None], identity, None, deterministic, epilogue)
+
+
+def batch_norm(channels: int) -> nn.BatchNorm1d:
+    return nn.BatchNorm1d(channels, momentum=BATCH_NORM_MOMENTUM)

@@ -1,0 +1,134 @@
+"""ResUNet with the names and widths of FCGF's ResUNetBN2C, on native points.
+
+Encoder and decoder of four levels; each layer is a convolution, a batch norm and a residual block.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.pyramid import CELLS, Geometry, Hierarchy
+from pcreg.kernels.triplets import Triplets
+from pcreg.models.layers import (
+    FirstConv,
+    PointConv,
+    ResidualBlock,
+    batch_norm,
+    checkpointed_level,
+    convolve_level,
+    linear,
+)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Everything that decides which weights fit and what they mean. 8,753,408 parameters by default."""
+
+    voxel: float = 0.025  # metres, the pitch of the points that the network is given
+    out_channels: int = 32
+    encoder: tuple[int, ...] = (32, 64, 128, 256)  # width of levels 1 to 4
+    decoder: tuple[int, ...] = (64, 64, 64, 128)
+    stem_fineness: int = 5
+    radius_scale: float = 1.0
+    snap: bool = False
+    cells: str = "grid"
+
+    def __post_init__(self):
+        if len(self.encoder) != 4 or len(self.decoder) != 4:
+            raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
+        if self.stem_fineness < 1 or self.stem_fineness % 2 == 0:
+            raise ValueError(f"stem_fineness must be odd, such as 3, 5 or 7, got {self.stem_fineness}")
+        if self.cells not in CELLS:
+            raise ValueError(f"cells={self.cells}: choose {' or '.join(CELLS)}")
+        if self.snap and self.cells != "grid":
+            raise ValueError(
+                "snap=true is a convolution on voxels, whose cells lie along the axes: cells=grid"
+            )
+        for name in ("voxel", "radius_scale", "out_channels"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+
+    @property
+    def geometry(self) -> Geometry:
+        return Geometry(
+            voxel=self.voxel,
+            n_levels=4,
+            stem_fineness=self.stem_fineness,
+            radius_scale=self.radius_scale,
+            snap=self.snap,
+            cells=self.cells,
+        )
+
+
+class ResUNet(nn.Module):
+    """Points in, one unit-length descriptor per point out."""
+
+    def __init__(self, architecture: Architecture, checkpointing: bool = False):
+        """With `checkpointing` training keeps the features of levels alone and computes the rest anew."""
+        super().__init__()
+        self.architecture, self.checkpointing = architecture, checkpointing
+        e, d = architecture.encoder, architecture.decoder
+        self.conv1 = FirstConv(e[0], architecture.stem_fineness)
+        self.norm1, self.block1 = batch_norm(e[0]), ResidualBlock(e[0])
+        self.conv2 = PointConv(e[0], e[1])
+        self.norm2, self.block2 = batch_norm(e[1]), ResidualBlock(e[1])
+        self.conv3 = PointConv(e[1], e[2])
+        self.norm3, self.block3 = batch_norm(e[2]), ResidualBlock(e[2])
+        self.conv4 = PointConv(e[2], e[3])
+        self.norm4, self.block4 = batch_norm(e[3]), ResidualBlock(e[3])
+        self.conv4_tr = PointConv(e[3], d[3])
+        self.norm4_tr, self.block4_tr = batch_norm(d[3]), ResidualBlock(d[3])
+        self.conv3_tr = PointConv(d[3] + e[2], d[2])
+        self.norm3_tr, self.block3_tr = batch_norm(d[2]), ResidualBlock(d[2])
+        self.conv2_tr = PointConv(d[2] + e[1], d[1])
+        self.norm2_tr, self.block2_tr = batch_norm(d[1]), ResidualBlock(d[1])
+        self.conv1_tr = nn.Linear(d[1] + e[0], d[0], bias=False)
+        self.final = nn.Linear(d[0], architecture.out_channels)
+        self.frozen_norms = False
+
+    def train(self, mode: bool = True) -> "ResUNet":
+        """Training mode, in which norms with `frozen_norms` keep to their statistics, as in evaluation."""
+        super().train(mode)
+        if self.frozen_norms:
+            for layer in self.modules():
+                if isinstance(layer, nn.BatchNorm1d | nn.SyncBatchNorm):  # neither is the other
+                    layer.eval()
+        return self
+
+    def forward(self, hierarchy: Hierarchy) -> Tensor:
+        """The descriptors (N, out_channels), of unit length, of the points of hierarchy.levels[0]."""
+        same, down = hierarchy.same, hierarchy.down
+        up = [triplets.transposed for triplets in down]
+        by_torch = torch.is_grad_enabled() or torch.compiler.is_compiling()
+        n, device = len(hierarchy.levels[0]), hierarchy.stem.device
+        identity = None if by_torch else Triplets.identity(n, device)
+
+        def level(conv, norm, block, features, into, within) -> Tensor:
+            if self.checkpointing and torch.is_grad_enabled():
+                return checkpointed_level(conv, norm, block, features, into, within)
+            return convolve_level(conv, norm, block, features, into, within)
+
+        level1 = level(self.conv1, self.norm1, self.block1, hierarchy.stem, identity, same[0])
+        level2 = level(self.conv2, self.norm2, self.block2, level1, down[0], same[1])
+        level3 = level(self.conv3, self.norm3, self.block3, level2, down[1], same[2])
+        level4 = level(self.conv4, self.norm4, self.block4, level3, down[2], same[3])
+
+        out = level(self.conv4_tr, self.norm4_tr, self.block4_tr, level4, up[2], same[2])
+        out = torch.cat([out, level3], 1)
+        out = level(self.conv3_tr, self.norm3_tr, self.block3_tr, out, up[1], same[1])
+        out = torch.cat([out, level2], 1)
+        out = level(self.conv2_tr, self.norm2_tr, self.block2_tr, out, up[0], same[0])
+        out = linear(self.conv1_tr, torch.cat([out, level1], 1), identity, relu=True)
+        out = linear(self.final, out, identity)
+        return nn.functional.normalize(out)
+
+    def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
+        """The descriptors (N, out_channels) of a batch of clouds with points `voxel` metres apart.
+
+        By default those of the architecture. Nothing in the network knows the unit of length: clouds that
+        are larger by a factor, with a voxel larger by the same, have the same descriptors.
+        """
+        geometry = self.architecture.geometry
+        return self(Hierarchy.build(batch, geometry if voxel is None else replace(geometry, voxel=voxel)))

@@ -1,0 +1,1 @@
+"""From two clouds to a motion, and whether to believe it."""

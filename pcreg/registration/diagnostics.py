@@ -1,0 +1,111 @@
+"""What may be wrong with a pair of clouds, said in a sentence and never acted upon."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from pcreg.geometry.viewpoint import Viewpoint
+from pcreg.geometry.voxel_size import extent
+from pcreg.registration.observability import hold
+from pcreg.registration.preprocess import Shape
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.result import Registration
+from pcreg.runtime.errors import InputError
+
+MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
+SLACK = 2.5  # scans of one place differ in extent by less than that
+MIRRORED = (
+    "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
+    "export it again as x, y, z of a right-handed frame"
+)
+HUGE = 2000.0  # metres; rooms in millimetres are larger than that, scans seldom
+
+
+def duplicates(source: Shape, target: Shape) -> list[str]:
+    """Whether both clouds hold the same points, in any order: thinned, they are in the order of cells."""
+    if np.array_equal(source.surface, target.surface):
+        return ["source and target hold the same points; is one file given twice?"]
+    return []
+
+
+def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether the extents of the clouds (N, 3), (M, 3) suggest that they are in different units."""
+    extents = extent(source), extent(target)
+    ratio = max(extents) / min(extents) if min(extents) > 0 else 1.0
+    return [
+        f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: one cloud may be in {words}; if so, say "
+        "which with --units SOURCE TARGET"
+        for factor, words in MIX_UPS.items()
+        if factor / SLACK <= ratio <= factor * SLACK
+    ]
+
+
+def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
+    extents = extent(source), extent(target)
+    if min(extents) > HUGE and max(extents) / min(extents) <= SLACK:
+        return [
+            f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: both clouds may be in millimetres; "
+            "if so, say --units mm mm"
+        ]
+    return []
+
+
+def loose(found: Registration) -> list[str]:
+    """Which directions the overlap of a registration does not hold, as in a corridor or on a bare floor."""
+    return [
+        f"the surfaces that overlap could {freedom} in the target's frame and still overlap; that far the "
+        "answer rests on matches alone"
+        for freedom in found.evidence.hold.free
+    ]
+
+
+def bare(*shapes: Shape) -> list[str]:
+    """Which of source and target is so simple a surface that it fits itself in other places as well."""
+    notes = []
+    for side, shape in zip(("source", "target"), shapes, strict=True):
+        kinds = [freedom.kind for freedom in hold(shape.surface, shape.normals).free]
+        if kinds.count("slide") >= 2:
+            what = "nearly a plane"
+        elif "slide" in kinds:
+            what = "the same all along one direction, as in a bare corridor"
+        elif "turn" in kinds:
+            what = "the same all around an axis"
+        else:
+            continue
+        notes.append(f"the surface of the {side} is {what}; it needs corners or things in it to be held by")
+    return notes
+
+
+def unknown_viewpoints(*shapes: Shape) -> list[str]:
+    """Of which of source and target it is not known where the sensor stood."""
+    unknown = [
+        side for side, shape in zip(("source", "target"), shapes, strict=True) if not shape.viewpoint_known
+    ]
+    if not unknown:
+        return []
+    return [
+        f"where the sensor of the {' and the '.join(unknown)} stood is estimated from the cloud, so that "
+        "free space and the sides of surfaces prove less; --viewpoint says where"
+    ]
+
+
+def after_all(found: Registration, source: Shape, target: Shape) -> tuple[str, ...]:
+    """What there is to say of a pair that is registered: one scale at least both clouds have then."""
+    said = duplicates(source, target) + millimetres(source.surface, target.surface) + loose(found)
+    return tuple(said + unknown_viewpoints(source, target))
+
+
+def mirrored(
+    registrar: Registrar, source: np.ndarray, viewpoint: Viewpoint, target: Shape, seed: int
+) -> float:
+    """With what confidence source (N, 3) would be registered if one of its axes were turned round."""
+    mirror = np.array([-1.0, 1.0, 1.0])
+    try:
+        flipped = registrar.describe(
+            source * mirror, "source", replace(viewpoint, position=viewpoint.position * mirror)
+        )
+    except InputError:  # mirrored cells are others, and a few points more may be lost
+        return 0.0
+    once = Registrar(registrar.descriptor, attempts=1)  # what is mirrored and nothing else fits at once
+    return once.match(flipped, target, seed=seed).confidence

@@ -1,0 +1,78 @@
+"""What callers hand over: clouds as files, arrays, tensors or point clouds of Open3D, and settings."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from pcreg.io.cloud import Cloud, cloud_of, read_cloud
+from pcreg.registration.outliers import FARTHEST, without_outliers
+from pcreg.runtime.errors import InputError
+
+if TYPE_CHECKING:
+    import open3d
+    import torch
+
+Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor | open3d.geometry.PointCloud"
+METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
+
+
+def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> Cloud:
+    """The cloud in metres, without the rows that no sensor saw: those of NaN or infinity, and outliers.
+
+    `cloud` is the path of a file, or rows x y z and perhaps more (N, 3 to 32) as an array or tensor, or has
+    such rows as `points` or `point.positions`, as Open3D's point clouds do. `columns` is of .bin files
+    (read_cloud). Raises InputError, which calls the cloud by `name`.
+    """
+    if not isinstance(unit, str) or unit not in METRES:
+        raise InputError(f"{name}: unit {unit} is not known; use one of {' '.join(METRES)}")
+    if columns is not None and not _is(Integral, columns):
+        raise InputError(f"{name}: columns={columns!r}: a whole number of columns is needed, such as 5")
+    is_file = isinstance(cloud, str | Path)
+    read = read_cloud(cloud, columns) if is_file else cloud_of(_rows(cloud, name), name)
+    if unit != "m":
+        read = replace(read, points=read.points * METRES[unit])
+    return without_outliers(read, name)
+
+
+def check_settings(seed: int, voxel: float | None, weights: str | Path | None, device: str) -> None:
+    """Raise InputError for a setting of another kind, a negative seed, or a voxel size that is no length."""
+    if not _is(Integral, seed) or seed < 0:
+        raise InputError(f"seed={seed!r}: a whole number is needed, 0 or more")
+    if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= FARTHEST):
+        raise InputError(f"voxel {voxel} is no size; use a positive number of metres")
+    if not isinstance(weights, str | Path | None):
+        raise InputError(f"weights={weights!r}: name a .safetensors file")
+    if not isinstance(device, str):
+        raise InputError(f"device={device!r}: use auto, cpu, cuda or cuda:N")
+
+
+def both_units(units: str | Sequence[str]) -> tuple[str, str]:
+    """The units of source and target, from one for both or one for each; InputError for anything else."""
+    if isinstance(units, str):
+        return units, units
+    if not isinstance(units, Sequence) or len(units) != 2:
+        raise InputError(f"units={units!r}: name one for both clouds, or two, of {' '.join(METRES)}")
+    return units[0], units[1]
+
+
+def _is(kind: type, value: object) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _rows(cloud: Points, name: str) -> np.ndarray:
+    """The array in what is no path."""
+    try:
+        if hasattr(cloud, "point"):  # of open3d.t
+            cloud = cloud.point.positions.cpu().numpy()
+        elif hasattr(cloud, "points"):
+            cloud = cloud.points
+        if hasattr(cloud, "detach"):
+            cloud = cloud.detach().cpu()
+            cloud = (cloud.double() if cloud.is_floating_point() else cloud).numpy()  # NumPy has no bfloat16
+        return np.asarray(cloud)
+    except (KeyError, TypeError, ValueError) as error:  # rows of several lengths, a sparse tensor
+        raise InputError(f"{name}: is no array of numbers; pass rows x y z, (N, 3)") from error

@@ -1,0 +1,66 @@
+"""Rows of a cloud that no sensor saw: repeated zeros, and few points at a thousand times its extent.
+
+Organised clouds have zeros for "no return". They and the far points would set the size of every box around
+the cloud, so they are left out before any length is derived from it.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from pcreg.geometry.se3 import box
+from pcreg.geometry.voxel_size import middle_box
+from pcreg.io.cloud import Cloud
+from pcreg.runtime.errors import InputError
+
+FARTHEST = 1e12  # metres; the orbit of Saturn
+FAR = 1000.0  # extents of the middle 90 %: a LiDAR scan reaches to a few of them
+FEW = 0.05  # fraction of the points; more of them would move the middle 90 %
+
+
+def without_outliers(cloud: Cloud, name: str) -> Cloud:
+    """The cloud without the rows that no sensor saw; they are counted in `dropped` and told of in `notes`.
+
+    These are rows of exact zeros, if there is more than one, and points further from the middle of the
+    cloud than 1000 times its extent (scale.extent), if they are at most 5 % of all. A cloud that has neither
+    comes back as it is. Raises InputError, by its name, if more points than that have coordinates beyond
+    1e12 m.
+    """
+    points, notes = cloud.points, list(cloud.notes)
+    zero = (points[:, 0] == 0) & (points[:, 1] == 0) & (points[:, 2] == 0)
+    if (zeros := np.count_nonzero(zero)) > 1:
+        points = points[~zero]
+        notes.append(f"{name}: rows of zeros left out, which stand for no return: {zeros}")
+    far = _far(points, name)
+    if far is not None:
+        points = points[~far]
+        notes.append(
+            f"{name}: points left out, which lie {FAR:g} times the extent of the others away and further: "
+            f"{np.count_nonzero(far)}"
+        )
+    if points is cloud.points:
+        return cloud
+    dropped = cloud.dropped + len(cloud.points) - len(points)
+    return replace(cloud, points=points, dropped=dropped, notes=tuple(notes))
+
+
+def _far(points: np.ndarray, name: str) -> np.ndarray | None:
+    """Which points (N,) are few and far from the others; None if there are none."""
+    if len(points) == 0:
+        return None
+    beyond, inside = None, points
+    if np.abs(box(points)).max() > FARTHEST:
+        beyond = (np.abs(points) > FARTHEST).any(1)
+        if beyond.mean() > FEW:
+            raise InputError(
+                f"{name}: {np.count_nonzero(beyond)} of {len(points)} points have coordinates beyond "
+                f"{FARTHEST:g} m; check the file's type of numbers and its columns, and --units"
+            )
+        inside = points[~beyond]
+    low, high = middle_box(inside)
+    reach = FAR * np.linalg.norm(high - low)
+    lowest, highest = box(inside)
+    if reach == 0 or ((lowest >= low - reach) & (highest <= high + reach)).all():
+        return beyond
+    far = ((points < low - reach) | (points > high + reach)).any(1)
+    return far if far.mean() <= FEW else beyond

@@ -1,0 +1,21 @@
+"""Where tensors live."""
+
+import torch
+
+from pcreg.runtime.errors import InputError
+
+
+def choose_device(name: str) -> str:
+    """`cpu`, `cuda` or `cuda:N` if this machine has it; for `auto`, `cuda` if it can be had, else `cpu`.
+
+    Raises InputError for a device that is not there.
+    """
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    kind, _, number = name.partition(":")
+    there = (
+        kind == "cuda" and (not number or number.isdecimal()) and int(number or 0) < torch.cuda.device_count()
+    )
+    if name != "cpu" and not there:
+        raise InputError(f"device={name}: not on this machine; use auto, cpu, cuda or cuda:N")
+    return name

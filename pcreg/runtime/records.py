@@ -1,0 +1,78 @@
+"""The record file of a run: one JSON line per pair, written as soon as the pair is done.
+
+A run that was stopped goes on where it ended. The line that a kill cut short is dropped. Every line
+carries what the run depends on, so lines of different runs cannot be mixed.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing, writing
+
+
+class Records:
+    """The records in `path`, by pair name, and the way to add to them.
+
+    `run` says what the figures depend on. Raises InputError, naming the first difference and the
+    `remedy`, if the file holds records of another run, and if it is damaged elsewhere than in its last line.
+    """
+
+    def __init__(
+        self, path: Path, run: dict[str, Any], remedy: str = "give this one a folder of its own with out="
+    ):
+        self.path = path
+        self.run = json.loads(json.dumps(run))  # as it comes back from the file
+        self.by_pair = {record["pair"]: record for record in self._whole_lines()}
+        for record in self.by_pair.values():
+            if difference := first_difference(record["run"], self.run):
+                raise InputError(f"{path}: holds another run ({difference}); {remedy}")
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Append a record; its key `pair` is its name. NaN is no JSON: an error not known is None.
+
+        Raises OutputError if it cannot be written; what was written of the line is dropped by the next run.
+        """
+        line = json.dumps({**record, "run": self.run}, allow_nan=False)
+        with writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as file:
+                file.write(line + "\n")
+        self.by_pair[record["pair"]] = json.loads(line)  # as it comes back from the file
+
+    def order(self, names: list[str]) -> None:
+        """Bring the lines of the file into the order of these pairs; workers finish in any order."""
+        place = {name: number for number, name in enumerate(names)}
+        ordered = sorted(self.by_pair, key=lambda name: place.get(name, len(place)))
+        if ordered != list(self.by_pair):
+            self.by_pair = {name: self.by_pair[name] for name in ordered}
+            with replacing(self.path) as temporary:
+                temporary.write_text("".join(json.dumps(r) + "\n" for r in self.by_pair.values()))
+
+    def _whole_lines(self) -> list[dict[str, Any]]:
+        if not self.path.is_file():
+            return []
+        text = self.path.read_text()
+        whole, _, rest = text.rpartition("\n")
+        if rest:
+            with replacing(self.path) as temporary:
+                temporary.write_text(whole + "\n" if whole else "")
+        records = []
+        for number, line in enumerate(whole.splitlines(), start=1):
+            try:
+                record = json.loads(line)
+                records.append({"pair": record["pair"], "run": record["run"], **record})
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{self.path}: line {number} is damaged; delete that line") from error
+        return records
+
+
+def first_difference(there: Any, here: Any, key: str = "") -> str:
+    """The first difference of two nested dicts in words, '' if there is none."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        for name in sorted(there.keys() | here.keys()):
+            if words := first_difference(there.get(name), here.get(name), f"{key}.{name}".lstrip(".")):
+                return words
+        return ""
+    return "" if there == here else f"{key} is {there} there and {here} here"

@@ -1,0 +1,119 @@
+"""Several processes that train one network, each on its GPU: as torchrun starts them."""
+
+import atexit
+import gc
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.parent import end_with
+
+PATIENCE = timedelta(hours=6)  # of processes while the first one validates or computes truth
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Number `rank` of `count` processes. The first one writes files and speaks for all."""
+
+    rank: int = 0
+    count: int = 1
+    device: str = "cpu"
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def share(self, network: nn.Module) -> nn.Module:
+        """A module that gives the network's results of two inputs; in training all processes do it together.
+
+        They average their gradients, and on GPUs share the statistics of batch norms.
+        """
+        if self.count == 1:
+            return _Both(network)
+        if self.device != "cpu":
+            nn.SyncBatchNorm.convert_sync_batchnorm(network)
+        return DistributedDataParallel(_Both(network))
+
+    def all_have(self, something: bool) -> bool:
+        """Whether all processes have it: a step is made by all or by none."""
+        if self.count == 1:
+            return something
+        flag = torch.tensor(int(something), device=self.device)
+        distributed.all_reduce(flag, distributed.ReduceOp.MIN)
+        return bool(flag)
+
+    @contextmanager
+    def first_before_others(self) -> Iterator[None]:
+        """Let the first process do what is within before the others, who find in files what it computed."""
+        if not self.first:
+            self.all_have(True)
+        yield
+        if self.first:
+            self.all_have(True)
+
+
+ALONE = Ranks()
+
+
+@contextmanager
+def joined(device: str) -> Iterator[Ranks]:
+    """The processes of this training: those that torchrun started, or this one alone.
+
+    Each takes the GPU of its own number, unless `device` is cpu, and ends when torchrun does. Modules
+    that `share` gave end with it: the caller keeps none. After an exception the process ends without
+    waiting for the others, which torchrun then ends. Raises InputError if there are more processes than
+    GPUs.
+    """
+    if not distributed.is_torchelastic_launched():
+        yield Ranks(device=device)
+        return
+    local = int(os.environ["LOCAL_RANK"])
+    if device != "cpu":
+        if local >= torch.cuda.device_count():
+            raise InputError(
+                f"torchrun starts more processes than this machine has GPUs ({torch.cuda.device_count()}); "
+                "give --nproc-per-node that number"
+            )
+        device = f"cuda:{local}"
+        torch.cuda.set_device(local)
+    end_with(os.getppid())
+    distributed.init_process_group("gloo" if device == "cpu" else "nccl", timeout=PATIENCE)
+    try:
+        yield Ranks(distributed.get_rank(), distributed.get_world_size(), device)
+    except BaseException:
+        # On GPUs leaving the group waits for the others, and they wait for this process.
+        atexit.register(_end)
+        raise
+    distributed.destroy_process_group()
+    # A shared module is part of reference cycles and holds the group, whose threads abort the process
+    # if they still run when the interpreter ends.
+    gc.collect()
+
+
+def _end() -> None:
+    """End this process and its workers at once, after what went wrong was said."""
+    for worker in multiprocessing.active_children():
+        worker.terminate()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
+
+
+class _Both(nn.Module):
+    """Two inputs one after the other, each with its own norms, as one step of DistributedDataParallel."""
+
+    def __init__(self, network: nn.Module):
+        super().__init__()
+        self.network = network
+
+    def forward(self, first, second):
+        return self.network(first), self.network(second)

@@ -1,0 +1,59 @@
+"""Contrastive loss with a softmax over all other samples (InfoNCE; PointInfoNCE of Xie et al., ECCV 2020).
+
+Each sampled point has to tell its match from the matches of all other samples of the batch, and from other
+points of the clouds if asked for: matches lie in the overlap alone, and in use all points compete. What lies
+next to a match is neither right nor wrong and is left out.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.training.losses import Batch, draw
+
+
+@dataclass(frozen=True)
+class InfoNCE:
+    """Loss of unit descriptors; higher temperatures forgive more."""
+
+    temperature: float = 0.05
+    positives_per_pair: int = 512
+    negatives_per_pair: int = 0  # points of either cloud, drawn from all of it
+    spared: float = 2.5  # voxels around a match in which other samples do not count
+
+    def __call__(
+        self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
+    ) -> dict[str, Tensor]:
+        """Of descriptors source (N, C), target (M, C): the scalars `total` and its parts."""
+        rows = draw(len(batch.matches), self.positives_per_pair * len(batch.names), generator)
+        anchors, partners = batch.matches[rows.to(source.device)].unbind(1)
+        logits = source[anchors] @ target[partners].T / self.temperature  # (S, S)
+        ends, voxel = batch.target.levels[0], batch.geometry.voxel
+        near = self._near(ends, partners, partners, voxel).fill_diagonal_(False)
+        logits = logits.masked_fill(near, -torch.inf)
+        forward, backward = logits, logits.T
+        if self.negatives_per_pair:
+            count, starts = self.negatives_per_pair * len(batch.names), batch.source.levels[0]
+            rows = draw(len(target), count, generator).to(target.device)
+            others = self._others(source[anchors], target[rows], self._near(ends, partners, rows, voxel))
+            forward = torch.cat([forward, others], 1)
+            rows = draw(len(source), count, generator).to(source.device)
+            others = self._others(target[partners], source[rows], self._near(starts, anchors, rows, voxel))
+            backward = torch.cat([backward, others], 1)
+        truth = torch.arange(len(logits), device=logits.device)
+        forward, backward = cross_entropy(forward, truth), cross_entropy(backward, truth)
+        return {"total": (forward + backward) / 2, "forward": forward, "backward": backward}
+
+    def _others(self, samples: Tensor, negatives: Tensor, spared: Tensor) -> Tensor:
+        """Logits (S, K) of samples (S, C) with negatives (K, C) but for those `spared` (S, K)."""
+        return (samples @ negatives.T / self.temperature).masked_fill(spared, -torch.inf)
+
+    def _near(self, clouds: PointBatch, rows: Tensor, others: Tensor, voxel: float) -> Tensor:
+        """Which of the points `rows` (S,) lie next to which `others` (K,) of the same cloud: (S, K)."""
+        ends = clouds.lengths.cumsum(0)
+        cloud, other = (torch.searchsorted(ends, some.contiguous(), right=True) for some in (rows, others))
+        near = torch.cdist(clouds.points[rows], clouds.points[others]) < self.spared * voxel
+        return near & (cloud[:, None] == other)

@@ -1,0 +1,301 @@
+"""Train a network on batches of pairs.
+
+A training is a function of its seed: stopped at any batch and resumed, it continues bit by bit as if
+it had not been stopped (on the CPU with as many threads; GPU kernels may sum in another order). All
+randomness is drawn from (seed, epoch, batch), never from global state.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from pcreg.models.resunet import ResUNet
+from pcreg.models.weights import save_weights
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.records import first_difference
+from pcreg.runtime.repeatable import repeatable
+from pcreg.runtime.termination import deferred
+from pcreg.training.checkpoint import load_checkpoint, save_checkpoint
+from pcreg.training.distributed import ALONE, Ranks
+from pcreg.training.losses import Batch, HardestContrastive, Loss
+
+PRECISIONS = ("float32", "bfloat16")
+END = object()  # of the batches of an epoch
+
+
+class Batches(Protocol):
+    def __len__(self) -> int: ...
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
+        """The batches of an epoch from number `first` on; None where no pair of one is usable.
+
+        There may be none left: a training that was stopped within a validation goes on with that.
+        """
+        ...
+
+
+@dataclasses.dataclass
+class Progressed:
+    """Where a training stands."""
+
+    epoch: int = 0
+    batch: int = 0  # of the epoch, the next one to do
+    step: int = 0  # optimiser steps so far
+    best: list[float] = dataclasses.field(default_factory=lambda: [-1.0, -1.0])  # recall, inlier ratio
+
+
+class Trainer:
+    """Writes to `folder`: last.pt (to resume), best.safetensors and last.safetensors, tensorboard/."""
+
+    def __init__(
+        self,
+        network: ResUNet,
+        optimizer: torch.optim.Optimizer,
+        folder: str | Path,
+        *,
+        scheduler: torch.optim.lr_scheduler.LRScheduler | None = None,  # stepped once per epoch
+        precision: str = "float32",  # or bfloat16: of the convolutions; weights and loss stay float32
+        loss: Loss | None = None,  # hardest-contrastive
+        checkpoint_every: int = 200,  # optimiser steps
+        ema: float = 0.0,  # decay of an average of the weights, which is what is kept; 0: the weights
+        seed: int = 0,
+        ranks: Ranks = ALONE,
+        identity: dict[str, Any] | None = None,  # settings that a resumed training must share
+    ):
+        if precision not in PRECISIONS:
+            raise InputError(f"precision={precision}: choose {' or '.join(PRECISIONS)}")
+        if precision == "bfloat16" and ranks.device == "cpu":
+            raise InputError("precision=bfloat16 needs a GPU; leave it out, or give device=cuda")
+        if not 0 <= ema < 1:
+            raise InputError(f"ema={ema}: give a decay from 0 (no average) to below 1, such as 0.999")
+        self.network = network.to(ranks.device)
+        average = get_ema_multi_avg_fn(ema)
+        self.averaged = AveragedModel(self.network, multi_avg_fn=average, use_buffers=True) if ema else None
+        self.both = ranks.share(self.network)
+        self.optimizer = optimizer
+        self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
+        self.folder = Path(folder)
+        self.loss = loss or HardestContrastive()
+        self.checkpoint_every, self.seed, self.ranks = checkpoint_every, seed, ranks
+        self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
+        self.identity = identity or {}
+        self.at = Progressed()
+        self._torn = False
+
+    @property
+    def kept(self) -> ResUNet:
+        """The network that is validated and written: with the averaged weights, if there are such."""
+        return self.averaged.module if self.averaged else self.network
+
+    def resume(self) -> bool:
+        """Continue from last.pt, if there is one. Raises InputError if other settings wrote it."""
+        path = self.folder / "last.pt"
+        if not path.exists():
+            return False
+        state = load_checkpoint(path)
+        if missing := {"network", "optimizer", "scheduler", "at", "identity"} - state.keys():
+            raise InputError(
+                f"{path}: is no checkpoint of train.py, it lacks {min(missing)}; give another out="
+            )
+        if difference := first_difference(state["identity"], self.identity):
+            raise InputError(
+                f"{path}: belongs to another training ({difference}); give this one an out= of its own"
+            )
+        self.network.load_state_dict(state["network"])
+        if self.averaged:
+            self.averaged.load_state_dict(state["averaged"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scheduler.load_state_dict(state["scheduler"])
+        self.at = Progressed(**state["at"])
+        return True
+
+    def fit(
+        self,
+        batches: Batches,
+        epochs: int,
+        validate: Callable[[ResUNet], dict[str, float]],
+        validate_every: int = 1,
+    ) -> dict[str, float]:
+        """Train up to `epochs`, validating before, after every few and the last; returns its figures.
+
+        `validate` gives `feature_match_recall` and `inlier_ratio`, by which the best weights are kept.
+        Ctrl-C and SIGTERM are raised between two steps, when last.pt holds them all.
+        Raises InputError, with the names of the pairs, when a loss or gradient is not finite, and when
+        an epoch has no pair to train on.
+        """
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        figures: dict[str, float] = {}
+        with (
+            repeatable() if self.ranks.device == "cpu" else nullcontext(),  # which GPUs are slower by
+            deferred() as deferral,
+            # Steps after the checkpoint were written and will be written again.
+            self._writer(purge_step=self.at.step + 1) as writer,
+            Progress(*columns, disable=not self.ranks.first) as progress,
+            self._saved_when_stopped(),
+        ):
+            done = self.at.epoch * len(batches) + self.at.batch
+            bar = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
+            # Of several processes the first one is stopped; the others end when it has ended.
+            stoppable = deferral.lifted if self.ranks.first else nullcontext
+            if self.at == Progressed():
+                with stoppable():
+                    self._validate(validate, writer, progress, 0)
+            while self.at.epoch < epochs:
+                trained = self.at.batch > 0
+                asked = perf_counter()
+                for batch in _drawn(batches.epoch(self.at.epoch, self.at.batch), stoppable):
+                    loss, came = None, perf_counter()
+                    with self._whole():
+                        if self.ranks.all_have(batch is not None):
+                            loss = self._step(batch.to(self.ranks.device), writer)
+                            trained = True
+                            times = {"time/wait": came - asked, "time/step": perf_counter() - came}
+                            self._write(writer, times)
+                        self.at.batch += 1
+                    if self.at.step % self.checkpoint_every == 0:
+                        self._save()
+                    progress.update(bar, advance=1, note="" if loss is None else f"loss {loss:.3f}")
+                    asked = perf_counter()
+                if not trained:
+                    raise InputError(
+                        f"epoch {self.at.epoch}: no pair has enough matching points to train on; "
+                        "check the poses, and that model.voxel suits the clouds"
+                    )
+                epoch = self.at.epoch + 1
+                validated = epoch % validate_every == 0 or epoch == epochs
+                if validated:
+                    with stoppable():
+                        figures = self._validate(validate, writer, progress, epoch)
+                with self._whole():
+                    if validated:
+                        self._keep_best(figures)
+                    self.scheduler.step()
+                    self.at.epoch, self.at.batch = epoch, 0
+                    self._save()
+            with stoppable():
+                return figures or self._validate(validate, writer, progress, self.at.epoch)
+
+    @contextmanager
+    def _saved_when_stopped(self) -> Iterator[None]:
+        """Write last.pt before Ctrl-C or SIGTERM ends the training."""
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit):
+            if self.at != Progressed() and not self._torn:
+                self._save()
+            raise
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A change of the state that is saved; if a second signal cuts it off, it is not saved any more."""
+        self._torn = True
+        yield
+        self._torn = False
+
+    def _step(self, batch: Batch, writer) -> float:
+        """One optimiser step; sources and targets go through the network apart, each with its own norms."""
+        self.network.train()
+        loss = self._loss(batch)
+        self.optimizer.zero_grad()
+        loss["total"].backward()
+        gradient = torch.nn.utils.get_total_norm(
+            [parameter.grad for parameter in self.network.parameters() if parameter.grad is not None]
+        )
+        *values, norm = torch.stack([*loss.values(), gradient]).tolist()  # the one wait for the device
+        figures = dict(zip(loss, values, strict=True))
+        self._require_finite("loss", figures["total"], batch)
+        self._require_finite("gradient", norm, batch)
+        self.optimizer.step()
+        if self.averaged:
+            self.averaged.update_parameters(self.network)
+        self.at.step += 1
+        scalars = {f"loss/{part}": value for part, value in figures.items()} | {
+            "train/gradient_norm": norm,
+            "train/learning_rate": self.scheduler.get_last_lr()[0],
+            "train/pairs_left_out": len(batch.left_out),
+        }
+        self._write(writer, scalars)
+        return figures["total"]
+
+    def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
+        state = np.random.SeedSequence([self.seed, self.at.epoch, self.at.batch]).generate_state(1)
+        with self.autocast:
+            source, target = self.both(batch.source, batch.target)
+        generator = torch.Generator().manual_seed(int(state[0]))
+        return self.loss(*batch.joined(source.float(), target.float()), batch, generator)
+
+    def _validate(self, validate, writer, progress: Progress, epoch: int) -> dict[str, float]:
+        if not self.ranks.first:
+            return {}
+        figures = validate(self.kept)
+        words = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
+        progress.console.print(f"epoch {epoch}: {words}")
+        self._write(writer, {f"validation/{name}": value for name, value in figures.items()})
+        return figures
+
+    def _writer(self, purge_step: int) -> AbstractContextManager:
+        """Of scalars to TensorBoard, by the first process alone."""
+        if not self.ranks.first:
+            return nullcontext()
+        from torch.utils.tensorboard import SummaryWriter
+
+        return SummaryWriter(str(self.folder / "tensorboard"), purge_step=purge_step)
+
+    def _write(self, writer, scalars: dict[str, float]) -> None:
+        if writer is not None:
+            for name, value in scalars.items():
+                writer.add_scalar(name, value, self.at.step)
+
+    def _require_finite(self, what: str, value: float, batch: Batch) -> None:
+        if not math.isfinite(value):
+            raise InputError(
+                f"step {self.at.step + 1}: the {what} is {value} on {', '.join(batch.names)}; "
+                "look at these clouds and their poses, or lower optimizer.lr"
+            )
+
+    def _keep_best(self, figures: dict[str, float]) -> None:
+        if not self.ranks.first:
+            return
+        save_weights(self.folder / "last.safetensors", self.kept)
+        score = [figures["feature_match_recall"], figures["inlier_ratio"]]
+        if score > self.at.best:
+            self.at.best = score
+            save_weights(self.folder / "best.safetensors", self.kept)
+
+    def _save(self) -> None:
+        if not self.ranks.first:
+            return
+        save_checkpoint(
+            self.folder / "last.pt",
+            network=self.network.state_dict(),
+            averaged=self.averaged.state_dict() if self.averaged else None,
+            optimizer=self.optimizer.state_dict(),
+            scheduler=self.scheduler.state_dict(),
+            at=dataclasses.asdict(self.at),
+            identity=self.identity,
+        )
+
+
+def _drawn(batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]):
+    """The batches, which may take long to come."""
+    while True:
+        with stoppable():
+            batch = next(batches, END)
+        if batch is END:
+            return
+        yield batch

@@ -1,0 +1,1 @@
+"""Pictures and pages of a registration, and the files that it leaves."""

@@ -1,0 +1,86 @@
+"""The files of one registration: result.json, aligned.ply, overview.png and, asked for, viewer.html."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.geometry.se3 import transform
+from pcreg.io.cloud import Cloud, write_ply_parts
+from pcreg.registration.result import Registration
+from pcreg.registration.task import Task, facts
+from pcreg.runtime.files import replacing
+from pcreg.runtime.timer import Clock
+from pcreg.viz.overview import SOURCE, TARGET, overview
+from pcreg.viz.viewer import viewer
+
+MOST_ALIGNED = 5_000_000  # points of each cloud in aligned.ply: 270 MB, which viewers still open
+PART = 1 << 18  # points moved and written at a time
+
+
+def write(
+    folder: Path,
+    clouds: tuple[Cloud, Cloud],
+    registration: Registration,
+    task: Task,
+    *,
+    picture: bool = True,
+    html: bool = False,
+) -> tuple[list[Path], dict[str, float]]:
+    """Write the files into `folder`, each whole; returns their paths, and the seconds by step.
+
+    result.json comes first: the answer is kept whatever becomes of the pictures. Raises OutputError for
+    the first file that cannot be written.
+    """
+    sides, clock = dict(zip(("source", "target"), clouds, strict=True)), Clock()
+    found = facts(registration, task) | {
+        "points": {side: len(cloud.points) for side, cloud in sides.items()},
+        "dropped": {side: cloud.dropped for side, cloud in sides.items()},
+        "seconds": registration.seconds,
+    }
+    paths = [folder / "result.json", folder / "aligned.ply"]
+    with replacing(paths[0]) as temporary:
+        temporary.write_text(json.dumps(found, indent=2) + "\n")
+    source, target = (cloud.points for cloud in clouds)
+    T_target_source = registration.T_target_source
+    write_aligned(paths[1], source, target, T_target_source)
+    clock.lap("write")
+    verdict = "registered" if registration.registered else "NOT registered"
+    title = f"{' to '.join(map(_drawn, task.files))}: {verdict}"
+    if picture:
+        paths.append(folder / "overview.png")
+        limit, words = 2 * registration.voxel, f"{title}, confidence {registration.confidence:.2f}"
+        overview(source, target, T_target_source, paths[-1], limit=limit, title=words)
+    if html:
+        paths.append(folder / "viewer.html")
+        viewer(source, target, registration, paths[-1], title=title, facts=facts(registration, task))
+    clock.lap("draw")
+    return paths, clock.seconds
+
+
+def _drawn(file: str) -> str:
+    """The name of a file as it can be drawn: bytes that are no UTF-8 become question marks."""
+    return os.fsencode(Path(file).name).decode("utf-8", "replace")
+
+
+def every(points: np.ndarray) -> int:
+    """n, where every n-th point of a cloud (N, 3) goes into aligned.ply; 1 up to five million points."""
+    return max(1, -(-len(points) // MOST_ALIGNED))
+
+
+def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
+    """Both clouds (N, 3), (M, 3) as one in the target's frame: source orange, target blue.
+
+    Of a cloud of more than five million points every n-th is written, so that no more than that are.
+    """
+    source, target = (points[:: every(points)] for points in (source, target))
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for points, T, color in ((source, T_target_source, SOURCE), (target, None, TARGET)):
+            for start in range(0, len(points), PART):
+                part = points[start : start + PART]
+                yield part if T is None else transform(T, part), (color * 255).astype(np.uint8)
+
+    write_ply_parts(path, len(source) + len(target), parts(), colored=True)

@@ -1,0 +1,121 @@
+"""Pictures of a registration: both clouds before and after, and how far apart they lie where they overlap.
+
+Points are drawn by our own small renderer and put together by Pillow, because matplotlib takes seconds,
+and sorts scatter points by depth but gives no sense of it. Parallel projection, nearest point first, then
+eye-dome lighting (Boucheny, PhD thesis, Grenoble 2009): a pixel is darker the further it lies behind its
+neighbours, so that edges stand out without normals or lamps.
+"""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.voxel_size import middle_box
+from pcreg.runtime import parallel
+from pcreg.runtime.files import replacing
+from pcreg.viz.render import BACKGROUND, from_above, from_the_side, render
+from pcreg.viz.residuals import residual_colors, residuals
+
+SOURCE = np.array([245, 146, 52]) / 255  # orange
+TARGET = np.array([31, 126, 176]) / 255  # blue
+PANEL = (590, 380)  # pixels of a view
+DETAIL = 1.5  # of a view is drawn larger and scaled down, against jagged edges
+MOST_POINTS = 150_000  # drawn of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
+STRAY = 3.0  # extents of a cloud from its middle; what is further away is not drawn
+
+
+def overview(
+    source: np.ndarray,
+    target: np.ndarray,
+    T_target_source: np.ndarray,
+    path: str | Path,
+    *,
+    limit: float,
+    title: str = "",
+    T_view_target: np.ndarray | None = None,
+    cameras: Sequence[np.ndarray] | None = None,
+    ceiling: float = np.inf,
+) -> None:
+    """Write a picture of source (N, 3) and target (M, 3) before and after T_target_source, atomically.
+
+    A third column colours the moved source by its distance to the target, up to `limit` metres.
+    `T_view_target` (4, 4) takes the target into a frame whose z is up; the target's principal axes, z
+    along the shortest, if left out. `cameras` (3, 3) see that frame, a row each: from above and from
+    the side if left out. Points that end up higher than `ceiling` metres in that frame are left out, so
+    that one looks into a room. The suffix of `path` chooses the format.
+    """
+    source, target = (shown(points) for points in (source, target))
+    distance = residuals(source, target, T_target_source, limit)
+    view = principal_axes(target) if T_view_target is None else T_view_target
+    before, after, target = (
+        transform(T, points).astype(np.float32)  # near the picture's own origin, digits enough
+        for T, points in ((view, source), (view @ T_target_source, source), (view, target))
+    )
+    low, below = after[:, 2] < ceiling, target[target[:, 2] < ceiling]
+    columns = {
+        "before": ([before[low], below], [SOURCE, TARGET]),
+        "after": ([after[low], below], [SOURCE, TARGET]),
+        f"source by distance to target, 0 to {limit:.2g} m": (
+            [after[low]],
+            [residual_colors(distance[low], limit)],
+        ),
+    }
+    cameras = (from_above(), from_the_side()) if cameras is None else cameras
+    views = [(drawn, camera) for drawn in columns.values() for camera in cameras]
+    panels = iter(parallel.each(lambda view: _panel(*view[0], view[1]), views))
+    page = Image.new("RGB", (1800, 100 + 400 * len(cameras)), _byte(BACKGROUND))
+    draw = ImageDraw.Draw(page)
+    draw.text((900, 28), title, (0, 0, 0), _font(22), anchor="mm")
+    for column, name in enumerate(columns):
+        draw.text((300 + 600 * column, 78), name, (89, 89, 89), _font(20), anchor="mm")
+        for row in range(len(cameras)):
+            page.paste(next(panels), (5 + 600 * column, 92 + (PANEL[1] + 4) * row))
+    for x, name, color in ((830, "source", SOURCE), (960, "target", TARGET)):
+        y = page.height - 18
+        draw.ellipse((x - 24, y - 6, x - 12, y + 6), _byte(color))
+        draw.text((x, y), name, _byte(color), _font(19), anchor="lm")
+    with replacing(path) as temporary:
+        page.save(temporary, compress_level=2)
+
+
+def shown(points: np.ndarray) -> np.ndarray:
+    """At most 150,000 of points (N, 3), every n-th, without strays, which would make a speck of the cloud."""
+    points = points[:: max(1, -(-len(points) // MOST_POINTS))]
+    if len(points) == 0:
+        return points
+    low, high = middle_box(points)
+    far = STRAY * np.linalg.norm(high - low)
+    return points[(np.abs(points - (low + high) / 2) <= far).all(1)]
+
+
+def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray) -> Image.Image:
+    width, height = (round(DETAIL * side) for side in PANEL)
+    image = render(clouds, colors, camera, size=(width, height), splat=4)
+    return Image.fromarray(np.rint(255 * image).astype(np.uint8)).resize(PANEL, Image.Resampling.LANCZOS)
+
+
+def _byte(color: np.ndarray) -> tuple[int, ...]:
+    return tuple(np.rint(255 * color).astype(int).tolist())
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    """DejaVu Sans, which writes most alphabets that a file may be named in; matplotlib brings it along."""
+    folder = Path(find_spec("matplotlib").origin).parent / "mpl-data/fonts/ttf"
+    return ImageFont.truetype(folder / "DejaVuSans.ttf", size)
+
+
+def principal_axes(points: np.ndarray) -> np.ndarray:
+    """The motion (4, 4) to the frame whose axes are those of the cloud (N, 3), the longest x, the shortest z.
+
+    Each axis points along the coordinate that it is nearest to, so that what was up mostly stays up.
+    """
+    centre = points.mean(0)
+    _, _, axes = np.linalg.svd((points - centre)[:: max(1, len(points) // 10_000)], full_matrices=False)
+    for n in (0, 2):
+        axes[n] *= np.sign(axes[n, np.abs(axes[n]).argmax()])
+    axes[1] = np.cross(axes[2], axes[0])
+    return se3(axes, -axes @ centre)

@@ -1,0 +1,92 @@
+"""Orthographic views of coloured points, drawn with NumPy."""
+
+import numpy as np
+
+BACKGROUND = np.array([1.0, 1.0, 1.0])
+
+
+def oblique(azimuth: float = 35.0, elevation: float = 38.0) -> np.ndarray:
+    """Rows right, up, towards the viewer (3, 3) of a camera that looks down from -x -y, in degrees."""
+    a, e = np.radians([azimuth, elevation])
+    towards = np.array([-np.sin(a) * np.cos(e), -np.cos(a) * np.cos(e), np.sin(e)])
+    right = np.array([np.cos(a), -np.sin(a), 0.0])
+    return np.stack([right, np.cross(towards, right), towards])
+
+
+def from_above() -> np.ndarray:
+    """The camera (3, 3) that looks straight down, x to the right."""
+    return np.eye(3)
+
+
+def from_the_side() -> np.ndarray:
+    """The camera (3, 3) that looks along y, x to the right and z up."""
+    return np.array([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
+
+
+def render(
+    clouds: list[np.ndarray],
+    colors: list[np.ndarray],
+    camera: np.ndarray,
+    *,
+    size: tuple[int, int] = (1560, 960),
+    splat: int = 7,
+    depth_scale: float = 0.02,
+) -> np.ndarray:
+    """An RGB image (height, width, 3) in 0..1 of clouds (N, 3), each in its colour (3,) or colours (N, 3).
+
+    A point covers splat x splat pixels. A pixel that lies e times `depth_scale`, a fraction of the
+    picture's extent, behind the mean of its neighbours is darkened to about 1 / e.
+    """
+    width, height = size
+    right, up, near = np.concatenate(clouds, dtype=np.float32).dot(camera.T.astype(np.float32)).T
+    paint = np.concatenate(
+        [np.broadcast_to(np.float32(c), (len(each), 3)) for each, c in zip(clouds, colors, strict=True)]
+    )
+    if len(paint) == 0:
+        return np.tile(np.float32(BACKGROUND), (height, width, 1))
+    wide, high, deep = (max(float(np.ptp(values)), 1e-9) for values in (right, up, near))
+    scale = 0.96 * min(width / wide, height / high)
+    column = ((right - right.min()) * scale + (width - scale * wide) / 2).astype(np.int64)
+    row = height - 1 - ((up - up.min()) * scale + (height - scale * high) / 2).astype(np.int64)
+
+    # The largest key of a pixel is of its nearest point: depth above, the point's number below.
+    key = ((near - near.min()) * (2**30 / deep)).astype(np.int64) << 32
+    key += np.arange(len(key))
+    seen = np.full(height * width, -1)
+    np.maximum.at(seen, row * width + column, key)
+    seen = _spread(seen.reshape(height, width), splat)
+    covered = seen >= 0
+    seen &= 0xFFFFFFFF
+    seen[~covered] = 0
+    image = np.where(covered[..., None], paint[seen], np.float32(BACKGROUND))
+    return _eye_dome(image, near[seen], covered, np.float32(depth_scale * max(wide, high)))
+
+
+def _spread(image: np.ndarray, size: int) -> np.ndarray:
+    """The largest value of the size x size pixels around each of an image (height, width), none negative."""
+    for _ in range(2):
+        padded = np.pad(image, ((size // 2, size - 1 - size // 2), (0, 0)), constant_values=-1)
+        largest = padded[: len(image)].copy()
+        for shift in range(1, size):
+            np.maximum(largest, padded[shift : shift + len(image)], out=largest)
+        image = np.ascontiguousarray(largest.T)
+    return image
+
+
+def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> np.ndarray:
+    """Darken each pixel by how far it lies behind its neighbours, at two radii."""
+    height, width = near.shape
+    floor = near[covered].min()
+    filled = np.where(covered, near, floor)
+    padded = np.pad(filled, 6, mode="edge")
+    behind = np.zeros_like(filled)
+    for radius in (2, 6):
+        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)):
+            top, left = 6 + radius * dy, 6 + radius * dx
+            apart = padded[top : top + height, left : left + width] - filled
+            behind += np.clip(apart, 0, scale, out=apart)
+    shade = np.exp(behind * (-1.4 / (8 * scale)))
+    fade = (filled - floor) / max(float(np.ptp(filled)), 1e-9)  # what is far is a little paler
+    lit = image * shade[..., None]
+    lit += (1 - lit) * (0.28 * (1 - fade))[..., None]
+    return np.where(covered[..., None], lit, image)

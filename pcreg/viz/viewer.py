@@ -1,0 +1,79 @@
+"""One HTML page on which a registration can be turned round: both clouds, before and after, their matches.
+
+It holds everything it shows, asks for nothing from anywhere, and draws on a plain canvas, so that it
+needs no graphics card.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pcreg.geometry.se3 import se3, transform
+from pcreg.registration.result import Registration
+from pcreg.runtime.files import replacing
+from pcreg.viz.overview import principal_axes, shown
+from pcreg.viz.residuals import residuals
+
+LINES = 400  # of matches; more hide the clouds
+STEPS = 65_535  # of a coordinate across its cloud: 2 mm in 120 m
+TEMPLATE = Path(__file__).with_name("viewer.html")
+
+
+def viewer(
+    source: np.ndarray,
+    target: np.ndarray,
+    registration: Registration,
+    path: str | Path,
+    *,
+    title: str,
+    facts: Mapping[str, Any],
+) -> None:
+    """Write the page of a registration of source (N, 3) to target (M, 3), atomically.
+
+    `facts` are shown beside it as they are. Clouds are thinned to 150,000 points, without strays, and
+    matches to 400.
+    """
+    source, target = shown(source), shown(target)
+    limit = 2 * registration.voxel
+    distance = residuals(source, target, registration.T_target_source, limit)
+    distance = np.where(np.isfinite(distance), np.round(254 * distance / limit), 255)
+    T_page_target = principal_axes(target)
+    own = source.mean(0)  # coordinates of a map have more digits than a picture needs
+    T_source_own = se3(np.eye(3), own)
+    lines = registration.agreeing[:: max(1, -(-len(registration.agreeing) // LINES))]
+    ends = np.stack([lines[:, 0] - own, transform(T_page_target, lines[:, 1])], axis=1)
+    content = {
+        "source": _packed(source - own),
+        "target": _packed(transform(T_page_target, target)),
+        "residual": _encoded(distance.astype("u1")),
+        "before": (T_page_target @ T_source_own).ravel().tolist(),
+        "after": (T_page_target @ registration.T_target_source @ T_source_own).ravel().tolist(),
+        "lines": ends.round(4).ravel().tolist(),
+        "limit": limit,
+    }
+    rows = "".join(f"<tr><th>{escape(str(k))}<td>{escape(str(v))}" for k, v in facts.items())
+    page = TEMPLATE.read_text(encoding="utf-8")
+    for key, text in (("TITLE", escape(title)), ("FACTS", rows), ("CONTENT", json.dumps(content))):
+        page = page.replace(f"<!--{key}-->", text)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8", errors="surrogateescape")
+
+
+def _packed(points: np.ndarray) -> dict[str, Any]:
+    """Points (N, 3) as whole numbers of 16 bits between the corners of their box."""
+    low = points.min(0)
+    step = np.maximum(np.ptp(points, axis=0), 1e-9) / STEPS
+    return {
+        "low": low.tolist(),
+        "step": step.tolist(),
+        "rows": _encoded(np.round((points - low) / step).astype("<u2")),
+    }
+
+
+def _encoded(values: np.ndarray) -> str:
+    return b64encode(np.ascontiguousarray(values).tobytes()).decode()

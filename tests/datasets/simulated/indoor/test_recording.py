@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+import torch
+
+from pcreg.datasets.simulated.indoor import recording
+from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
+from pcreg.datasets.simulated.indoor.piece import extents
+from pcreg.datasets.simulated.indoor.scene import indoor_scene
+from pcreg.datasets.simulated.indoor.styles import STYLES
+from pcreg.datasets.simulated.indoor.walk import camera_path
+from pcreg.geometry.overlap import measured_overlap
+from pcreg.geometry.se3 import inverse
+
+SMALL = DepthCamera(width=96, height=72)
+
+
+@pytest.fixture(scope="module")
+def room():
+    return recording.record(3, 0, frames=3, camera=SMALL)
+
+
+def test_clouds_look_like_fragments(room):
+    assert 5 <= len(room.clouds) <= 30
+    assert room.T_world_cloud.shape == (len(room.clouds), 4, 4)
+    for cloud, T in zip(room.clouds, room.T_world_cloud, strict=True):
+        assert cloud.dtype == torch.float32
+        assert len(cloud) >= recording.FEWEST
+        assert cloud[:, :2].abs().max() <= 1.5
+        assert 0.5 <= cloud[:, 2].min() <= cloud[:, 2].max() <= 3.51
+        np.testing.assert_allclose(T[:3, :3] @ T[:3, :3].T, np.eye(3), atol=1e-9)
+        assert np.linalg.det(T) == pytest.approx(1)
+
+
+def test_the_poses_lay_neighbours_on_each_other(room):
+    clouds = [cloud.double().numpy() for cloud in room.clouds]
+    shared, displaced = [], []
+    for i in range(len(clouds) - 1):
+        T = inverse(room.T_world_cloud[i]) @ room.T_world_cloud[i + 1]
+        shared.append(measured_overlap(clouds[i + 1], clouds[i], T, 0.0375))
+        displaced.append(measured_overlap(clouds[i + 1], clouds[i], np.diag([1.0, 1, 1, 1]), 0.0375))
+    assert np.mean(shared) > 0.4
+    assert np.mean(shared) > 1.5 * np.mean(displaced)
+
+
+def test_same_arguments_same_clouds_and_other_index_other_clouds(room):
+    again = recording.record(3, 0, frames=3, camera=SMALL)
+    assert all(torch.equal(a, b) for a, b in zip(room.clouds, again.clouds, strict=True))
+    np.testing.assert_array_equal(room.T_world_cloud, again.T_world_cloud)
+    other = recording.record(3, 1, frames=3, camera=SMALL)
+    assert [len(cloud) for cloud in other.clouds] != [len(cloud) for cloud in room.clouds]
+
+
+def test_scenes_are_proper_and_each_style_occurs():
+    for index in range(3 * len(STYLES)):
+        scene = indoor_scene(np.random.default_rng([0, index]))
+        T = scene.solids.T_world_unit
+        assert np.isfinite(T).all()
+        assert (np.abs(np.linalg.det(T)) > 0).all()
+        assert len(T) > 100
+        low, high = extents(scene.solids)
+        assert low.min() > -8
+        assert high.max() < 26
+
+
+def test_the_camera_stays_in_the_room_at_a_persons_height():
+    for index in range(10):
+        rng = np.random.default_rng([1, index])
+        scene = indoor_scene(rng)
+        poses = camera_path(rng, scene, 20, 4)
+        assert poses.shape == (20, 4, 4, 4)
+        x, y, z = np.moveaxis(poses[..., :3, 3], -1, 0)
+        assert (x > scene.floors[:, 0].min() - 0.3).all()
+        assert (x < scene.floors[:, 2].max() + 0.3).all()
+        assert (y < scene.floors[:, 3].max() + 0.3).all()
+        assert 0.7 < z.min() < z.max() < 2.1
+        assert (poses[..., 2, 1] < 0).all()  # down is down

@@ -1,0 +1,189 @@
+"""Procedural LiDAR recordings: geometry with known answers, then recordings as a whole."""
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg.datasets.simulated.outdoor import record, record_by_two
+from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
+from pcreg.datasets.simulated.outdoor.ground import Ground, Road
+from pcreg.datasets.simulated.outdoor.scene import KINDS, outdoor_scene
+from pcreg.datasets.simulated.outdoor.site import Mover, Scene
+from pcreg.datasets.simulated.outdoor.spinning_lidar import LIDARS, Lidar, sweeps
+from pcreg.datasets.simulated.outdoor.things import Things
+from pcreg.datasets.simulated.solids import Shape, box
+
+NOTHING_BELOW = np.full((2, 3), -100.0)
+FINE = Lidar(tuple(np.linspace(-20.0, 5.0, 16)), columns=64, far=60, noise=1e-4, faintest=1e-9)
+NOTHING = Things.of(box(np.empty((0, 3)), np.empty((0, 3))))
+
+
+def scene(things: Things = NOTHING, movers: tuple[Mover, ...] = (), ground: Ground | None = None) -> Scene:
+    return Scene("test", ground or Ground(), things, movers, (Road(),), relief=0.0)
+
+
+def standing_still(n: int = 1, height: float = 1.5, **motion) -> Drive:
+    T = np.tile(np.eye(4), (n, 1, 1))
+    T[:, 2, 3] = height
+    still = {"velocity": np.zeros((n, 3)), "spin": np.zeros((n, 3))}
+    return Drive(T, np.arange(n, dtype=float), **{**still, **motion})
+
+
+def generator() -> torch.Generator:
+    return torch.Generator("cpu").manual_seed(0)
+
+
+def test_flat_ground_lies_at_the_sensor_s_height():
+    (cloud,) = sweeps(scene(), FINE, standing_still(height=1.5), NOTHING_BELOW, generator())
+    assert len(cloud) > 500
+    assert (cloud[:, 2] + 1.5).abs().max() < 0.02
+
+
+def test_beams_have_their_angles():
+    (cloud,) = sweeps(scene(), FINE, standing_still(), NOTHING_BELOW, generator())
+    seen = torch.rad2deg(torch.asin(cloud[:, 2] / cloud.norm(dim=1)))
+    error = (seen[:, None] - torch.tensor(FINE.elevation)).abs().amin(1)
+    assert error.max() < 0.25  # degrees: a unit's angles differ from the manual's
+
+
+def test_a_wall_is_met_at_its_distance():
+    wall = Things.of(box([10, -30, -1], [11, 30, 20]))
+    (cloud,) = sweeps(scene(wall), FINE, standing_still(), NOTHING_BELOW, generator())
+    ahead = cloud[(cloud[:, 0] > 5) & (cloud[:, 2] > -1)]
+    assert len(ahead) > 50
+    assert (ahead[:, 0] - 10).abs().max() < 0.01
+
+
+def test_slopes_waves_and_kerbs_are_met_where_their_height_says():
+    ground = Ground(
+        roads=(Road(half_width=4.0, curvature=0.01),),
+        slope=(0.05, -0.03),
+        waves=np.array([[0.5, 0.08, 0.05, 1.0], [0.03, 0.6, 0.2, 0.0]]),
+        kerb=0.12,
+    )
+    drive = standing_still()
+    drive.T_world_sensor[0, 2, 3] = 1.7 + ground.heights(np.zeros(1), np.zeros(1))[0]
+    (cloud,) = sweeps(scene(ground=ground), FINE, drive, NOTHING_BELOW, generator())
+    x, y, z = (cloud.double().numpy() + drive.T_world_sensor[0, :3, 3]).T
+    error = np.abs(ground.heights(x, y) - z)
+    assert len(cloud) > 400
+    assert np.quantile(error, 0.95) < 0.02
+    assert error.max() < 0.15
+
+
+def test_a_mover_has_moved_by_its_speed():
+    mover = Mover(Things.of(box([-1, -1, 0], [1, 1, 3])), Road(y=8.0), station=-6.0, offset=0.0, speed=3.0)
+    clouds = sweeps(scene(movers=(mover,)), FINE, standing_still(3), NOTHING_BELOW, generator())
+    middles = [cloud[(cloud[:, 1] > 6) & (cloud[:, 2] > -1.2)][:, 0].numpy() for cloud in clouds]
+    for n, x in enumerate(middles):
+        assert -6 + 3 * n - 1.1 < x.min()
+        assert x.max() < -6 + 3 * n + 1.1
+
+
+def test_motion_is_removed_or_left_in_the_points():
+    wall = Things.of(box([10, -30, -1], [11, 30, 20]))
+    fast = {"velocity": np.array([[2.0, 0, 0]])}
+
+    def error(distortion: float) -> float:
+        drive = standing_still(**fast, distortion=distortion)
+        (cloud,) = sweeps(scene(wall), FINE, drive, NOTHING_BELOW, generator())
+        return float((cloud[(cloud[:, 0] > 5) & (cloud[:, 2] > -1)][:, 0] - 10).abs().max())
+
+    assert error(0.0) < 0.01
+    assert 0.1 < error(1.0) < 1.0
+
+
+def test_the_carrier_hides_the_ground_under_it_and_nothing_above():
+    roof = np.array([[-2.0, -2.0, -1.0], [2.0, 2.0, -0.5]])
+    walls = Things.of(box([-30, -30, -5], [30, 30, 30]))  # from within
+    beams = Lidar((60.0, 20.0, 5.0, -5.0, -20.0, -60.0, -70.0, -80.0), columns=64, far=90, faintest=1e-9)
+    (cloud,) = sweeps(scene(walls), beams, standing_still(), roof, generator())
+    below, above = cloud[cloud[:, 2] < -1.3], cloud[cloud[:, 2] > 0]
+    assert below[:, :2].abs().amax(1).min() > 3.9  # 2 m of roof 0.5 m below, ground 1.5 m below
+    assert len(above) > 150
+
+
+def test_who_stands_behind_the_sensor_hides_what_is_behind():
+    person = np.array([[-0.8, -0.3, -2.0], [-0.5, 0.3, 0.5]])
+    (cloud,) = sweeps(scene(), FINE, standing_still(), person, generator())
+    (free,) = sweeps(scene(), FINE, standing_still(), NOTHING_BELOW, generator())
+    angle, free = (torch.rad2deg(torch.atan2(c[:, 1], c[:, 0])).abs() for c in (cloud, free))
+    assert angle.max() < 155
+    assert free.max() > 170
+    assert ((angle < 140).sum() / (free < 140).sum()) > 0.95
+
+
+def test_models_have_their_beams():
+    counts = {name: len(lidar.elevation) for name, lidar in LIDARS.items()}
+    assert counts["HDL-64E"] == counts["Pandar64"] == 64
+    assert counts["VLP-32C"] == 32
+    assert LIDARS["HDL-64E"].elevation[:2] == (2.0, pytest.approx(1.667, abs=1e-3))
+    for lidar in LIDARS.values():
+        assert len(lidar.elevation) % lidar.rows == 0
+        assert lidar.columns % 16 == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_scene_has_a_free_way(kind: str):
+    made = outdoor_scene(np.random.default_rng(5), kind)
+    assert len(made.things) > 50
+    reach = 0.9 * made.reach
+    x, y, _ = made.ways[0].at(np.linspace(-reach, reach, 91))
+    T = np.linalg.inv(made.things.solids.T_world_unit)
+    p = np.stack([x, y, made.ground.heights(x, y) + 1.0, np.ones(91)])
+    boxes = made.things.solids.shape == Shape.BOX
+    inside = (np.abs(T @ p)[:, :3] < 0.98).all(1) & boxes[:, None]
+    assert inside.any(0).mean() < 0.1
+
+
+def test_recordings_repeat_and_differ():
+    first, again, other = record(3, 4), record(3, 4), record(3, 5)
+    assert 10 <= len(first.clouds) <= 20
+    assert first.T_world_cloud.shape == (len(first.clouds), 4, 4)
+    assert all(torch.equal(a, b) for a, b in zip(first.clouds, again.clouds, strict=True))
+    assert not torch.equal(first.clouds[0], other.clouds[0])
+    assert all(cloud.isfinite().all() and len(cloud) > 1000 for cloud in first.clouds)
+
+
+def test_places_are_spread_over_tens_of_metres():
+    rng = np.random.default_rng(0)
+    drives = [
+        drive_through(rng, outdoor_scene(rng, "city"), Carrier.ROOF).T_world_sensor[:, :3, 3]
+        for _ in range(8)
+    ]
+    spans = [np.linalg.norm(at[:, None] - at, axis=2).max() for at in drives]
+    assert min(spans) > 10
+    assert max(spans) > 40
+    steps = np.concatenate([np.linalg.norm(np.diff(at, axis=0), axis=1) for at in drives])
+    assert 0.5 < np.median(steps) < 8
+
+
+def test_every_second_beam_is_every_second_elevation():
+    assert LIDARS["VLP-16"].every_beam(2).elevation == LIDARS["VLP-16"].elevation[::2]
+    for lidar in LIDARS.values():
+        for step in (1, 2, 4, 8):
+            fewer = lidar.every_beam(step)
+            assert len(fewer.elevation) % fewer.rows == 0
+
+
+def test_two_lidars_go_through_one_scene(monkeypatch):
+    """The first has the beams and the way that it has alone; the other another way, and fewer points."""
+    passed = []
+
+    def noted(scene, lidar, drive, body, generator):
+        passed.append((scene, lidar, drive))
+        return [torch.zeros(1, 3)] * len(drive.seconds)
+
+    monkeypatch.setattr("pcreg.datasets.simulated.outdoor.recording.sweeps", noted)
+    alone = record(0, 3)
+    together = record_by_two(0, 3)
+    (_, lidar, drive), (scene, first, way), (same, second, other) = passed
+    assert first == lidar
+    assert np.array_equal(way.T_world_sensor, drive.T_world_sensor)
+    assert same is scene
+    assert second != first
+    assert len(second.elevation) >= 8
+    assert not in_way(scene, way).any()
+    assert not in_way(scene, other).any()
+    assert len(together.clouds) == len(way.seconds) + len(other.seconds)
+    assert np.array_equal(together.T_world_cloud[: len(way.seconds)], alone.T_world_cloud)

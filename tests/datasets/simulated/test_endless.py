@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+import torch
+
+from pcreg.datasets.augment import Augmentation
+from pcreg.datasets.preparation import Preparation
+from pcreg.datasets.simulated.endless import Endless, Scene, shared_cells
+from pcreg.datasets.simulated.recording import Recording
+from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.kernels.pyramid import Geometry
+from pcreg.runtime.errors import InputError
+from pcreg.training.distributed import Ranks
+from tests.pcreg.scenes import wavy_sheet
+
+VOXEL = 0.05
+made = []
+
+
+def record(seed, index, device):
+    """A wavy sheet seen three times: whole, turned, and its far end alone."""
+    made.append(index)
+    sheet = wavy_sheet(3000, seed=1000 * seed + index)
+    poses = [np.eye(4), se3(rotation_about([0, 0, 1], 40), np.array([0.5, 0, 0])), np.eye(4)]
+    seen = [sheet, sheet, sheet[sheet[:, 0] > np.quantile(sheet[:, 0], 0.8)]]
+    clouds = [transform(np.linalg.inv(T), points) for T, points in zip(poses, seen, strict=True)]
+    return Recording([torch.from_numpy(cloud).float() for cloud in clouds], np.array(poses))
+
+
+def endless(**settings):
+    preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
+    settings = {"batch_size": 2, "per_epoch": 4, "pool": 2, "renew_every": 2} | settings
+    return Endless(record, preparation, Geometry(VOXEL, stem_fineness=3), **settings)
+
+
+def test_shared_cells_are_counted_in_the_world():
+    clouds = [torch.tensor([[0.5, 0.5, 0.5], [1.5, 0.5, 0.5]]), torch.tensor([[0.5, 0.5, 0.5]])]
+    poses = np.array([np.eye(4), se3(np.eye(3), np.array([1.0, 0, 0]))])
+    assert shared_cells(Recording(clouds, poses), 1.0).tolist() == [[2, 1], [1, 1]]
+
+
+def test_pairs_need_enough_overlap():
+    recording = record(0, 0, "cpu")
+    overlap = dict(zip(map(tuple, Scene.of(recording, 0.2, 0.05).pairs.tolist()), [0] * 6, strict=False))
+    assert set(overlap) == {(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)}
+    recording.T_world_cloud[2, 2, 3] = 100  # now the third one is far away
+    assert Scene.of(recording, 0.2, 0.05).pairs.tolist() == [[0, 1], [1, 0]]
+
+
+def test_every_overlap_is_as_likely_as_another_and_either_direction():
+    pairs = np.array([(n, n + 1) for n in range(9)] + [(20, 21), (21, 20)])
+    scene = Scene(None, pairs, np.array([0.2] * 9 + [0.8] * 2))
+    rng = np.random.default_rng(0)
+    drawn = [scene.draw(rng) for _ in range(300)]
+    assert 100 < sum(source >= 20 for source, _ in drawn) < 200
+    assert set(drawn) == {tuple(pair) for pair in pairs.tolist()}
+
+
+def test_a_scene_seen_once_has_no_pairs():
+    recording = record(0, 0, "cpu")
+    once = Recording(recording.clouds[:1], recording.T_world_cloud[:1])
+    assert Scene.of(once, 0.2, 0.05).pairs.shape == (0, 2)
+
+
+def test_the_truth_matches_points_that_lie_together():
+    batch = next(endless().epoch(0))
+    assert len(batch.names) == 2
+    assert len(batch.matches) > 500
+
+
+def test_a_resumed_training_sees_the_same_batches():
+    whole = endless()
+    batches = [batch for epoch in range(2) for batch in whole.epoch(epoch)]
+    rest = list(endless().epoch(1, first=2))
+    for a, b in zip(batches[6:], rest, strict=True):
+        assert a.names == b.names
+        assert torch.equal(a.matches, b.matches)
+        assert torch.equal(a.source.levels[0].points, b.source.levels[0].points)
+
+
+def test_the_oldest_scene_makes_way_for_a_new_one():
+    made.clear()
+    batches = endless()
+    list(batches.epoch(0))
+    assert made == [0, 1, 2]
+    list(batches.epoch(1))
+    assert made == [0, 1, 2, 3, 4]
+
+
+def test_ranks_see_different_scenes():
+    made.clear()
+    for rank in range(2):
+        next(endless(ranks=Ranks(rank, 2)).epoch(0))
+    assert made == [0, 2, 1, 3]
+
+
+def test_rotations_grow_apart():
+    batches = endless(apart=10.0, apart_until=4)
+    assert [batches._preparation(epochs).augment.apart for epochs in (0, 2, 4, 9)] == [10, 95, 180, 180]
+
+
+def test_senseless_settings_are_refused():
+    with pytest.raises(InputError, match=r"batches\.pool=0"):
+        endless(pool=0)
+
+
+def test_a_worker_makes_the_same_batches():
+    here, there = endless(pool=1), endless(pool=1, workers=1)
+    for a, b, _ in zip(here.epoch(1), there.epoch(1), range(2), strict=False):
+        assert a.names == b.names
+        assert torch.equal(a.matches, b.matches)
+        assert torch.equal(a.source.stem, b.source.stem)
+
+
+def test_batches_are_made_where_they_are_asked_to_be(monkeypatch):
+    asked = []
+
+    def recorder(seed, index, device):
+        asked.append(device)
+        return record(seed, index, "cpu")
+
+    monkeypatch.setattr("pcreg.datasets.simulated.endless.choose_device", lambda name: name)
+    preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
+    for device in (None, "cuda:1"):
+        geometry = Geometry(VOXEL, stem_fineness=3)
+        batches = Endless(recorder, preparation, geometry, pool=1, device=device, ranks=Ranks(device="cuda"))
+        assert batches.make(0) is not None
+    assert asked == ["cuda", "cuda:1"]
+    with pytest.raises(InputError, match=r"batches\.device=cuda:1 is for a training on a GPU"):
+        Endless(recorder, preparation, geometry, pool=1, device="cuda:1")
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match="device=cuda:99"):
+        endless(device="cuda:99")

@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+import torch
+
+from pcreg.datasets.simulated.raycast import cast
+from pcreg.datasets.simulated.solids import Solids, ball, balls, box, boxes, cone, cones, rod, rods
+from pcreg.geometry.se3 import random_rotation, se3
+
+
+def first_meeting(solids, origin, direction, far=100.0):
+    origin, direction = (torch.tensor(v, dtype=torch.float32).view(1, 1, 3) for v in (origin, direction))
+    hits = cast(solids, origin, direction / direction.norm(), far)
+    return hits.distance.item(), hits.cosine.item(), hits.solid.item()
+
+
+@pytest.mark.parametrize(
+    ("solid", "distance", "cosine"),
+    [
+        (box((4, -1, -1), (6, 1, 1)), 4, 1),
+        (ball(1, (5, 0, 0)), 4, 1),
+        (ball(1, (5, 0, 0), squash=(2, 1, 1)), 3, 1),
+        (ball(1, (5, 0.6, 0)), 5 - 0.8, 0.8),
+        (rod(1, (5, 0, -1), (5, 0, 1)), 4, 1),
+        (rod(1, (4, 0, 0), (6, 0, 0)), 4, 1),
+        (cone(1, (4, 0, 0), (6, 0, 0)), 4, 1),
+        (cone(1, (5, 0, -1), (5, 0, 1)), 4.5, 2 / 5**0.5),
+    ],
+)
+def test_a_ray_along_x_meets_each_shape_where_it_must(solid, distance, cosine):
+    t, c, which = first_meeting(solid, (0, 0, 0), (1, 0, 0))
+    assert (t, c, which) == (pytest.approx(distance, abs=1e-4), pytest.approx(cosine, abs=1e-3), 0)
+
+
+def test_misses_and_what_is_too_far_or_behind_is_infinite():
+    wall = box((4, -1, -1), (6, 1, 1))
+    assert first_meeting(wall, (0, 0, 0), (0, 1, 0)) == (np.inf, 0, -1)
+    assert first_meeting(wall, (0, 0, 0), (-1, 0, 0)) == (np.inf, 0, -1)
+    assert first_meeting(wall, (0, 0, 0), (1, 0, 0), far=3.9) == (np.inf, 0, -1)
+
+
+def test_a_ray_that_starts_within_meets_the_far_side():
+    assert first_meeting(box((-1, -1, -1), (2, 1, 1)), (0, 0, 0), (1, 0, 0))[0] == pytest.approx(2, abs=1e-5)
+
+
+def test_the_nearer_of_two_shapes_wins():
+    scene = Solids.join([box((6, -1, -1), (7, 1, 1)), ball(1, (4, 0, 0)), rod(0.5, (9, 0, -1), (9, 0, 1))])
+    assert first_meeting(scene, (0, 0, 0), (1, 0, 0))[::2] == (pytest.approx(3, abs=1e-4), 1)
+    assert first_meeting(scene, (20, 0, 0), (-1, 0, 0))[2] == 2
+
+
+def test_moving_scene_and_rays_together_changes_nothing():
+    rng = np.random.default_rng(0)
+    scene = random_scene(rng, 40)
+    T = se3(random_rotation(rng), rng.uniform(-3, 3, 3))
+    directions = torch.nn.functional.normalize(
+        torch.randn(8, 50, 3, generator=torch.Generator().manual_seed(0)), dim=-1
+    )
+    R = torch.from_numpy(T[:3, :3]).float()
+    still = cast(scene, torch.zeros(8, 50, 3), directions, 50.0)
+    origin = torch.from_numpy(T[:3, 3]).float().expand(8, 50, 3)
+    moved = cast(scene.placed(T), origin, directions @ R.T, 50.0)
+    same = still.solid == moved.solid
+    assert same.float().mean() > 0.99  # a ray along an edge may go either way
+    torch.testing.assert_close(still.distance[same], moved.distance[same], atol=2e-3, rtol=1e-3)
+
+
+def test_solids_that_are_absent_are_not_met():
+    walls = Solids.join([box([1, -5, -5], [1.1, 5, 5]), box([2, -5, -5], [2.1, 5, 5])])
+    directions = torch.tensor([1.0, 0, 0]).expand(2, 3, 3)
+    present = torch.tensor([[True, True], [False, True]])
+    hits = cast(walls, torch.zeros(2, 1, 3), directions, far=10.0, present=present)
+    assert hits.solid.tolist() == [[0, 0, 0], [1, 1, 1]]
+    torch.testing.assert_close(hits.distance[:, 0], torch.tensor([1.0, 2.0]))
+    assert (hits.cosine == 1).all()
+
+
+def test_each_group_looks_as_far_as_it_should():
+    wall = box([3, -5, -5], [4, 5, 5])
+    directions = torch.tensor([1.0, 0, 0]).expand(2, 1, 3)
+    hits = cast(wall, torch.zeros(2, 1, 3), directions, far=torch.tensor([2.9, 3.1]))
+    assert hits.solid.tolist() == [[-1], [0]]
+    assert hits.distance[0].isinf()
+
+
+def test_many_at_once_are_the_same_as_one_by_one():
+    rows = np.array([[0.5, 0, 0, 0, 0, 0, 2], [0.2, 1, 2, 3, 3, 1, 2]])
+    for many, one in ((rods, rod), (cones, cone)):
+        singly = Solids.join(one(r, row[:3], row[3:]) for r, *row in rows)
+        np.testing.assert_allclose(many(rows).T_world_unit, singly.T_world_unit)
+    np.testing.assert_allclose(
+        boxes([(0, 0, 0, 1, 2, 3)]).T_world_unit, box((0, 0, 0), (1, 2, 3)).T_world_unit
+    )
+    np.testing.assert_allclose(
+        balls([(0, 1, 0, 2, 2, 4)]).T_world_unit, ball(2, (0, 1, 0), (1, 1, 2)).T_world_unit
+    )
+    assert len(Solids.join([])) == len(boxes([])) == 0
+
+
+def test_relief_goes_along():
+    scene = Solids.join([box((0, 0, 0), (1, 1, 1)), ball(1, (0, 0, 0)).uneven(0.01)]).placed(np.eye(4))
+    assert scene.relief.tolist() == [0, 0.01]
+
+
+def test_open3d_meets_the_same_at_the_same_distance():
+    """Boxes, which a mesh renders without loss."""
+    open3d = pytest.importorskip("open3d")
+    rng = np.random.default_rng(1)
+    scene = random_scene(rng, 60, kinds=1)
+    directions = rng.standard_normal((30, 1, 3)) + 0.2 * rng.standard_normal((30, 200, 3))
+    directions = (directions / np.linalg.norm(directions, axis=-1, keepdims=True)).astype(np.float32)
+    ours = cast(scene, torch.zeros(30, 200, 3), torch.from_numpy(directions), 100.0)
+    caster = open3d.t.geometry.RaycastingScene()
+    for T in scene.T_world_unit:
+        mesh = open3d.t.geometry.TriangleMesh.create_box(2, 2, 2).translate([-1.0, -1.0, -1.0])
+        vertices = mesh.vertex.positions.numpy() @ T[:3, :3].T + T[:3, 3]
+        caster.add_triangles(vertices.astype(np.float32), mesh.triangle.indices.numpy().astype(np.uint32))
+    rays = np.concatenate([np.zeros_like(directions), directions], -1)
+    theirs = caster.cast_rays(rays)["t_hit"].numpy()
+    both = np.isfinite(theirs) & np.isfinite(ours.distance.numpy())
+    assert (np.isfinite(theirs) == np.isfinite(ours.distance.numpy())).mean() > 0.999
+    assert 0.2 < both.mean() < 1
+    error = np.abs(ours.distance.numpy()[both] - theirs[both])
+    assert np.quantile(error, 0.99) < 2e-3
+
+
+def random_scene(rng, count, kinds=4):
+    makers = [
+        lambda s: box(-s, s),
+        lambda s: ball(s[0], (0, 0, 0), s / s[0]),
+        lambda s: rod(s[0], (0, 0, 0), (0, 0.3, s[1])),
+        lambda s: cone(s[0], (0, 0, 0), (0, 0, s[1])),
+    ]
+    places = [se3(random_rotation(rng), rng.uniform(-4, 4, 3)) for _ in range(count)]
+    return Solids.join(makers[n % kinds](rng.uniform(0.1, 0.6, 3)).placed(T) for n, T in enumerate(places))

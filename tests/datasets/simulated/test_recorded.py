@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+
+from pcreg.datasets.simulated.recorded import Recorded
+from pcreg.geometry.se3 import transform
+from pcreg.runtime.errors import InputError
+from tests.datasets.simulated.test_endless import record
+
+
+@pytest.fixture
+def recorded():
+    return Recorded(record, voxel=0.05, count=2, per_scene=2, device="cpu")
+
+
+def test_pairs_are_of_their_scene_and_true(recorded):
+    assert [pair.scene for pair in recorded.pairs] == ["scene-0"] * 2 + ["scene-1"] * 2
+    pair = next(pair for pair in recorded.pairs if {pair.source[-1], pair.target[-1]} == {"0", "1"})
+    source, target = recorded.cloud(pair.source), recorded.cloud(pair.target)
+    np.testing.assert_allclose(transform(pair.T_target_source, source), target, atol=1e-5)
+    assert pair.overlap > 0.9
+
+
+def test_scenes_do_not_depend_on_their_number(recorded):
+    fewer = Recorded(record, voxel=0.05, count=1, per_scene=2, device="cpu")
+    assert [pair.name for pair in fewer.pairs] == [pair.name for pair in recorded.pairs[:2]]
+
+
+def test_other_names_and_counts_are_refused(recorded):
+    with pytest.raises(InputError, match="scene-9/0: no such cloud"):
+        recorded.cloud("scene-9/0")
+    with pytest.raises(InputError, match="at least one of each"):
+        Recorded(record, voxel=0.05, per_scene=0)

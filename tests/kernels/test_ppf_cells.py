@@ -1,0 +1,161 @@
+"""Cells by distance and heights: their definition, their invariance, and the kernels that find them."""
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg.kernels import reference
+from pcreg.kernels.conv import point_conv
+from pcreg.kernels.normals import least_direction, surface_normals
+from pcreg.kernels.ppf_cells import angle_cells, exchanged
+from pcreg.kernels.stencil import native_triplets
+from pcreg.kernels.triplets import Symmetry
+from tests.kernels.clouds import DEVICE, random_batch
+
+
+def unit(lengths, seed=5, dtype=torch.float32):
+    vectors = torch.randn(sum(lengths), 3, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+    return torch.nn.functional.normalize(vectors, dim=1)
+
+
+@pytest.mark.parametrize("fineness", [1, 3, 5])
+def test_cells_are_steps_of_distance_and_of_both_heights(fineness):
+    rng = np.random.default_rng(0)
+    offset, own, other = (rng.normal(size=(200, 3)) for _ in range(3))
+    offset[0] = 0.0
+    own, other = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (own, other))
+    found = angle_cells(offset.T, own.T, other.T, 2.0, fineness)
+    assert found.tolist() == [
+        reference.angle_cell(*each, 2.0, fineness) for each in zip(offset, own, other, strict=True)
+    ]
+    assert set(found.tolist()) <= set(range(fineness**3))
+
+
+def test_cells_by_hand():
+    """Of a point beside the centre, one above it, one up a wall before it, and one down a cliff behind it."""
+    up, wall, cliff = (0.0, 0.0, 1.0), (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)
+    offset = np.array([(0.5, 0.0, 0.0), (0.0, 0.0, 0.9), (0.6, 0.0, 0.6), (0.6, 0.0, -0.6)])
+    own, other = np.array([up, up, up, up]), np.array([up, up, wall, cliff])
+    cells = [(1, 1, 1), (2, 2, 0), (2, 2, 2), (2, 0, 0)]
+    assert angle_cells(offset.T, own.T, other.T, 1.0, 3).tolist() == [9 * s + 3 * a + b for s, a, b in cells]
+
+
+def test_a_point_without_a_normal_is_level():
+    offset, none, up = np.array([[0.1], [0.2], [0.9]]), np.zeros((3, 1)), np.array([[0.0], [0.0], [1.0]])
+    assert angle_cells(offset, none, up, 1.0, 3).tolist() == [2 * 9 + 1 * 3 + 0]
+    assert angle_cells(0 * offset, up, up, 1.0, 3).tolist() == [0 * 9 + 1 * 3 + 1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("fineness", [3, 5])
+def test_the_other_end_sees_heights_exchanged(dtype, fineness):
+    points, lengths = random_batch([40, 0, 25], dtype=dtype)
+    normals = unit([40, 25], dtype=dtype)
+    triplets = native_triplets(points, points, lengths, lengths, 0.15, fineness, normals=(normals, normals))
+    assert triplets.symmetric == Symmetry.EXCHANGED
+    back = triplets.transposed
+    opposite = exchanged(torch.arange(fineness**3))
+    there = sorted(
+        zip(triplets.i.tolist(), triplets.j.tolist(), triplets.cell_of_triplets().tolist(), strict=True)
+    )
+    again = sorted(
+        zip(back.i.tolist(), back.j.tolist(), opposite[back.cell_of_triplets()].tolist(), strict=True)
+    )
+    assert there == again
+    assert len(there) > 65
+
+
+def test_gradients_are_those_of_the_definition():
+    points, lengths = random_batch([30, 25])
+    normals = unit([55])
+    triplets = native_triplets(points, points, lengths, lengths, 0.15, 3, normals=(normals, normals))
+    generator = torch.Generator().manual_seed(1)
+    features = torch.randn(55, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(27, 1, 4, 6, generator=generator, dtype=torch.float64, requires_grad=True)
+    wanted = reference.mvmr(features, weight, triplets)
+    found = point_conv(features, weight, triplets)
+    assert torch.allclose(found, wanted)
+    gradient = torch.randn(found.shape, generator=generator, dtype=torch.float64)
+    wanted = torch.autograd.grad(wanted, (features, weight), gradient)
+    for one, other in zip(torch.autograd.grad(found, (features, weight), gradient), wanted, strict=True):
+        assert torch.allclose(one, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("fineness", "radius"), [(3, 0.2), (5, 0.3)])
+@pytest.mark.parametrize("own", [True, False])
+def test_the_search_for_gpus_finds_the_same(dtype, fineness, radius, own):
+    triplet_search = pytest.importorskip(
+        "pcreg.kernels.triton.search.triplets", reason="no triton for this platform"
+    )
+    points, lengths = random_batch([1, 33, 0, 50], dtype=dtype)
+    normals = unit([84], dtype=dtype)
+    normals[3] = 0.0
+    centres, centre_lengths, centre_normals = points, lengths, normals
+    if not own:
+        centres, centre_lengths = random_batch([7, 13, 5, 24], seed=1, dtype=dtype)
+        centre_normals = unit([49], seed=6, dtype=dtype)
+    arguments = 0.1, fineness, radius
+    wanted = native_triplets(
+        centres, points, centre_lengths, lengths, *arguments, normals=(centre_normals, normals)
+    )
+    on_device = [tensor.to(DEVICE) for tensor in (centres, points, centre_lengths, lengths)]
+    if own:
+        on_device[0] = on_device[1]
+    there = tuple(each.to(DEVICE) for each in (centre_normals, normals))
+    found = triplet_search.search_native(*on_device, *arguments, normals=there)
+    assert found.symmetric == wanted.symmetric
+    assert len(found) > 0
+    for name in ("i", "j", "k_offsets"):
+        assert torch.equal(getattr(found, name).cpu(), getattr(wanted, name)), name
+
+
+def test_normals_are_the_least_directions_of_neighbourhoods():
+    rng = np.random.default_rng(2)
+    points = torch.from_numpy(rng.normal(size=(300, 3)) * [1.0, 0.7, 0.2])
+    lengths = torch.tensor([200, 0, 100])
+    origins = torch.tensor([[0.0, 0.0, 9.0], [0.0, 0.0, 0.0], [9.0, 0.0, 0.0]])
+    normals = surface_normals(points.to(DEVICE), lengths.to(DEVICE), origins.to(DEVICE), 0.6).cpu()
+    pairs = reference.radius_search(points, points, lengths, lengths, 0.6)
+    checked = 0
+    for row in range(300):
+        near = points[[j for i, j in pairs if i == row]].numpy()
+        if len(near) < 4:
+            assert not normals[row].any()
+            continue
+        values, vectors = np.linalg.eigh(np.cov(near.T))
+        if values[1] > 1.05 * values[0]:
+            assert abs(vectors[:, 0] @ normals[row].numpy()) > 1 - 1e-6
+            assert normals[row] @ (origins[0 if row < 200 else 2] - points[row]) >= 0
+            checked += 1
+    assert checked > 200
+
+
+def test_normals_taken_a_part_at_a_time_are_the_same_to_the_last_bit(monkeypatch):
+    points = torch.from_numpy(np.random.default_rng(5).normal(size=(300, 3))).float()
+    lengths, origins = torch.tensor([200, 0, 100]), torch.zeros(3, 3)
+    wanted = surface_normals(points, lengths, origins, 0.6)
+    monkeypatch.setattr("pcreg.kernels.neighbors.PART", 7)
+    assert torch.equal(surface_normals(points, lengths, origins, 0.6), wanted)
+
+
+def test_a_plane_has_its_normal_and_a_line_none():
+    grid = torch.cartesian_prod(torch.arange(6.0), torch.arange(6.0), torch.tensor([0.0])) * 0.1
+    line = torch.arange(20.0)[:, None] * torch.tensor([[0.1, 0.05, 0.02]])
+    origins = torch.tensor([[0.0, 0.0, -3.0], [0.0, 0.0, 0.0]])
+    normals = surface_normals(torch.cat([grid, line]), torch.tensor([36, 20]), origins, 0.25)
+    assert torch.allclose(normals[:36], torch.tensor([0.0, 0.0, -1.0]).expand(36, 3), atol=1e-6)
+    assert not normals[36:].any()
+
+
+def test_no_points_have_no_normals():
+    assert surface_normals(torch.empty(0, 3), torch.tensor([0, 0]), torch.zeros(2, 3), 0.1).shape == (0, 3)
+
+
+def test_least_directions_of_matrices_with_equal_eigenvalues():
+    ones, zeros = torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    assert not least_direction(ones, zeros, zeros, ones, zeros, ones).any()
+    assert not least_direction(ones, zeros, zeros, zeros, zeros, zeros).any()
+    assert not least_direction(*[zeros] * 6).any()
+    found = least_direction(ones, zeros, zeros, ones, zeros, zeros)
+    assert torch.allclose(found.abs(), torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64))

@@ -1,0 +1,80 @@
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pcreg.cli import exit_status
+from pcreg.runtime.errors import InputError, OutputError
+
+
+def raising(error: BaseException):
+    def body() -> int:
+        raise error
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (InputError("a.ply: is empty; write it again"), 2, "error: a.ply: is empty; write it again\n"),
+        (OutputError("a.ply: cannot be written"), 2, "error: a.ply: cannot be written\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (MemoryError("Unable to allocate 3 TiB"), 2, "not enough memory (MemoryError: Unable to allocate"),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/x"), 2, "error: /tmp/x: cannot be written"),
+        (
+            ZeroDivisionError("by\nzero"),
+            70,
+            "a fault of the program (ZeroDivisionError: by); please report it",
+        ),
+        (FileNotFoundError(2, "nothing", "x"), 70, "a fault of the program (FileNotFoundError"),
+    ],
+)
+def test_every_end_has_its_status_and_one_sentence(error, status, words, capsys):
+    assert exit_status.status(raising(error)) == status
+    printed = capsys.readouterr().err
+    assert words in printed
+    assert printed.count("\n") == 1
+
+
+def test_the_traceback_of_a_fault_is_there_for_who_asks(capsys):
+    assert exit_status.status(raising(ZeroDivisionError()), verbose=True) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_what_the_command_says_is_passed_on(status):
+    assert exit_status.status(lambda: status) == status
+
+
+PROGRAM = """
+import sys
+from pcreg.cli import exit_status as command
+def main():
+    for number in range(20000):
+        print(number, flush=number == 0)
+    print("caf\\udce9 caf\\xe9", file=sys.stderr)
+    open(sys.argv[1], "w").close()
+    return 1
+sys.exit(command.status(main))
+"""
+
+
+def test_a_reader_that_has_left_does_not_stop_a_command(tmp_path):
+    done = tmp_path / "done"
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, done], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"0\n"
+    process.stdout.close()
+    assert process.stderr.read() == b"caf\xe9 caf\xc3\xa9\n"
+    assert process.wait(timeout=60) == 1
+    assert done.exists()
+
+
+def test_a_stream_that_was_never_open_is_none_to_write_to(tmp_path):
+    line = f"{sys.executable} -c '{PROGRAM}' {tmp_path / 'done'} >&- 2>&-"
+    assert subprocess.run(["sh", "-c", line], timeout=60).returncode == 1
+    assert (tmp_path / "done").exists()

@@ -1,0 +1,132 @@
+"""Settings of the entry scripts: each has a type and a comment, and what does not fit is refused in words."""
+
+import sys
+
+import pytest
+from omegaconf import OmegaConf
+
+from pcreg.cli import config
+from pcreg.cli.config import CONFIGS, compose_config
+from pcreg.cli.setting_help import comments, setting_help
+from pcreg.cli.settings import did_you_mean
+from pcreg.runtime.errors import InputError
+
+GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("limit=abc", "limit=abc: a whole number or null is needed"),
+        ("limit=2.5", "limit=2.5: a whole number or null is needed"),
+        ("workers=x", "workers=x: a whole number or null is needed"),
+        ("seeds=[0.5]", "seeds=[0.5]: a list of whole numbers is needed, such as [0, 1, 2]"),
+        ("seeds=1", "seeds=1: a list of whole numbers is needed, such as [0, 1, 2]"),
+        ("out=[a]", "out=['a']: a text or null is needed"),
+        ("cache=null", "cache=None: a text is needed"),
+        ("protocol.edge_length=long", "protocol.edge_length=long: a number or null is needed, such as 0.9"),
+        ("protocol.samples=[1.5]", "protocol.samples=[1.5]: a list"),
+        ("protocol.mutual=1.5", "protocol.mutual=1.5: true or false is needed, such as False"),
+        ("descriptor.weights=[]", "descriptor.weights=[]: a text or null is needed"),
+        ("descriptor.scales=2", "descriptor.scales=2: a list of numbers is needed"),
+        ("limt=2", "limt is no setting; did you mean limit?"),
+        ("+limt=2", "limt is no setting; did you mean limit?"),
+        ("root=x", "root is no setting; did you mean data.root?"),
+        ("data.rot=x", "data.rot is no setting; did you mean data.root?"),
+        ("+data.rot=x", "data.rot is no setting; did you mean data.root?"),
+        ("+descriptor.colour=red", "descriptor.colour is no setting; --help shows every key"),
+        ("data=3dmtch", "did you mean 3dmatch?"),
+        ("descriptor=unheard", "'descriptor/unheard'; --help shows every key"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(override, sentence):
+    with pytest.raises(InputError) as refused:
+        compose_config("evaluate", ["data.root=x", override])
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "value"),
+    [
+        ("out=6", "out", "6"),
+        ("data.root=7", "data.root", "7"),
+        ("limit=null", "limit", None),
+        ("limit=3", "limit", 3),
+        ("seeds=[4]", "seeds", [4]),
+        ("protocol.edge_length=null", "protocol.edge_length", None),
+        ("protocol.edge_length=1", "protocol.edge_length", 1.0),
+        ("protocol.samples=[100,null]", "protocol.samples", [100, None]),
+        ("data.scenes=[a]", "data.scenes", ["a"]),
+    ],
+)
+def test_what_fits_is_brought_to_its_type(override, key, value):
+    found = OmegaConf.select(compose_config("evaluate", ["data.root=x", override]), key)
+    assert found == value
+    assert type(found) is type(value) or isinstance(value, list)
+
+
+def test_a_parameter_that_the_configuration_does_not_name_may_be_added():
+    cfg = compose_config("train", ["experiment=folder", "data.root=x", "+optimizer.nesterov=true"])
+    assert cfg.optimizer.nesterov is True
+
+
+@pytest.mark.parametrize("experiment", sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml")))
+def test_every_experiment_composes_with_every_replay(experiment):
+    for more in ([], ["data@replay=folder", "replay.root=y"], ["protocol=kitti"]):
+        root = [] if experiment.startswith(("indoor", "outdoor")) else ["data.root=x"]
+        cfg = compose_config("train", [f"experiment={experiment}", *root, *more])
+        assert cfg.name == experiment
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "words"),
+    [
+        ("sed", ["seed", "seeds"], "; did you mean seed?"),
+        ("voxel", ["protocol.voxel"], "; did you mean protocol.voxel?"),
+        ("colour", ["seed"], "; --help shows every key"),
+    ],
+)
+def test_the_nearest_word(word, known, words):
+    assert did_you_mean(word, known) == words
+
+
+def test_comments_are_found_by_key(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        "# @package _global_\n# All.\na: 1  # one\nb:\n  c: ${d}   # two: three\n  d: {}\ne: 2  # last\n"
+    )
+    assert comments(tmp_path / "a.yaml") == {"": "All.", "a": "one", "b.c": "two: three", "e": "last"}
+
+
+@pytest.mark.parametrize("name", ["evaluate", "train"])
+def test_help_explains_every_key(name):
+    chosen = [[]]
+    if name == "evaluate":
+        groups = [group for group in GROUPS if group.name in ("data", "descriptor", "protocol", "estimator")]
+        chosen += [[f"{group.name}={path.stem}"] for group in groups for path in group.glob("*.yaml")]
+    else:
+        chosen += [[f"experiment={path.stem}"] for path in (CONFIGS / "experiment").glob("*.yaml")]
+    for overrides in chosen:
+        listed = setting_help(CONFIGS, name, overrides).split("\n\n")[1].splitlines()
+        assert len(listed) > 30
+        assert [line for line in listed if "  # " not in line] == [], overrides
+
+
+def test_help_shows_the_values_as_they_are_set():
+    listed = setting_help(CONFIGS, "evaluate", ["data=folder", "data.root=scans", "limit=20"])
+    assert "  root: scans                         # the folder, see docs/data.md" in listed
+    assert "limit: 20                             # score so many pairs" in listed
+
+
+def test_help_on_what_is_no_setting(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", "limt=2", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        config.run("evaluate", None)
+    assert ended.value.code == 2
+    assert "'limt'" in capsys.readouterr().err
+
+
+def test_version(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", "--version"])
+    config.run("evaluate", None)
+    assert capsys.readouterr().out.startswith("pcreg ")

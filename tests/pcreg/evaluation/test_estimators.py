@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from pcreg.evaluation.estimators import KissMatcher, Open3DRansac, OurRansac
+from pcreg.evaluation.protocol import Protocol
+from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
+from pcreg.runtime.errors import InputError
+
+PROTOCOL = Protocol(name="toy", voxel=0.03, gates=[(2, 5)])
+
+
+def estimators():
+    found = [Open3DRansac(), OurRansac()]
+    try:
+        import kiss_matcher  # noqa: F401
+
+        return [*found, KissMatcher()]
+    except ImportError:
+        return found
+
+
+@pytest.fixture(params=estimators(), ids=lambda estimator: estimator.name)
+def estimator(request):
+    return request.param
+
+
+def problem(points=500, outliers=0.8, noise=0.005, seed=0):
+    """Source, target, matches of which `outliers` are wrong, and the motion."""
+    rng = np.random.default_rng(seed)
+    T = se3(random_rotation(rng), np.array([1.0, 2.0, 3.0]))
+    source = rng.uniform(-2, 2, (points, 3))
+    target = transform(T, source) + noise * rng.normal(size=source.shape)
+    partner = np.arange(points)
+    wrong = rng.choice(points, int(outliers * points), replace=False)
+    partner[wrong] = rng.permutation(partner[wrong])
+    return source, target, np.column_stack([np.arange(points), partner]), T
+
+
+def test_a_known_motion_is_found_among_wrong_matches(estimator):
+    source, target, matches, T = problem()
+    found = estimator.estimate(source, target, matches, PROTOCOL, 7)
+    assert found.dtype == np.float64
+    assert translation_error(found, T) < 0.03
+    assert rotation_error(found, T) < 1.0
+
+
+def test_no_motion_where_there_is_nothing_to_fit(estimator):
+    source, target, matches, _ = problem(points=20)
+    assert estimator.estimate(source, target, matches[:2], PROTOCOL, 0) is None
+    assert estimator.estimate(source[:0], target[:0], matches[:0], PROTOCOL, 0) is None
+
+
+def test_an_estimator_says_what_it_does(estimator):
+    words = estimator.words(PROTOCOL)
+    assert "0.045 m" in words
+    assert ("50000 samples of 3, confidence 0.999" in words) == (estimator.name != "kiss")
+
+
+def test_ransac_of_open3d_scores_on_all_points_given():
+    """Four matches fit a wrong motion; the points without a match tell that it is wrong."""
+    rng = np.random.default_rng(1)
+    source = rng.uniform(-1, 1, (300, 3))
+    T_wrong = se3(random_rotation(rng), np.array([0.5, 0.0, 0.0]))
+    target = np.concatenate([source, transform(T_wrong, source[:5])])
+    right, wrong = np.column_stack([np.arange(5, 9)] * 2), np.column_stack([np.arange(5), 300 + np.arange(5)])
+    matches = np.concatenate([wrong, right])
+    found = Open3DRansac().estimate(source, target, matches, PROTOCOL, 0)
+    assert translation_error(found, np.eye(4)) < 0.01
+    own = np.column_stack([np.arange(9)] * 2)
+    matched = source[matches[:, 0]], target[matches[:, 1]]
+    assert translation_error(Open3DRansac().estimate(*matched, own, PROTOCOL, 0), T_wrong) < 0.01
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    from importlib.metadata import PackageNotFoundError
+
+    import pcreg.evaluation.estimators
+
+    def missing(_name):
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(pcreg.evaluation.estimators, "version", missing)
+    with pytest.raises(InputError, match="pip install kiss-matcher"):
+        KissMatcher()

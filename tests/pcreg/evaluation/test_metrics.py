@@ -1,0 +1,144 @@
+"""Worked examples: every number was computed by hand or independently of the code under test."""
+
+import numpy as np
+import pytest
+
+from pcreg.evaluation import metrics
+from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, transform, translation_error
+
+X, Y, Z = np.eye(3)
+LOOSE, STRICT = (2.0, 5.0), (0.2, 1.0)
+
+
+def rotated(axis, degrees, t=(0, 0, 0)):
+    return se3(rotation_about(axis, degrees), np.array(t, dtype=float))
+
+
+@pytest.mark.parametrize(
+    ("estimate", "RTE", "RRE", "passed"),
+    [
+        (rotated(Z, 0.5, (10.1, 0.05, 0)), 0.1118034, 0.5, {LOOSE, STRICT}),
+        (rotated(Y, 1.2, (10, 0, 0.15)), 0.15, 1.2, {LOOSE}),
+        (rotated(X, 0.3, (10.25, 0, 0)), 0.25, 0.3, {LOOSE}),
+    ],
+)
+def test_errors_and_gates(estimate, RTE, RRE, passed):
+    truth = rotated(Z, 0, (10, 0, 0))
+    assert translation_error(estimate, truth) == pytest.approx(RTE, abs=1e-7)
+    assert rotation_error(estimate, truth) == pytest.approx(RRE, abs=1e-9)
+    for gate in (LOOSE, STRICT, (0.1, 1.0)):
+        assert metrics.within([RTE], [RRE], gate).tolist() == [gate in passed]
+
+
+def test_rmse_is_no_mean_distance():
+    truth, estimate = rotated(Z, 0, (10, 0, 0)), rotated(Z, 0.5, (10.1, 0.05, 0))
+    points = np.array([[20, 0, 0], [-20, 0, 0], [0, 20, 0], [0, -20, 0]], dtype=float)
+    distances = np.linalg.norm(transform(estimate, points) - transform(truth, points), axis=1)
+    np.testing.assert_allclose(distances, [0.245483832, 0.160189842, 0.089326663, 0.279184248], atol=1e-9)
+    assert metrics.rmse(estimate, truth, points) == pytest.approx(0.207271678, abs=1e-9)  # mean: 0.1935
+
+
+def means(RTE, RRE):
+    """Mean RTE and RRE by mask."""
+    kept = metrics.masks(RTE, RRE, LOOSE)
+    return {name: (metrics.mean(RTE[a]), metrics.mean(RRE[b])) for name, (a, b) in kept.items()}
+
+
+def test_means_by_joint_and_by_separate_masks():
+    RTE, RRE = np.array([0.1, 1.0, 3.0]), np.array([0.2, 6.0, 1.0])
+    assert metrics.mean(metrics.within(RTE, RRE, LOOSE)) == pytest.approx(1 / 3)
+    assert means(RTE, RRE) == {
+        "joint": pytest.approx((0.1, 0.2)),
+        "separate": pytest.approx((0.55, 0.6)),
+        "all": pytest.approx((4.1 / 3, 2.4)),
+    }
+
+
+def test_a_registration_not_found_passes_no_gate_and_stays_in_the_denominator():
+    RTE, RRE = np.array([0.1, np.nan]), np.array([0.2, np.nan])
+    assert metrics.within(RTE, RRE, (np.inf, np.inf)).tolist() == [True, False]
+    assert metrics.mean(metrics.within(RTE, RRE, LOOSE)) == 0.5
+    assert set(means(RTE, RRE).values()) == {(0.1, 0.2)}
+    assert np.isnan(list(means(RTE[1:], RRE[1:]).values())).all()
+
+
+def test_inlier_ratio():
+    source = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
+    T = rotated(Z, 90, (1, 2, 3))
+    target = np.array([[1, 2, 3], [1, 3, 3], [0, 2, 3], [1, 2, 4]], dtype=float)
+    target += [[0.05, 0, 0], [0, 0.099, 0], [0.101, 0, 0], [0.2, 0.2, 0]]
+    assert metrics.inlier_ratio(source, target, T, 0.1) == 0.5
+    assert metrics.inlier_ratio(source, target, T, 0.3) == 1.0
+    assert metrics.inlier_ratio(source, target, inverse(T), 6.0) == 0.0
+    assert metrics.inlier_ratio(source[:0], target[:0], T, 0.1) == 0.0
+
+
+def test_the_inlier_distance_is_strict():
+    assert metrics.inlier_ratio(np.zeros((1, 3)), np.array([[0.5, 0, 0]]), np.eye(4), 0.5) == 0.0
+
+
+def test_feature_match_is_strict():
+    assert metrics.feature_matched([1 / 20, 0.0500001, 0.0, 1.0], 0.05).tolist() == [False, True, False, True]
+
+
+POINTS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 2], [1, 1, 1]], dtype=float)
+INFORMATION = np.array(
+    [
+        [4, 0, 0, 0, 3, -2],
+        [0, 4, 0, -3, 0, 2],
+        [0, 0, 4, 2, -2, 0],
+        [0, -3, 2, 7, -1, -1],
+        [3, 0, -2, -1, 7, -1],
+        [-2, 2, 0, -1, -1, 4],
+    ],
+    dtype=float,
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "official", "true"),
+    [
+        (rotated(Z, 0, (0.15, 0, 0)), 0.15, 0.15),
+        (rotated(Z, 0, (0, 0.25, 0)), 0.25, 0.25),
+        (rotated(Z, 10), 0.087155743, 0.174311485),  # rotations count half
+        (rotated(X, 15, (0.05, 0, 0)), 0.179763461, 0.348940694),  # official: registered; true: not
+    ],
+)
+def test_the_official_recall_is_lenient_on_rotations(error, official, true):
+    truth = rotated(Z, 30, (0.5, -0.2, 0.1))
+    assert metrics.information_rmse(truth @ error, truth, INFORMATION) == pytest.approx(official, abs=1e-9)
+    assert metrics.rmse(truth @ error, truth, POINTS) == pytest.approx(true, abs=1e-9)
+
+
+def test_the_official_error_tells_a_motion_from_its_inverse():
+    truth = rotated(Z, 30, (0.5, -0.2, 0.1))
+    estimate = truth @ rotated(Z, 0, (0.15, 0, 0))
+    wrong = metrics.information_rmse(estimate, inverse(truth), INFORMATION)
+    assert wrong == pytest.approx(0.983402275, abs=1e-9)
+
+
+def test_the_sign_of_the_quaternion_does_not_matter():
+    # Nearly half a turn either way: the same motion but for 0.2 degrees.
+    one, other = (metrics.information_rmse(rotated(Z, a), np.eye(4), INFORMATION) for a in (179.9, -179.9))
+    assert one == pytest.approx(other, rel=1e-6)
+
+
+def test_an_empty_information_matrix_is_a_failure():
+    error = metrics.information_rmse(np.eye(4), np.eye(4), np.zeros((6, 6)))
+    assert np.isnan(error)
+    assert not error <= 0.2
+
+
+def test_scenes_weigh_the_same_and_pairs_do_not():
+    recalls = [0.964, 1, 0.761, 0.978, 0.897, 0.846, 0.902, 0.800]
+    assert metrics.over_scenes(recalls) == pytest.approx((0.8935, 0.0807), abs=5e-5)
+    pairs = [449, 106, 159, 182, 78, 26, 234, 45]
+    assert np.average(recalls, weights=pairs) == pytest.approx(0.9201, abs=5e-5)
+    scenes = [np.repeat([1, 0], [9, 1]), np.array([1, 0])]
+    assert metrics.over_scenes([metrics.mean(scene) for scene in scenes])[0] == pytest.approx(0.7)
+    assert metrics.mean(np.concatenate(scenes)) == pytest.approx(10 / 12)
+
+
+def test_a_scene_without_a_value_is_left_out():
+    assert metrics.over_scenes([0.5, np.nan, 1.0]) == pytest.approx((0.75, 0.25))
+    assert np.isnan(metrics.over_scenes([np.nan])).all()

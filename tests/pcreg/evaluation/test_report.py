@@ -1,0 +1,97 @@
+"""The report, opened in a real browser where one is installed."""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pcreg.evaluation.caption import Setup
+from pcreg.evaluation.charts import recall_curve, success_by_overlap
+from pcreg.evaluation.failures import worst
+from pcreg.evaluation.report import report
+from tests.pcreg.evaluation.test_runner import PROTOCOL, Rooms, run
+
+SETUP = Setup("rooms <3", PROTOCOL, "distances", "", "ransac", "Ours", (0, 1), {"numpy": "2"})
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+
+LOOK = """<script>addEventListener("load", () => {
+  const images = [...document.images];
+  const size = document.documentElement;
+  document.body.innerHTML += "<p id=seen></p>";
+  document.getElementById("seen").textContent = "SEEN" + JSON.stringify({
+    images: images.length,
+    broken: images.filter(i => !(i.complete && i.naturalWidth > 0)).length,
+    tables: document.querySelectorAll("table").length,
+    pairs: document.querySelectorAll(".pairs figure").length,
+    asked: performance.getEntriesByType("resource").filter(r => !r.name.startsWith("data:")).length,
+    overflow: size.scrollWidth - size.clientWidth,
+  }) + "SEEN";
+});</script>"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The report of six pairs, one of which has no estimate."""
+    folder, dataset = tmp_path_factory.mktemp("report"), Rooms()
+    records = run(folder, dataset)
+    lost = ("RTE", "RRE", "rmse", "information_rmse", "T_target_source")
+    for trial in records[3]["trials"]:
+        trial.update(dict.fromkeys(lost))
+    report(records, SETUP, dataset, folder / "report.html", pictures=4)
+    return folder / "report.html", records
+
+
+def test_it_asks_for_nothing_from_anywhere(page):
+    text = page[0].read_text()
+    assert not re.search(r"""(src|href)=["'](?!data:)|@import|url\(""", text)
+    for words in ("rooms &lt;3", "Recall against thresholds", "Success against overlap", "By scene"):
+        assert words in text
+
+
+def test_the_worst_pairs_come_first(page):
+    first, *others = worst(page[1], SETUP, Rooms(), count=4)
+    assert (first.row["pair"], first.estimated) == (page[1][3]["pair"], None)
+    errors = [wrong.row["rmse"] for wrong in others]
+    assert errors == sorted(errors, reverse=True)
+    assert all(wrong.estimated[:2] == wrong.true[:2] == b"\xff\xd8" for wrong in others)  # JPEG
+
+
+@pytest.mark.parametrize("width", [1280, 500])
+def test_a_browser_shows_all_of_it(page, width, tmp_path):
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no browser installed, none of {', '.join(BROWSERS)}")
+    watched = tmp_path / "report.html"
+    watched.write_text(page[0].read_text().replace("</head>", LOOK + "</head>"))
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
+    command += [f"--window-size={width},1000", "--virtual-time-budget=5000", "--dump-dom", watched.as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    seen = json.loads(re.search(r"SEEN(\{.*?\})SEEN</p>", shown)[1])
+    # three charts; of four pairs both views but for the estimate that is missing
+    assert seen == {"images": 10, "broken": 0, "tables": 18, "pairs": 4, "asked": 0, "overflow": 0}
+
+
+def test_recall_curve():
+    assert recall_curve(np.array([0.1, 0.2, np.nan, 3.0]), np.array([0.1, 0.15, 5.0])).tolist() == [
+        0,
+        0.25,
+        0.75,
+    ]
+
+
+def test_success_by_overlap():
+    rate, pairs = success_by_overlap(np.array([0.05, 0.31, 0.39, 1.0]), np.array([0, 1, 0, 1]))
+    assert pairs.tolist() == [1, 0, 0, 2, 0, 0, 0, 0, 0, 1]
+    assert (rate[0], rate[3], rate[9]) == (0.0, 0.5, 1.0)
+    assert np.isnan(rate[1])
+
+
+def test_a_run_without_a_spread_or_a_second_number_is_drawn_too(tmp_path):
+    protocol = replace(PROTOCOL, samples=(None,))
+    records = run(tmp_path, Rooms(compat=True), protocol=protocol, seeds=(3,))
+    report(records, replace(SETUP, protocol=protocol, seeds=(3,)), Rooms(), tmp_path / "r.html", pictures=1)
+    assert "at N = all and seed 3" in (tmp_path / "r.html").read_text()

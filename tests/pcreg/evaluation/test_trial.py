@@ -1,0 +1,87 @@
+"""What an estimator is given under each kind of protocol."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pcreg.evaluation.protocol import Protocol
+from pcreg.evaluation.trial import draws
+from pcreg.features.base import Description
+from pcreg.io.pairs import Pair
+from pcreg.registration.matching import mutual, one_way
+
+POINTS = Protocol(name="points", voxel=0.1, samples=(100, 40), gates=[(2, 5)], mutual=False)
+MATCHES = replace(POINTS, draw="matches", mutual=True)
+PAIR = Pair("a", "b", np.eye(4))
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    """Two clouds of 150 points whose features agree in part; a feature is its point and some noise."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(size=(150, 3))
+    sides = (points, rng.permutation(points))
+    return [
+        Description(side, (side + rng.normal(scale=0.02, size=side.shape)).astype(np.float32))
+        for side in sides
+    ]
+
+
+def rows_of(points, cloud):
+    """The rows of the cloud that these points are."""
+    return [int(np.flatnonzero((cloud.points == point).all(1))[0]) for point in points]
+
+
+def test_points_are_drawn_at_random_and_a_smaller_draw_is_part_of_a_larger(clouds):
+    found = {(n, seed): matched for n, seed, matched in draws(PAIR, *clouds, POINTS, (0, 1))}
+    again = {(n, seed): matched for n, seed, matched in draws(PAIR, *clouds, POINTS, (0,))}
+    assert list(found) == [(100, 0), (40, 0), (100, 1), (40, 1)]
+    drawn = {key: rows_of(matched.source, clouds[0]) for key, matched in found.items()}
+    assert {key: len(set(rows)) for key, rows in drawn.items()} == {
+        key: key[0] for key in drawn
+    }  # without replacement
+    assert set(drawn[40, 0]) < set(drawn[100, 0])
+    assert set(drawn[40, 0]) != set(drawn[40, 1])
+    assert drawn[40, 0] != rows_of(found[40, 0].target, clouds[1])  # each cloud has a draw of its own
+    np.testing.assert_array_equal(again[40, 0].source, found[40, 0].source)
+
+
+@pytest.mark.parametrize("mutual_only", [True, False])
+def test_drawn_points_are_matched_among_themselves(clouds, mutual_only):
+    protocol = replace(POINTS, mutual=mutual_only)
+    matched = next(draws(PAIR, *clouds, protocol, (0,)))[2]
+    a, b = (
+        Description(side, cloud.features[rows_of(side, cloud)])
+        for side, cloud in zip((matched.source, matched.target), clouds, strict=True)
+    )
+    np.testing.assert_array_equal(matched.one_way, one_way(a.features, b.features))
+    np.testing.assert_array_equal(matched.mutual, mutual(a.features, b.features))
+    np.testing.assert_array_equal(matched.matches, matched.mutual if mutual_only else matched.one_way)
+    whole = next(draws(PAIR, *clouds, replace(protocol, fit="all"), (0,)))[2]
+    assert len(whole.source) == len(whole.target) == 150
+    np.testing.assert_array_equal(whole.source[whole.matches[:, 0]], matched.source[matched.matches[:, 0]])
+
+
+def test_matches_are_drawn_from_the_mutual_ones_of_whole_clouds(clouds):
+    everything = mutual(clouds[0].features, clouds[1].features)
+    assert 60 < len(everything) < 150
+    all_points, own_points = (
+        next(matched for n, _, matched in draws(PAIR, *clouds, replace(MATCHES, fit=fit), (0,)) if n == 40)
+        for fit in ("all", "drawn")
+    )
+    assert len(all_points.matches) == len(set(map(tuple, all_points.matches))) == 40
+    assert set(map(tuple, all_points.matches)) < set(map(tuple, everything))
+    assert len(all_points.source) == 150
+    assert len(own_points.source) == len(own_points.target) == 40
+    np.testing.assert_array_equal(own_points.source, clouds[0].points[all_points.matches[:, 0]])
+    np.testing.assert_array_equal(own_points.matches, np.column_stack([np.arange(40)] * 2))
+
+
+@pytest.mark.parametrize("protocol", [POINTS, MATCHES], ids=lambda protocol: protocol.name + protocol.draw)
+def test_none_and_more_than_there_are_take_all(clouds, protocol):
+    found = [m for _, _, m in draws(PAIR, *clouds, replace(protocol, samples=(None, 1000)), (0,))]
+    assert len(found[0].source) == len(found[1].source)
+    assert sorted(map(tuple, found[0].source)) == sorted(map(tuple, found[1].source))
+    if protocol.draw == "points":
+        assert len(found[0].source) == 150

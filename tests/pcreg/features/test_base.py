@@ -1,0 +1,139 @@
+from threading import Event, Thread
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg.features.fcgf import BYTES_PER_POINT, FCGF, ONE_THREAD, _batches
+from pcreg.features.fpfh import FPFH
+from pcreg.geometry.se3 import random_rotation
+from pcreg.models.resunet import Architecture, ResUNet
+from pcreg.runtime.errors import InputError
+
+
+def wavy_sheet(n=30, spacing=0.05):
+    """(n * n, 3): a curved surface three metres in front of the sensor, points about `spacing` apart."""
+    u, v = np.meshgrid(np.arange(n) * spacing, np.arange(n) * spacing, indexing="ij")
+    w = 3 + 0.2 * np.sin(3 * u) * np.cos(2 * v)
+    return np.stack([u, v, w], axis=-1).reshape(-1, 3)
+
+
+def test_described_points_are_points_of_the_cloud():
+    points = wavy_sheet()
+    described = FPFH(voxel=0.08).describe(points)
+    assert 0 < len(described.points) < len(points)
+    assert {tuple(p) for p in described.points} <= {tuple(p) for p in points}
+    assert described.features.shape == (len(described.points), 33)
+    assert described.features.dtype == np.float32
+    assert np.isfinite(described.features).all()
+
+
+def test_features_do_not_change_when_the_sensor_is_turned():
+    points = wavy_sheet()
+    turned = points @ random_rotation(np.random.default_rng(0)).T
+    fpfh = FPFH(
+        voxel=0.005, normal_radius=0.2, feature_radius=0.3, feature_neighbors=1000
+    )  # keeps all points
+    described = [fpfh.describe(cloud) for cloud in (points, turned)]
+    rows = [np.lexsort(np.round(np.linalg.norm(d.points, axis=1), 9)[None]) for d in described]
+    features = [d.features[row] for d, row in zip(described, rows, strict=True)]
+    # A pair at the edge between two bins of the histogram may change sides.
+    assert np.median(np.abs(features[0] - features[1]).max(1)) < 0.1
+    assert np.median(np.abs(features[0]).max(1)) > 10
+
+
+def test_the_same_cloud_gives_the_same_description():
+    points = wavy_sheet()
+    first, again = FPFH(voxel=0.05).describe(points), FPFH(voxel=0.05).describe(points)
+    np.testing.assert_array_equal(first.points, again.points)
+    np.testing.assert_array_equal(first.features, again.features)
+
+
+def test_radii_follow_the_voxel_size():
+    fpfh = FPFH(voxel=0.3)
+    assert (fpfh.normal_radius, fpfh.feature_radius) == pytest.approx((1.2, 3.0))
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_clouds_of_hardly_any_points(n):
+    points = np.array([[0, 0, 1], [0.5, 0, 1], [0, 0.5, 1]])[:n]
+    described = FPFH().describe(points)
+    assert described.points.shape == (n, 3)
+    assert described.features.shape == (n, 33)
+
+
+@pytest.mark.parametrize("most_points", [1, 500, 10**6])
+def test_many_clouds_are_described_as_one_by_one(most_points):
+    network = ResUNet(Architecture(voxel=0.1, encoder=(4, 4, 4, 4), decoder=(4, 4, 4, 4), out_channels=8))
+    fcgf = FCGF(network)
+    clouds = [wavy_sheet(n) + n for n in (12, 30, 18)] + [np.empty((0, 3))]
+    described = fcgf.describe_all(clouds, budget=most_points * BYTES_PER_POINT)
+    assert len(described) == len(clouds)
+    for cloud, description in zip(clouds, described, strict=True):
+        alone = fcgf.describe(cloud)
+        np.testing.assert_array_equal(description.points, alone.points)
+        np.testing.assert_allclose(description.features, alone.features, atol=1e-5)
+        assert len(description.features) == len(description.points)
+
+
+def test_batches_hold_no_more_points_than_fit():
+    clouds = [np.zeros((n, 3)) for n in (3, 4, 20, 1, 2, 7)]
+    assert [[len(cloud) for cloud in batch] for batch in _batches(clouds, 10)] == [[3, 4], [20], [1, 2, 7]]
+
+
+def test_no_clouds_have_no_descriptions():
+    assert FCGF(ResUNet(Architecture())).describe_all([]) == []
+
+
+def test_clouds_described_at_once_leave_the_number_of_threads_as_it_was():
+    """The first to come is the first to leave, while the other is still inside."""
+    both_inside, first_left = Event(), Event()
+    later = []
+
+    def first():
+        with ONE_THREAD:
+            assert both_inside.wait(10)
+        first_left.set()
+
+    def second():
+        with ONE_THREAD:
+            both_inside.set()
+            assert first_left.wait(10)
+
+    def run(*work):
+        threads = [Thread(target=each) for each in work]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        run(first, second)
+        run(lambda: later.append(torch.get_num_threads()))
+        assert later == [3]
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_scales_are_described_side_by_side():
+    points = wavy_sheet(40)
+    points += np.random.default_rng(0).normal(0, 0.01, points.shape)  # no two are as near to a third
+    network = ResUNet(Architecture(voxel=0.05))
+    one, both = (FCGF(network, scales=scales).describe(points) for scales in ([1], [1, 2]))
+    coarse = FCGF(network, scales=[1]).at(0.1).describe(one.points)
+    assert np.array_equal(both.points, one.points)
+    assert both.features.dtype == one.features.dtype == np.float32
+    assert np.allclose(np.linalg.norm(both.features, axis=1), 1, atol=1e-6)
+    fine, wide = np.split(both.features * np.sqrt(2), 2, axis=1)
+    assert np.allclose(fine, one.features, atol=1e-6)
+    nearest = np.linalg.norm(one.points[:, None] - coarse.points, axis=2).argmin(1)
+    assert np.allclose(wide, coarse.features[nearest], atol=1e-6)
+
+
+@pytest.mark.parametrize("scales", [[], [2], [1, 0.5], [1, 1], [1, float("inf")], [1, "2"], 1])
+def test_scales_that_cannot_be_used(scales):
+    with pytest.raises(InputError, match="scales="):
+        FCGF(ResUNet(Architecture()), scales=scales)

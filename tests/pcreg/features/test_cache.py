@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from pcreg.features import cache
+from pcreg.features.cache import FeatureCache, read_described
+from pcreg.features.fcgf import FCGF
+from pcreg.runtime.errors import InputError
+from tests.pcreg.evaluation.test_runner import Distances
+from tests.pcreg.scenes import wavy_sheet
+from tests.pcreg.tiny import network
+
+
+def test_a_cloud_is_described_once_for_what_it_depends_on(tmp_path, monkeypatch):
+    points = wavy_sheet(50)
+    descriptor = Distances()
+    first = FeatureCache(tmp_path, descriptor, {"radius": 1}).file_of(points)
+    assert FeatureCache(tmp_path, descriptor, {"radius": 1}).file_of(points.copy()) == first
+    assert descriptor.described == 1
+    described = read_described(first)
+    np.testing.assert_array_equal(described.description.points, points)
+    np.testing.assert_array_equal(described.description.features, descriptor.describe(points).features)
+    assert described.seconds >= 0
+
+    moved = points + np.array([0, 0, 1e-9])
+    files = {
+        first,
+        FeatureCache(tmp_path, descriptor, {"radius": 1}).file_of(moved),
+        FeatureCache(tmp_path, descriptor, {"radius": 2}).file_of(points),
+    }
+    monkeypatch.setattr(cache, "describing_code", lambda: "changed")
+    files.add(FeatureCache(tmp_path, descriptor, {"radius": 1}).file_of(points))
+    assert len(files) == 4
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = FeatureCache(tmp_path, Distances(), {}).file_of(wavy_sheet(50))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"\.npz: kept features are damaged; delete the file"):
+        read_described(path)
+
+
+def test_a_file_that_is_gone_is_not_called_damaged(tmp_path):
+    path = FeatureCache(tmp_path, Distances(), {}).file_of(wavy_sheet(50))
+    path.unlink()
+    with pytest.raises(InputError, match=r"\.npz: kept features were removed while they were needed"):
+        read_described(path)
+
+
+def test_features_of_a_network_are_kept_as_it_gives_them(tmp_path):
+    descriptor, points = FCGF(network()), wavy_sheet(600)
+    kept = read_described(FeatureCache(tmp_path, descriptor, {}).file_of(points)).description
+    np.testing.assert_allclose(kept.features, descriptor.describe(points).features, atol=1e-6)
+
+
+def test_the_code_that_describes_is_found():
+    assert len(cache.describing_code()) == 24

@@ -1,0 +1,91 @@
+"""The shipped weights: there, as their cards say, and chosen by scale."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from pcreg.features import pretrained
+from pcreg.features.fcgf import FCGF
+from pcreg.features.pretrained import scales, weights_for
+from pcreg.models.weights import fingerprint
+from pcreg.registration.api import at_scales
+from pcreg.runtime.errors import InputError
+from tests.pcreg.scenes import wavy_sheet
+
+
+@pytest.mark.parametrize(("name", "voxel"), [("indoor", 0.05), ("outdoor", 0.3)])
+def test_each_file_is_the_one_that_its_card_describes(name, voxel):
+    path, card = (pretrained.FOLDER / f"{name}.{suffix}" for suffix in ("safetensors", "md"))
+    learned = FCGF.load(path)
+    assert learned.voxel == voxel
+    assert hashlib.sha256(path.read_bytes()).hexdigest() in card.read_text()
+    assert fingerprint(learned.network) in card.read_text()
+
+
+@pytest.mark.parametrize(
+    ("voxel", "name"),
+    [(0.002, "indoor"), (0.05, "indoor"), (0.1, "outdoor"), (0.3, "outdoor"), (5.0, "outdoor")],
+)
+def test_the_voxel_size_says_which_suit(voxel, name):
+    assert weights_for(voxel).stem == name
+
+
+def test_missing_weights_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    with pytest.raises(InputError, match=r"indoor.safetensors: the shipped weights are missing; take them"):
+        weights_for(0.05)
+
+
+def test_the_checksum_is_of_every_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
+    found = {pretrained.checksum()}
+    for name, content in (("a", b"1"), ("b", b"2"), ("b", b"3")):
+        (tmp_path / f"{name}.safetensors").write_bytes(content)
+        found.add(pretrained.checksum())
+    assert len(found) == 4
+
+
+def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
+    assert scales(0.05, [0.03, 0.06, 0.015]) == pytest.approx([0.05, 0.1, 0.025])
+    assert scales(0.3, [0.12, 0.24]) == pytest.approx([0.3, 0.6])
+    assert scales(0.05, [0.01, 0.02]) == pytest.approx([0.01, 0.02])
+    assert scales(0.3, [2.0]) == [2.0]
+
+
+def test_descriptors_at_scales():
+    assert [each.voxel for each in at_scales("fcgf", None, [0.03, 0.06], fixed=False)] == [0.05, 0.1]
+    assert [each.voxel for each in at_scales("fcgf", None, [0.03], fixed=True)] == [0.03]
+    assert [each.name for each in at_scales("fpfh", None, [0.03, 0.06], fixed=False)] == ["fpfh"] * 2
+    with pytest.raises(InputError, match="descriptor shot is not known; use fcgf or fpfh"):
+        at_scales("shot", None, [0.03], fixed=True)
+    with pytest.raises(InputError, match="fpfh takes no weights"):
+        at_scales("fpfh", "w.safetensors", [0.03], fixed=True)
+
+
+def test_a_network_knows_no_unit_of_length():
+    learned = FCGF.load(weights_for(0.05))
+    points = wavy_sheet(1500) + np.array([0.0, 0.0, 2.0])
+    small, large = learned.describe(points), learned.at(4 * learned.voxel).describe(4 * points)
+    np.testing.assert_array_equal(large.points, 4 * small.points)
+    np.testing.assert_allclose(large.features, small.features, atol=1e-5)
+    assert "trained at 0.05 m" in learned.at(0.2).words
+    assert "trained at" not in learned.words
+    with pytest.raises(InputError, match="voxel=0"):
+        learned.at(0.0)
+
+
+def test_descriptors_do_not_change_when_the_sensor_turns():
+    """Rotations by which the grid of points falls onto itself, so that nothing but the kernels is tested."""
+    learned = FCGF.load(weights_for(0.05))
+    points = learned.describe(wavy_sheet(1500) + np.array([0.0, 0.0, 2.0])).points
+    found = {}
+    for name, axes in {"as it is": [0, 1, 2], "turned": [1, 2, 0]}.items():
+        described = learned.describe(points[:, axes])
+        found[name] = dict(
+            zip(map(tuple, described.points[:, np.argsort(axes)]), described.features, strict=True)
+        )
+    common = found["as it is"].keys() & found["turned"].keys()
+    assert len(common) > 0.5 * len(points)
+    alike = [found["as it is"][point] @ found["turned"][point] for point in common]
+    assert np.median(alike) > 0.98

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+
+from pcreg import register
+from pcreg.datasets.simulated.synthetic import SyntheticRooms
+from pcreg.geometry.planarity import has_surface, planar_share, surface_variation
+from pcreg.geometry.se3 import random_rotation
+from pcreg.registration.preprocess import solid
+from tests.pcreg.scenes import wavy_sheet
+
+
+def box(rng: np.random.Generator, count: int, edges: tuple[float, float, float]) -> np.ndarray:
+    return rng.uniform(-0.5, 0.5, (count, 3)) * edges
+
+
+def ball(rng: np.random.Generator, count: int, radius: float = 2.0) -> np.ndarray:
+    directions = rng.normal(size=(count, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return radius * directions * rng.uniform(0, 1, (count, 1)) ** (1 / 3)
+
+
+# Of each kind one pair that was registered, with confidences from 0.80 to 0.98.
+NOISE = {
+    "cube": (2000, 0, lambda rng, n: box(rng, n, (4, 4, 4))),
+    "box": (2000, 1, lambda rng, n: box(rng, n, (4, 2, 1))),
+    "rod": (2000, 0, lambda rng, n: box(rng, n, (10, 1, 1))),
+    "box turned": (2000, 0, lambda rng, n: box(rng, n, (4, 3, 2)) @ random_rotation(rng).T),
+    "ball": (10_000, 1, ball),
+}
+
+
+def test_variation_of_a_plane_a_line_and_a_cross():
+    """A plane has no third direction; the axes of a cross spread alike in all three."""
+    x, y = np.mgrid[:5, :5].reshape(2, -1)
+    plane = np.stack([x, y, 0 * x], 1).astype(float)
+    assert surface_variation(plane[12:13], plane, 10.0) == pytest.approx(0, abs=1e-12)
+    cross = np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)])
+    assert surface_variation(cross[:1], cross, 2.0) == pytest.approx(1 / 3)
+    assert surface_variation(cross[:1], np.zeros((1, 3)), 2.0) == 0
+
+
+@pytest.mark.parametrize("kind", NOISE)
+@pytest.mark.parametrize("voxel", [0.15, 0.3])
+def test_noise_has_no_surface(kind, voxel):
+    _, _, draw = NOISE[kind]
+    noise = solid(draw(np.random.default_rng(3), 40_000), voxel, np.zeros(3))
+    assert planar_share(noise, voxel) < 0.01
+    assert not has_surface(noise, voxel)
+
+
+def test_sheets_rooms_and_noisy_walls_have():
+    rng = np.random.default_rng(0)
+    room = SyntheticRooms(seed=1, count=1, step=0.5).room(0).source
+    wall = rng.uniform(0, 6, (20_000, 3)) * [1, 1, 0] + rng.normal(0, 0.03, (20_000, 3))  # 0.3 of a voxel
+    leaves = np.concatenate([wall[:10_000], 6 + box(rng, 20_000, (3, 3, 3))])
+    for points in (room, wall, leaves, wavy_sheet(20_000, extent=6.0)):
+        assert has_surface(solid(points, 0.1, np.zeros(3)), 0.1)
+
+
+@pytest.mark.parametrize("kind", NOISE)
+def test_noise_is_not_registered(kind):
+    count, seed, draw = NOISE[kind]
+    rng = np.random.default_rng([seed, count])
+    found = register(draw(rng, count), draw(rng, count))
+    assert not found.registered
+    assert found.confidence <= 0.5
+    assert "fill space" in found.reason

@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import (
+    inverse,
+    procrustes,
+    random_rotation,
+    rotation_about,
+    rotation_error,
+    se3,
+    transform,
+    translation_error,
+)
+
+
+def motion(seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return se3(random_rotation(rng), rng.normal(size=3))
+
+
+def test_a_quarter_turn_about_z_takes_x_to_y():
+    np.testing.assert_allclose(rotation_about((0, 0, 7), 90) @ [1, 0, 0], [0, 1, 0], atol=1e-15)
+
+
+def test_a_third_of_a_turn_about_the_diagonal_permutes_the_axes():
+    np.testing.assert_allclose(rotation_about((1, 1, 1), 120), [[0, 0, 1], [1, 0, 0], [0, 1, 0]], atol=1e-15)
+
+
+def test_random_rotations_are_proper_and_spread_evenly():
+    rng = np.random.default_rng(0)
+    rotations = np.array([random_rotation(rng) for _ in range(4000)])
+    np.testing.assert_allclose(
+        rotations @ rotations.transpose(0, 2, 1), np.tile(np.eye(3), (4000, 1, 1)), atol=1e-12
+    )
+    np.testing.assert_allclose(np.linalg.det(rotations), 1)
+    angles = np.arccos(np.clip((np.trace(rotations, axis1=1, axis2=2) - 1) / 2, -1, 1))
+    # Uniform rotations have angles of density (1 - cos a) / pi, whose mean is pi / 2 + 2 / pi.
+    assert angles.mean() == pytest.approx(np.pi / 2 + 2 / np.pi, abs=0.04)
+
+
+def test_transform_is_rotation_then_translation():
+    T = se3(rotation_about((0, 0, 1), 90), np.array([10.0, 0, 0]))
+    np.testing.assert_allclose(transform(T, np.array([[1.0, 0, 5]])), [[10, 1, 5]], atol=1e-15)
+
+
+def test_inverse_undoes_a_motion():
+    points = np.random.default_rng(1).normal(size=(7, 3))
+    np.testing.assert_allclose(transform(inverse(motion()), transform(motion(), points)), points, atol=1e-14)
+
+
+@pytest.mark.parametrize("degrees", [0.0, 1e-6, 0.5, 90.0, 179.9])
+def test_rotation_error_is_the_angle_between(degrees):
+    T = motion()
+    turned = T @ se3(rotation_about((1, -2, 3), degrees), np.zeros(3))
+    assert rotation_error(turned, T) == pytest.approx(degrees, abs=2e-6)
+
+
+def test_rotation_error_of_a_half_turn_and_of_rounding_beyond_one():
+    assert rotation_error(se3(rotation_about((0, 0, 1), 180), np.zeros(3)), np.eye(4)) == pytest.approx(180)
+    assert rotation_error(np.eye(4) * (1 + 1e-12), np.eye(4)) == 0
+
+
+def test_errors_of_protocol_examples():
+    """RTE and RRE of a ground truth (10, 0, 0) without rotation and three estimates."""
+    truth = se3(np.eye(3), np.array([10.0, 0, 0]))
+    first = se3(rotation_about((0, 0, 1), 0.5), np.array([10.1, 0.05, 0]))
+    assert translation_error(first, truth) == pytest.approx(0.1118034, abs=1e-7)
+    assert rotation_error(first, truth) == pytest.approx(0.5)
+    second = se3(rotation_about((0, 1, 0), 1.2), np.array([10, 0, 0.15]))
+    assert translation_error(second, truth) == pytest.approx(0.15)
+    assert rotation_error(second, truth) == pytest.approx(1.2)
+
+
+def test_composition_of_a_refinement_goes_on_the_left():
+    M = se3(rotation_about((0, 0, 1), 3), np.array([-10, 0.5, 0]))
+    refinement = se3(rotation_about((0, 1, 0), 0.4), np.array([0.05, -0.02, 0.1]))
+    np.testing.assert_allclose((refinement @ M)[:3, 3], [-9.949756307, 0.48, 0.169812603], atol=1e-9)
+    assert rotation_error(refinement @ M, M @ refinement) == pytest.approx(0.020941516, abs=1e-6)
+    assert translation_error(refinement @ M, M @ refinement) == pytest.approx(0.069866522, abs=1e-8)
+
+
+@pytest.mark.parametrize("count", [3, 4, 50])
+def test_procrustes_recovers_a_motion_exactly(count):
+    source = np.random.default_rng(2).normal(size=(count, 3))
+    np.testing.assert_allclose(procrustes(source, transform(motion(), source)), motion(), atol=1e-12)
+
+
+def test_procrustes_never_reflects():
+    source = np.random.default_rng(3).normal(size=(20, 3))
+    T = procrustes(source, source * [1, 1, -1])
+    assert np.linalg.det(T[:3, :3]) == pytest.approx(1)
+
+
+def test_procrustes_has_the_least_error_under_noise():
+    rng = np.random.default_rng(4)
+    source = rng.normal(size=(40, 3))
+    target = transform(motion(), source) + 0.05 * rng.normal(size=(40, 3))
+    best = procrustes(source, target)
+
+    def error(T):
+        return ((transform(T, source) - target) ** 2).sum()
+
+    for axis in np.eye(3):
+        for sign in (-1, 1):
+            assert error(best) < error(best @ se3(rotation_about(axis, sign * 0.1), np.zeros(3)))
+            assert error(best) < error(best @ se3(np.eye(3), sign * 0.001 * axis))

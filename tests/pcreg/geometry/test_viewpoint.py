@@ -1,0 +1,109 @@
+"""Where the sensor stood: of scans that are cast from a known place, in their own frame and in others."""
+
+import numpy as np
+import pytest
+
+from pcreg.geometry.normals import normals_of, towards
+from pcreg.geometry.se3 import box
+from pcreg.geometry.viewpoint import Viewpoint, check_viewpoint, of_both, viewpoint_of
+from pcreg.registration.preprocess import solid
+from pcreg.runtime.errors import InputError
+
+AWAY = np.array([6.0, -7.0, 3.0])
+
+
+def sweep(seed: int = 0) -> np.ndarray:
+    """A hall of 20 x 12 x 6 m, seen all around from (0, 0, 0): one return for each of 40,000 directions."""
+    rays = np.random.default_rng(seed).standard_normal((40_000, 3))
+    rays /= np.linalg.norm(rays, axis=1)[:, None]
+    ends = np.where(rays > 0, [12.0, 7.0, 4.5], [-8.0, -5.0, -1.5])
+    return rays * (ends / rays).min(1)[:, None]
+
+
+def fragment(seed: int = 0, boxes: int = 4) -> np.ndarray:
+    """A wall, a floor and boxes before a camera that looks along z from (0, 0, 0), thinned to 3 cm.
+
+    The camera moves by 0.3 m to either side, as it does while a fragment is recorded: what it sees from one
+    place alone could as well be seen from behind.
+    """
+    rng = np.random.default_rng(seed)
+    corners = np.c_[rng.uniform(-1, 0.6, boxes), rng.uniform(-0.8, 0.9, boxes), rng.uniform(1.3, 2.4, boxes)]
+    sizes = rng.uniform(0.3, 0.6, (boxes, 3))
+    seen = []
+    for x in (-0.3, 0.0, 0.3):
+        camera = np.array([x, 0, 0])
+        rays = np.c_[rng.uniform(-0.6, 0.6, 60_000), rng.uniform(-0.5, 0.5, 60_000), np.ones(60_000)]
+        depth = np.minimum(3.0, np.where(rays[:, 1] > 0, 1.2 / np.maximum(rays[:, 1], 1e-9), np.inf))
+        for corner, size in zip(corners, sizes, strict=True):
+            ends = np.stack([(corner - camera) / rays, (corner + size - camera) / rays])
+            enters, leaves = ends.min(0).max(1), ends.max(0).min(1)
+            depth = np.where(enters < leaves, np.minimum(depth, enters), depth)
+        seen.append(camera + rays * depth[:, None])
+    return solid(np.concatenate(seen), 0.03, np.zeros(3))
+
+
+def decide(points: np.ndarray, option="auto", voxel: float = 0.06):
+    """The viewpoint and the surface that it is decided on, with its normals of either sign."""
+    surface = solid(points, voxel, box(points)[0])
+    normals = normals_of(surface, 3 * voxel)
+    return viewpoint_of(points, surface, normals, voxel, option), surface, normals
+
+
+def same_side(points: np.ndarray, sensor: np.ndarray, voxel: float) -> float:
+    """The fraction of surfaces whose normals point to the side of the sensor that saw them."""
+    found, surface, normals = decide(points, voxel=voxel)
+    seen = towards(sensor, surface, normals)
+    clear = np.abs((seen * (sensor - surface)).sum(1)) > 0.2 * np.linalg.norm(sensor - surface, axis=1)
+    return float(((towards(found.position, surface, normals) * seen).sum(1) > 0)[clear].mean())
+
+
+@pytest.mark.parametrize(("cloud", "voxel"), [(sweep(), 0.3), (fragment(1), 0.06)], ids=["sweep", "fragment"])
+def test_the_origin_is_believed_where_the_cloud_bears_it_out(cloud, voxel):
+    found, _, _ = decide(cloud, voxel=voxel)
+    assert found.known
+    np.testing.assert_array_equal(found.position, 0)
+
+
+@pytest.mark.parametrize(("cloud", "voxel"), [(sweep(), 0.3), (fragment(1), 0.06)], ids=["sweep", "fragment"])
+def test_of_a_cloud_in_another_frame_the_place_is_not_known_but_the_sides_are(cloud, voxel):
+    found, _, _ = decide(cloud + AWAY, voxel=voxel)
+    assert not found.known
+    assert same_side(cloud + AWAY, AWAY, voxel) > 0.9
+
+
+@pytest.mark.parametrize("far", [3.0, 30.0, 3e5])
+def test_sides_do_not_depend_on_how_far_the_origin_is(far):
+    cloud = fragment(2)
+    one, surface, _ = decide(cloud + AWAY)
+    other, moved, _ = decide(cloud + far * AWAY)
+    assert len(moved) == len(surface)
+    np.testing.assert_allclose(other.position - far * AWAY, one.position - AWAY, atol=1e-6)
+
+
+def test_what_is_said_is_not_questioned():
+    cloud = fragment()
+    np.testing.assert_array_equal(decide(cloud, (1, 2, 3))[0].position, [1, 2, 3])
+    assert decide(cloud, (1, 2, 3))[0].known
+    assert decide(cloud + AWAY, "sensor")[0].known
+    assert not decide(cloud, "unknown")[0].known
+    before = Viewpoint(np.ones(3), known=False)
+    assert decide(cloud, before)[0] is before
+
+
+@pytest.mark.parametrize(
+    "option", ["Auto", "camera", (1, 2), (1, 2, np.nan), [[1, 2, 3]], None, 3.0, "1,2,3"]
+)
+def test_anything_else_is_refused(option):
+    with pytest.raises(InputError, match="auto, sensor, unknown"):
+        check_viewpoint(option)
+
+
+def test_one_option_is_for_both_clouds():
+    assert of_both("sensor") == ("sensor", "sensor")
+    assert of_both(("sensor", "unknown")) == ("sensor", "unknown")
+    position, unknown = of_both(([1, 2, 3], "unknown"))
+    np.testing.assert_array_equal(position, [1, 2, 3])
+    assert unknown == "unknown"
+    np.testing.assert_array_equal(of_both([1, 2, 3])[1], [1, 2, 3])
+    with pytest.raises(InputError):
+        of_both(("sensor", "nowhere"))

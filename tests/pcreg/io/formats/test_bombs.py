@@ -1,0 +1,119 @@
+"""Small files that would fill the memory are refused soon, and sound ones that shrink far are read."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from pcreg.io.cloud import read_cloud
+from pcreg.io.formats.growing import GrowingPoints
+from pcreg.io.size_checks import HARMLESS, MOST_POINTS, bounded
+from pcreg.runtime.errors import InputError
+from tests.pcreg.io.formats.bombs import BOMBS
+from tests.pcreg.io.test_cloud import write
+
+ALLOWANCE = 2 * HARMLESS  # bytes by which the whole process may grow
+
+
+def read_bombs(folder: Path) -> None:
+    """Read each file, which has to be refused; run in a process of its own, whose memory is measured."""
+    for suffix in (".laz", ".e57", ".npz", ".ply"):  # imports what it needs
+        write(folder / f"sound{suffix}", np.eye(3))
+        read_cloud(folder / f"sound{suffix}")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for name in BOMBS:
+        start, words = perf_counter(), ""
+        try:
+            read_cloud(folder / name)
+        except InputError as error:
+            words = str(error)
+        grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+        assert words.startswith(str(folder / name)), f"{name} was read"
+        assert perf_counter() - start < 2, f"{name} took {perf_counter() - start:.1f} s"
+        assert grown < ALLOWANCE, f"{name} took {grown} bytes"
+        print(name)
+
+
+def test_bombs_are_refused_soon_and_in_little_memory(tmp_path):
+    assert len(BOMBS) >= 18
+    for name, make in BOMBS.items():
+        make(tmp_path / name)
+        assert (tmp_path / name).stat().st_size < 200_000
+    command = [sys.executable, "-c", f"from {__name__} import *; read_bombs(Path({str(tmp_path)!r}))"]
+    root = Path(__file__).resolve().parents[4]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"after {done.stdout.split()[-1:]}: {done.stderr[-2000:]}"
+    assert done.stdout.split() == list(BOMBS)
+
+
+def test_no_size_of_file_unlocks_more_than_the_maximum(tmp_path):
+    with (tmp_path / "large.laz").open("wb") as file:
+        file.truncate(1 << 40)  # sparse
+    bounded(tmp_path / "large.laz", MOST_POINTS)
+    with pytest.raises(InputError, match="uncompressed"):
+        bounded(tmp_path / "large.laz", MOST_POINTS + 1)
+
+
+@pytest.fixture(scope="module")
+def raster():
+    """Heights in steps of a centimetre over a grid: 0.3 bytes a point in a .laz."""
+    x, y = np.meshgrid(np.arange(500) * 0.1, np.arange(400) * 0.1)
+    return np.round(np.stack([x, y, np.sin(x / 5) * np.cos(y / 7)], axis=-1).reshape(-1, 3), 2)
+
+
+def test_a_laz_of_less_than_a_byte_per_point_is_read(raster, tmp_path):
+    import laspy
+
+    header = laspy.LasHeader(point_format=3, version="1.2")
+    header.scales = np.full(3, 0.01)  # laspy's own
+    las = laspy.LasData(header)
+    las.xyz = raster
+    las.write(str(tmp_path / "a.laz"))
+    assert (tmp_path / "a.laz").stat().st_size < len(raster)
+    np.testing.assert_allclose(read_cloud(tmp_path / "a.laz").points, raster, atol=1e-9)
+
+
+def test_a_compressed_npz_of_few_bytes_per_point_is_read(raster, tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", points=raster)
+    assert (tmp_path / "a.npz").stat().st_size < 4 * len(raster)
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.npz").points, raster)
+
+
+def test_a_compressed_pcd_of_few_bytes_per_point_is_read(raster, tmp_path):
+    import open3d
+
+    step = np.round(raster)  # LZF takes three bytes for 264 at best
+    cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(step))
+    open3d.io.write_point_cloud(str(tmp_path / "a.pcd"), cloud, compressed=True)
+    assert (tmp_path / "a.pcd").stat().st_size < 2.6 * len(raster)
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.pcd").points, step)
+
+
+def test_real_scans_compressed_by_others_are_read(real_data, tmp_path):
+    import laspy
+
+    scans = np.load(real_data / "lidar/hdl64_city/scans.npz")
+    steps = np.stack([scans[axis][: scans["lengths"][0]] for axis in "xyz"], axis=1)
+    header = laspy.LasHeader(point_format=3, version="1.2")
+    header.scales = np.full(3, 0.01)
+    las = laspy.LasData(header)
+    las.xyz = steps * float(scans["unit_m"])
+    las.write(str(tmp_path / "a.laz"))
+    assert (tmp_path / "a.laz").stat().st_size < 2.5 * len(steps)
+    assert len(read_cloud(tmp_path / "a.laz").points) == len(steps)
+    fragment = np.load(real_data / "indoor/kitchen_fragments_dense/fragment_00_3dmatchstyle.npz")["points"]
+    np.savez_compressed(tmp_path / "a.npz", points=fragment.astype(np.float64))
+    assert len(read_cloud(tmp_path / "a.npz").points) == len(fragment)
+
+
+def test_points_that_grow():
+    out, parts = GrowingPoints(10_000), np.split(np.arange(30_000.0).reshape(-1, 3), [0, 1, 5000])
+    for part in parts:
+        out.append(part)
+    np.testing.assert_array_equal(out.points(), np.concatenate(parts))
+    with pytest.raises(ValueError, match="more than the 10000"):
+        out.append(parts[1])

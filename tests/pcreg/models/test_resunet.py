@@ -1,0 +1,204 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.pyramid import Hierarchy
+from pcreg.models.layers import ResidualBlock, convolve_in
+from pcreg.models.resunet import Architecture, ResUNet
+from tests.pcreg.scenes import wavy_sheet
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+# ResUNetBN2C with a first kernel of 5 and 32 outputs, layer by layer.
+PARAMETERS = {
+    "conv1": 4000,
+    "norm1": 64,
+    "block1": 55_424,
+    "conv2": 55_296,
+    "norm2": 128,
+    "block2": 221_440,
+    "conv3": 221_184,
+    "norm3": 256,
+    "block3": 885_248,
+    "conv4": 884_736,
+    "norm4": 512,
+    "block4": 3_539_968,
+    "conv4_tr": 884_736,
+    "norm4_tr": 256,
+    "block4_tr": 885_248,
+    "conv3_tr": 442_368,
+    "norm3_tr": 128,
+    "block3_tr": 221_440,
+    "conv2_tr": 221_184,
+    "norm2_tr": 128,
+    "block2_tr": 221_440,
+    "conv1_tr": 6144,
+    "final": 2080,
+}
+
+
+def count(module):
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def test_parameters_layer_by_layer():
+    network = ResUNet(Architecture())
+    assert {name: count(layer) for name, layer in network.named_children()} == PARAMETERS
+    assert count(network) == 8_753_408
+
+
+def test_norms_stay_frozen_where_processes_share_them():
+    network = ResUNet(Architecture(encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
+    network.frozen_norms = True
+    torch.nn.SyncBatchNorm.convert_sync_batchnorm(network)
+    norms = [layer for layer in network.train().modules() if isinstance(layer, torch.nn.SyncBatchNorm)]
+    assert norms
+    assert not any(norm.training for norm in norms)
+
+
+def test_frozen_norms_train_with_the_statistics_that_they_have():
+    network = ResUNet(Architecture(0.05, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
+    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(500)]), network.architecture.geometry)
+    network.train()(hierarchy)  # statistics of its own
+    evaluated, before = network.eval()(hierarchy), copy.deepcopy(network.state_dict())
+    assert not torch.allclose(network.train()(hierarchy), evaluated, atol=1e-3)
+    network.load_state_dict(before)
+    network.frozen_norms = True
+    trained = network.train()(hierarchy)
+    torch.testing.assert_close(trained, evaluated)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
+    trained.square().sum(0)[0].backward()
+    assert network.norm1.weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize(
+    ("stem_fineness", "out_channels", "total"),
+    [(7, 32, 8_760_384), (7, 64, 8_762_464), (5, 16, 8_752_368), (5, 64, 8_755_488)],
+)
+def test_published_variants(stem_fineness, out_channels, total):
+    assert count(ResUNet(Architecture(stem_fineness=stem_fineness, out_channels=out_channels))) == total
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["native", "snap"])
+def network(request):
+    torch.manual_seed(0)
+    architecture = Architecture(
+        voxel=0.04, encoder=(8, 12, 16, 24), decoder=(12, 12, 12, 16), snap=request.param
+    )
+    network = ResUNet(architecture)
+    with torch.no_grad():  # norms that have seen something
+        for _ in range(3):
+            network.describe(PointBatch.from_clouds([wavy_sheet(800, seed=4), wavy_sheet(500, seed=5)]))
+    return network.eval()
+
+
+def describe(network, *clouds):
+    with torch.no_grad():
+        return network.describe(PointBatch.from_clouds(clouds))
+
+
+def test_descriptors_have_unit_length(network):
+    torch.testing.assert_close(describe(network, wavy_sheet()).norm(dim=1), torch.ones(600))
+
+
+@pytest.mark.parametrize("shift", [(0.1, 0.2, 0.3), (1000.1, -77.7, 3.3), (5e6, -1e7, 100.0)])
+@pytest.mark.parametrize("pitch", [None, 0.001, 0.01], ids=["generic", "of millimetres", "with many ties"])
+def test_translation_changes_nothing(network, shift, pitch):
+    cloud = wavy_sheet()
+    if pitch is not None:  # as sensors deliver them: points on the borders of cells
+        cloud = np.unique(np.round(cloud / pitch), axis=0) * pitch
+    moved = describe(network, cloud + np.array(shift))
+    torch.testing.assert_close(moved, describe(network, cloud), rtol=0, atol=1e-4)
+
+
+def test_permuting_points_permutes_descriptors(network):
+    cloud = wavy_sheet()
+    permutation = np.random.default_rng(1).permutation(len(cloud))
+    expected = describe(network, cloud)[torch.from_numpy(permutation)]
+    torch.testing.assert_close(describe(network, cloud[permutation]), expected, rtol=0, atol=1e-5)
+
+
+def test_a_batch_equals_its_clouds_one_by_one(network):
+    clouds = [wavy_sheet(400, seed=2), wavy_sheet(1, seed=3), wavy_sheet(700, seed=6)]
+    expected = torch.cat([describe(network, cloud) for cloud in clouds])
+    torch.testing.assert_close(describe(network, *clouds), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_in_deterministic_mode_a_batch_equals_its_clouds_bit_by_bit(network, device):
+    network = copy.deepcopy(network).to(device)
+    sizes = (400, 1, 2, 5, 17, 700)
+    batches = [PointBatch.from_clouds([wavy_sheet(n, seed=n)]).to(device) for n in sizes]
+    together = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes]).to(device)
+    torch.use_deterministic_algorithms(True)
+    try:
+        with torch.inference_mode():
+            expected = torch.cat([network.describe(batch) for batch in batches])
+            assert torch.equal(network.describe(together), expected)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_inference_computes_what_training_would(network, device):
+    """Norms, shortcuts and relus are done by the convolutions there."""
+    network = copy.deepcopy(network).to(device)
+    hierarchy = Hierarchy.build(
+        PointBatch.from_clouds([wavy_sheet()]).to(device), network.architecture.geometry
+    )
+    with torch.no_grad():
+        fused = network(hierarchy)
+    torch.testing.assert_close(fused, network(hierarchy).detach(), rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_it_compiles_to_one_graph_for_inference(network):
+    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(200)]), network.architecture.geometry)
+    compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(hierarchy), network(hierarchy), rtol=0, atol=1e-5)
+
+
+def test_norms_without_statistics_are_computed_from_the_batch():
+    block = ResidualBlock(4).eval()
+    block.norm1 = torch.nn.BatchNorm1d(4, track_running_stats=False)
+    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(100)]), Architecture(voxel=0.05).geometry)
+    features = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        out = block(features, hierarchy.same[0])
+    torch.testing.assert_close(out, block(features, hierarchy.same[0]).detach(), rtol=0, atol=1e-5)
+
+
+def test_checkpoints_change_neither_gradients_nor_statistics():
+    architecture = Architecture(voxel=0.04, encoder=(4, 6, 4, 4), decoder=(4, 4, 6, 4), out_channels=8)
+    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(300)]), architecture.geometry)
+    trained = []
+    for checkpointing in (False, True):
+        torch.manual_seed(0)
+        network = ResUNet(architecture, checkpointing)
+        network.norm2.momentum = 0.3
+        network(hierarchy).square().mul(torch.arange(8.0)).sum().backward()
+        gradients = {name: parameter.grad for name, parameter in network.named_parameters()}
+        assert network.norm2.momentum == 0.3
+        trained.append(gradients | network.state_dict())
+    for name, value in trained[0].items():
+        assert torch.equal(value, trained[1][name]), name
+
+
+def test_half_precision_describes_nearly_the_same(network):
+    halved = convolve_in(copy.deepcopy(network), torch.bfloat16)
+    assert halved.norm1.running_var.dtype == torch.float32
+    similarity = (describe(halved, wavy_sheet()).float() * describe(network, wavy_sheet())).sum(1)
+    assert similarity.min() > 0.98
+
+
+def test_gradients_reach_every_parameter():
+    torch.manual_seed(0)
+    network = ResUNet(Architecture(voxel=0.04, encoder=(4, 4, 4, 4), decoder=(4, 4, 4, 4), out_channels=8))
+    features = network.describe(PointBatch.from_clouds([wavy_sheet()]))
+    (features * torch.randn_like(features)).sum().backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name

@@ -1,0 +1,177 @@
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import register
+from pcreg.datasets.simulated.synthetic import SyntheticRooms
+from pcreg.geometry.se3 import rotation_error
+from pcreg.geometry.voxel_size import voxel_of
+from pcreg.io.cloud import write_ply
+from pcreg.registration import batch
+from pcreg.runtime.errors import InputError
+
+VOXEL = 0.1
+
+
+@pytest.fixture(scope="module")
+def room():
+    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
+
+
+@pytest.fixture
+def scans(room, tmp_path):
+    """A folder with two scans of a room, one more file that is damaged, and a list of pairs."""
+    folder = tmp_path / "scans"
+    write_ply(folder / "a.ply", room.target[::2])
+    write_ply(folder / "b.ply", room.source[::2])
+    (folder / "c.ply").write_bytes((folder / "b.ply").read_bytes()[:-9])
+    (folder / "pairs.csv").write_text("source, target\nb.ply, a.ply\n\na.ply, a.ply\nc.ply,a.ply\n")
+    return folder
+
+
+def table(folder):
+    with (folder / "table.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "out"
+    command = ["--batch", str(scans / "pairs.csv"), "--voxel", str(VOXEL), "--out", str(out)]
+    assert register.main(command) == 1
+    first, twice, damaged = table(out)
+    T = np.array([float(first[f"T{row}{column}"]) for row in range(4) for column in range(4)]).reshape(4, 4)
+    assert first["registered"] == "True"
+    assert rotation_error(T, room.T_target_source) < 1
+    assert "same points" in twice["words"]
+    assert (damaged["registered"], damaged["T00"]) == ("False", "")
+    assert "c.ply" in damaged["words"]
+    assert "2 of 3 pairs registered" in capsys.readouterr().out
+    assert len(list((out / "descriptions").glob("*/*.npz"))) == 2  # of three pairs, each cloud once
+
+    before = (out / "pairs.jsonl").read_bytes()
+    monkeypatch.setattr(batch, "_register", None)  # nothing is left to do
+    assert register.main(command) == 1
+    assert (out / "pairs.jsonl").read_bytes() == before
+    assert register.main([*command, "--seed", "1"]) == 2
+    assert "--out" in capsys.readouterr().err
+
+
+def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path):
+    pairs = batch.pairs_of(str(scans / "pairs.csv"))
+    whole = batch.run(pairs, tmp_path / "whole", voxel=VOXEL, workers=0)
+    batch.run(pairs[1:2], tmp_path / "part", voxel=VOXEL, workers=0)
+    kept = json.loads((tmp_path / "part" / "pairs.jsonl").read_text())
+    rest = batch.run(pairs, tmp_path / "part", voxel=VOXEL, workers=0)
+    assert rest[1]["seconds"] == kept["seconds"]  # not done again
+    for one, other in zip(whole, rest, strict=True):
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+    os.utime(scans / "b.ply", ns=(1, 1))
+    again = batch.run(pairs, tmp_path / "part", voxel=VOXEL, workers=0)
+    assert again[0]["stamp"] != rest[0]["stamp"]
+    assert again[0]["T_target_source"] == rest[0]["T_target_source"]
+    assert again[1] == rest[1]
+
+
+def test_a_pattern_registers_each_file_to_the_one_before(scans, room, tmp_path):
+    pairs = batch.pairs_of(str(scans / "[ab].ply"))
+    assert pairs == [(str(scans / "b.ply"), str(scans / "a.ply"))]
+    (record,) = batch.run(pairs, tmp_path / "out", workers=0)
+    sizes = [voxel_of(points[::2], "a") for points in (room.target, room.source)]
+    assert record["scale"] in sizes
+    assert record["registered"]
+    assert rotation_error(np.array(record["T_target_source"]), room.T_target_source) < 1
+
+
+def test_numbers_in_names_are_counted(tmp_path):
+    for name in ("scan_10", "scan_9", "scan_2"):
+        (tmp_path / f"{name}.ply").touch()
+    pairs = batch.pairs_of(str(tmp_path / "*.ply"))
+    assert [[Path(file).stem for file in pair] for pair in pairs] == [
+        ["scan_9", "scan_2"],
+        ["scan_10", "scan_9"],
+    ]
+
+
+@pytest.mark.parametrize("heading", ["source,target", "Source, Target", "SOURCE,TARGET,comment"])
+def test_a_heading_in_any_case(tmp_path, heading):
+    (tmp_path / "pairs.csv").write_text(f"{heading}\na.ply,b.ply\n")
+    assert batch.pairs_of(str(tmp_path / "pairs.csv")) == [(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "source,target\n", "a.ply\n", "a.ply,\n", "\xff\xfe", "\xff\xfea\0,\0b\0\n\0"]
+)
+def test_a_list_without_pairs(tmp_path, text):
+    (tmp_path / "pairs.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=r"pairs\.csv"):
+        batch.pairs_of(str(tmp_path / "pairs.csv"))
+
+
+def limited() -> None:
+    """For a child: no file may grow beyond 300 kB, which raises errors as a full disk does."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
+def test_a_full_disk_stops_the_run_and_blames_no_pair(scans, tmp_path):
+    command = [sys.executable, register.__file__, "--batch", scans / "pairs.csv", "--descriptor", "fpfh"]
+    command += ["--voxel", str(VOXEL), "--out", tmp_path / "out"]
+    full = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited, timeout=300)
+    assert full.returncode == 2, full.stderr
+    last = full.stderr.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert ".npz: cannot be written (File too large); make room or name another folder" in last
+    assert not (tmp_path / "out" / "pairs.jsonl").exists()
+    assert list(tmp_path.rglob(".*")) == []
+    again = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 1, again.stderr
+    assert "2 of 3 pairs registered" in again.stdout
+
+
+def test_descriptions_that_were_removed_meanwhile_are_not_called_damaged(scans, tmp_path, monkeypatch):
+    describe = batch._describe
+
+    def removed(*arguments):
+        kept = describe(*arguments)
+        shutil.rmtree(tmp_path / "out")
+        return kept
+
+    monkeypatch.setattr(batch, "_describe", removed)
+    with pytest.raises(InputError, match="removed while they were needed"):
+        batch.run([(str(scans / "b.ply"), str(scans / "a.ply"))], tmp_path / "out", voxel=VOXEL, workers=0)
+    assert not (tmp_path / "out" / "pairs.jsonl").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are text")
+def test_names_that_are_not_utf_8(scans, tmp_path):
+    (scans / "b.ply").rename(os.fsdecode(os.fsencode(scans) + b"/caf\xe9.ply"))
+    (scans / "pairs.csv").write_bytes(b"caf\xe9.ply,a.ply\n")
+    pairs = batch.pairs_of(str(scans / "pairs.csv"))
+    (record,) = batch.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0)
+    assert record["registered"]
+    assert os.fsencode(scans) + b"/caf\xe9.ply," in (tmp_path / "out" / "table.csv").read_bytes()
+    assert batch.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0) == [record]
+
+
+def test_no_file_that_can_be_used(tmp_path):
+    with pytest.raises(InputError, match="none of the 2 files"):
+        batch.run([(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0)
+
+
+def test_a_batch_tells_of_rows_that_no_sensor_saw_and_knows_columns(room, tmp_path):
+    rows = np.concatenate([room.source, np.zeros((9, 3))])
+    for name, points in (("a", room.target), ("b", rows)):
+        np.c_[points, np.ones((len(points), 3))].astype("<f4").tofile(tmp_path / f"{name}.bin")
+    command = ["--batch", str(tmp_path / "*.bin"), "--voxel", str(VOXEL), "--out", str(tmp_path / "out")]
+    assert register.main([*command, "--columns", "6"]) == 0
+    (row,) = table(tmp_path / "out")
+    assert f"{tmp_path / 'b.bin'}: rows of zeros left out, which stand for no return: 9" in row["words"]

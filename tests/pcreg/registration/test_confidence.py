@@ -1,0 +1,88 @@
+import pytest
+
+from pcreg.registration.confidence import FEWEST, HAND_MADE, LEARNED, REGISTERED, TRAITS, traits
+from pcreg.registration.observability import Hold
+from tests.pcreg.evidences import CORRIDOR, evidence
+
+
+def test_plenty_of_evidence_is_believed():
+    verdict = LEARNED.verdict(evidence())
+    assert verdict.registered
+    assert verdict.confidence > 0.95
+    assert verdict.confidence == LEARNED.probability(evidence())
+    assert "300 of 1000 matches" in verdict.reason
+    assert "60% of the smaller cloud" in verdict.reason
+    assert not verdict.ambiguous
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"inliers": 4}, "only 4 of"),
+        ({"inliers": 6, "matches": 3000, "intrusion": 0.035, "hold": Hold(0.06, ())}, "only 6 of 3000"),
+        ({"intrusion": 0.25}, "looked through"),
+        ({"facing": 0.2}, "other side"),
+        ({"hold": CORRIDOR, "intrusion": 0.02}, "slide along (1.00, 0.00, 0.00)"),
+    ],
+)
+def test_what_speaks_most_against_a_motion_refuses_it(change, words):
+    verdict = LEARNED.verdict(evidence(**change))
+    assert not verdict.registered
+    assert verdict.confidence < REGISTERED
+    assert words in verdict.reason
+
+
+@pytest.mark.parametrize("judge", [LEARNED, HAND_MADE])
+@pytest.mark.parametrize(
+    "better",
+    [{"inliers": 12}, {"matches": 900}, {"intrusion": 0.0}, {"facing": 1.0}, {"hold": Hold(0.2, ())}],
+)
+def test_more_evidence_never_lowers_confidence(better, judge):
+    change = {"inliers": 10, "hold": Hold(0.05, ()), "intrusion": 0.03, "facing": 0.7}
+    assert judge.probability(evidence(**change | better)) > judge.probability(evidence(**change))
+
+
+@pytest.mark.parametrize("inliers", range(FEWEST))
+def test_a_handful_of_matches_are_no_evidence(inliers):
+    verdict = LEARNED.verdict(evidence(inliers=inliers, intrusion=0.0))
+    assert not verdict.registered
+    assert verdict.confidence <= 0.5
+
+
+def test_of_two_motions_as_good_neither_is_believed():
+    verdict = LEARNED.verdict(evidence(), [evidence(inliers=290)])
+    assert not verdict.registered
+    assert verdict.ambiguous
+    assert verdict.confidence == pytest.approx(0.5, abs=0.05)
+    assert "300 matches agree with this one, 290 with the other" in verdict.reason
+
+
+def test_an_overlap_seen_from_both_sides_is_no_contradiction_while_most_of_it_agrees():
+    assert LEARNED.probability(evidence(facing=0.85)) == LEARNED.probability(evidence(facing=1.0))
+    assert LEARNED.probability(evidence(facing=0.5)) < 0.2 < LEARNED.probability(evidence(facing=1.0))
+
+
+def test_a_poor_rival_hardly_matters():
+    verdict = LEARNED.verdict(
+        evidence(), [evidence(inliers=3, intrusion=0.2), evidence(inliers=2, intrusion=0.3)]
+    )
+    assert verdict.registered
+    assert verdict.confidence == pytest.approx(LEARNED.probability(evidence()), abs=0.01)
+
+
+def test_odds_exclude_each_other():
+    """Of three motions at most one is right."""
+    first, second, third = (evidence(inliers=n, intrusion=0.06) for n in (17, 12, 8))
+    odds = [p / (1 - p) for p in map(LEARNED.probability, (first, second, third))]
+    assert LEARNED.verdict(first, [second, third]).confidence == pytest.approx(odds[0] / (1 + sum(odds)))
+
+
+@pytest.mark.parametrize("judge", [LEARNED, HAND_MADE])
+def test_a_table_has_a_number_per_trait(judge):
+    assert traits(evidence()).shape == (len(judge.weights),) == (len(judge.usual),) == (len(TRAITS),)
+    assert min(judge.weights) >= 0
+
+
+def test_little_agreement_is_plenty_for_what_is_not_learned():
+    few = evidence(inliers=40, matches=1000)
+    assert HAND_MADE.probability(few) > LEARNED.probability(few)

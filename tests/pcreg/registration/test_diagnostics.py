@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from pcreg.registration import diagnostics
+from pcreg.registration.preprocess import Shape
+
+
+def shape(surface, normals) -> Shape:
+    return Shape(surface, np.zeros((len(surface), 1)), surface, normals, np.zeros(3), np.array(True))
+
+
+RNG = np.random.default_rng(0)
+FLAT = RNG.uniform(-3, 3, (2000, 2))
+AROUND = RNG.uniform(0, 2 * np.pi, 2000)
+ROUND = np.c_[np.cos(AROUND), np.sin(AROUND), np.zeros(2000)]
+FLOOR = shape(np.c_[FLAT, np.zeros(2000)], np.tile([0.0, 0.0, 1.0], (2000, 1)))
+PIPE = shape(np.c_[ROUND[:, :2], FLAT[:, 0]], ROUND)
+SIDES = np.eye(3)[RNG.integers(0, 3, 2000)]
+BOX = shape(RNG.uniform(-1, 1, (2000, 3)) * (1 - SIDES) + SIDES, SIDES)
+
+
+@pytest.mark.parametrize(
+    ("cloud", "words"), [(FLOOR, "nearly a plane"), (PIPE, "all along one direction"), (BOX, None)]
+)
+def test_surfaces_that_fit_themselves_in_other_places(cloud, words):
+    assert diagnostics.bare(BOX, BOX) == []
+    notes = diagnostics.bare(cloud, BOX)
+    assert len(notes) == (words is not None)
+    assert all("source" in note and words in note for note in notes)
+
+
+@pytest.mark.parametrize(("factor", "words"), [(1000, "millimetres"), (100, "centimetres"), (10, None)])
+def test_extents_that_differ_by_a_unit(factor, words):
+    notes = diagnostics.mixed_units(BOX.surface, factor * BOX.surface)
+    assert [words in note for note in notes] == ([True] if words else [])
+
+
+def test_clouds_as_large_as_a_town_may_be_in_millimetres():
+    assert diagnostics.millimetres(3000 * BOX.surface, 2000 * BOX.surface)
+    assert not diagnostics.millimetres(3000 * BOX.surface, BOX.surface)
+    assert not diagnostics.millimetres(BOX.surface, BOX.surface)

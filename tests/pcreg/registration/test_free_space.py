@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import se3
+from pcreg.registration.free_space import FreeSpace, View, intrusion
+
+
+def wall(distance: float, half: float = 2.0) -> np.ndarray:
+    """A wall across the x axis, points 2 cm apart."""
+    y, z = np.meshgrid(*[np.arange(-half, half, 0.02)] * 2)
+    return np.stack([np.full(y.size, distance), y.ravel(), z.ravel()], axis=1)
+
+
+@pytest.mark.parametrize(("distance", "fraction"), [(2.0, 1.0), (3.8, 0.0), (4.0, 0.0), (6.0, 0.0)])
+def test_only_what_is_clearly_in_front_intrudes(distance, fraction):
+    points = wall(distance, half=0.5)
+    assert intrusion(points, View.of(wall(4.0)), margin=0.3) == fraction
+
+
+def test_the_fraction_counts_points():
+    points = np.concatenate([wall(2.0, 0.2), wall(4.0, 0.2)[:100]])
+    assert intrusion(points, View.of(wall(4.0)), margin=0.3) == pytest.approx(400 / 500)
+
+
+def test_directions_that_were_not_seen_do_not_count():
+    behind = wall(-2.0)
+    assert intrusion(behind, View.of(wall(4.0)), margin=0.3) == 0
+    both = np.concatenate([wall(2.0, 0.2), behind])
+    assert intrusion(both, View.of(wall(4.0)), margin=0.3) == 1
+
+
+def test_of_two_surfaces_in_one_direction_the_nearer_counts():
+    scan = np.concatenate([wall(4.0), wall(1.0, half=0.4)])
+    assert intrusion(wall(2.0, half=0.4), View.of(scan), margin=0.3) == 0
+
+
+def test_a_point_at_the_sensor_is_no_error():
+    assert intrusion(np.zeros((1, 3)), View.of(wall(4.0)), margin=0.3) == 1
+
+
+def test_a_sensor_may_stand_anywhere():
+    away = np.array([10.0, -3.0, 1.0])
+    points = np.concatenate([wall(2.0, 0.2), wall(4.0, 0.2)[:100]]) + away
+    assert intrusion(points, View.of(wall(4.0) + away, away), margin=0.3) == pytest.approx(400 / 500)
+
+
+def test_a_motion_is_held_against_the_free_space_of_both_scans():
+    """The source's wall comes to stand in front of the target's, which is then behind it."""
+    free = FreeSpace(wall(4.0, half=0.5), wall(4.0), margin=0.3)
+    assert free(np.eye(4)) == 0
+    assert free(se3(np.eye(3), np.array([-2.0, 0.0, 0.0]))) == pytest.approx(1 / 2)  # one way of two
+    away = np.array([10.0, -3.0, 1.0])
+    free = FreeSpace(wall(4.0, half=0.5) + away, wall(4.0) - away, 0.3, (away, -away))
+    assert free(se3(np.eye(3), -2 * away)) == 0
+    assert free(se3(np.eye(3), -2 * away + [-2.0, 0.0, 0.0])) == pytest.approx(1 / 2)

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+from pcreg.geometry.normals import normals_of
+from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, transform, translation_error
+from pcreg.registration.icp import Refinement
+from pcreg.registration.icp import refine as refine_with
+
+
+def corner(count: int = 4000, seed: int = 0) -> np.ndarray:
+    """Points on three walls that meet, 2 m wide: every motion but the identity moves them off."""
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(0, 2, (count, 3))
+    points[np.arange(count), rng.integers(3, size=count)] = 0
+    return points
+
+
+def refine(source: np.ndarray, target: np.ndarray, start: np.ndarray, distance: float) -> Refinement:
+    return refine_with(source, target, normals_of(target, 3 * distance), start, distance)
+
+
+@pytest.mark.parametrize("shift", [(0, 0, 0), (5e5, 4e6, 100)])
+def test_a_rough_start_becomes_exact(shift):
+    target = corner()
+    T_true = se3(rotation_about((1, 2, 3), 40), np.array([0.3, -0.2, 0.5]))
+    source = transform(inverse(T_true), target[:2500])
+    place = se3(np.eye(3), np.array(shift, dtype=np.float64))
+    start = se3(rotation_about((0, 1, 1), 2), np.array([0.03, -0.04, 0.02])) @ T_true
+    refined = refine(source, transform(place, target), place @ start, distance=0.1)
+    found = inverse(place) @ refined.T_target_source
+    assert rotation_error(found, T_true) < 1e-3
+    assert translation_error(found, T_true) < 1e-4
+    assert refined.overlap == 1
+    assert refined.rmse < 1e-4
+
+
+def test_noise_is_averaged_out():
+    rng = np.random.default_rng(1)
+    source, target = (corner(6000, seed) + 0.01 * rng.normal(size=(6000, 3)) for seed in (2, 3))
+    start = se3(rotation_about((0, 0, 1), 1.5), np.array([0.03, 0.02, -0.03]))
+    refined = refine(source, target, start, distance=0.1)
+    assert rotation_error(refined.T_target_source, np.eye(4)) < 0.1
+    assert translation_error(refined.T_target_source, np.eye(4)) < 0.002
+
+
+def test_where_partners_come_and_go_it_ends_all_the_same(monkeypatch):
+    """Samples of a surface with a quarter of strays: the partners at the edge of the reach never settle."""
+    rng = np.random.default_rng(4)
+    source, target = (corner(6000, seed) + 0.02 * rng.normal(size=(6000, 3)) for seed in (5, 6))
+    source[:1500] = rng.uniform(0, 2, (1500, 3))
+    solved, solve = [], np.linalg.lstsq
+
+    def counted(*arguments, **options):
+        solved.append(1)
+        return solve(*arguments, **options)
+
+    monkeypatch.setattr(np.linalg, "lstsq", counted)
+    start = se3(rotation_about((0, 0, 1), 1.5), np.array([0.03, 0.02, -0.03]))
+    refined = refine(source, target, start, distance=0.1)
+    assert len(solved) < 30
+    assert translation_error(refined.T_target_source, np.eye(4)) < 0.02
+
+
+def test_a_perfect_start_is_kept():
+    refined = refine(corner(), corner(), np.eye(4), distance=0.1)
+    np.testing.assert_allclose(refined.T_target_source, np.eye(4), atol=1e-12)
+    assert refined.rmse == pytest.approx(0, abs=1e-12)
+
+
+def score(source: np.ndarray, target: np.ndarray, T: np.ndarray, distance: float) -> float:
+    """The score refine documents, by brute force."""
+    nearest = np.linalg.norm(transform(T, source)[:, None] - target[None], axis=2).min(1)
+    return np.maximum(0, 1 - (nearest / distance) ** 2).sum()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_never_worse_than_the_start(seed):
+    """Clouds without a surface, where point to plane has nothing to hold on to."""
+    rng = np.random.default_rng(seed)
+    source, target = rng.uniform(0, 1, (2, 300, 3))
+    start = se3(rotation_about(rng.normal(size=3), 30), rng.normal(scale=0.1, size=3))
+    refined = refine(source, target, start, distance=0.15)
+    assert score(source, target, refined.T_target_source, 0.15) >= score(source, target, start, 0.15) - 1e-9
+
+
+def test_overlap_and_rmse_are_those_of_the_near_points():
+    grid = np.stack(np.meshgrid(np.arange(10.0), np.arange(10.0), [0.0, 5.0]), axis=-1).reshape(-1, 3)
+    source = np.concatenate([grid, grid[:50] + 100])
+    refined = refine(source, grid, np.eye(4), distance=0.5)
+    assert refined.overlap == pytest.approx(200 / 250)
+    assert refined.rmse == pytest.approx(0, abs=1e-12)
+
+
+def test_clouds_out_of_reach_keep_the_start():
+    start = se3(np.eye(3), np.array([50.0, 0, 0]))
+    refined = refine(corner(500), corner(500), start, distance=0.1)
+    np.testing.assert_allclose(refined.T_target_source, start, atol=1e-9)
+    assert refined.overlap == 0
+    assert refined.rmse == 0

@@ -1,0 +1,112 @@
+"""Clouds and settings as callers have them: accepted, or refused in a sentence."""
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg import register
+from pcreg.io.cloud import write_ply
+from pcreg.registration.inputs import as_cloud
+from pcreg.runtime.errors import InputError
+
+POINTS = np.random.default_rng(0).normal(scale=4, size=(500, 3))
+
+
+@pytest.mark.parametrize("columns", [3, 4, 6, 32])
+def test_columns_after_the_third_are_ignored(columns):
+    rows = np.concatenate([POINTS, np.full((500, columns - 3), np.nan)], axis=1)
+    for given in (rows, torch.from_numpy(rows), rows.tolist()):
+        np.testing.assert_array_equal(as_cloud(given, "left").points, POINTS)
+
+
+def test_point_clouds_of_open3d():
+    import open3d
+
+    old = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(POINTS))
+    new = open3d.t.geometry.PointCloud(POINTS)
+    for cloud in (old, new):
+        np.testing.assert_array_equal(as_cloud(cloud, "left").points, POINTS)
+    assert len(as_cloud(open3d.geometry.PointCloud(), "left").points) == 0
+    with pytest.raises(InputError, match="left"):
+        as_cloud(open3d.t.geometry.PointCloud(), "left")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.int32])
+def test_tensors_of_other_types(dtype):
+    tensor = torch.from_numpy(POINTS + 100).to(dtype)  # whole numbers are no zeros
+    np.testing.assert_array_equal(as_cloud(tensor, "left").points, tensor.double().numpy())
+
+
+def test_a_tensor_with_a_gradient():
+    tensor = torch.from_numpy(POINTS).requires_grad_()
+    np.testing.assert_array_equal(as_cloud(tensor, "left").points, POINTS)
+
+
+def test_the_array_of_the_caller_is_not_changed_nor_kept():
+    given = POINTS.copy()
+    as_cloud(given, "left", "mm").points[:] = 0
+    np.testing.assert_array_equal(given, POINTS)
+
+
+@pytest.mark.parametrize(
+    "cloud",
+    [
+        None,
+        5,
+        b"a.ply",
+        {},
+        [],
+        [[1, 2], [3]],
+        POINTS[:, :2],
+        POINTS.T,
+        np.zeros((500, 40, 3)),
+        np.zeros((20, 40)),
+        POINTS > 0,
+        POINTS.astype(object),
+        POINTS.astype(complex),
+        torch.from_numpy(POINTS).to_sparse(),
+    ],
+)
+def test_what_is_no_cloud(cloud):
+    with pytest.raises(InputError, match="left: ") as caught:
+        as_cloud(cloud, "left")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_home_folder_in_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_ply(tmp_path / "a.ply", POINTS)
+    np.testing.assert_array_equal(as_cloud("~/a.ply", "left").points, POINTS)
+    with pytest.raises(InputError, match=str(tmp_path / "nowhere")):
+        register(POINTS, POINTS, weights="~/nowhere.safetensors", voxel=0.5)
+    with pytest.raises(InputError, match="no such file"):
+        as_cloud("~nobody_of_that_name/a.ply", "left")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        *(({"seed": seed}, "seed=") for seed in (-1, 1.5, "0", None, True, np.True_)),
+        *(({"voxel": voxel}, "voxel") for voxel in (0, -1.0, np.nan, np.inf, 1e300, "0.1", True, np.True_)),
+        *(
+            ({"units": units}, "mm")
+            for units in ("mile", ("m",), ("m", "m", "m"), None, 5, ("m", None), ([], []))
+        ),
+        *(({"columns": columns}, "columns=") for columns in ("4", 4.5, True)),
+        *(({"descriptor": descriptor}, "fpfh") for descriptor in ("sift", None, [])),
+        *(({"device": device}, "device=") for device in ("gpu", None)),
+        ({"weights": 5}, "weights="),
+    ],
+)
+def test_settings_that_cannot_be_used(settings, words):
+    with pytest.raises(InputError, match=words) as caught:
+        register(POINTS, POINTS, **settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("units", ["mm", ("mm", "mm"), ["mm", "mm"]])
+def test_one_unit_for_both_clouds_and_numbers_of_numpy(units):
+    given = {"voxel": np.float32(3), "seed": np.int64(7), "descriptor": "fpfh"}
+    found = register(1000 * POINTS, 1000 * POINTS, units=units, **given)
+    np.testing.assert_allclose(found.T_target_source, np.eye(4), atol=1e-6)
+    assert found.voxel == 3

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import torch
+
+from pcreg.registration.matching import agreeing, condensed, mutual, mutual_within_bound, nearest, one_way
+
+A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
+B = np.array([[0.6, 0.8], [1, 0], [0, -1]])
+
+
+def test_nearest_and_mutual_of_a_hand_computed_example():
+    assert nearest(A, B).tolist() == [1, 0, 0, 2]
+    assert nearest(B, A).tolist() == [2, 0, 0]
+    assert mutual(A, B).tolist() == [[0, 1], [2, 0]]
+    assert one_way(A, B).tolist() == [[0, 1], [1, 0], [2, 0], [3, 2]]
+
+
+@pytest.mark.parametrize("budget", [1, 4_000, 1 << 30])
+def test_nearest_is_exact_whatever_the_budget(budget):
+    rng = np.random.default_rng(0)
+    # An offset as large as that of histograms: squared norms must not swallow the differences.
+    a, b = (rng.normal(100, 1, (n, 33)).astype(np.float32) for n in (257, 131))
+    brute = np.linalg.norm(a[:, None].astype(float) - b[None].astype(float), axis=2).argmin(1)
+    np.testing.assert_array_equal(nearest(a, b, budget), brute)
+    np.testing.assert_array_equal(nearest(torch.from_numpy(a), torch.from_numpy(b), budget), brute)
+
+
+def test_equal_distances_go_to_the_lower_index():
+    assert nearest(np.zeros((2, 4)), np.ones((3, 4))).tolist() == [0, 0]
+
+
+def test_mutual_pairs_are_those_that_both_ways_confirm():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(100, 8)), rng.normal(size=(80, 8))
+    pairs = mutual(a, b)
+    there, back = one_way(a, b), one_way(b, a)
+    both = {tuple(pair) for pair in there} & {tuple(pair[::-1]) for pair in back}
+    assert {tuple(pair) for pair in pairs} == both
+    assert (np.diff(pairs[:, 0]) > 0).all()
+    np.testing.assert_array_equal(agreeing(there, back), pairs)
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
+def test_empty_clouds_match_nothing(n, m):
+    a, b = np.empty((n, 3), np.float32), np.empty((m, 3), np.float32)
+    assert one_way(a, b).shape == (0, 2)
+    assert mutual(a, b).shape == (0, 2)
+
+
+def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeypatch):
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.normal(size=(96, 30)))[0].T
+    a, b = (
+        rng.normal(size=(rows, 30)).astype(np.float32) @ directions.astype(np.float32) for rows in (200, 150)
+    )
+    assert condensed(a, b)[0] is a
+    monkeypatch.setattr("pcreg.registration.matching.MOST_PRODUCTS", 200 * 150 * 50)
+    fewer = condensed(a, b)
+    assert [each.shape for each in fewer] == [(200, 50), (150, 50)]
+    np.testing.assert_array_equal(mutual(*fewer), mutual(a, b))
+    assert len(mutual(a, b)) > 20
+    monkeypatch.setattr("pcreg.registration.matching.MOST_PRODUCTS", 1)
+    assert condensed(a, b)[1].shape == (150, 40)
+    assert condensed(a[:, :33], b[:, :33])[0].shape == (200, 33)
+
+
+@pytest.fixture
+def compared(monkeypatch):
+    """How many pairs of rows are compared, call by call, where 10,000 are the bound."""
+    calls = []
+
+    def counting(a, b, *rest):
+        calls.append(len(a) * len(b))
+        return nearest(a, b, *rest)
+
+    monkeypatch.setattr("pcreg.registration.matching.MOST_COMPARED", 10_000)
+    monkeypatch.setattr("pcreg.registration.matching.LEAST_KEYPOINTS", 10)
+    monkeypatch.setattr("pcreg.registration.matching.nearest", counting)
+    return calls
+
+
+@pytest.mark.parametrize(("n", "m"), [(400, 500), (500, 400), (30, 2000), (2000, 30)])
+def test_of_very_many_rows_those_of_keypoints_are_matched(compared, n, m):
+    rng = np.random.default_rng(2)
+    common = rng.normal(size=(min(n, m), 16))
+    a, b = (
+        np.concatenate([common, rng.normal(size=(rows - len(common), 16))])[rng.permutation(rows)]
+        for rows in (n, m)
+    )
+    pairs = mutual_within_bound(a, b)
+    assert max(compared) <= max(10_000, 10 * max(n, m))
+    whole = {tuple(pair) for pair in mutual(a, b)}
+    assert {tuple(pair) for pair in pairs} <= whole
+    assert (np.diff(pairs[:, 0]) > 0).all()
+    # Each of the smaller side's rows has its copy, so each keypoint has its match; they are spread evenly.
+    most = max(10_000 // max(n, m), 10)
+    assert len(pairs) == min(most, n, m)
+    steps = np.diff(np.sort(pairs[:, 0 if n <= m else 1]))
+    assert steps.max() - steps.min() <= 1
+
+
+def test_within_the_bound_all_rows_are_matched(compared):
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(100, 8)), rng.normal(size=(90, 8))
+    np.testing.assert_array_equal(mutual_within_bound(a, b), mutual(a, b))
+    np.testing.assert_array_equal(mutual_within_bound(b, a), mutual(b, a))
+    assert mutual_within_bound(a[:0], b).shape == mutual_within_bound(a, b[:0]).shape == (0, 2)

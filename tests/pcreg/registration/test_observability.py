@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import random_rotation
+from pcreg.registration.observability import hold
+
+
+def sheet(normal, offset, across, rng, count=500):
+    """A rectangle across the two other axes, as points and normals."""
+    points = rng.uniform(-1, 1, (count, 3)) * across
+    points[:, normal] = offset
+    return points, np.tile(np.eye(3)[normal], (count, 1))
+
+
+def joined(*parts):
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def ball(rng):
+    normals = rng.standard_normal((2000, 3))
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    return 2 * normals + [5, 0, 0], normals
+
+
+def pipe(rng):
+    angle = rng.uniform(0, 2 * np.pi, 2000)
+    normals = np.stack([0 * angle, np.cos(angle), np.sin(angle)], axis=1)
+    return normals + rng.uniform(-4, 4, (2000, 1)) * np.eye(3)[0], normals
+
+
+def corridor(rng):
+    return joined(*(sheet(n, at, [10, 1, 1.2], rng) for n, at in ((1, -1), (1, 1), (2, -1.2), (2, 1.2))))
+
+
+def box(rng):
+    return joined(corridor(rng), sheet(0, 10, [10, 1, 1.2], rng, 200))
+
+
+SCENES = {
+    "plane": (lambda rng: sheet(2, 3.0, [2, 2, 2], rng), ["slide", "slide", "turn"], [2]),
+    "corridor": (corridor, ["slide"], [0]),
+    "crossing planes": (
+        lambda rng: joined(sheet(1, 0, [3, 1, 1], rng), sheet(2, 0, [3, 1, 1], rng)),
+        ["slide"],
+        [0],
+    ),
+    "pipe": (pipe, ["slide", "turn"], [0, 0]),
+    "ball": (ball, ["turn"] * 3, []),
+    "box": (box, [], []),
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_what_a_scene_leaves_free(scene):
+    """The last axes are those named in the table; turned and moved, the scene has the same ones, turned."""
+    rng = np.random.default_rng(0)
+    make, kinds, axes = SCENES[scene]
+    points, normals = make(rng)
+    R = random_rotation(rng)
+    for turn, shift in ((np.eye(3), 0.0), (R, 100.0)):
+        found = hold(points @ turn.T + shift, normals @ turn.T)
+        assert [freedom.kind for freedom in found.free] == kinds
+        assert (found.firmness < 0.01) == bool(kinds)
+        for freedom, axis in zip(found.free[len(found.free) - len(axes) :], axes, strict=True):
+            assert abs(turn[:, axis] @ freedom.axis) > 0.999
+
+
+def test_noise_of_normals_does_not_hide_a_corridor():
+    rng = np.random.default_rng(0)
+    points, normals = corridor(rng)
+    normals = normals + 0.05 * rng.standard_normal(normals.shape)
+    found = hold(points, normals / np.linalg.norm(normals, axis=1, keepdims=True))
+    assert [str(freedom) for freedom in found.free] == ["slide along (1.00, 0.00, 0.00)"]
+
+
+def test_firmness_has_no_unit_and_no_sign_of_normals():
+    rng = np.random.default_rng(0)
+    points, normals = box(rng)
+    signs = rng.choice([-1.0, 1.0], (len(points), 1))
+    assert hold(1000 * points, signs * normals).firmness == pytest.approx(hold(points, normals).firmness)
+    assert hold(points[:0], normals[:0]).firmness == 0

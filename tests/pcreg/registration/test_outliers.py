@@ -1,0 +1,108 @@
+"""Rows that no sensor saw are left out, told of, and nothing else is touched."""
+
+import numpy as np
+import pytest
+
+from pcreg import register
+from pcreg.datasets.simulated.synthetic import SyntheticRooms
+from pcreg.io.cloud import Cloud, write_ply
+from pcreg.registration.inputs import as_cloud
+from pcreg.registration.outliers import without_outliers
+from pcreg.runtime.errors import InputError
+
+UTM = np.array([500_000.0, 4_000_000.0, 100.0])
+ZERO = np.zeros((1, 3))
+
+
+@pytest.fixture(scope="module")
+def room():
+    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
+
+
+def added(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The rows spread among the points."""
+    return np.random.default_rng(0).permutation(np.concatenate([points, rows]))
+
+
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.45])
+def test_repeated_zeros_are_left_out_and_counted(room, share):
+    zeros = np.zeros((int(share / (1 - share) * len(room.source)), 3))
+    cloud = as_cloud(added(room.source, zeros), "left")
+    assert len(cloud.points) == len(room.source)
+    assert cloud.dropped == len(zeros)
+    (note,) = cloud.notes
+    assert note.startswith("left: ")
+    assert note.endswith(f": {len(zeros)}")
+
+
+def test_a_single_point_at_the_origin_is_a_point(room):
+    cloud = as_cloud(added(room.source, ZERO), "left")
+    assert len(cloud.points) == len(room.source) + 1
+    assert cloud.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("place", "strays"),
+    [
+        (UTM, ZERO),
+        (0 * UTM, np.array([[1e5, -1e5, 1e5]])),
+        (0 * UTM, np.array([[0, 0, 1e7]])),
+        (0 * UTM, np.array([[1e30, 0, 0], [0, -1e300, 0], [1e5, 0, 0]])),
+        (UTM, np.random.default_rng(0).uniform(1e8, 1e9, (300, 3))),
+    ],
+    ids=["zero in UTM", "100 km", "10000 km", "beyond float32", "one percent"],
+)
+def test_a_few_points_far_from_all_others_are_left_out(room, place, strays):
+    cloud = as_cloud(added(room.source + place, strays), "left")
+    assert sorted(map(tuple, cloud.points)) == sorted(map(tuple, room.source + place))
+    assert cloud.dropped == len(strays)
+    assert cloud.notes[0].endswith(f"further: {len(strays)}")
+
+
+def test_what_was_left_out_before_is_counted_too(room):
+    cloud = as_cloud(np.concatenate([room.source, ZERO, ZERO, [[np.nan, 0, 0], [1e9, 0, 0]]]), "left")
+    assert cloud.dropped == 4
+    assert len(cloud.notes) == 2
+
+
+@pytest.mark.parametrize("lidar", [False, True])
+def test_a_cloud_without_outliers_comes_back_itself(room, real_data, lidar):
+    points = room.source
+    if lidar:
+        kept = np.load(real_data / "lidar/hdl64_city/scans.npz")
+        points = np.stack([kept[axis][:123_000] * float(kept["unit_m"]) for axis in "xyz"], axis=1)
+    cloud = Cloud(points, dropped=1)
+    assert without_outliers(cloud, "left") is cloud
+
+
+def test_a_far_part_of_a_scan_stays():
+    """Nine of ten points lie in a hedge about the sensor, the others along a street of 300 m."""
+    rng = np.random.default_rng(0)
+    hedge, street = rng.normal(scale=0.5, size=(9000, 3)), rng.uniform([-300, -5, -2], [300, 5, 3], (1000, 3))
+    cloud = Cloud(np.concatenate([hedge, street]), 0)
+    assert without_outliers(cloud, "left") is cloud
+
+
+def test_two_scenes_far_apart_stay(room):
+    both = Cloud(np.concatenate([room.source, room.source[::5] + 1e6]), 0)
+    assert without_outliers(both, "left") is both
+
+
+def test_coordinates_beyond_any_scan_are_refused_by_name(room):
+    for factor in (1e30, 1e300):
+        with pytest.raises(InputError, match=r"left: .*beyond 1e\+12 m"):
+            as_cloud(room.source * factor, "left")
+
+
+@pytest.mark.parametrize(("place", "as_file"), [(UTM, False), (0 * UTM, True)])
+def test_a_spoilt_cloud_registers_as_the_sound_one_and_says_so(room, place, as_file, tmp_path):
+    """To the last bit."""
+    sound = register(room.source + place, room.target, voxel=0.1)
+    assert sound.registered
+    spoilt = np.concatenate([room.source + place, np.zeros((20_000, 3)), [[1e9, 1e9, 0]]])
+    write_ply(tmp_path / "a.ply", spoilt)
+    found = register(tmp_path / "a.ply" if as_file else spoilt, room.target, voxel=0.1)
+    assert (found.T_target_source == sound.T_target_source).all()
+    assert found.confidence == sound.confidence
+    assert [note[:8] for note in found.notes[:2]] == ["source: ", "source: "]
+    assert found.notes[2:] == sound.notes

@@ -1,0 +1,160 @@
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
+from pcreg.registration import ransac as module
+from pcreg.registration.ransac import _distinct, _merits, ransac
+
+
+def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):
+    """Source, target (P, 3), of which the first P * inlier_ratio correspond under the motion returned."""
+    rng = np.random.default_rng(seed)
+    T = se3(random_rotation(rng), rng.normal(size=3))
+    source = rng.uniform(-1.5, 1.5, (P, 3)) + offset
+    target = transform(T, rng.uniform(-1.5, 1.5, (P, 3)) + offset)
+    inliers = round(P * inlier_ratio)
+    target[:inliers] = transform(T, source[:inliers]) + rng.normal(0, noise, (inliers, 3))
+    return source, target, T
+
+
+@pytest.mark.parametrize(("inlier_ratio", "n"), [(1.0, 3), (0.5, 3), (0.1, 3), (0.05, 3), (0.5, 4), (0.1, 4)])
+def test_the_motion_is_found_among_outliers(inlier_ratio, n):
+    source, target, T = correspondences(inlier_ratio=inlier_ratio)
+    estimate = ransac(source, target, distance=0.0375, n=n)
+    assert translation_error(estimate.T_target_source, T) < 1e-3
+    assert rotation_error(estimate.T_target_source, T) < 0.1
+    assert estimate.inliers == pytest.approx(1000 * inlier_ratio, abs=3)
+    assert estimate.inlier_ratio == estimate.inliers / 1000
+
+
+def test_all_inliers_are_used_against_noise():
+    source, target, T = correspondences(inlier_ratio=0.5, noise=0.01)
+    estimate = ransac(source, target, distance=0.0375)
+    # 1 cm of noise over 500 points: 1.7 cm / sqrt(500) = 0.8 mm.
+    assert translation_error(estimate.T_target_source, T) < 0.003
+    assert rotation_error(estimate.T_target_source, T) < 0.15
+
+
+def test_same_seed_same_output_and_the_input_is_left_alone():
+    source, target, _ = correspondences(inlier_ratio=0.03, noise=0.01)
+    before = source.copy(), target.copy()
+    first, again = (ransac(source, target, distance=0.0375, seed=7) for _ in range(2))
+    np.testing.assert_array_equal(first.T_target_source, again.T_target_source)
+    assert first.inliers == again.inliers
+    np.testing.assert_array_equal(source, before[0])
+    np.testing.assert_array_equal(target, before[1])
+
+
+def test_seeds_differ_where_nothing_is_to_be_found():
+    source, target, _ = correspondences(P=300, inlier_ratio=0.0)
+    motions = [ransac(source, target, distance=0.0375, seed=seed).T_target_source for seed in range(3)]
+    assert len({motion.tobytes() for motion in motions}) > 1
+
+
+def test_far_from_the_origin():
+    source, target, _ = correspondences(inlier_ratio=0.3, offset=np.array([5e6, 4e5, 100.0]))
+    estimate = ransac(source, target, distance=0.0375)
+    residuals = np.linalg.norm(transform(estimate.T_target_source, source[:300]) - target[:300], axis=1)
+    assert residuals.max() < 1e-3
+
+
+@pytest.mark.parametrize("P", [0, 1, 2])
+def test_too_few_correspondences_give_the_identity(P):
+    source = np.random.default_rng(0).normal(size=(P, 3))
+    estimate = ransac(source, source, distance=1.0)
+    np.testing.assert_array_equal(estimate.T_target_source, np.eye(4))
+    assert (estimate.inliers, estimate.inlier_ratio) == (0, 0.0)
+
+
+def test_correspondences_that_cannot_agree_give_the_identity():
+    source = np.random.default_rng(0).normal(size=(50, 3))
+    estimate = ransac(source, 3 * source, distance=0.1)  # no edge keeps its length
+    np.testing.assert_array_equal(estimate.T_target_source, np.eye(4))
+    assert estimate.inliers == 0
+
+
+def test_one_point_repeated_is_no_evidence():
+    estimate = ransac(np.zeros((20, 3)), np.ones((20, 3)), distance=0.1)
+    assert estimate.inliers == 0
+
+
+def test_the_search_ends_early_only_when_confident():
+    source, target, T = correspondences(P=200, inlier_ratio=0.5)
+    # One sample cannot be trusted to find the motion; the budget is what is asked for.
+    poor = ransac(source, target, distance=0.0375, iterations=1)
+    good = ransac(source, target, distance=0.0375, iterations=2_000)
+    assert poor.inliers < 100 <= good.inliers
+    assert translation_error(good.T_target_source, T) < 1e-3
+
+
+def test_clean_matches_need_few_samples():
+    source, target, _ = correspondences(inlier_ratio=0.9)
+    assert ransac(source, target, distance=0.0375, iterations=1_000_000).drawn <= 500
+
+
+@pytest.fixture
+def rivals():
+    """Of 200 matches 25 agree on a wrong motion and 20 on the right one, under which surfaces meet."""
+    rng = np.random.default_rng(5)
+    source = rng.uniform(-1, 1, (200, 3))
+    T, T_wrong = (se3(random_rotation(rng), rng.normal(size=3)) for _ in range(2))
+    target = transform(T, source)
+    target[20:] = target[rng.permutation(180) + 20]  # the right points, wrongly matched
+    target[20:45] = transform(T_wrong, source[20:45])
+    return source, target, T, T_wrong
+
+
+def test_a_surface_outweighs_a_few_matches_more(rivals):
+    source, target, T, _ = rivals
+    estimate = ransac(source, target, distance=0.05)
+    assert translation_error(estimate.T_target_source, T) < 1e-6
+    assert 20 <= estimate.inliers < 25
+
+
+def test_what_speaks_against_a_motion_counts(rivals):
+    source, target, T, T_wrong = rivals
+
+    def against(motion):
+        """In the frames of the clouds: the right motion itself is what is held against it."""
+        return float(translation_error(motion, T) < 0.01)
+
+    estimate = ransac(source, target, distance=0.05, against=against)
+    assert translation_error(estimate.T_target_source, T_wrong) < 1e-6
+    estimate = ransac(source, target, distance=0.05, against=lambda _: 1.0)  # all of them alike
+    assert translation_error(estimate.T_target_source, T) < 1e-6
+
+
+def test_finalists_differ():
+    points = np.random.default_rng(0).uniform(-1, 1, (100, 3))
+    shifts = np.array([0.0, 0.05, 0.2, 0.24, 0.5])
+    motions = np.stack([se3(np.eye(3), np.array([shift, 0.0, 0.0])) for shift in shifts])
+    assert _distinct(motions, points, 0.1, 9)[:, 0, 3].tolist() == [0.0, 0.2, 0.5]
+    assert _distinct(motions, points, 0.1, 2)[:, 0, 3].tolist() == [0.0, 0.2]
+
+
+def test_of_motions_like_the_winner_the_one_that_fits_best_is_taken(monkeypatch):
+    """Thirty matches that are 5 cm off on three walls, on which the best of fifty motions lies closer."""
+
+    def error(seed, alike):
+        monkeypatch.setattr(module, "ALIKE", alike)
+        rng = np.random.default_rng(seed)
+        T = se3(random_rotation(rng), rng.normal(size=3))
+        walls = np.concatenate(
+            [np.insert(rng.uniform(-2, 2, (500, 2)), axis, 0, axis=1) for axis in range(3)]
+        )
+        source = walls[rng.choice(1500, 400, replace=False)]
+        target = transform(T, walls[rng.choice(1500, 400, replace=False)])
+        target[:30] = transform(T, source[:30] + rng.normal(0, 0.05, (30, 3)))
+        found = ransac(source, target, distance=0.1, seed=seed, iterations=20_000)
+        return translation_error(found.T_target_source, T)
+
+    alone, best = ([error(seed, alike) for seed in range(6)] for alike in (0, 50))
+    assert np.median(best) < 0.8 * np.median(alone)
+
+
+def test_surfaces_weigh_as_much_where_only_some_points_are_asked(monkeypatch):
+    source, target, T = correspondences(P=900, inlier_ratio=1.0, noise=0.01)
+    (all_asked,) = _merits(T[None], source, target, 0.0375)
+    monkeypatch.setattr(module, "JUDGES", 300)
+    (some_asked,) = _merits(T[None], source, target, 0.0375)
+    assert some_asked == pytest.approx(all_asked, rel=0.02)

@@ -1,0 +1,131 @@
+import errno
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pcreg.runtime import leftovers
+from pcreg.runtime.errors import OutputError
+from pcreg.runtime.files import replacing
+
+ROOT = Path(__file__).parents[3]
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pcreg.runtime.files import replacing
+
+with replacing(Path(sys.argv[1]) / "last.pt") as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_file_is_whole_or_absent(tmp_path):
+    path = tmp_path / "new" / "a.txt"
+    with replacing(path) as temporary:
+        temporary.write_text("one")
+        assert temporary.suffix == ".txt"
+    with pytest.raises(ZeroDivisionError), replacing(path) as temporary:
+        temporary.write_text(str(1 // 0))
+    assert path.read_text() == "one"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_mode_is_what_the_umask_asks_for(tmp_path):
+    usual = os.umask(0o027)
+    try:
+        with replacing(tmp_path / "a") as temporary:
+            temporary.unlink()
+            os.close(os.open(temporary, os.O_CREAT, 0o600))  # as the writer of .safetensors does
+    finally:
+        os.umask(usual)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="cannot be written"), replacing(tmp_path / "file" / "a"):
+        pass
+
+
+def write(folder):
+    """As another process would, which looks into the folder for the first time."""
+    leftovers.clear_once.cache_clear()
+    with replacing(folder / "last.pt") as temporary:
+        temporary.write_text("whole")
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT)
+    assert run.returncode < 0
+    (half,) = tmp_path.iterdir()
+    assert half.read_text() == "half"
+    write(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
+
+
+def test_what_may_be_in_use_is_left_alone(tmp_path):
+    mark = leftovers.mark()
+    place, own = mark.split("-")[1:]
+    elsewhere = "0" * len(place)
+    living = tmp_path / f".a.unfinished-{place}-{os.getppid()}.pt"
+    other_host = tmp_path / f".a.unfinished-{elsewhere}-{own}.pt"
+    others = [tmp_path / ".a.1234.pt", tmp_path / ".hidden", tmp_path / "a.unfinished.pt"]
+    for path in (living, other_host, *others):
+        path.touch()
+    write(tmp_path)
+    assert all(path.exists() for path in (living, other_host, *others))
+    for path in (living, other_host, *others):
+        os.utime(path, (time.time() - 90_000,) * 2)  # more than a day ago
+    write(tmp_path)
+    assert not living.exists()
+    assert not other_host.exists()
+    assert all(path.exists() for path in others)
+
+
+def test_on_success_the_file_is_there_at_once(tmp_path):
+    path = tmp_path / "new" / "a.txt"
+    with replacing(path) as temporary:
+        temporary.write_text("whole")
+        assert not path.exists()
+    assert [each.name for each in path.parent.iterdir()] == ["a.txt"]
+    assert path.read_text() == "whole"
+
+
+def write_half(path: Path, error: OSError) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text("half")
+        raise error
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS])
+def test_a_full_disk_is_an_output_error_and_the_old_file_stays(tmp_path, number):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(OutputError, match=r"a\.txt: cannot be written"):
+        write_half(path, OSError(number, os.strerror(number)))  # as a write raises it, without a name
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match=r"a\.txt"), replacing(tmp_path / "file" / "a.txt"):
+        pass
+
+
+def test_a_place_that_is_taken_by_a_folder(tmp_path):
+    (tmp_path / "a.txt").mkdir()
+    with pytest.raises(OutputError, match=r"a\.txt"), replacing(tmp_path / "a.txt") as temporary:
+        temporary.touch()
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_an_error_about_another_file_is_not_called_one_of_writing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="missing"), replacing(tmp_path / "a.txt"):
+        (tmp_path / "missing").read_text()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,58 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from pcreg.features.fcgf import FCGF
+from pcreg.geometry.se3 import rotation_about, se3, transform
+from tests.pcreg.scenes import wavy_sheet
+
+ROOT = Path(__file__).parents[3]
+
+FORKED = """
+import multiprocessing
+import numpy as np
+import torch
+import sys
+torch.set_num_threads(4)
+from pcreg import register
+
+def answer():
+    found = register(*sys.argv[1:], voxel=0.1)
+    return found.T_target_source.tolist(), found.confidence
+
+def child(results):
+    results.put(answer())
+
+if __name__ == "__main__":
+    expected = answer()
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    process = context.Process(target=child, args=(results,), daemon=True)
+    process.start()
+    assert results.get(timeout=40) == expected
+"""
+
+
+def test_a_forked_child_registers_what_its_parent_registered(tmp_path):
+    source = wavy_sheet(3000)
+    np.save(tmp_path / "a.npy", source)
+    np.save(tmp_path / "b.npy", transform(se3(rotation_about([0, 0, 1], 20), np.full(3, 0.2)), source))
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, str(tmp_path / "a.npy"), str(tmp_path / "b.npy")],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "4"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_loading_weights_draws_no_random_numbers():
+    before = torch.random.get_rng_state()
+    FCGF.load(voxel=0.05)
+    assert torch.equal(torch.random.get_rng_state(), before)

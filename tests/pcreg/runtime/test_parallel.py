@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from pcreg.geometry.voxel_grid import thin
+from pcreg.registration.matching import mutual
+from pcreg.registration.preprocess import solid
+from pcreg.runtime import parallel
+
+
+def test_answers_come_in_the_order_of_the_items():
+    assert parallel.each(lambda item: item * item, range(100)) == [item * item for item in range(100)]
+
+
+def test_an_error_is_passed_on():
+    with pytest.raises(ZeroDivisionError):
+        parallel.each(lambda item: 1 // item, [1, 0, 2])
+
+
+@pytest.mark.parametrize(("points", "used"), [(0, 1), (1_999, 1), (4_000, 2), (10**6, 4)])
+def test_few_points_are_not_worth_many_threads(monkeypatch, points, used):
+    monkeypatch.setattr(parallel, "cores", lambda: 4)
+    assert parallel.cores_for(points) == used
+
+
+def test_answers_do_not_depend_on_the_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    points, (a, b) = rng.normal(size=(20_000, 3)), rng.normal(size=(2, 3000, 33)).astype(np.float32)
+    monkeypatch.setattr("pcreg.geometry.voxel_grid.BLOCK", 3000)
+
+    def answers(number):
+        monkeypatch.setattr(parallel, "cores", lambda: number)
+        return thin(points, 0.1), solid(points, 0.3, np.zeros(3)), mutual(a, b, budget_bytes=1 << 18)
+
+    alone = answers(1)
+    for _ in range(3):
+        for one, several in zip(alone, answers(4), strict=True):
+            np.testing.assert_array_equal(one, several)

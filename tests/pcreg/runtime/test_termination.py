@@ -1,0 +1,141 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pcreg.runtime.termination import STATUS, deferred, termination
+
+ROOT = Path(__file__).parents[3]
+BOTH = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+def test_sigterm_ends_with_status_143(capsys):
+    usual = signal.getsignal(signal.SIGTERM)
+    assert STATUS == 143
+    with pytest.raises(SystemExit) as stopped, termination():
+        # Its handler alone: the signal itself would start the clock that ends this process.
+        signal.getsignal(signal.SIGTERM)(signal.SIGTERM, None)
+    assert stopped.value.code == 143
+    assert capsys.readouterr().err == "terminated\n"
+    assert signal.getsignal(signal.SIGTERM) == usual
+
+
+@pytest.mark.parametrize(("number", "exception"), BOTH)
+def test_a_signal_waits_for_the_end_and_a_second_one_does_not(number, exception):
+    usual = signal.getsignal(number)
+    done = []
+    with pytest.raises(exception), deferred() as deferral:  # noqa: PT012
+        assert deferral.came is None
+        send(number)
+        done.append(deferral.came)
+    assert done == [number]
+    with pytest.raises(KeyboardInterrupt), deferred():  # noqa: PT012
+        send(number)
+        send(signal.SIGINT)
+        done.append("not reached")
+    assert len(done) == 1
+    assert signal.getsignal(number) == usual
+
+
+def test_where_the_deferral_is_lifted_a_signal_does_not_wait():
+    done = []
+    with pytest.raises(SystemExit), deferred() as deferral:  # noqa: PT012
+        with deferral.lifted():
+            done.append("within")
+        with deferral.lifted():
+            send(signal.SIGTERM)
+            done.append("not reached")
+    with pytest.raises(SystemExit), deferred() as deferral:  # noqa: PT012
+        send(signal.SIGTERM)
+        done.append("after")
+        with deferral.lifted():
+            done.append("not reached")
+    assert done == ["within", "after"]
+
+
+def test_a_signal_is_raised_instead_of_an_error_that_came_of_it():
+    with pytest.raises(SystemExit), deferred():  # noqa: PT012
+        send(signal.SIGTERM)
+        raise OSError("broken pipe")
+    with pytest.raises(OSError, match="disk"), deferred():
+        raise OSError("disk")
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with deferred() as deferral:
+            send(signal.SIGINT)
+        assert deferral.came is None
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def ended(program: str, number: int = signal.SIGTERM) -> tuple[int, float, str]:
+    """Status, seconds and words of a program that is sent a signal when it says that it is ready."""
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as run:
+        assert run.stdout.readline() == "ready\n"
+        start = time.monotonic()
+        run.send_signal(number)
+        words = run.communicate(timeout=60)[1]
+        return run.returncode, time.monotonic() - start, words
+
+
+def test_a_thread_that_computes_does_not_keep_the_process():
+    program = """
+import threading, time
+import pcreg.runtime.termination as t
+t.GRACE = 0.5
+with t.termination():
+    threading.Thread(target=time.sleep, args=(300,)).start()
+    print("ready", flush=True)
+    time.sleep(300)
+"""
+    assert ended(program)[0] == 143
+
+
+def test_c_code_that_does_not_return_does_not_keep_the_process():
+    program = """
+import hashlib
+import pcreg.runtime.termination as t
+t.GRACE = 0.5
+with t.termination():
+    print("ready", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+"""
+    assert ended(program)[0] == 143
+
+
+def test_what_a_forked_process_is_sent_ends_that_one_alone():
+    program = """
+import os, signal, time
+import pcreg.runtime.termination as t
+t.GRACE = 0.5
+with t.termination(), t.deferred():
+    here, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(there, b"ready")
+        time.sleep(300)
+    os.read(here, 5)
+    os.kill(child, signal.SIGTERM)
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == -signal.SIGTERM
+    time.sleep(1.5)
+    t.GRACE = 60
+    print("ready", flush=True)
+    time.sleep(0.5)
+"""
+    status, _, words = ended(program)
+    assert status == 143, words
+    assert words == "terminated\n"

@@ -1,0 +1,41 @@
+import numpy as np
+
+from pcreg.evaluation.protocol import Protocol
+from pcreg.features.base import Description
+from pcreg.training.compare import compare
+from tests.pcreg.tiny import VOXEL, Sheets
+
+
+class Numbers:
+    """Describes each point by its row, the same in both clouds of a pair; or, if mistaken, by another."""
+
+    name, voxel, device = "numbers", VOXEL, "cpu"
+
+    def __init__(self, mistaken: bool):
+        self.fingerprint, self.mistaken = f"mistaken {mistaken}", mistaken
+
+    def describe(self, points: np.ndarray) -> Description:
+        numbers = np.arange(len(points), dtype=np.float32)
+        if self.mistaken:
+            numbers = np.random.default_rng(abs(int(points.sum() * 1000))).permutation(numbers)
+        return Description(points, numbers[:, None])
+
+
+class Speechless(Numbers):
+    def describe(self, points: np.ndarray) -> Description:
+        raise AssertionError("asked to describe again")
+
+
+def test_the_table_says_what_changed_and_nothing_is_measured_twice(tmp_path):
+    protocol = Protocol("test", VOXEL, tau1=1e-3, iterations=1000, gates=((0.1, 1.0),), scene_mean=False)
+    before, after = Numbers(mistaken=True), Numbers(mistaken=False)
+    table = compare(before, after, Sheets(3), protocol, tmp_path, seed=0)
+    lines = [line.rsplit(maxsplit=3) for line in table.splitlines()]
+    assert lines[0] == ["3 held-out pairs, %", "before", "after", "change"]
+    assert lines[1][0] == "inlier ratio, mutual matches"
+    assert float(lines[1][1]) < 1
+    assert lines[1][2] == "100.0"
+    assert lines[2] == ["feature match recall", "0.0", "100.0", "+100.0"]
+    assert lines[3] == ["registration recall, 0.1 m and 1 deg", "0.0", "100.0", "+100.0"]
+    again = Speechless(mistaken=True), Speechless(mistaken=False)
+    assert compare(*again, Sheets(3), protocol, tmp_path, seed=0) == table

@@ -1,0 +1,168 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg.models.weights import load_weights
+from pcreg.training.checkpoint import load_checkpoint
+from pcreg.training.distributed import ALONE, Ranks, joined
+from tests.pcreg.tiny import VOXEL, Sheets, T
+
+ROOT = Path(__file__).parents[3]
+
+
+def torchrun(processes: int, script: Path, *arguments: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    return subprocess.Popen(
+        [*command, str(script), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=script.parent,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+
+
+def ended(run: subprocess.Popen) -> tuple[int, str]:
+    """Its status and all that it said."""
+    said = run.communicate(timeout=200)[0]
+    return run.returncode, said
+
+
+def test_one_process_is_alone():
+    with joined("cpu") as ranks:
+        assert ranks == ALONE
+        assert ranks.first
+        assert not ranks.all_have(False)
+
+
+def test_both_inputs_go_through_the_network():
+    network = torch.nn.Linear(2, 2)
+    x, y = torch.rand(3, 2), torch.rand(4, 2)
+    first, second = Ranks().share(network)(x, y)
+    assert torch.equal(first, network(x))
+    assert torch.equal(second, network(y))
+
+
+def test_processes_average_their_gradients_and_step_together(tmp_path):
+    script = tmp_path / "two.py"
+    script.write_text(
+        textwrap.dedent("""
+        import time
+        from pathlib import Path
+
+        import torch
+        from pcreg.training.distributed import joined
+
+        def step(ranks):
+            network = torch.nn.Linear(1, 1, bias=False)
+            network.weight.data.fill_(1.0)
+            both = ranks.share(network)
+            one, two = both(torch.tensor([[1.0 + ranks.rank]]), torch.tensor([[10.0]]))
+            (one + two).sum().backward()
+            return network.weight.grad.item()
+
+        with joined("cpu") as ranks:
+            gradient = step(ranks)
+            with ranks.first_before_others():
+                if ranks.first:
+                    time.sleep(0.5)
+                    Path("truth").write_text("computed")
+                assert Path("truth").read_text() == "computed"
+            usable = ranks.all_have(ranks.rank == 0), ranks.all_have(True)
+            Path(f"rank {ranks.rank}").write_text(f"of {ranks.count}: {gradient} {usable}")
+        """)
+    )
+    status, said = ended(torchrun(2, script))
+    assert status == 0, said
+    for rank in range(2):
+        assert (tmp_path / f"rank {rank}").read_text() == "of 2: 11.5 (False, True)"
+
+
+def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
+    script = tmp_path / "fails.py"
+    script.write_text(
+        textwrap.dedent("""
+        from pcreg.cli import config as entry
+        from pcreg.runtime.errors import InputError
+        from pcreg.training.distributed import joined
+
+        def main(_):
+            with joined("cpu") as ranks:
+                if ranks.rank == 1:
+                    raise InputError("a.ply: holds no points; give another")
+                ranks.all_have(True)
+
+        entry.compose_config = lambda *_: None
+        entry.run("train", main)
+        """)
+    )
+    start = time.monotonic()
+    status, said = ended(torchrun(2, script))
+    assert status == 1
+    assert "error: a.ply: holds no points; give another\n" in said
+    assert time.monotonic() - start < 60
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_processes_end_with_torchrun(tmp_path):
+    script = tmp_path / "waits.py"
+    script.write_text(
+        textwrap.dedent("""
+        import os
+        import time
+        from pathlib import Path
+
+        from pcreg.training.distributed import joined
+
+        with joined("cpu") as ranks:
+            Path("number").write_text(f"{os.getpid()}")
+            time.sleep(300)
+        """)
+    )
+    run, number = torchrun(1, script), tmp_path / "number"
+    _until(lambda: number.exists() and number.read_text())
+    process = Path("/proc", number.read_text())
+    assert process.exists()
+    run.send_signal(signal.SIGKILL)
+    _until(lambda: not process.exists())
+    run.communicate()
+
+
+def _until(true: Callable[[], object]) -> None:
+    for _ in range(600):
+        if true():
+            return
+        time.sleep(0.1)
+    raise AssertionError("a minute was not enough")
+
+
+def test_two_processes_train_with_a_recorder_each(tmp_path):
+    scans, out = tmp_path / "scans", tmp_path / "out"
+    scans.mkdir()
+    np.save(scans / "a.npy", Sheets().cloud("0/source"))
+    np.save(scans / "b.npy", Sheets().cloud("0/target"))
+    (scans / "pairs.txt").write_text(f"a.npy b.npy {' '.join(map(str, T.ravel()))}\n")
+    settings = f"""
+        experiment=indoor device=cpu precision=float32 workers=1 epochs=1 out={out}
+        data@validation=folder validation.root={scans} validate.points=200
+        model.voxel={VOXEL} model.stem_fineness=3 model.out_channels=8
+        model.encoder=[4,4,8,8] model.decoder=[8,8,8,8] loss.positives_per_pair=64
+        batches.record.path=tests.pcreg.tiny.record batches.pool=2 batches.per_epoch=3 batches.batch_size=1
+    """
+    status, said = ended(torchrun(2, ROOT / "train.py", *settings.split()))
+    assert status == 0, said
+    assert "epoch 1: feature match recall" in said
+    checkpoint = load_checkpoint(out / "last.pt")
+    assert checkpoint["at"]["epoch"] == 1
+    assert checkpoint["at"]["step"] == 3
+    assert load_weights(out / "best.safetensors")
+    assert not list(out.glob(".*"))

@@ -1,0 +1,228 @@
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg.features.fcgf import FCGF
+from pcreg.models.weights import load_weights
+from pcreg.runtime.errors import InputError
+from pcreg.training.checkpoint import load_checkpoint, save_checkpoint
+from pcreg.training.losses import HardestContrastive
+from pcreg.training.trainer import Trainer
+from pcreg.training.validation import feature_match_recall
+from tests.pcreg.tiny import Sheets, batches, network
+
+
+def trainer(folder, lr=3e-3, **settings):
+    net = network()
+    optimizer = torch.optim.AdamW(net.parameters(), lr)
+    return Trainer(net, optimizer, folder, loss=HardestContrastive(positives_per_pair=256), **settings)
+
+
+def validate(net):
+    return feature_match_recall(FCGF(net), Sheets(2), n_points=300, tau=0.05)
+
+
+class Stopped(Exception):
+    pass
+
+
+class StopsAt:
+    """Batches that are cut off before a given step, as by a kill."""
+
+    def __init__(self, epoch, batch):
+        self.inner, self.at = batches(), (epoch, batch)
+
+    def __len__(self):
+        return len(self.inner)
+
+    def epoch(self, epoch, first=0):
+        for number, batch in enumerate(self.inner.epoch(epoch, first), start=first):
+            if (epoch, number) == self.at:
+                raise Stopped
+            yield batch
+
+
+@pytest.mark.parametrize("stop", [(1, 0), (1, 1)], ids=["between epochs", "within an epoch"])
+def test_a_resumed_training_ends_bit_equal(tmp_path, stop):
+    whole = trainer(tmp_path / "whole", checkpoint_every=1)
+    figures = whole.fit(batches(), 3, validate)
+
+    with pytest.raises(Stopped):
+        trainer(tmp_path / "parts", checkpoint_every=1).fit(StopsAt(*stop), 3, validate)
+    resumed = trainer(tmp_path / "parts", checkpoint_every=1)
+    assert resumed.resume()
+    assert (resumed.at.epoch, resumed.at.batch) == stop
+    assert resumed.fit(batches(), 3, validate) == figures
+    for name, tensor in whole.network.state_dict().items():
+        assert torch.equal(tensor, resumed.network.state_dict()[name]), name
+
+
+class Signalled:
+    """Batches that come with a signal: while they are waited for, or while the step on one is made."""
+
+    def __init__(self, number, within_step, batches):
+        self.inner, self.number, self.within_step = batches, number, within_step
+
+    def __len__(self):
+        return len(self.inner)
+
+    def epoch(self, epoch, first=0):
+        for number, batch in enumerate(self.inner.epoch(epoch, first), start=first):
+            if (epoch, number) == (1, 1):
+                if not self.within_step:
+                    os.kill(os.getpid(), self.number)
+                batch = Sends(batch, self.number)
+            yield batch
+
+
+class Sends:
+    def __init__(self, batch, number):
+        self.batch, self.number = batch, number
+
+    def to(self, device):
+        os.kill(os.getpid(), self.number)
+        return self.batch.to(device)
+
+
+@pytest.fixture
+def sigterm():
+    """SIGTERM raises, as under pcreg.runtime.termination, without the clock that would end this process."""
+    usual = signal.signal(signal.SIGTERM, lambda *_: exit(143))
+    yield
+    signal.signal(signal.SIGTERM, usual)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A training of two epochs that nothing stopped, and its figures."""
+    trained = trainer(tmp_path_factory.mktemp("whole"))
+    return trained, trained.fit(batches(), 2, validate)
+
+
+@pytest.mark.usefixtures("sigterm")
+@pytest.mark.parametrize(
+    ("when", "number"),
+    [("waiting", signal.SIGINT), ("step", signal.SIGTERM), ("validation", signal.SIGTERM)],
+)
+def test_a_training_that_is_stopped_keeps_all_steps(tmp_path, whole, when, number):
+    def stop(net):
+        if when == "validation" and (tmp_path / "last.safetensors").exists():
+            os.kill(os.getpid(), number)
+        return validate(net)
+
+    source = batches() if when == "validation" else Signalled(number, when == "step", batches())
+    with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit):
+        trainer(tmp_path).fit(source, 2, stop)
+    resumed = trainer(tmp_path)
+    assert resumed.resume()
+    done = {"waiting": (1, 1), "step": (1, 2), "validation": (1, 2)}[when]
+    assert (resumed.at.epoch, resumed.at.batch) == done
+    uninterrupted, figures = whole
+    assert resumed.fit(batches(), 2, validate) == figures
+    for name, tensor in uninterrupted.network.state_dict().items():
+        assert torch.equal(tensor, resumed.network.state_dict()[name]), name
+
+
+def test_a_step_that_is_cut_off_is_not_kept(tmp_path):
+    class Twice(Sends):
+        def to(self, device):
+            os.kill(os.getpid(), self.number)  # waits
+            os.kill(os.getpid(), self.number)  # does not
+
+    class Impatient(Signalled):
+        def epoch(self, epoch, first=0):
+            for batch in self.inner.epoch(epoch, first):
+                yield Twice(batch, signal.SIGINT) if epoch else batch
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer(tmp_path).fit(Impatient(signal.SIGINT, True, batches()), 2, validate)
+    resumed = trainer(tmp_path)
+    assert resumed.resume()
+    assert (resumed.at.epoch, resumed.at.batch) == (1, 0)
+
+
+def test_training_learns_and_leaves_usable_weights(tmp_path):
+    before = validate(network())
+    by_heart = batches(Sheets(2), batch_size=1, rotate=False)
+    after = trainer(tmp_path, lr=1e-2).fit(by_heart, 30, validate, validate_every=30)
+    assert after["inlier_ratio"] > 2 * before["inlier_ratio"]
+    assert validate(load_weights(tmp_path / "best.safetensors")) == after
+    assert list((tmp_path / "tensorboard").iterdir())
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_resuming_nothing_says_so(tmp_path):
+    assert not trainer(tmp_path).resume()
+
+
+def test_a_training_with_other_settings_is_not_continued(tmp_path):
+    trainer(tmp_path, identity={"batch_size": 2}).fit(batches(), 1, validate)
+    with pytest.raises(InputError, match="batch_size is 2 there and 4 here"):
+        trainer(tmp_path, identity={"batch_size": 4}).resume()
+
+
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+def test_what_is_not_finite_stops_training_with_the_pairs_name(tmp_path, what):
+    sick = trainer(tmp_path)
+    if what == "loss":
+        with torch.no_grad():
+            sick.network.final.bias[0] = float("nan")
+    else:
+        sick.network.final.bias.register_hook(lambda gradient: gradient * float("inf"))
+    with pytest.raises(InputError, match=rf"the {what} is (nan|inf) on \d/source->\d/target"):
+        sick.fit(batches(batch_size=1), 1, validate)
+
+
+def test_a_checkpoint_is_whole_or_absent(tmp_path):
+    path = tmp_path / "last.pt"
+    save_checkpoint(path, value=torch.ones(3))
+    with pytest.raises(AttributeError):
+        save_checkpoint(path, value=lambda: None)
+    assert torch.equal(load_checkpoint(path)["value"], torch.ones(3))
+    assert [file.name for file in tmp_path.iterdir()] == ["last.pt"]
+
+
+def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
+    path = tmp_path / "last.pt"
+    with pytest.raises(InputError, match="no such checkpoint"):
+        load_checkpoint(path)
+    save_checkpoint(path, value=torch.ones(1000))
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(InputError, match="damaged"):
+        load_checkpoint(path)
+    torch.save({"array": np.float64}, path)  # a global that is not allowed
+    with pytest.raises(InputError, match="no checkpoint"):
+        load_checkpoint(path)
+
+
+def test_an_average_of_the_weights_is_kept_and_resumed(tmp_path):
+    whole = trainer(tmp_path / "whole", ema=0.5, checkpoint_every=1)
+    figures = whole.fit(batches(), 3, validate)
+    with pytest.raises(Stopped):
+        trainer(tmp_path / "parts", ema=0.5, checkpoint_every=1).fit(StopsAt(1, 1), 3, validate)
+    resumed = trainer(tmp_path / "parts", ema=0.5, checkpoint_every=1)
+    assert resumed.resume()
+    assert resumed.fit(batches(), 3, validate) == figures
+    written = load_weights(tmp_path / "parts" / "last.safetensors").state_dict()
+    for name, tensor in whole.kept.state_dict().items():
+        assert torch.equal(tensor, written[name]), name
+    assert not torch.equal(written["final.weight"], whole.network.state_dict()["final.weight"])
+
+
+def test_the_average_is_exponential(tmp_path):
+    one = trainer(tmp_path, ema=0.75)
+    with torch.no_grad():
+        one.averaged.update_parameters(one.network)  # the first are taken as they are
+        before = one.network.final.bias.clone()
+        one.network.final.bias += 1.0
+        one.averaged.update_parameters(one.network)
+    assert torch.allclose(one.kept.final.bias, before + 0.25)
+
+
+@pytest.mark.parametrize("ema", [-0.1, 1.0])
+def test_an_average_needs_a_decay(tmp_path, ema):
+    with pytest.raises(InputError, match=r"ema=.*: give a decay"):
+        trainer(tmp_path, ema=ema)

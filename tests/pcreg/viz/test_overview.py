@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import transform
+from pcreg.viz.overview import SOURCE, TARGET, overview, principal_axes, shown
+from pcreg.viz.render import BACKGROUND, from_above, from_the_side, oblique, render
+from pcreg.viz.residuals import residual_colors, residuals
+
+SHEET = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.0]), axis=-1).reshape(-1, 3)
+UP = np.array([0.0, 0.0, 1.0])
+
+
+def test_cameras_are_rotations_that_keep_up_upwards():
+    for camera in (oblique(), oblique(120, 10), from_above(), from_the_side()):
+        np.testing.assert_allclose(camera @ camera.T, np.eye(3), atol=1e-12)
+        assert np.linalg.det(camera) == pytest.approx(1)
+        assert camera[0, 2] == pytest.approx(0)  # the horizon is level
+    assert oblique()[1, 2] > 0
+
+
+def test_the_nearer_cloud_hides_the_other():
+    red, green = np.array([1.0, 0, 0]), np.array([0, 1.0, 0])
+    image = render([SHEET, SHEET + UP], [red, green], from_above(), size=(60, 60), splat=5)
+    assert image.shape == (60, 60, 3)
+    centre = image[30, 30]
+    assert centre[1] > centre[0]
+    image = render([SHEET, SHEET - UP], [red, green], from_above(), size=(60, 60), splat=5)
+    assert image[30, 30, 0] > image[30, 30, 1]
+
+
+def test_where_nothing_is_the_background_shows():
+    image = render([SHEET], [SOURCE], from_above(), size=(100, 60), splat=3)
+    np.testing.assert_array_equal(image[:, :15], np.broadcast_to(BACKGROUND, (60, 15, 3)))
+    assert not np.allclose(image[30, 50], BACKGROUND)
+    assert image.min() >= 0
+    assert image.max() <= 1
+
+
+def test_what_lies_behind_an_edge_is_darker():
+    step = SHEET[SHEET[:, 0] > 0.5] + UP / 2
+    image = render([np.concatenate([SHEET, step])], [TARGET], from_above(), size=(200, 200), splat=9)
+    row = image[100].sum(1)
+    assert row[98] < row[40]
+
+
+def test_strays_are_not_drawn():
+    strays = np.array([[1e6, 0, 0], [0, 0, 50.0]])
+    np.testing.assert_array_equal(shown(np.concatenate([strays, SHEET])), SHEET)
+    assert shown(np.empty((0, 3))).shape == (0, 3)
+    assert len(shown(np.tile(SHEET, (200, 1)))) <= 150_000
+
+
+def test_equal_axes():
+    """A square stays square in a wide picture."""
+    image = render([SHEET], [SOURCE], from_above(), size=(200, 100), splat=5)
+    drawn = ~np.isclose(image, BACKGROUND).all(2)
+    assert abs(int(drawn.any(0).sum()) - int(drawn.any(1).sum())) <= 5
+
+
+def test_overview_is_written_whole(tmp_path):
+    from matplotlib.image import imread
+
+    T = np.eye(4)
+    T[0, 3] = 0.5
+    overview(SHEET, SHEET, T, tmp_path / "a.png", limit=0.1, title="sheets", ceiling=1.0)
+    picture = imread(tmp_path / "a.png")
+    assert picture.shape == (900, 1800, 3)
+    for column in np.split(picture[100:800], 3, axis=1):
+        assert (column < 0.99).any(2).mean() > 0.05
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_half_of_a_sheet_has_a_residual_and_the_other_is_grey():
+    T = np.eye(4)
+    T[0, 3], T[2, 3] = 0.5, 0.03
+    distance = residuals(SHEET, SHEET, T, 0.1)
+    shared = SHEET[:, 0] <= 0.5
+    np.testing.assert_allclose(distance[shared], 0.03, atol=0.01)
+    assert np.isinf(distance[SHEET[:, 0] > 0.62]).all()
+    colors = residual_colors(np.array([0.0, 0.1, np.inf]), 0.1)
+    assert colors[0, 2] > colors[0, 1]  # blue
+    assert colors[1, 0] > colors[1, 2]  # yellow
+    assert np.ptp(colors[2]) == 0
+
+
+def test_principal_axes_lay_a_cloud_flat_and_keep_it_upright():
+    slab = np.random.default_rng(0).uniform(-1, 1, (2000, 3)) * [3, 2, 0.5] + [100, 50, 7]
+    T = principal_axes(slab)
+    np.testing.assert_allclose(np.abs(T[:3, :3]), np.eye(3), atol=0.1)
+    assert T[2, 2] > 0
+    assert np.linalg.det(T[:3, :3]) == pytest.approx(1)
+    np.testing.assert_allclose(transform(T, slab).mean(0), 0, atol=1e-9)

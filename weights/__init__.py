@@ -1,0 +1,1 @@
+"""Trained weights, and the card of each."""
