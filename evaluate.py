@@ -28,7 +28,7 @@ from pcreg.runtime.lock import locked
 from pcreg.runtime.records import Records
 
 # What may differ between a run and its continuation: no figure depends on it.
-FREE = ("out", "limit", "workers", "cache")
+NON_IDENTITY_KEYS = ("out", "limit", "workers", "cache")
 
 
 def main(cfg: DictConfig) -> dict[str, float]:
@@ -41,14 +41,14 @@ def main(cfg: DictConfig) -> dict[str, float]:
     estimator = instantiate(cfg.estimator, _convert_="all")
     dataset = instantiate(cfg.data, _convert_="all")
     keep_evenly(dataset, cfg.limit)
-    print(f"descriptor: {descriptor.words}")
+    print(f"descriptor: {descriptor.label}")
     setup = Setup(
         benchmark=dataset.name,
         protocol=protocol,
         descriptor=descriptor.name,
         fingerprint=descriptor.fingerprint,
         estimator=estimator.name,
-        estimation=estimator.words(protocol),
+        estimation=estimator.label(protocol),
         seeds=tuple(cfg.seeds),
         versions=runner.versions(estimator.packages),
         left_out=tuple(dataset.left_out),
@@ -90,7 +90,7 @@ def _check(cfg: DictConfig) -> None:
 
 def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
     """All that the figures depend on; two runs that differ in it may not share a folder."""
-    settings = {key: value for key, value in _plain(cfg).items() if key not in FREE}
+    settings = {key: value for key, value in _plain(cfg).items() if key not in NON_IDENTITY_KEYS}
     settings["data"].pop("workers", None)
     return settings | {
         "weights_checksum": setup.fingerprint,

@@ -21,14 +21,14 @@ before the other files are tried.
                 inliers, overlap, rmse   matches that agree; fraction of the source; metres
                 evidence                 the numbers that the confidence is made of; `hold` names the
                                          directions in which the overlap could slide or turn
-                rival                    another motion about as likely, if there is one, else null
+                alternative                    another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN, infinite or as notes say
                 viewpoints               {source, target}: where the sensor stood, null if that is estimated
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
-                                         judge, doubt (of a second look)
+                                         judge, doubt (of the fallback)
                 version                  of pcreg
 
 Many pairs: python register.py --batch LIST [--out DIR]
@@ -230,7 +230,7 @@ def run(options: argparse.Namespace) -> Registration:
     choices = descriptors(*points, files, options.descriptor, options.weights, options.voxel, options.device)
     registrars = [Registrar(each) for each in choices]
     clock.lap("scale")
-    print(f"descriptor: {choices[0].words}")
+    print(f"descriptor: {choices[0].label}")
     others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
     print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
     viewpoints = of_both(_one_or_two(options.viewpoint))
@@ -254,8 +254,8 @@ def report(registration: Registration) -> None:
     print(f"\nT_target_source =\n{pasteable(registration.T_target_source)}\n")
     verdict = "registered" if registration.registered else "NOT registered"
     print(f"{verdict}, confidence {registration.confidence:.2f}: {registration.reason}")
-    if registration.rival is not None:
-        print(f"about as likely, T_target_source =\n{pasteable(registration.rival)}")
+    if registration.alternative is not None:
+        print(f"about as likely, T_target_source =\n{pasteable(registration.alternative)}")
     for note in registration.notes:
         print(f"note: {note}")
     sys.stdout.flush()

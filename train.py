@@ -16,23 +16,23 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from pcreg.cli import config
-from pcreg.datasets.loading import in_plain_words
+from pcreg.datasets.loading import unwrap_loader_errors
 from pcreg.datasets.preparation import Preparation
 from pcreg.features.fcgf import FCGF
 from pcreg.io.pairs import keep_evenly
 from pcreg.models.resunet import ResUNet
-from pcreg.models.weights import between, load_weights, save_weights
+from pcreg.models.weights import interpolate_weights, load_weights, save_weights
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.lock import locked
 from pcreg.training.compare import compare
-from pcreg.training.distributed import Ranks, joined
+from pcreg.training.distributed import Ranks, init_distributed
 from pcreg.training.trainer import Trainer
 from pcreg.training.validation import feature_match_recall
 
 # What may differ between a training and its continuation.
-FREE = {
+NON_IDENTITY_KEYS = {
     "out",
     "resume",
     "device",
@@ -64,10 +64,13 @@ def main(cfg: DictConfig) -> dict[str, float]:
         value = OmegaConf.select(cfg, key)
         if value is not None and value < least:
             raise InputError(f"{key}={value}: give {least} or more")
-    if not 0 <= cfg.keep < 1 or (cfg.keep and not cfg.weights):
-        raise InputError(f"keep={cfg.keep}: give a share from 0 to below 1 of the weights=... to start from")
+    if not 0 <= cfg.interpolation < 1 or (cfg.interpolation and not cfg.weights):
+        raise InputError(
+            f"interpolation={cfg.interpolation}: give a share from 0 to below 1 of the weights=... to start "
+            "from"
+        )
     device = choose_device(cfg.device)
-    with _one_core_left(), joined(device) as ranks:
+    with _one_core_left(), init_distributed(device) as ranks:
         return _train(cfg, ranks)
 
 
@@ -109,7 +112,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         snap=architecture.snap,
         scales=tuple(cfg.scales),
     )
-    with ranks.first_before_others():
+    with ranks.main_process_first():
         batches = instantiate(cfg.batches)(
             preparation=preparation, geometry=architecture.geometry, ranks=ranks
         )
@@ -132,7 +135,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     )
     with locked(folder, "give this one an out= of its own") if ranks.first else nullcontext():
         if cfg.resume and trainer.resume() and ranks.first:
-            print(f"resuming {folder} at epoch {trainer.at.epoch}, batch {trainer.at.batch}")
+            print(f"resuming {folder} at epoch {trainer.state.epoch}, batch {trainer.state.batch}")
         if ranks.first:
             with replacing(folder / "config.yaml") as temporary:
                 temporary.write_text(OmegaConf.to_yaml(cfg))
@@ -148,12 +151,12 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
         if ranks.first:
             print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
-        with in_plain_words():
+        with unwrap_loader_errors():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
         if cfg.weights and ranks.first:
             start, network = load_weights(cfg.weights), trainer.kept
-            if cfg.keep:
-                network = between(start, network, cfg.keep)
+            if cfg.interpolation:
+                network = interpolate_weights(start, network, cfg.interpolation)
                 save_weights(folder / "mixed.safetensors", network)
             if protocol:
                 before, after = FCGF(start, device), FCGF(network, device)
@@ -163,8 +166,10 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings that a training shares with its continuation."""
-    kept = {key: value for key, value in settings.items() if key not in FREE}
-    return kept | {"batches": {key: value for key, value in kept["batches"].items() if key not in FREE}}
+    kept = {key: value for key, value in settings.items() if key not in NON_IDENTITY_KEYS}
+    return kept | {
+        "batches": {key: value for key, value in kept["batches"].items() if key not in NON_IDENTITY_KEYS}
+    }
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ def main() -> None:
     print(
         "   K  radius  triplets per point  rows per triplet  precision  channels   output   weight   best mix"
     )
-    for fineness, scale in NEIGHBOURHOODS:
-        triplets = search(workload, fineness, scale) if scale else up(workload)
+    for kernel_size, scale in NEIGHBOURHOODS:
+        triplets = search(workload, kernel_size, scale) if scale else up(workload)
         for precision in ("float16", "float32"):
             for channels in (64, 128):
                 row = measure(triplets, PRECISIONS[precision], channels, options.runs)
@@ -89,10 +89,10 @@ def only(triplets: Triplets, cells: Tensor) -> Triplets:
     return Triplets.from_unsorted(i, j, k[kept], triplets.n_out, triplets.n_in, len(cells))
 
 
-def search(workload: Workload, fineness: int, scale: float) -> Triplets:
+def search(workload: Workload, kernel_size: int, scale: float) -> Triplets:
     points, lengths = workload.cloud.points, workload.cloud.lengths
-    radius = scale * default_radius(workload.size, fineness)
-    return native_triplets(points, points, lengths, lengths, workload.size, fineness, radius)
+    radius = scale * default_radius(workload.size, kernel_size)
+    return native_triplets(points, points, lengths, lengths, workload.size, kernel_size, radius)
 
 
 def up(workload: Workload) -> Triplets:

@@ -22,7 +22,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import torch
-from index_building import hierarchies, searches
+from index_building import pyramids, searches
 from inference import forwards
 from memory_plot import plot
 from memory_scale import MODELS, scales
@@ -36,7 +36,7 @@ from pcreg.runtime.device import choose_device
 
 SECTIONS = {
     "index": searches,
-    "hierarchy": hierarchies,
+    "hierarchy": pyramids,
     "forward": forwards,
     "training": steps,
     "split": splits,

@@ -1,6 +1,6 @@
-"""Fit the verdict on made-up scans, and see how far it can be believed.
+"""Fit the verdict on simulated scans, and see how far it can be believed.
 
-    python benchmarks/bench_verdict.py made-up --out answers.jsonl [--scenes 30]
+    python benchmarks/bench_verdict.py simulated --out answers.jsonl [--scenes 30]
     python benchmarks/bench_verdict.py 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 50]
     python benchmarks/bench_verdict.py folder SCANS --out real.jsonl [--voxel 0.3]
     python benchmarks/bench_verdict.py fit answers.jsonl
@@ -31,7 +31,7 @@ from pcreg.datasets.simulated.recorded import Recorded
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
 from pcreg.registration.api import DESCRIPTORS, at_scales
-from pcreg.registration.confidence import HAND_MADE, LEARNED, REGISTERED, TRAITS, traits
+from pcreg.registration.confidence import HANDCRAFTED, LEARNED, MIN_CONFIDENCE, TERMS, terms
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 
@@ -39,7 +39,7 @@ INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what register.py chooses for most of these scans.
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
-UNKNOWN = 0.5  # of the made-up questions, so that estimated viewpoints are judged too
+UNKNOWN = 0.5  # of the simulated questions, so that estimated viewpoints are judged too
 
 
 def main() -> None:
@@ -47,9 +47,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     verbs = parser.add_subparsers(required=True, dest="verb")
-    for verb in ("made-up", "3dmatch", "folder"):
+    for verb in ("simulated", "3dmatch", "folder"):
         ask = verbs.add_parser(verb)
-        if verb == "made-up":
+        if verb == "simulated":
             ask.add_argument("--scenes", type=int, default=30, help="indoors and outdoors each")
         else:
             ask.add_argument("root", type=Path)
@@ -60,7 +60,7 @@ def main() -> None:
         ask.add_argument("--true", type=int, default=100, help="pairs that overlap, of each list")
         ask.add_argument("--unrelated", type=int, default=50)
         ask.add_argument("--mirrored", type=int, default=30)
-        ask.add_argument("--seed", type=int, default=SEED, help="of questions and made-up scenes")
+        ask.add_argument("--seed", type=int, default=SEED, help="of questions and simulated scenes")
         ask.add_argument("--iterations", type=int, default=1_000_000, help="samples of RANSAC")
         ask.add_argument("--workers", type=int)
     verbs.add_parser("fit").add_argument("answers", type=Path, nargs="+")
@@ -126,11 +126,11 @@ def fit(answers: list[dict[str, Any]]) -> None:
 
 
 def _fit(motions: list[dict[str, Any]]) -> None:
-    X = np.array([traits(evidence_of(motion)) for motion in motions])
+    X = np.array([terms(evidence_of(motion)) for motion in motions])
     right = np.array([motion["right"] for motion in motions])
     weights, bias = logistic(X, right)
     print(f"{'trait':>14} weight  usual")
-    for trait, weight, usual in zip(TRAITS, weights, X[right].mean(0), strict=True):
+    for trait, weight, usual in zip(TERMS, weights, X[right].mean(0), strict=True):
         print(f"{trait.value.__name__.strip('_'):>14} {weight:6.2f} {usual:6.2f}")
     print(f"{'bias':>14} {bias:6.2f}\n{len(motions)} motions, {right.sum()} right")
 
@@ -146,19 +146,19 @@ def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
     print(f"{'all':44} {_counts(confidence, right)}")
     print(f"expected calibration error {calibration_error(confidence, right):.3f}")
     if figure:
-        draw(confidence, right, REGISTERED, figure)
+        draw(confidence, right, MIN_CONFIDENCE, figure)
 
 
 def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
     """The confidence in the likeliest motion, and whether it is right."""
-    judge = LEARNED if answer["learned"] else HAND_MADE
+    judge = LEARNED if answer["learned"] else HANDCRAFTED
     found = [(evidence_of(motion), motion["right"]) for motion in answer["motions"]]
     (best, right), *others = sorted(found, key=lambda each: -judge.probability(each[0]))
     return judge.verdict(best, [evidence for evidence, _ in others]).confidence, right
 
 
 def _counts(confidence: np.ndarray, right: np.ndarray) -> str:
-    accepted = confidence >= REGISTERED
+    accepted = confidence >= MIN_CONFIDENCE
     return (
         f"{len(right):6} {right.sum():7} {(accepted & right).sum():8} {_percent(accepted[right])} "
         f"{(~right).sum():9} {(accepted & ~right).sum():8} {_percent(accepted[~right])}"

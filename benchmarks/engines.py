@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from clouds import Clouds
 from torch import nn
 
-from pcreg.kernels.pyramid import Hierarchy
+from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import Architecture, ResUNet
 
 
@@ -30,27 +30,27 @@ def ours(name: str, architecture: Architecture) -> Engine:
     return Engine(
         name,
         ("float32", "tf32", "float16", "bfloat16"),
-        lambda clouds, training: Hierarchy.build(clouds.batch(geometry.snap), geometry),
+        lambda clouds, training: Pyramid.build(clouds.batch(geometry.snap), geometry),
         lambda: ResUNet(architecture),
-        lambda hierarchy: sizes(hierarchy.levels),
+        lambda pyramid: sizes(pyramid.levels),
     )
 
 
-def spconv(voxel: float, down_kernel: int, stem_fineness: int) -> Engine:
+def spconv(voxel: float, down_kernel: int, stem_kernel_size: int) -> Engine:
     from spconv_network import SpconvHierarchy, SpconvResUNet
 
-    architecture = Architecture(voxel, snap=True, stem_fineness=stem_fineness)
+    architecture = Architecture(voxel, snap=True, stem_kernel_size=stem_kernel_size)
 
     def index(clouds: Clouds, training: bool) -> SpconvHierarchy:
         batch = len(clouds.native.lengths)
         return SpconvHierarchy.build(clouds.voxels, batch, clouds.shape, architecture, training, down_kernel)
 
     return Engine(
-        f"spconv {down_kernel}^3" + (" stem 3^3" if stem_fineness == 3 else ""),
+        f"spconv {down_kernel}^3" + (" stem 3^3" if stem_kernel_size == 3 else ""),
         ("float32", "float16"),  # its tf32 is a switch of the process, and it has no bfloat16
         index,
         lambda: SpconvResUNet(architecture, down_kernel),
-        lambda hierarchy: sizes(hierarchy.levels),
+        lambda pyramid: sizes(pyramid.levels),
     )
 
 

@@ -62,7 +62,7 @@ def of_spconv(clouds: Clouds):
     return submanifold(clouds.voxels, len(clouds.native.lengths), clouds.shape, 3, training=False)
 
 
-def hierarchies(options: argparse.Namespace) -> Iterator[dict]:
+def pyramids(options: argparse.Namespace) -> Iterator[dict]:
     """All that the network needs of a batch, arranged for float32: every sampling and search.
 
     MiB is held afterwards, peak at most beyond that. spconv builds the indices of its network, for inference.

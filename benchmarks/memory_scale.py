@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import Hierarchy
+from pcreg.kernels.pyramid import Pyramid
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import PointConv
@@ -57,7 +57,7 @@ class Operator(nn.Module):
         return self.conv(features, triplets)
 
 
-STEM_FINENESS = {"ResNet": 3}  # else the network's own
+STEM_KERNEL_SIZES = {"ResNet": 3}  # else the network's own
 MODELS: dict[str, Callable[..., nn.Module]] = {"operator": Operator, "ResUNet": ResUNet, "ResNet": Encoder}
 
 
@@ -84,16 +84,16 @@ class Case:
     def _measure(self, n: int) -> dict:
         device = self.cloud.points.device
         batch = cut_or_repeat(self.cloud, n)
-        fineness = STEM_FINENESS.get(self.model, Architecture.stem_fineness)
-        architecture = Architecture(self.voxel, stem_fineness=fineness)
+        kernel_size = STEM_KERNEL_SIZES.get(self.model, Architecture.stem_kernel_size)
+        architecture = Architecture(self.voxel, stem_kernel_size=kernel_size)
         network = MODELS[self.model](architecture, self.mode == "checkpointed").to(device)
         precision = "bfloat16" if device.type == "cuda" else "float32"
         run = forward(network, precision) if self.mode == "forward" else training(network, precision, device)
-        build = network.index if isinstance(network, Operator) else _hierarchy(network)
+        build = network.index if isinstance(network, Operator) else _pyramid(network)
         build(batch)  # warm up
-        hierarchy, index_ms, index_peak = measured(lambda: build(batch), 1, device)
-        run(hierarchy)
-        _, ms, peak = measured(lambda: run(hierarchy), self.runs, device)
+        pyramid, index_ms, index_peak = measured(lambda: build(batch), 1, device)
+        run(pyramid)
+        _, ms, peak = measured(lambda: run(pyramid), self.runs, device)
         highest = None if peak is None else max(index_peak, peak)
         return {
             "model": self.model,
@@ -149,8 +149,8 @@ def forward(network: nn.Module, precision: str) -> Callable[[object], None]:
     network = in_precision(network.eval(), precision)
 
     @torch.inference_mode()
-    def run(hierarchy) -> None:
-        network(hierarchy)
+    def run(pyramid) -> None:
+        network(pyramid)
 
     return run
 
@@ -158,17 +158,17 @@ def forward(network: nn.Module, precision: str) -> Callable[[object], None]:
 def training(network: nn.Module, precision: str, device: torch.device) -> Callable[[object], None]:
     network.train()
 
-    def run(hierarchy) -> None:
+    def run(pyramid) -> None:
         with autocast(precision, device):
-            out = network(hierarchy)
+            out = network(pyramid)
         network.zero_grad()
         out.backward(out.detach())
 
     return run
 
 
-def _hierarchy(network: nn.Module) -> Callable[[PointBatch], Hierarchy]:
-    return lambda batch: Hierarchy.build(batch, network.architecture.geometry)
+def _pyramid(network: nn.Module) -> Callable[[PointBatch], Pyramid]:
+    return lambda batch: Pyramid.build(batch, network.architecture.geometry)
 
 
 def _release() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from workload import PRECISIONS
 
-from pcreg.kernels.pyramid import Hierarchy
+from pcreg.kernels.pyramid import Pyramid
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import (
     FirstConv,
@@ -35,20 +35,20 @@ class Encoder(nn.Module):
         super().__init__()
         self.architecture, self.checkpointing = architecture, checkpointing
         widths = architecture.encoder
-        self.convs = nn.ModuleList([FirstConv(widths[0], architecture.stem_fineness)])
+        self.convs = nn.ModuleList([FirstConv(widths[0], architecture.stem_kernel_size)])
         self.convs.extend(map(PointConv, widths, widths[1:]))
         self.norms = nn.ModuleList(map(batch_norm, widths))
         self.blocks = nn.ModuleList(map(ResidualBlock, widths))
 
-    def forward(self, hierarchy: Hierarchy) -> Tensor:
+    def forward(self, pyramid: Pyramid) -> Tensor:
         """The features (N_4, 256) of the points of hierarchy.levels[3]."""
-        out = hierarchy.stem
+        out = pyramid.stem
         by_torch = torch.is_grad_enabled()
-        identity = None if by_torch else Triplets.identity(len(hierarchy.levels[0]), out.device)
-        for level, triplets in enumerate([identity, *hierarchy.down]):
+        identity = None if by_torch else Triplets.identity(len(pyramid.levels[0]), out.device)
+        for level, triplets in enumerate([identity, *pyramid.down]):
             layers = self.convs[level], self.norms[level], self.blocks[level]
             convolve = checkpointed_level if self.checkpointing else convolve_level
-            out = convolve(*layers, out, triplets, hierarchy.same[level])
+            out = convolve(*layers, out, triplets, pyramid.same[level])
         return out
 
 

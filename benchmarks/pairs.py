@@ -9,7 +9,7 @@ from torch import Tensor
 from workload import Workload
 
 from pcreg.geometry.se3 import rotation_about
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 
 JITTER = 0.2  # standard deviation, voxels
 
@@ -38,7 +38,7 @@ def pairs(workload: Workload, n: int, n_pairs: int, seed: int) -> Pairs:
         rows = nearest(scan, rng, n)
         moved = scan[rows] @ rotation_about(rng.standard_normal(3), rng.uniform(0, 180)).T
         moved += rng.uniform(-1, 1, 3) + rng.normal(0, JITTER * size, moved.shape)
-        kept = thin(moved, size)
+        kept = voxel_downsample(moved, size)
         matches.append(np.stack([kept, np.arange(len(kept))], 1) + first)
         first = first + np.array([len(rows), len(kept)])
         sources.append(scan[rows])

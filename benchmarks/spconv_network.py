@@ -73,8 +73,8 @@ class SpconvHierarchy:
         for level in range(4):
             same.append(submanifold(levels[-1], clouds, shape, 3, training))
             if level == 0:
-                fineness = architecture.stem_fineness
-                stem = same[0] if fineness == 3 else many_cells(voxels, clouds, shape, fineness)
+                kernel_size = architecture.stem_kernel_size
+                stem = same[0] if kernel_size == 3 else many_cells(voxels, clouds, shape, kernel_size)
             if level < 3:
                 coarser, shape, indices = strided(levels[-1], clouds, shape, down_kernel)
                 levels.append(coarser)
@@ -182,7 +182,7 @@ class SpconvResUNet(nn.Module):
         super().__init__()
         e, d = architecture.encoder, architecture.decoder
         k = down_kernel
-        self.stem = Layer(1, e[0], architecture.stem_fineness)
+        self.stem = Layer(1, e[0], architecture.stem_kernel_size)
         self.encoder = nn.ModuleList([Layer(e[0], e[1], k), Layer(e[1], e[2], k), Layer(e[2], e[3], k)])
         self.decoder = nn.ModuleList(
             [Layer(e[3], d[3], k), Layer(d[3] + e[2], d[2], k), Layer(d[2] + e[1], d[1], k)]
@@ -190,11 +190,11 @@ class SpconvResUNet(nn.Module):
         self.conv1_tr = nn.Linear(d[1] + e[0], d[0], bias=False)
         self.final = nn.Linear(d[0], architecture.out_channels)
 
-    def forward(self, hierarchy: SpconvHierarchy) -> Tensor:
+    def forward(self, pyramid: SpconvHierarchy) -> Tensor:
         """The descriptors (N, out_channels), of unit length, of the voxels of hierarchy.levels[0]."""
-        same, down = hierarchy.same, hierarchy.down
-        ones = self.final.weight.new_ones(len(hierarchy.levels[0]), 1)
-        finer = [self.stem(ones, hierarchy.stem, same[0])]
+        same, down = pyramid.same, pyramid.down
+        ones = self.final.weight.new_ones(len(pyramid.levels[0]), 1)
+        finer = [self.stem(ones, pyramid.stem, same[0])]
         for layer, indices, level in zip(self.encoder, down, same[1:], strict=True):
             finer.append(layer(finer[-1], indices, level))
         out = finer.pop()

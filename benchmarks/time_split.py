@@ -29,7 +29,7 @@ KERNELS = {
     "sampling": ("_cells", "_pick"),
     "search": ("visit",),
     "grouping": ("put_in_order", "segment", "size_tiles", "fill_tiles"),
-    "kernels": ("_output_stationary", "_weight_stationary", "_finish", "_partial_sums", "_sum_runs"),
+    "kernels": ("_output_stationary", "_weight_stationary", "_reduce_parts", "_partial_sums", "_sum_runs"),
 }
 PARTS_OF_NAMES = {
     "sampling": ("RadixSort", "radixSort"),  # one sort serves to sample a level and to search it

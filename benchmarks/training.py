@@ -65,9 +65,9 @@ def step(engine: Engine, loss: str, precision: str, device: torch.device) -> Cal
     generator = torch.Generator().manual_seed(0)
 
     def run(batch: Pairs) -> None:
-        hierarchies = index(engine, batch)
+        pyramids = index(engine, batch)
         with autocast(precision, device):
-            features = [network(hierarchy) for hierarchy in hierarchies]
+            features = [network(pyramid) for pyramid in pyramids]
             total = contrastive(features, batch, generator) if loss == "contrastive" else plain(features)
         optimizer.zero_grad()
         total.backward()

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import PairDataset, evenly
 from pcreg.registration.evidence import Evidence
-from pcreg.registration.observability import Freedom, Hold
-from pcreg.registration.preprocess import Shape
+from pcreg.registration.observability import DegenerateDirection, Observability
+from pcreg.registration.preprocess import PreparedCloud
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import Workers
@@ -94,8 +94,12 @@ def answers(
 def evidence_of(motion: dict[str, Any]) -> Evidence:
     """The evidence that was written as plain values."""
     fields = motion["evidence"]
-    free = tuple(Freedom(each["kind"], tuple(each["axis"])) for each in fields["hold"]["free"])
-    return Evidence(**fields | {"hold": Hold(fields["hold"]["firmness"], free)})
+    free = tuple(
+        DegenerateDirection(each["kind"], tuple(each["axis"])) for each in fields["observability"]["free"]
+    )
+    return Evidence(
+        **fields | {"observability": Observability(fields["observability"]["min_observability"], free)}
+    )
 
 
 def _answer(
@@ -114,7 +118,7 @@ def _answer(
     return found
 
 
-def _source(dataset: PairDataset, registrar: Registrar, question: Question) -> Shape:
+def _source(dataset: PairDataset, registrar: Registrar, question: Question) -> PreparedCloud:
     if question.kind == "mirrored":
         return registrar.describe(
             dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint
@@ -126,7 +130,7 @@ def _source(dataset: PairDataset, registrar: Registrar, question: Question) -> S
 
 
 @lru_cache(maxsize=60)
-def _shape(dataset: PairDataset, registrar: Registrar, name: str, viewpoint: str) -> Shape:
+def _shape(dataset: PairDataset, registrar: Registrar, name: str, viewpoint: str) -> PreparedCloud:
     return registrar.describe(dataset.cloud(name), name, viewpoint)
 
 
@@ -137,4 +141,4 @@ def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.nd
     others = [(other, T) for other, T in beside if other != without][:COMPANIONS]
     clouds = [dataset.cloud(name), *(transform(T, dataset.cloud(other)) for other, T in others)]
     points = np.concatenate(clouds)
-    return points[thin(points, voxel)]
+    return points[voxel_downsample(points, voxel)]

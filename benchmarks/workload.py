@@ -13,7 +13,7 @@ import torch
 from timing import medians
 from torch import Tensor
 
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.stencil import native_triplets
@@ -49,7 +49,7 @@ def load(path: Path | None, size: float, device: torch.device) -> Workload:
         points = SyntheticRooms(seed=0, count=1).cloud("room-0/source")
     else:
         points = read_cloud(path).points
-    points = points[thin(points, size)]
+    points = points[voxel_downsample(points, size)]
     voxels = torch.from_numpy(np.floor(points / size)).long()
     return Workload(PointBatch.from_clouds([points]).to(device), voxels.to(device), size)
 

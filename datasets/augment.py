@@ -20,7 +20,7 @@ class Augmentation:
     """
 
     rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
-    apart: float = (
+    max_relative_rotation: float = (
         180.0  # degrees by which the two rotations differ at most; from 180 on they are independent
     )
     scale: tuple[float, float] = (1.0, 1.0)  # range of the common factor
@@ -37,8 +37,10 @@ class Augmentation:
             )
         if self.jitter < 0:
             raise InputError(f"augment.jitter={self.jitter}: give metres, 0 for none")
-        if not 0 <= self.apart <= 180:
-            raise InputError(f"augment.apart={self.apart}: give degrees from 0 to 180")
+        if not 0 <= self.max_relative_rotation <= 180:
+            raise InputError(
+                f"augment.max_relative_rotation={self.max_relative_rotation}: give degrees from 0 to 180"
+            )
         for name in ("crop", "drop", "beams"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
@@ -62,7 +64,7 @@ class Augmentation:
         """Where sensors stand: source (N, 3), target (M, 3), T (4, 4) -> the three, turned and shaken."""
         noise = _noise(source, rng)
         turn = random_rotation(rng)
-        other = limited_rotation(rng, self.apart) @ turn
+        other = limited_rotation(rng, self.max_relative_rotation) @ turn
         source, turn_source = self._moved(source, turn, noise)
         target, turn_target = self._moved(target, other, noise)
         return source, target, turn_target @ T_target_source @ inverse(turn_source)

@@ -17,7 +17,7 @@ from pcreg.datasets.preparation import Preparation, RawPair, Sample
 from pcreg.datasets.scaled_clouds import scaled_clouds
 from pcreg.io.pairs import PairDataset, keep_evenly
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import Geometry, Hierarchy
+from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import ALONE, Ranks
 
@@ -29,11 +29,11 @@ class TrainingBatch:
     """Several pairs: all sources in one hierarchy, all targets in another; or in points to build it of."""
 
     names: list[str]
-    source: Hierarchy | PointBatch
-    target: Hierarchy | PointBatch
+    source: Pyramid | PointBatch
+    target: Pyramid | PointBatch
     matches: torch.Tensor  # (P, 2) int64, rows of the whole batch
     left_out: list[str]  # pairs with too few matches
-    geometry: Geometry
+    geometry: PyramidConfig
     # (N, scales) int64 into the rows of all scales, of each point of the clouds of the first; matches are
     # between points of the first scale. None: there is one scale.
     source_rows: torch.Tensor | None = None
@@ -46,14 +46,14 @@ class TrainingBatch:
     def to(self, device: torch.device | str) -> "TrainingBatch":
         """On `device`, with its hierarchies."""
         source, target = (
-            Hierarchy.build(clouds.to(device), self.geometry)
+            Pyramid.build(clouds.to(device), self.geometry)
             if isinstance(clouds, PointBatch)
             else clouds.to(device)
             for clouds in (self.source, self.target)
         )
         return replace(self, source=source, target=target, **self._rows(device))
 
-    def resting(self) -> "TrainingBatch":
+    def points_to_cpu(self) -> "TrainingBatch":
         """With its points on the CPU, as another process takes them."""
         source, target = (
             clouds.to("cpu") if isinstance(clouds, PointBatch) else clouds
@@ -81,7 +81,7 @@ class Collate:
     Its hierarchies are built here, in the loader, unless there is a GPU, which takes milliseconds.
     """
 
-    geometry: Geometry
+    geometry: PyramidConfig
     on_gpu: bool = False
     scales: Sequence[float] = (1.0,)
 
@@ -99,7 +99,7 @@ class Collate:
         if not all(self._norms_work(side) for side in sides):
             return None
         if not self.on_gpu:
-            sides = [Hierarchy.build(clouds, self.geometry) for clouds in sides]
+            sides = [Pyramid.build(clouds, self.geometry) for clouds in sides]
         left_out = [sample.name for sample in samples if len(sample.matches) < MINIMUM_MATCHES]
         names = [sample.name for sample in kept]
         rows = source_rows, target_rows
@@ -141,7 +141,7 @@ class Batches:
     """The batches of any epoch, in an order of its own; the last, partial one is dropped."""
 
     samples: TrainingPairs
-    geometry: Geometry
+    geometry: PyramidConfig
     batch_size: int = 4
     workers: int = 0
     on_gpu: bool = False  # the training
@@ -151,7 +151,7 @@ class Batches:
     def of(
         pairs: PairDataset,
         preparation: Preparation,
-        geometry: Geometry,
+        geometry: PyramidConfig,
         *,
         batch_size: int = 4,
         limit: int | None = None,

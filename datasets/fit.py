@@ -11,8 +11,8 @@ import numpy as np
 from pcreg.evaluation.metrics import rmse
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import inverse, transform
-from pcreg.geometry.voxel_grid import thin
-from pcreg.registration.free_space import View, intrusion
+from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.registration.free_space import View, free_space_violation
 from pcreg.runtime.errors import InputError
 
 REACH = 6.0  # voxels: partners up to this far apart forgive a rough start
@@ -21,10 +21,10 @@ ITERATIONS = 50
 MINIMUM_POINTS = 100  # of a thinned scan
 
 # Two LiDAR sequences, 950 registrations from starts up to 6 m and 180 degrees off. Of those that overlapped
-# by LEAST_OVERLAP the 650 right ones, within 0.3 m and 1.5 degrees, had an intrusion of 0.065 at most, the 81
-# wrong ones of 0.128 at least.
+# by LEAST_OVERLAP the 650 right ones, within 0.3 m and 1.5 degrees, had a free-space violation of 0.065 at
+# most, the 81 wrong ones of 0.128 at least.
 LEAST_OVERLAP = 0.3
-MOST_INTRUSION = 0.09
+MAX_FREE_SPACE_VIOLATION = 0.09
 FREE = 3.0  # voxels: what stands further in front of a surface is not part of it
 
 
@@ -34,12 +34,13 @@ class Fit:
 
     T_target_source: np.ndarray  # (4, 4) float64
     overlap: float  # fraction of the source, one point per voxel, with a target point within 1.5 voxels
-    intrusion: float  # fraction of one scan that stands where the other's sensor looked through; the larger
+    # Fraction of one scan that stands where the other's sensor looked through; the larger
+    free_space_violation: float
     moved: float  # metres between the guess and the result, RMS over the source points
 
     def doubt(self, least_overlap: float = LEAST_OVERLAP, most_moved: float = np.inf) -> str:
         """Why the motion cannot be used, in a few words; '' if nothing speaks against it."""
-        if self.intrusion > MOST_INTRUSION:
+        if self.free_space_violation > MAX_FREE_SPACE_VIOLATION:
             return "contradict what the sensors saw"
         if self.moved > most_moved:
             return f"moved by more than {most_moved:g} m"
@@ -53,7 +54,7 @@ class Scan:
 
     def __init__(self, points: np.ndarray, voxel: float, name: str = "scan"):
         self.voxel = voxel
-        self.points = points[thin(points, voxel)]
+        self.points = points[voxel_downsample(points, voxel)]
         if len(self.points) < MINIMUM_POINTS:
             raise InputError(
                 f"{name}: {len(self.points)} points are left at voxel {voxel:g} m and odometry needs "
@@ -83,8 +84,9 @@ def register(source: Scan, target: Scan, guess: np.ndarray) -> Fit:
     return Fit(
         T,
         overlap=measured_overlap(source.points, target.points, T, OVERLAP_DISTANCE * voxel),
-        intrusion=max(
-            intrusion(moved, View.of(target.points), free), intrusion(back, View.of(source.points), free)
+        free_space_violation=max(
+            free_space_violation(moved, View.of(target.points), free),
+            free_space_violation(back, View.of(source.points), free),
         ),
         moved=rmse(T, guess, source.points),
     )

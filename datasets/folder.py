@@ -15,10 +15,10 @@ from rich.progress import track
 
 from pcreg.datasets.odometry import Odometry
 from pcreg.datasets.poses import read_poses, rigid
-from pcreg.datasets.splits import stretch
+from pcreg.datasets.splits import split_rows
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import inverse
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import SUFFIXES, read_cloud
 from pcreg.io.natural_order import natural
 from pcreg.io.pairs import Pair, evenly
@@ -68,7 +68,7 @@ class Folder:
         minimum_distance: float = 0.0,
         maximum_distance: float | None = None,
         proposals: int | None = None,
-        part: str = "all",
+        split: str = "all",
         held_out: float = 0.25,
         cache: str | Path | None = None,
     ):
@@ -89,7 +89,7 @@ class Folder:
                 f"{root}: holds {len(self.names)} point clouds and a pair needs two; "
                 f"they end in {' '.join(suffixes)}"
             )
-        self.scans = stretch(len(self.names), part, held_out)
+        self.scans = split_rows(len(self.names), split, held_out)
         self.proposals = proposals
         self.cache = Path(cache) if cache else self.root / "odometry"
         self.poses = self._read_poses()
@@ -165,7 +165,7 @@ class Folder:
         if not listed:
             raise InputError(
                 f"{path}: lists no pair within the scans from {self.names[self.scans[0]]} to "
-                f"{self.names[self.scans[-1]]}; add one, or change data.part and data.held_out"
+                f"{self.names[self.scans[-1]]}; add one, or change data.split and data.held_out"
             )
         return listed
 
@@ -210,7 +210,7 @@ class Folder:
 
     def _thinned(self, name: str) -> np.ndarray:
         points = self.cloud(name)
-        return points[thin(points, self.voxel)]
+        return points[voxel_downsample(points, self.voxel)]
 
 
 def nearby(

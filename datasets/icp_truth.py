@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.geometry.se3 import transform
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
@@ -44,8 +44,8 @@ def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> 
     import open3d
 
     registration = open3d.pipelines.registration
-    moved = transform(T_target_source, source[thin(source, SETTINGS["voxel"])])
-    target = target[thin(target, SETTINGS["voxel"])]
+    moved = transform(T_target_source, source[voxel_downsample(source, SETTINGS["voxel"])])
+    target = target[voxel_downsample(target, SETTINGS["voxel"])]
     return registration.registration_icp(
         *(open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points)) for points in (moved, target)),
         SETTINGS["distance"],

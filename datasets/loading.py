@@ -40,7 +40,7 @@ def _begin(_number: int) -> None:
 
 
 @contextmanager
-def in_plain_words() -> Iterator[None]:
+def unwrap_loader_errors() -> Iterator[None]:
     """Raise what a loader process refuses, or that it died, as an InputError of one sentence."""
     try:
         yield

@@ -136,7 +136,7 @@ class Odometry:
             except OutputError as error:
                 raise OutputError(f"{error}, here with data.cache=") from error
         T = np.array(record["T_target_source"])
-        return Fit(T, record["overlap"], record["intrusion"], record["moved"])
+        return Fit(T, record["overlap"], record["free_space_violation"], record["moved"])
 
     def _prepared(self, number: int) -> Scan:
         name = self.names[number]

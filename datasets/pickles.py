@@ -1,4 +1,4 @@
-"""Pickles and .pth files from strangers, read without running anything they contain.
+"""Pickles and .pth files from untrusted sources, read without running anything they contain.
 
 A pickle is a program: it may name any function and call it. Here it may name what rebuilds NumPy
 arrays, and a few containers; any other name is refused before it is looked up.

@@ -92,8 +92,8 @@ class Preparation:
         return list(zip(self._thin(sources, rng), self._thin(targets, rng), motions, strict=True))
 
     def _thin(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
-        """One point per cell floor(p / voxel) of each cloud, as pcreg.geometry.voxel_grid.thin, and not too
-        many.
+        """One point per cell floor(p / voxel) of each cloud, as pcreg.geometry.voxel_grid.voxel_downsample,
+        and not too many.
         """
         rows = rows_kept(clouds, self.voxel)
         return [self._limited(cloud[kept], rng) for cloud, kept in zip(clouds, rows, strict=True)]

@@ -81,7 +81,7 @@ class _PointConv(torch.autograd.Function):
         grad_features = grad_weight = None
         if ctx.needs_input_grad[0]:
             # Symmetric triplets are their own transposed ones, seen from the other end.
-            weight_t = triplets.symmetric.other_end(weight).mT
+            weight_t = triplets.symmetric.transposed_weight(weight).mT
             grad_features = mvmr(grad_out, weight_t, *ctx.back, ctx.tf32, ctx.deterministic)
         if ctx.needs_input_grad[1]:
             grad_weight = vvor(features, grad_out, triplets, arrangement, weight.shape[1])
@@ -94,7 +94,7 @@ def _check(features: Tensor, weight: Tensor, triplets: Triplets) -> None:
     K, G, C, _ = weight.shape
     if triplets.n_cells != K:
         raise ValueError(
-            f"weight has {K} kernel cells and the triplets {triplets.n_cells}; build both for one fineness"
+            f"weight has {K} kernel cells and the triplets {triplets.n_cells}; build both for one kernel size"
         )
     if tuple(features.shape) != (triplets.n_in, G * C):
         raise ValueError(

@@ -80,7 +80,7 @@ def _backward(ctx, grad_out):
     grad_features = grad_weight = None
     if ctx.needs_input_grad[0]:
         # Symmetric triplets are their own transposed ones, seen from the other end.
-        weight_t = Symmetry(ctx.symmetric).other_end(weight).mT
+        weight_t = Symmetry(ctx.symmetric).transposed_weight(weight).mT
         grad_features = point_conv_op(
             grad_out,
             weight_t,

@@ -52,7 +52,7 @@ class Epilogue:
                 raise ValueError(f"a vector of the epilogue is {tuple(vector.shape)}; it must be {(M,)}")
 
     def arguments(self) -> tuple[Tensor | float | None, ...]:
-        """The arguments of pcreg.kernels.triton.epilogue.finished that follow its columns."""
+        """The arguments of pcreg.kernels.triton.epilogue.apply_epilogue that follow its columns."""
         residual = None if self.residual is None else aligned(self.residual)
         return self.mean, self.variance, self.scale, self.shift, self.epsilon, residual
 

@@ -6,8 +6,8 @@ from torch import Tensor
 from pcreg.kernels.cells import cloud_of_rows
 from pcreg.kernels.neighbors import in_parts, radius_search
 
-FEWEST = 4  # points, its own among them, from which a normal is taken
-LINE = 1e-5  # of a neighbourhood's variance: less in its second direction is rounding
+MIN_NEIGHBORS = 4  # points, its own among them, from which a normal is taken
+MIN_VARIANCE_RATIO = 1e-5  # of a neighbourhood's variance: less in its second direction is rounding
 
 
 def surface_normals(points: Tensor, lengths: Tensor, origins: Tensor, radius: float) -> Tensor:
@@ -27,7 +27,7 @@ def surface_normals(points: Tensor, lengths: Tensor, origins: Tensor, radius: fl
     normals = least_direction(*(a - b for a, b in zip(second, first, strict=True)))
     towards = (origins[cloud_of_rows(lengths)] - points).to(normals)
     normals = torch.where(((normals * towards).sum(1) < 0)[:, None], -normals, normals)
-    return (normals * (counts >= FEWEST)[:, None]).to(points.dtype)
+    return (normals * (counts >= MIN_NEIGHBORS)[:, None]).to(points.dtype)
 
 
 def _sums(
@@ -64,5 +64,5 @@ def least_direction(xx, xy, xz, yy, yz, zz) -> Tensor:
     products = torch.stack([torch.linalg.cross(rows[n], rows[n - 1]) for n in range(3)])
     lengths, longest = products.norm(dim=2).max(0)
     direction = products[longest, torch.arange(len(longest), device=longest.device)]
-    clear = lengths > LINE
+    clear = lengths > MIN_VARIANCE_RATIO
     return direction / torch.where(clear, lengths, 1)[:, None] * clear[:, None]

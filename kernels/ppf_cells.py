@@ -18,8 +18,8 @@ import numpy as np
 from torch import Tensor
 
 
-def angle_cells(
-    offset: np.ndarray, own: np.ndarray, other: np.ndarray, radius: float, fineness: int
+def ppf_cells(
+    offset: np.ndarray, own: np.ndarray, other: np.ndarray, radius: float, kernel_size: int
 ) -> np.ndarray:
     """k (T,) int64 of offsets (3, T), the centre's normals (3, T) and the points' (3, T), of one dtype.
 
@@ -32,13 +32,13 @@ def angle_cells(
     rise, fall = ((nx * dx + ny * dy) + nz * dz for nx, ny, nz in (own, other))
     shares = distance / offset.dtype.type(radius), (rise / safe + one) / 2, (-fall / safe + one) / 2
     shell, own, other = (
-        np.clip(np.floor(share * fineness), 0, fineness - 1).astype(np.int64) for share in shares
+        np.clip(np.floor(share * kernel_size), 0, kernel_size - 1).astype(np.int64) for share in shares
     )
-    return (shell * fineness + own) * fineness + other
+    return (shell * kernel_size + own) * kernel_size + other
 
 
-def exchanged(weight: Tensor) -> Tensor:
+def swap_height_axes(weight: Tensor) -> Tensor:
     """Weights (t^3, ...) as the other end of each pair sees them: own and other height change places."""
-    fineness = round(len(weight) ** (1 / 3))
-    shape = fineness, fineness, fineness, *weight.shape[1:]
+    kernel_size = round(len(weight) ** (1 / 3))
+    shape = kernel_size, kernel_size, kernel_size, *weight.shape[1:]
     return weight.reshape(shape).transpose(1, 2).reshape(weight.shape)

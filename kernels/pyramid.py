@@ -16,25 +16,27 @@ from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.stencil import default_radius, native_counts, native_triplets, voxel_triplets
 from pcreg.kernels.triplets import Triplets
 
-FINENESS = 3  # kernels of every layer but the first
-CELLS = ("grid", "angles")
+KERNEL_SIZE = 3  # kernels of every layer but the first
+KERNELS = ("grid", "ppf")
 NORMAL_RADIUS = 3.0  # voxels
 
 
 @dataclass(frozen=True)
-class Geometry:
+class PyramidConfig:
     """How points become levels and neighbourhoods. Level l has cells of voxel * 2^l metres."""
 
     voxel: float = 0.025  # metres
     n_levels: int = 4
-    stem_fineness: int = 5  # kernel cells per axis of the first convolution
+    stem_kernel_size: int = 5  # kernel cells per axis of the first convolution
     radius_scale: float = 1.0  # search radius, in units of the ball with the volume of the kernel
     snap: bool = False  # degraded mode: a sparse voxel convolution
-    cells: str = "grid"  # of kernels: "grid", along the axes, or "angles", which turn with the surface
+    kernel: str = (
+        "grid"  # "grid", cells along the axes, or "ppf", point-pair cells that rotation leaves as they are
+    )
 
 
 @dataclass(frozen=True)
-class Hierarchy:
+class Pyramid:
     """levels[0] is the batch itself; levels[l + 1] a grid sample of levels[l]."""
 
     levels: list[PointBatch]
@@ -43,39 +45,39 @@ class Hierarchy:
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
 
     @staticmethod
-    def build(batch: PointBatch, geometry: Geometry) -> "Hierarchy":
+    def build(batch: PointBatch, geometry: PyramidConfig) -> "Pyramid":
         """Sample and search `batch`, where it lies."""
         if batch.points.is_cuda:
             return search_at_once(batch, geometry)
         levels, rows = sample_levels(batch, geometry)
         normals = _normals(batch, rows, geometry)
 
-        def search(out_level: int, in_level: int, fineness: int = FINENESS) -> Triplets:
+        def search(out_level: int, in_level: int, kernel_size: int = KERNEL_SIZE) -> Triplets:
             out, points = levels[out_level], levels[in_level]
             if geometry.snap:
-                return _voxel_search(out, points, out_level, in_level, fineness, geometry)
-            size, radius = _size_and_radius(in_level, fineness, geometry)
+                return _voxel_search(out, points, out_level, in_level, kernel_size, geometry)
+            size, radius = _size_and_radius(in_level, kernel_size, geometry)
             both = normals and (normals[out_level], normals[in_level])
             return native_triplets(
-                out.points, points.points, out.lengths, points.lengths, size, fineness, radius, both
+                out.points, points.points, out.lengths, points.lengths, size, kernel_size, radius, both
             )
 
         same = [search(level, level) for level in range(geometry.n_levels)]
         down = [search(level + 1, level) for level in range(geometry.n_levels - 1)]
         if geometry.snap:
-            stem = search(0, 0, geometry.stem_fineness).counts()
+            stem = search(0, 0, geometry.stem_kernel_size).counts()
         else:
-            size, radius = _size_and_radius(0, geometry.stem_fineness, geometry)
+            size, radius = _size_and_radius(0, geometry.stem_kernel_size, geometry)
             own = normals and normals[0]
-            stem = native_counts(batch.points, batch.lengths, size, geometry.stem_fineness, radius, own)
-        return Hierarchy(levels, stem, same, down)._arranged()
+            stem = native_counts(batch.points, batch.lengths, size, geometry.stem_kernel_size, radius, own)
+        return Pyramid(levels, stem, same, down)._arranged()
 
-    def to(self, device: torch.device | str) -> "Hierarchy":
+    def to(self, device: torch.device | str) -> "Pyramid":
         levels = [level.to(device) for level in self.levels]
         same, down = ([triplets.to(device) for triplets in some] for some in (self.same, self.down))
-        return Hierarchy(levels, self.stem.to(device), same, down)._arranged()
+        return Pyramid(levels, self.stem.to(device), same, down)._arranged()
 
-    def _arranged(self) -> "Hierarchy":
+    def _arranged(self) -> "Pyramid":
         """Derive here what the layers would otherwise wait for: the decoder's triplets, and arrangements.
 
         Half precision may take others on a GPU and then derives them in the first forward pass.
@@ -85,7 +87,7 @@ class Hierarchy:
         return self
 
 
-def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
+def search_at_once(batch: PointBatch, geometry: PyramidConfig) -> Pyramid:
     """The hierarchy by kernels for a GPU, which find the triplets of all layers together.
 
     One sort of a level serves to sample it and to search it. The device is waited for once per level, to
@@ -121,14 +123,14 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
     indices = own if geometry.snap else coarse
     normals = _normals(levels[0], rows, geometry)
 
-    def search(out_level: int, in_level: int, fineness: int = FINENESS) -> Search:
-        size, radius = _size_and_radius(min(out_level, in_level), fineness, geometry)
+    def search(out_level: int, in_level: int, kernel_size: int = KERNEL_SIZE) -> Search:
+        size, radius = _size_and_radius(min(out_level, in_level), kernel_size, geometry)
         return Search(
             indices[in_level],
             levels[out_level].points,
             clouds[out_level],
             size,
-            fineness,
+            kernel_size,
             radius=None if geometry.snap else radius,
             stride=1 if out_level == in_level else 2,
             mirrored=out_level < in_level,
@@ -139,15 +141,15 @@ def search_at_once(batch: PointBatch, geometry: Geometry) -> Hierarchy:
     searches = [search(level, level) for level in range(n_levels)]
     searches += [search(level + 1, level) for level in range(n_levels - 1)]
     searches += [search(level, level + 1) for level in range(n_levels - 1)]
-    (stem,) = SearchRun([search(0, 0, geometry.stem_fineness)]).counts()
+    (stem,) = SearchRun([search(0, 0, geometry.stem_kernel_size)]).counts()
     found = find_triplets(searches)
     same, down, up = found[:n_levels], found[n_levels : 2 * n_levels - 1], found[2 * n_levels - 1 :]
     for there, back in zip(down, up, strict=True):
         there.pair_with(back)
-    return Hierarchy(levels, stem, same, down)
+    return Pyramid(levels, stem, same, down)
 
 
-def _frames(batch: PointBatch, sizes: list[float], geometry: Geometry) -> torch.Tensor:
+def _frames(batch: PointBatch, sizes: list[float], geometry: PyramidConfig) -> torch.Tensor:
     """Frames (len(sizes), 7) of pcreg.kernels.triton.search.index, with the same corners and cells of the
     given sizes.
     """
@@ -158,7 +160,7 @@ def _frames(batch: PointBatch, sizes: list[float], geometry: Geometry) -> torch.
     return torch.cat([torch.cat([lower, upper]).expand(len(sizes), 6), edges[:, None]], 1)
 
 
-def sample_levels(batch: PointBatch, geometry: Geometry) -> tuple[list[PointBatch], list[torch.Tensor]]:
+def sample_levels(batch: PointBatch, geometry: PyramidConfig) -> tuple[list[PointBatch], list[torch.Tensor]]:
     """The levels, and of each but the first the rows of the finer one that it consists of.
 
     Cells of all levels are nested: a coarse cell is eight fine ones, counted from one origin.
@@ -172,15 +174,17 @@ def sample_levels(batch: PointBatch, geometry: Geometry) -> tuple[list[PointBatc
     return levels, rows
 
 
-def _normals(batch: PointBatch, rows: list[torch.Tensor], geometry: Geometry) -> list[torch.Tensor] | None:
+def _normals(
+    batch: PointBatch, rows: list[torch.Tensor], geometry: PyramidConfig
+) -> list[torch.Tensor] | None:
     """Normals (N, 3) of the points of each level, if kernels turn with the surface.
 
     They are those of the finest level: `rows` are the points that each further one took from that before.
     """
-    if geometry.cells == "grid":
+    if geometry.kernel == "grid":
         return None
     if batch.origins is None:
-        raise ValueError("cells=angles needs to know where the sensor stood: give the batch its origins")
+        raise ValueError("kernel=ppf needs to know the origin of each cloud: give the batch its origins")
     radius = NORMAL_RADIUS * geometry.voxel
     normals = [surface_normals(batch.points, batch.lengths, batch.origins, radius)]
     for picked in rows:
@@ -188,19 +192,19 @@ def _normals(batch: PointBatch, rows: list[torch.Tensor], geometry: Geometry) ->
     return normals
 
 
-def _origin(batch: PointBatch, geometry: Geometry) -> torch.Tensor:
+def _origin(batch: PointBatch, geometry: PyramidConfig) -> torch.Tensor:
     """Half a voxel below each cloud's lower corner, which is zero: (B, 3)."""
     shape = (len(batch.lengths), 3)
     return torch.full(shape, -geometry.voxel / 2, dtype=torch.float64, device=batch.points.device)
 
 
-def _size_and_radius(level: int, fineness: int, geometry: Geometry) -> tuple[float, float]:
+def _size_and_radius(level: int, kernel_size: int, geometry: PyramidConfig) -> tuple[float, float]:
     """The edge of the kernel cells, and the radius, of a convolution of points of `level`: metres."""
     size = geometry.voxel * 2**level
-    return size, geometry.radius_scale * default_radius(size, fineness)
+    return size, geometry.radius_scale * default_radius(size, kernel_size)
 
 
-def _voxel_search(out, points, out_level, in_level, fineness, geometry) -> Triplets:
+def _voxel_search(out, points, out_level, in_level, kernel_size, geometry) -> Triplets:
     point_cells = _cells(points, in_level, geometry)
     return voxel_triplets(
         point_cells if out is points else _cells(out, out_level, geometry),
@@ -208,10 +212,10 @@ def _voxel_search(out, points, out_level, in_level, fineness, geometry) -> Tripl
         out.lengths,
         points.lengths,
         stride=2 ** (out_level - in_level),
-        fineness=fineness,
+        kernel_size=kernel_size,
     )
 
 
-def _cells(batch: PointBatch, level: int, geometry: Geometry) -> torch.Tensor:
+def _cells(batch: PointBatch, level: int, geometry: PyramidConfig) -> torch.Tensor:
     size = geometry.voxel * 2**level
     return cells_of(batch.points, cloud_of_rows(batch.lengths), _origin(batch, geometry), size)

@@ -36,14 +36,14 @@ def grid_sample(points, lengths, size) -> list[int]:
     return rows
 
 
-def kernel_cell(displacement, size, fineness) -> int:
+def kernel_cell(displacement, size, kernel_size) -> int:
     """The index k of the kernel cell that a displacement (3,) falls in, outer cells reaching outwards."""
-    reach = (fineness - 1) // 2
+    reach = (kernel_size - 1) // 2
     x, y, z = (displacement / size).round().clamp(-reach, reach).long().tolist()
-    return ((x + reach) * fineness + (y + reach)) * fineness + (z + reach)
+    return ((x + reach) * kernel_size + (y + reach)) * kernel_size + (z + reach)
 
 
-def angle_cell(displacement, own, other, radius, fineness) -> int:
+def ppf_cell(displacement, own, other, radius, kernel_size) -> int:
     """The cell k of a kernel that turns with the surface: of a displacement (3,) and both normals (3,)."""
     distance = math.dist(displacement, (0, 0, 0))
     shares = [distance / radius]
@@ -52,8 +52,8 @@ def angle_cell(displacement, own, other, radius, fineness) -> int:
             sign * sum(n * d for n, d in zip(normal, displacement, strict=True)) / distance if distance else 0
         )
         shares.append((height + 1) / 2)
-    shell, own, other = (min(int(share * fineness), fineness - 1) for share in shares)
-    return (shell * fineness + own) * fineness + other
+    shell, own, other = (min(int(share * kernel_size), kernel_size - 1) for share in shares)
+    return (shell * kernel_size + own) * kernel_size + other
 
 
 def mvmr(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:
@@ -81,28 +81,28 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1
     return torch.stack(grads)
 
 
-def dense_convolution(grid: Tensor, weight: Tensor, fineness: int, stride: int = 1) -> Tensor:
+def dense_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 1) -> Tensor:
     """conv3d of a dense grid (C, X, Y, Z) with point-convolution weights (t^3, G, C/G, M/G)."""
     return torch.nn.functional.conv3d(
         grid[None],
-        _dense_weight(weight, fineness),
+        _dense_weight(weight, kernel_size),
         stride=stride,
-        padding=(fineness - 1) // 2,
+        padding=(kernel_size - 1) // 2,
         groups=weight.shape[1],
     )[0]
 
 
-def dense_transposed_convolution(grid: Tensor, weight: Tensor, fineness: int, stride: int = 2) -> Tensor:
+def dense_transposed_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 2) -> Tensor:
     """conv_transpose3d of a dense grid (C, X, Y, Z), onto a grid `stride` times as fine."""
     _, G, C, M = weight.shape
-    dense = weight.permute(1, 2, 3, 0).reshape(G * C, M, *itertools.repeat(fineness, 3))
-    padding = (fineness - 1) // 2
+    dense = weight.permute(1, 2, 3, 0).reshape(G * C, M, *itertools.repeat(kernel_size, 3))
+    padding = (kernel_size - 1) // 2
     return torch.nn.functional.conv_transpose3d(
         grid[None], dense, stride=stride, padding=padding, output_padding=stride - 1, groups=G
     )[0]
 
 
-def _dense_weight(weight: Tensor, fineness: int) -> Tensor:
+def _dense_weight(weight: Tensor, kernel_size: int) -> Tensor:
     """(t^3, G, C/G, M/G) -> torch's (M, C/G, t, t, t)."""
     _, G, C, M = weight.shape
-    return weight.permute(1, 3, 2, 0).reshape(G * M, C, *itertools.repeat(fineness, 3))
+    return weight.permute(1, 3, 2, 0).reshape(G * M, C, *itertools.repeat(kernel_size, 3))

@@ -15,15 +15,15 @@ from torch import Tensor
 from pcreg.kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
 from pcreg.kernels.cpu.neighbors import pairs_between, pairs_within
 from pcreg.kernels.neighbors import in_parts
-from pcreg.kernels.ppf_cells import angle_cells
+from pcreg.kernels.ppf_cells import ppf_cells
 from pcreg.kernels.triplets import Symmetry, Triplets
 
 Normals = tuple[Tensor, Tensor]  # of the centres (N, 3) and of the points (P, 3), of the points' dtype
 
 
-def default_radius(size: float, fineness: int) -> float:
-    """The radius in metres of the ball with the volume of fineness^3 cells of edge `size`."""
-    return size * fineness * (3 / (4 * math.pi)) ** (1 / 3)
+def default_radius(size: float, kernel_size: int) -> float:
+    """The radius in metres of the ball with the volume of kernel_size^3 cells of edge `size`."""
+    return size * kernel_size * (3 / (4 * math.pi)) ** (1 / 3)
 
 
 def native_triplets(
@@ -32,7 +32,7 @@ def native_triplets(
     centre_lengths: Tensor,
     point_lengths: Tensor,
     size: float,
-    fineness: int = 3,
+    kernel_size: int = 3,
     radius: float | None = None,
     normals: Normals | None = None,
 ) -> Triplets:
@@ -40,13 +40,13 @@ def native_triplets(
 
     Point j is a neighbour of centre i when |p_j - p_i| <= radius (by default `default_radius`);
     its cell is round((p_j - p_i) / size), clamped to the kernel, or given `normals` one of
-    kernels/ppf_cells.py. Radius and fineness are independent. centres (N, 3), points (P, 3), lengths (B,)
-    int64, size in metres, fineness odd. Raises ValueError for another fineness or a radius that is not
+    kernels/ppf_cells.py. Radius and kernel size are independent. centres (N, 3), points (P, 3), lengths (B,)
+    int64, size in metres, kernel_size odd. Raises ValueError for another kernel size or a radius that is not
     positive.
     """
-    _reach(fineness)  # refuses an even one
-    radius = default_radius(size, fineness) if radius is None else radius
-    what = centres, points, centre_lengths, point_lengths, size, fineness, radius, normals
+    _reach(kernel_size)  # refuses an even one
+    radius = default_radius(size, kernel_size) if radius is None else radius
+    what = centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals
     if points.is_cuda:
         # Triton comes with builds for GPUs only
         from pcreg.kernels.triton.search.triplets import search_native
@@ -55,15 +55,15 @@ def native_triplets(
     i, j, k = (torch.from_numpy(rows).to(points.device) for rows in _neighbours(*what))
     symmetric = Symmetry.NONE
     if centres is points:
-        symmetric = Symmetry.OPPOSITE if normals is None else Symmetry.EXCHANGED
-    return Triplets.from_unsorted(i, j, k, len(centres), len(points), fineness**3, symmetric)
+        symmetric = Symmetry.OPPOSITE if normals is None else Symmetry.SWAPPED_HEIGHTS
+    return Triplets.from_unsorted(i, j, k, len(centres), len(points), kernel_size**3, symmetric)
 
 
 def native_counts(
     points: Tensor,
     lengths: Tensor,
     size: float,
-    fineness: int = 3,
+    kernel_size: int = 3,
     radius: float | None = None,
     normals: Tensor | None = None,
 ) -> Tensor:
@@ -73,22 +73,22 @@ def native_counts(
     Raises ValueError as that does; but clouds that are not finite, or too wide for their cells, go unnoticed
     on a GPU, which would have to be waited for.
     """
-    _reach(fineness)  # refuses an even one
-    radius = default_radius(size, fineness) if radius is None else radius
+    _reach(kernel_size)  # refuses an even one
+    radius = default_radius(size, kernel_size) if radius is None else radius
     both = None if normals is None else (normals, normals)
-    what = points, points, lengths, lengths, size, fineness, radius, both
+    what = points, points, lengths, lengths, size, kernel_size, radius, both
     if points.is_cuda:
         from pcreg.kernels.triton.search.triplets import count_native
 
         return count_native(*what)
-    counts = np.empty((fineness**3, len(points)), np.int32)
+    counts = np.empty((kernel_size**3, len(points)), np.int32)
     for rows, some in in_parts(lengths):
         centres, own = points, both
         if rows.stop - rows.start < len(points):
             centres, own = points[rows], both and (both[0][rows], both[1])
-        i, _, k = _neighbours(centres, points, some, lengths, size, fineness, radius, own)
-        flat = np.bincount(k * len(centres) + i, minlength=fineness**3 * len(centres))
-        counts[:, rows] = flat.reshape(fineness**3, len(centres))
+        i, _, k = _neighbours(centres, points, some, lengths, size, kernel_size, radius, own)
+        flat = np.bincount(k * len(centres) + i, minlength=kernel_size**3 * len(centres))
+        counts[:, rows] = flat.reshape(kernel_size**3, len(centres))
     return torch.from_numpy(counts)
 
 
@@ -98,12 +98,12 @@ def _neighbours(
     centre_lengths: Tensor,
     point_lengths: Tensor,
     size: float,
-    fineness: int,
+    kernel_size: int,
     radius: float,
     normals: Normals | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """i, j and k (T,) int64 of the triplets, in no particular order."""
-    reach = _reach(fineness)
+    reach = _reach(kernel_size)
     if centres is points:
         i, j, offset = pairs_within(points, point_lengths, radius)
         own = np.arange(len(points))
@@ -114,14 +114,14 @@ def _neighbours(
     if normals is None:
         return i, j, _kernel_cell(offset, size, reach)
     own, other = (some.numpy().T.take(rows, 1) for some, rows in zip(normals, (i, j), strict=True))
-    return i, j, angle_cells(offset, own, other, radius, fineness)
+    return i, j, ppf_cells(offset, own, other, radius, kernel_size)
 
 
 def _kernel_cell(offset: np.ndarray, size: float, reach: int) -> np.ndarray:
     """k (T,) int64 of offsets (3, T) in a kernel that reaches so many cells from its centre."""
     x, y, z = np.rint(offset / size).clip(-reach, reach) + reach
-    fineness = 2 * reach + 1
-    return ((x * fineness + y) * fineness + z).astype(np.int64)  # small integers are exact until here
+    kernel_size = 2 * reach + 1
+    return ((x * kernel_size + y) * kernel_size + z).astype(np.int64)  # small integers are exact until here
 
 
 def voxel_triplets(
@@ -130,26 +130,26 @@ def voxel_triplets(
     centre_lengths: Tensor,
     point_lengths: Tensor,
     stride: int = 1,
-    fineness: int = 3,
+    kernel_size: int = 3,
 ) -> Triplets:
     """Triplets of a sparse voxel convolution, the degraded special case.
 
     Centre i at integer voxel u sees every point whose voxel is stride * u + (x, y, z) for a kernel
     cell (x, y, z): torch's conv3d with padding (t-1)/2, on occupied voxels alone; transposed, its
     conv_transpose3d. centre_cells (N, 3) and point_cells (P, 3) int64.
-    Raises ValueError for an even fineness, and for cells too far apart to be numbered in 62 bits.
+    Raises ValueError for an even kernel size, and for cells too far apart to be numbered in 62 bits.
     """
-    reach = _reach(fineness)
+    reach = _reach(kernel_size)
     if point_cells.is_cuda:
         from pcreg.kernels.triton.search.triplets import search_voxels
 
-        return search_voxels(centre_cells, point_cells, centre_lengths, point_lengths, stride, fineness)
+        return search_voxels(centre_cells, point_cells, centre_lengths, point_lengths, stride, kernel_size)
     symmetric = Symmetry.OPPOSITE if centre_cells is point_cells and stride == 1 else Symmetry.NONE
     steps = torch.arange(-reach, reach + 1, device=point_cells.device)
     if len(centre_cells) == 0 or len(point_cells) == 0:
         none = torch.empty(0, dtype=torch.int64, device=point_cells.device)
         return Triplets.from_unsorted(
-            none, none, none, len(centre_cells), len(point_cells), fineness**3, symmetric
+            none, none, none, len(centre_cells), len(point_cells), kernel_size**3, symmetric
         )
     lowest, shape = bounding_box(point_cells, len(point_lengths))
     keys, order = torch.sort(pack(point_cells - lowest, cloud_of_rows(point_lengths), shape), stable=True)
@@ -165,11 +165,11 @@ def voxel_triplets(
         j.append(order[item])
         k.append(torch.full_like(item, index))
     i, j, k = torch.cat(i), torch.cat(j), torch.cat(k)
-    return Triplets.from_unsorted(i, j, k, len(centre_cells), len(point_cells), fineness**3, symmetric)
+    return Triplets.from_unsorted(i, j, k, len(centre_cells), len(point_cells), kernel_size**3, symmetric)
 
 
-def _reach(fineness: int) -> int:
+def _reach(kernel_size: int) -> int:
     """Cells from the kernel's centre to its face."""
-    if fineness < 1 or fineness % 2 == 0:
-        raise ValueError(f"fineness must be odd and positive, such as 1, 3, 5 or 7, got {fineness}")
-    return (fineness - 1) // 2
+    if kernel_size < 1 or kernel_size % 2 == 0:
+        raise ValueError(f"kernel size must be odd and positive, such as 1, 3, 5 or 7, got {kernel_size}")
+    return (kernel_size - 1) // 2

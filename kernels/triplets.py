@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.kernels.ppf_cells import exchanged
+from pcreg.kernels.ppf_cells import swap_height_axes
 from pcreg.kernels.tiles import Tiles
 
 
@@ -18,13 +18,13 @@ class Symmetry(IntEnum):
 
     NONE = 0
     OPPOSITE = 1  # k' = K - 1 - k: cells along the axes
-    EXCHANGED = 2  # the two heights of k change places: cells that turn with the surface
+    SWAPPED_HEIGHTS = 2  # the two heights of k change places: cells that turn with the surface
 
-    def other_end(self, weight: Tensor) -> Tensor:
+    def transposed_weight(self, weight: Tensor) -> Tensor:
         """The weight (K, ...) with that of k' at k."""
         if self == Symmetry.NONE:
             return weight
-        return weight.flip(0) if self == Symmetry.OPPOSITE else exchanged(weight)
+        return weight.flip(0) if self == Symmetry.OPPOSITE else swap_height_axes(weight)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def street(tmp_path_factory):
     (folder / "street" / "poses.txt").write_text("\n".join(lines))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        architecture = Architecture(VOXEL, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8), cells="angles")
+        architecture = Architecture(VOXEL, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8), kernel="ppf")
         save_weights(folder / "start.safetensors", ResUNet(architecture))
     return folder
 
@@ -94,9 +94,11 @@ def test_weights_decide_the_network(street, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("overrides", [["keep=1"], ["keep=-0.1"], ["keep=0.5", "weights=null"]])
+@pytest.mark.parametrize(
+    "overrides", [["interpolation=1"], ["interpolation=-0.1"], ["interpolation=0.5", "weights=null"]]
+)
 def test_what_is_kept_is_a_share_of_weights(street, tmp_path, overrides):
-    with pytest.raises(InputError, match=r"keep=.*: give a share from 0 to below 1"):
+    with pytest.raises(InputError, match=r"interpolation=.*: give a share from 0 to below 1"):
         train.main(configured(street, tmp_path, *overrides))
     assert not list(tmp_path.iterdir())
 

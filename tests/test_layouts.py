@@ -138,5 +138,10 @@ def test_a_kitti_tree_is_measured_on_both_truths_without_its_broken_scan(real_da
     assert figures["RR_2m_5deg"] == 1.0
     shown = capsys.readouterr().out
     assert "Pairs left out: 1, the first being 90/000080->90/000102" in shown
-    for words in ("older truth, joint", "older truth, separate", "RR 0.2 m / 1 deg %", "RR rmse %"):
+    for words in (
+        "FCGF-order ground truth, joint",
+        "FCGF-order ground truth, separate",
+        "RR 0.2 m / 1 deg %",
+        "RR rmse %",
+    ):
         assert words in shown

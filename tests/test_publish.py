@@ -6,7 +6,7 @@ import publish
 from pcreg.models.weights import fingerprint, load_weights, save_weights
 from tests.pcreg.tiny import network
 
-MADE_UP = "name: indoor\nseed: 7\nbatches:\n  record:\n    path: pcreg.datasets.simulated.indoor.record\n"
+SIMULATED = "name: indoor\nseed: 7\nbatches:\n  record:\n    path: pcreg.datasets.simulated.indoor.record\n"
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def training(tmp_path):
     folder = tmp_path / "training"
     folder.mkdir()
     save_weights(folder / "best.safetensors", network())
-    (folder / "config.yaml").write_text(MADE_UP)
+    (folder / "config.yaml").write_text(SIMULATED)
     return folder
 
 
@@ -57,6 +57,6 @@ def test_other_data_has_to_be_stated(training, tmp_path):
 
 
 def test_a_card_says_which_weights_a_training_went_on_from(training, tmp_path):
-    (training / "config.yaml").write_text(MADE_UP + "weights: second/last.safetensors\n")
+    (training / "config.yaml").write_text(SIMULATED + "weights: second/last.safetensors\n")
     assert publish.main([str(training), str(tmp_path / "indoor")]) == 0
     assert "from the weights `second/last.safetensors`" in (tmp_path / "indoor.md").read_text()

@@ -18,7 +18,7 @@ from pcreg.datasets.loading import load
 from pcreg.datasets.preparation import Preparation, RawPair
 from pcreg.datasets.simulated.recording import Recording
 from pcreg.geometry.se3 import inverse, transform
-from pcreg.kernels.pyramid import Geometry
+from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import ALONE, Ranks
@@ -75,7 +75,7 @@ def shared_cells(recording: Recording, edge: float) -> np.ndarray:
 
 
 class Endless:
-    """Batches of a training on made-up scenes; an epoch is as many batches as one likes.
+    """Batches of a training on simulated scenes; an epoch is as many batches as one likes.
 
     With a worker they are made by a process of its own while the training goes on: on the same device, or
     on another, where they do not keep each other waiting.
@@ -86,14 +86,14 @@ class Endless:
         self,
         record: Recorder,
         preparation: Preparation,
-        geometry: Geometry,
+        geometry: PyramidConfig,
         *,
         batch_size: int = 4,  # pairs
         per_epoch: int = 100,  # batches
         pool: int = 64,  # scenes at a time
         renew_every: int = 10,  # batches
         minimum_overlap: float = 0.1,
-        apart: float = 180.0,  # degrees between the clouds of a pair at first
+        max_relative_rotation: float = 180.0,  # degrees between the clouds of a pair at first
         apart_until: int = 0,  # epochs until they are as far apart as the augmentation says
         workers: int = 0,  # 0: none; one is enough, and all that is used
         device: str | None = None,  # on which batches are made; by default that of the training
@@ -112,7 +112,7 @@ class Endless:
         self.record, self.preparation = record, preparation
         self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
         self.size, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
-        self.apart, self.apart_until = apart, apart_until
+        self.max_relative_rotation, self.apart_until = max_relative_rotation, apart_until
         self.workers, self.ranks = workers, ranks
         self.device = ranks.device if device is None else choose_device(device)
         if ranks.device == "cpu" != self.device:
@@ -129,7 +129,7 @@ class Endless:
         return self.per_epoch
 
     def __str__(self) -> str:
-        return "made-up scenes"
+        return "simulated scenes"
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[TrainingBatch | None]:
         """The batches of an epoch from number `first` on."""
@@ -165,8 +165,11 @@ class Endless:
         augment = self.preparation.augment
         if epochs >= self.apart_until:
             return self.preparation
-        apart = self.apart + (augment.apart - self.apart) * epochs / self.apart_until
-        return replace(self.preparation, augment=replace(augment, apart=apart))
+        apart = (
+            self.max_relative_rotation
+            + (augment.max_relative_rotation - self.max_relative_rotation) * epochs / self.apart_until
+        )
+        return replace(self.preparation, augment=replace(augment, max_relative_rotation=apart))
 
     def _renew(self, oldest: int) -> None:
         for index in [index for index in self._scenes if index < oldest]:
@@ -203,7 +206,7 @@ class _From(IterableDataset):
             torch.cuda.set_device(device)  # nothing on the GPU of another process
         for number in itertools.count(self.first):
             batch = self.batches.make(number)
-            yield batch.resting() if batch and in_worker else batch
+            yield batch.points_to_cpu() if batch and in_worker else batch
 
     def __getstate__(self) -> dict:
         """Without what the training process holds."""

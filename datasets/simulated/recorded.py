@@ -1,4 +1,4 @@
-"""Pairs of made-up scenes as a data set: to validate on, with no download."""
+"""Pairs of simulated scenes as a data set: to validate on, with no download."""
 
 from functools import cached_property
 
@@ -18,7 +18,7 @@ class Recorded:
     cells four times as large. Raises InputError for counts below one.
     """
 
-    name = "made-up scenes"
+    name = "simulated scenes"
     left_out = ()
 
     def __init__(

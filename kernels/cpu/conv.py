@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pcreg.kernels.triplets import Buckets, Triplets
 
-FEWEST_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would depend on its batch
+MIN_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would depend on its batch
 
 
 def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
@@ -38,7 +38,7 @@ def _multiply(rows: Tensor, matrices: Tensor) -> Tensor:
 
     In one group, with M a multiple of 16, a row was not seen to depend on the others.
     """
-    padding = FEWEST_ROWS - len(rows)
+    padding = MIN_ROWS - len(rows)
     if padding > 0:
         rows = torch.nn.functional.pad(rows, (0, 0, 0, padding))
     products = torch.bmm(_by_group(rows, len(matrices)), matrices).transpose(0, 1).flatten(1)

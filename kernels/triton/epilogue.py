@@ -11,7 +11,7 @@ from pcreg.kernels.triton.launch import launch
 BLOCK_ROWS, BLOCK_COLUMNS = 32, 64
 
 
-def finish(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tensor:
+def reduce_parts(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tensor:
     """The sum of parts (S, N, M) float32, in their order, and the epilogue: (N, M) of `dtype`."""
     S, N, M = parts.shape
     if S == 1 and dtype == torch.float32 and epilogue is NOTHING:
@@ -20,12 +20,12 @@ def finish(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tensor:
     arguments = parts, out, *epilogue.arguments(), N, S
     constants = {"M": M, "RELU": epilogue.relu, "ROWS": BLOCK_ROWS, "COLUMNS": BLOCK_COLUMNS}
     grid = -(-N // BLOCK_ROWS) * -(-M // BLOCK_COLUMNS)
-    launch(_finish, grid, arguments, constants, (M, dtype, epilogue.kind))
+    launch(_reduce_parts, grid, arguments, constants, (M, dtype, epilogue.kind))
     return out
 
 
 @triton.jit
-def finished(
+def apply_epilogue(
     total,  # (R, COLUMNS) float32
     row,  # (R,) int64, of the result
     column,  # (COLUMNS,)
@@ -56,7 +56,7 @@ def finished(
 
 
 @triton.jit(do_not_specialize=["N", "S"], do_not_specialize_on_alignment=VECTORS)
-def _finish(
+def _reduce_parts(
     parts,  # (S, N, M) float32
     out,  # (N, M)
     mean,
@@ -80,5 +80,5 @@ def _finish(
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
     for part in range(S):
         total += tl.load(parts + tl.cast(part, tl.int64) * N * M + at, mask=mask, other=0.0)
-    total = finished(total, row, column, mask, mean, variance, scale, shift, epsilon, residual, M, RELU)
+    total = apply_epilogue(total, row, column, mask, mean, variance, scale, shift, epsilon, residual, M, RELU)
     tl.store(out + at, total.to(out.dtype.element_ty), mask=mask)

@@ -18,7 +18,7 @@ from pcreg.kernels.alignment import aligned
 from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
 from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triton.blocks import block, processors, stages
-from pcreg.kernels.triton.epilogue import finish, finished
+from pcreg.kernels.triton.epilogue import apply_epilogue, reduce_parts
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.precision import add_product, parts, parts_of, takes_parts
 
@@ -77,7 +77,7 @@ def mvmr(
     variant = plan, shares == 1, whole, ending.kind
     constants = plan.constants | {"SHARED": shares > 1, "RELU": ending.relu}
     launch(_output_stationary, n_programs, arguments, constants, variant, **plan.options)
-    return out[0] if whole else finish(out, features.dtype, epilogue)
+    return out[0] if whole else reduce_parts(out, features.dtype, epilogue)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +226,7 @@ def _output_stationary(
                     total = tl.dot(x, w, total, input_precision=PRECISION)
             inside = (rows < n_out)[:, None] & (columns < M)[None, :]
             at_row, column = row.to(tl.int64), group * M + columns
-            total = finished(
+            total = apply_epilogue(
                 total, at_row, column, inside, mean, variance, scale, shift, epsilon, residual, G * M, RELU
             )
             at_out = at_row[:, None] * (G * M) + column[None, :]

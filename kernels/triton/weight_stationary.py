@@ -12,7 +12,7 @@ from torch import Tensor
 from pcreg.kernels.epilogue import NOTHING, Epilogue
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import block, chunk_of_program, power_of_two
-from pcreg.kernels.triton.epilogue import finish
+from pcreg.kernels.triton.epilogue import reduce_parts
 from pcreg.kernels.triton.launch import launch
 
 CHUNK = 64  # triplets of a program
@@ -48,7 +48,7 @@ def mvmr(
     arguments = features, weight, out, triplets.i, triplets.j, triplets.k_offsets, K, *weight.stride()
     variant = weight.shape, weight.stride(), weight.data_ptr() % 16 == 0, features.dtype, tf32
     launch(_weight_stationary, grid, arguments, constants, variant, num_warps=4, num_stages=3)
-    return finish(out, features.dtype, epilogue)
+    return reduce_parts(out, features.dtype, epilogue)
 
 
 # Triplets found together begin anywhere in memory.

@@ -16,7 +16,7 @@ class Setup:
     descriptor: str
     fingerprint: str  # of the weights; "" if nothing is learned
     estimator: str
-    estimation: str  # in words, see Estimator.words
+    estimation: str  # in words, see Estimator.label
     seeds: tuple[int, ...]
     versions: dict[str, str]
     left_out: tuple[str, ...] = ()  # pairs that the benchmark has and this run has not, with the reason
@@ -105,7 +105,8 @@ def _errors(records: Sequence[dict[str, Any]], protocol: Protocol) -> list[str]:
     ]
     if "compat" in records[0]["trials"][0]:
         words.append(
-            "Truth: odometry refined by ICP. Older truth: the refinement multiplied from the wrong side, "
+            "Truth: odometry refined by ICP. FCGF-order ground truth: the refinement multiplied from the "
+            "wrong side, "
             "as in FCGF and those after it."
         )
     return words

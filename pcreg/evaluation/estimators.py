@@ -32,7 +32,7 @@ class Estimator(Interface):
         """
         ...
 
-    def words(self, protocol: Protocol) -> str:
+    def label(self, protocol: Protocol) -> str:
         """How it estimates under this protocol, for a caption."""
         ...
 
@@ -66,12 +66,12 @@ class Open3DRansac:
         )
         return found.transformation if found.fitness > 0 else None
 
-    def words(self, protocol: Protocol) -> str:
+    def label(self, protocol: Protocol) -> str:
         edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
         return f"RANSAC of Open3D: {_ransac_words(protocol)}, {edges}distance checked"
 
 
-class OurRansac:
+class NativeRansac:
     """The RANSAC of register.py; it takes the clouds' origins for their sensors, as descriptors do."""
 
     name = "ransac"
@@ -91,11 +91,11 @@ class OurRansac:
             seed=seed,
             n=protocol.n,
             edge_length=protocol.edge_length or 0.0,
-            against=FreeSpace(source, target, MARGIN * protocol.distance),
+            free_space=FreeSpace(source, target, MARGIN * protocol.distance),
         )
         return found.T_target_source if found.inliers else None
 
-    def words(self, protocol: Protocol) -> str:
+    def label(self, protocol: Protocol) -> str:
         edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
         return (
             f"RANSAC of this package: {_ransac_words(protocol)}, {edges}distance checked, "
@@ -137,7 +137,7 @@ class KissMatcher:
         T[:3, :3], T[:3, 3] = solution.rotation, np.ravel(solution.translation)
         return T
 
-    def words(self, protocol: Protocol) -> str:
+    def label(self, protocol: Protocol) -> str:
         return f"KISS-Matcher at resolution {protocol.distance:g} m (pruning and robust solver, no RANSAC)"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pcreg.evaluation import aggregate
 from pcreg.evaluation.caption import Setup
 from pcreg.geometry.se3 import transform
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import PairDataset
 from pcreg.viz.overview import SOURCE, TARGET
 from pcreg.viz.render import render
@@ -19,7 +19,7 @@ SIZE = (480, 360)
 
 
 @dataclass(frozen=True)
-class Wrong:
+class FailureCase:
     """A pair that went wrong."""
 
     row: dict[str, Any]  # of pcreg.evaluation.aggregate
@@ -27,18 +27,18 @@ class Wrong:
     true: bytes  # JPEG
 
 
-def worst(
+def failures(
     records: Sequence[dict[str, Any]], setup: Setup, dataset: PairDataset, count: int = 20
-) -> list[Wrong]:
+) -> list[FailureCase]:
     """The pairs with the largest RMSE at the first N and seed, those without an estimate first."""
     rows = aggregate.rows(records, setup.protocol.samples[0], setup.seeds[0])
     chosen = sorted(rows, key=lambda row: np.inf if row["rmse"] is None else row["rmse"], reverse=True)
     return [_drawn(row, dataset, setup.protocol.voxel) for row in chosen[:count]]
 
 
-def _drawn(row: dict[str, Any], dataset: PairDataset, voxel: float) -> Wrong:
+def _drawn(row: dict[str, Any], dataset: PairDataset, voxel: float) -> FailureCase:
     source, target = (dataset.cloud(row[side]) for side in ("source", "target"))
-    source, target = source[thin(source, voxel)], target[thin(target, voxel)]
+    source, target = source[voxel_downsample(source, voxel)], target[voxel_downsample(target, voxel)]
     camera = _along_the_thinnest(target)
     views = [
         None
@@ -48,7 +48,7 @@ def _drawn(row: dict[str, Any], dataset: PairDataset, voxel: float) -> Wrong:
         )
         for T in (row["T_target_source"], row["truth"])
     ]
-    return Wrong(row, *views)
+    return FailureCase(row, *views)
 
 
 def _along_the_thinnest(points: np.ndarray) -> np.ndarray:

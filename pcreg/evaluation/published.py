@@ -32,7 +32,10 @@ _TABLE_2 = "PointCNN++ paper, Table 2: 8 scenes, 1623 pairs, inliers closer than
 _NOTES = "evaluation notes in the repository of PointCNN++'s authors (pointelligence)"
 _COFINET = "github.com/haoyu94/Coarse-to-fine-correspondences, its result files"
 _GEOTRANSFORMER = "GeoTransformer, CVPR 2022, tables with RANSAC-50k; unchecked"
-_KITTI = "GeoTransformer, CVPR 2022, KITTI table: 555 pairs, 2 m / 5 deg, joint masks, older truth; unchecked"
+_KITTI = (
+    "GeoTransformer, CVPR 2022, KITTI table: 555 pairs, 2 m / 5 deg, joint masks, "
+    "FCGF-order ground truth; unchecked"
+)
 
 PUBLISHED: dict[tuple[str, str], tuple[Published, ...]] = {
     ("3DMatch", "PROTO-A"): (
@@ -151,13 +154,15 @@ PUBLISHED: dict[tuple[str, str], tuple[Published, ...]] = {
     ("KITTI", "KITTI"): (
         Published(
             "FCGF, own evaluation",
-            "github.com/chrischoy/FCGF, README, 30 cm, 32 normalised columns: separate masks, older truth, "
+            "github.com/chrischoy/FCGF, README, 30 cm, 32 normalised columns: separate masks, FCGF-order "
+            "ground truth, "
             "4,000,000 samples",
             _all_points(RTE_separate_mean=0.0639, RRE_separate_mean=0.2253),
         ),
         Published(
             "GeoTransformer (LGR, no RANSAC)",
-            "github.com/qinzheng93/GeoTransformer, README: 555 pairs, 2 m / 5 deg, joint masks, older truth",
+            "github.com/qinzheng93/GeoTransformer, README: 555 pairs, 2 m / 5 deg, joint masks, "
+            "FCGF-order ground truth",
             {"RR_2m_5deg": {None: 0.998}} | _all_points(RTE_joint_mean=0.062, RRE_joint_mean=0.230),
         ),
         *(

@@ -13,7 +13,7 @@ from typing import Any
 from pcreg.evaluation.aggregate import succeeded
 from pcreg.evaluation.caption import Setup, caption
 from pcreg.evaluation.charts import charts
-from pcreg.evaluation.failures import Wrong, worst
+from pcreg.evaluation.failures import FailureCase, failures
 from pcreg.evaluation.tables import Table, per_scene, tables
 from pcreg.io.pairs import PairDataset
 from pcreg.runtime.files import replacing
@@ -64,7 +64,7 @@ def report(
         f"<h2>The worst pairs, by RMSE, at N = {drawn} and seed {setup.seeds[0]}</h2>",
         '<p class="caption">Source orange, target blue, seen across the widest side of the target.</p>',
         '<div class="pairs">',
-        *(_figure(wrong, setup) for wrong in worst(records, setup, dataset, pictures)),
+        *(_figure(wrong, setup) for wrong in failures(records, setup, dataset, pictures)),
         "</div>",
         "<h2>Settings</h2>",
         f"<pre>{escape(json.dumps(records[0]['run'], indent=2))}</pre>",
@@ -93,7 +93,7 @@ def _table(table: Table) -> str:
     )
 
 
-def _figure(wrong: Wrong, setup: Setup) -> str:
+def _figure(wrong: FailureCase, setup: Setup) -> str:
     row = wrong.row
     errors = (
         "no estimate"

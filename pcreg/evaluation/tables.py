@@ -89,7 +89,7 @@ def measured(
 def _ours(records: Sequence[dict[str, Any]], setup: Setup) -> list[tuple[str, dict[int | None, tuple]]]:
     """Rows of our figures by number of samples: one per way of averaging and truth."""
     several = len({record["scene"] for record in records}) > 1
-    truths = {"": False} | ({", older truth": True} if has_compat(records) else {})
+    truths = {"": False} | ({", FCGF-order ground truth": True} if has_compat(records) else {})
     return [
         (
             f"{setup.descriptor} + {setup.estimator}, {way}{truth}",
@@ -151,7 +151,7 @@ def _by_figure(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
 def _errors(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
     """Mean, deviation and median of RTE and RRE by mask and truth, at the largest number of samples."""
     samples = setup.protocol.samples[0]
-    truths = {"truth": False} | ({"older truth": True} if has_compat(records) else {})
+    truths = {"truth": False} | ({"FCGF-order ground truth": True} if has_compat(records) else {})
     columns = [(error, statistic) for error in ("RTE", "RRE") for statistic in aggregate.STATISTICS]
     rows = []
     for truth, compat in truths.items():

@@ -22,7 +22,7 @@ from pcreg.features.cache import read_described
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import rotation_error, transform, translation_error
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching import one_way
+from pcreg.registration.matching import nearest_neighbors
 
 TAU_FACTORS = np.arange(1, 31) / 10  # of tau1: where the curve of inlier ratios is taken
 
@@ -122,7 +122,7 @@ def _of_matches(
 
 
 def _one_way(a: Description, b: Description) -> np.ndarray:
-    return one_way(a.features, b.features)
+    return nearest_neighbors(a.features, b.features)
 
 
 def _mutual(there: np.ndarray, a: Description, b: Description) -> np.ndarray:
@@ -130,7 +130,7 @@ def _mutual(there: np.ndarray, a: Description, b: Description) -> np.ndarray:
     if len(there) == 0:
         return there
     met, which = np.unique(there[:, 1], return_inverse=True)
-    back = one_way(b.features[met], a.features)[:, 1]
+    back = nearest_neighbors(b.features[met], a.features)[:, 1]
     return there[back[which] == there[:, 0]]
 
 

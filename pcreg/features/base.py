@@ -23,7 +23,7 @@ class Descriptor(Protocol):
     """What matching and evaluation ask of a descriptor."""
 
     name: str
-    words: str  # what a reader is told
+    label: str  # what a reader is told
     voxel: float  # metres
     fingerprint: str  # changes with anything learned that the features depend on
     device: str  # on which it is computed, such as cpu

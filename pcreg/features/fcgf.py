@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 from pcreg.features.base import Description
 from pcreg.features.pretrained import weights_for
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, load_weights
@@ -72,7 +72,7 @@ class FCGF:
         return other
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         trained = self.network.architecture.voxel
         elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
         return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
@@ -93,7 +93,7 @@ class FCGF:
 
     @torch.inference_mode()
     def _describe_all(self, clouds: Sequence[np.ndarray], budget: int) -> list[Description]:
-        kept = [points[thin(points, self.voxel)] for points in clouds]
+        kept = [points[voxel_downsample(points, self.voxel)] for points in clouds]
         described = []
         for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
             columns = zip(*(self._at_scale(batch, scale) for scale in self.scales), strict=True)
@@ -108,7 +108,7 @@ class FCGF:
         """
         voxel = scale * self.voxel
         log.info("describe: %d points, in cells of %g m", sum(map(len, clouds)), voxel)
-        thinned = clouds if scale == 1 else [points[thin(points, voxel)] for points in clouds]
+        thinned = clouds if scale == 1 else [points[voxel_downsample(points, voxel)] for points in clouds]
         features = self.network.describe(PointBatch.from_clouds(thinned).to(self.device), voxel)
         split = np.split(features.float().cpu().numpy(), np.cumsum([len(points) for points in thinned])[:-1])
         if scale == 1:

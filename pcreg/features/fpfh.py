@@ -3,7 +3,7 @@
 import numpy as np
 
 from pcreg.features.base import Description
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 
 
 class FPFH:
@@ -15,7 +15,7 @@ class FPFH:
     """
 
     name = "fpfh"
-    words = "FPFH (fast point feature histograms, nothing learned)"
+    label = "FPFH (fast point feature histograms, nothing learned)"
     fingerprint = ""  # nothing is learned
     device = "cpu"
 
@@ -36,7 +36,7 @@ class FPFH:
     def describe(self, points: np.ndarray) -> Description:
         import open3d
 
-        kept = points[thin(points, self.voxel)]
+        kept = points[voxel_downsample(points, self.voxel)]
         if len(kept) == 0:
             return Description(kept, np.empty((0, 33), dtype=np.float32))
         cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(kept))

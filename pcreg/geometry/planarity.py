@@ -10,7 +10,8 @@ from scipy.spatial import cKDTree
 NEIGHBORS = 30  # those that normals are taken from; see pcreg.geometry.normals
 RADIUS = 3.0  # voxels
 SAMPLE = 2_000  # points looked at, at most; a share of 0.05 is then known to 0.005
-PLANAR = 0.06  # surface variation: points that fill space have 0.1 to 0.3, most of a made-up room below 0.04
+# Surface variation: points that fill space have 0.1 to 0.3, most of a simulated room below 0.04
+PLANAR = 0.06
 LEAST_PLANAR = 0.05  # of noise 0.005 are planar, of rooms 0.4 and more: one wall among leaves is enough
 
 

@@ -15,7 +15,7 @@ BLOCK = 1 << 20  # points looked at together: about 100 MB with all that is comp
 MOST_CELLS = 2**62  # of the box around a cloud, numbered by int64
 
 
-def thin(points: np.ndarray, voxel: float, origin: np.ndarray | None = None) -> np.ndarray:
+def voxel_downsample(points: np.ndarray, voxel: float, origin: np.ndarray | None = None) -> np.ndarray:
     """Rows (M,) int64 of points (N, 3) to keep: of each cell floor((p - origin) / voxel) the one nearest
     its centre, in the order of the cells; of equally near ones that with the smallest x, y, z.
 

@@ -14,7 +14,7 @@ CELLS = 15_000  # occupied cells: an RGB-D fragment at 2.5 to 3 cm, a LiDAR scan
 POINTS_PER_CELL = 2.5  # with 1.5, fragments of 20,000 points register slower and with less confidence
 SHORTEST, LONGEST = 1e-30, 1e30  # metres that float32 can count
 SAMPLE = 200_000  # points looked at
-CROWD = 8  # points in a cell, where most points are to have so many around them to tell loners by
+CROWD = 8  # points in a cell, where most points are to have so many around them to tell isolated points by
 BLOCK = 2  # bits of a cell's numbers: cells are taken together four by four by four
 HALVINGS = 12  # of the interval of sizes, whose ends differ by a factor of 400: to within half a percent
 

@@ -17,7 +17,7 @@ MOST_POINTS = 1 << 27
 ROW_BYTES = 26  # of a point in memory: three float64, and the marks of what is finite
 
 
-def fits(path: Path, promised: int, there: int) -> None:
+def check_size(path: Path, promised: int, there: int) -> None:
     """Raise InputError if a header promises more bytes than there are, or a negative number."""
     if not 0 <= promised <= there:
         raise InputError(
@@ -36,7 +36,7 @@ def bounded(path: Path, points: int, further: int = 0) -> None:
         )
 
 
-def complete(path: Path, rows: np.ndarray, promised: int) -> np.ndarray:
+def check_count(path: Path, rows: np.ndarray, promised: int) -> np.ndarray:
     """The rows, if they are as many as promised; InputError otherwise."""
     if len(rows) != promised:
         raise InputError(

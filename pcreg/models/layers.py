@@ -16,15 +16,15 @@ BATCH_NORM_MOMENTUM = 0.05  # FCGF
 
 
 class PointConv(nn.Module):
-    """Convolution over triplets, without bias. weight (K, G, C/G, M/G), K = fineness^3."""
+    """Convolution over triplets, without bias. weight (K, G, C/G, M/G), K = kernel_size^3."""
 
-    def __init__(self, in_channels: int, out_channels: int, fineness: int = 3, groups: int = 1):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int = 3, groups: int = 1):
         super().__init__()
         if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"groups={groups} must divide {in_channels} input and {out_channels} output channels"
             )
-        K, C, M = fineness**3, in_channels // groups, out_channels // groups
+        K, C, M = kernel_size**3, in_channels // groups, out_channels // groups
         self.weight = nn.Parameter(torch.randn(K, groups, C, M) * math.sqrt(2 / (K * C)))  # He et al. 2015
 
     def forward(self, features: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
@@ -34,7 +34,7 @@ class PointConv(nn.Module):
 
     def extra_repr(self) -> str:
         K, G, C, M = self.weight.shape
-        return f"{G * C}, {G * M}, fineness={round(K ** (1 / 3))}, groups={G}"
+        return f"{G * C}, {G * M}, kernel_size={round(K ** (1 / 3))}, groups={G}"
 
 
 class FirstConv(PointConv):
@@ -43,8 +43,8 @@ class FirstConv(PointConv):
     It is a linear layer on those counts: their triplets are never listed.
     """
 
-    def __init__(self, out_channels: int, fineness: int):
-        super().__init__(1, out_channels, fineness)
+    def __init__(self, out_channels: int, kernel_size: int):
+        super().__init__(1, out_channels, kernel_size)
 
     def forward(self, counts: Tensor, identity: Triplets | None, epilogue: Epilogue = NOTHING) -> Tensor:
         """counts (K, N) -> (N, M); by the convolution's kernels if given `identity` triplets, as `linear`."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import CELLS, Geometry, Hierarchy
+from pcreg.kernels.pyramid import KERNELS, Pyramid, PyramidConfig
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import (
     FirstConv,
@@ -30,35 +30,35 @@ class Architecture:
     out_channels: int = 32
     encoder: tuple[int, ...] = (32, 64, 128, 256)  # width of levels 1 to 4
     decoder: tuple[int, ...] = (64, 64, 64, 128)
-    stem_fineness: int = 5
+    stem_kernel_size: int = 5
     radius_scale: float = 1.0
     snap: bool = False
-    cells: str = "grid"
+    kernel: str = "grid"
 
     def __post_init__(self):
         if len(self.encoder) != 4 or len(self.decoder) != 4:
             raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
-        if self.stem_fineness < 1 or self.stem_fineness % 2 == 0:
-            raise ValueError(f"stem_fineness must be odd, such as 3, 5 or 7, got {self.stem_fineness}")
-        if self.cells not in CELLS:
-            raise ValueError(f"cells={self.cells}: choose {' or '.join(CELLS)}")
-        if self.snap and self.cells != "grid":
+        if self.stem_kernel_size < 1 or self.stem_kernel_size % 2 == 0:
+            raise ValueError(f"stem_kernel_size must be odd, such as 3, 5 or 7, got {self.stem_kernel_size}")
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel={self.kernel}: choose {' or '.join(KERNELS)}")
+        if self.snap and self.kernel != "grid":
             raise ValueError(
-                "snap=true is a convolution on voxels, whose cells lie along the axes: cells=grid"
+                "snap=true is a convolution on voxels, whose cells lie along the axes: kernel=grid"
             )
         for name in ("voxel", "radius_scale", "out_channels"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
     @property
-    def geometry(self) -> Geometry:
-        return Geometry(
+    def geometry(self) -> PyramidConfig:
+        return PyramidConfig(
             voxel=self.voxel,
             n_levels=4,
-            stem_fineness=self.stem_fineness,
+            stem_kernel_size=self.stem_kernel_size,
             radius_scale=self.radius_scale,
             snap=self.snap,
-            cells=self.cells,
+            kernel=self.kernel,
         )
 
 
@@ -70,7 +70,7 @@ class ResUNet(nn.Module):
         super().__init__()
         self.architecture, self.checkpointing = architecture, checkpointing
         e, d = architecture.encoder, architecture.decoder
-        self.conv1 = FirstConv(e[0], architecture.stem_fineness)
+        self.conv1 = FirstConv(e[0], architecture.stem_kernel_size)
         self.norm1, self.block1 = batch_norm(e[0]), ResidualBlock(e[0])
         self.conv2 = PointConv(e[0], e[1])
         self.norm2, self.block2 = batch_norm(e[1]), ResidualBlock(e[1])
@@ -97,12 +97,12 @@ class ResUNet(nn.Module):
                     layer.eval()
         return self
 
-    def forward(self, hierarchy: Hierarchy) -> Tensor:
+    def forward(self, pyramid: Pyramid) -> Tensor:
         """The descriptors (N, out_channels), of unit length, of the points of hierarchy.levels[0]."""
-        same, down = hierarchy.same, hierarchy.down
+        same, down = pyramid.same, pyramid.down
         up = [triplets.transposed for triplets in down]
         by_torch = torch.is_grad_enabled() or torch.compiler.is_compiling()
-        n, device = len(hierarchy.levels[0]), hierarchy.stem.device
+        n, device = len(pyramid.levels[0]), pyramid.stem.device
         identity = None if by_torch else Triplets.identity(n, device)
 
         def level(conv, norm, block, features, into, within) -> Tensor:
@@ -110,7 +110,7 @@ class ResUNet(nn.Module):
                 return checkpointed_level(conv, norm, block, features, into, within)
             return convolve_level(conv, norm, block, features, into, within)
 
-        level1 = level(self.conv1, self.norm1, self.block1, hierarchy.stem, identity, same[0])
+        level1 = level(self.conv1, self.norm1, self.block1, pyramid.stem, identity, same[0])
         level2 = level(self.conv2, self.norm2, self.block2, level1, down[0], same[1])
         level3 = level(self.conv3, self.norm3, self.block3, level2, down[1], same[2])
         level4 = level(self.conv4, self.norm4, self.block4, level3, down[2], same[3])
@@ -131,4 +131,4 @@ class ResUNet(nn.Module):
         are larger by a factor, with a voxel larger by the same, have the same descriptors.
         """
         geometry = self.architecture.geometry
-        return self(Hierarchy.build(batch, geometry if voxel is None else replace(geometry, voxel=voxel)))
+        return self(Pyramid.build(batch, geometry if voxel is None else replace(geometry, voxel=voxel)))

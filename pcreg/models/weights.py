@@ -74,7 +74,7 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
     return network.eval()
 
 
-def between(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
+def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
     """A network with `share` of the weights of the first and the rest of those of the last, of one kind.
 
     Fine-tuned weights that are taken part of the way back forget less (Wortsman et al., CVPR 2022).

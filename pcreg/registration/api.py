@@ -21,7 +21,7 @@ from pcreg.geometry.viewpoint import ViewpointOption, of_both
 from pcreg.geometry.voxel_size import voxels
 from pcreg.io.cloud import expanded
 from pcreg.registration import diagnostics
-from pcreg.registration.fallback import second_look
+from pcreg.registration.fallback import register_with_fallback
 from pcreg.registration.inputs import Points, as_cloud, both_units, check_settings
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
@@ -120,7 +120,7 @@ def register_points(
     names: tuple[str, str] = ("source", "target"),
     viewpoints: tuple[ViewpointOption, ViewpointOption] = ("auto", "auto"),
 ) -> Registration:
-    """Register source (N, 3) to target (M, 3), in metres, by the first registrar or with a second look.
+    """Register source (N, 3) to target (M, 3), in metres, by the first registrar or with the fallback.
 
     The `viewpoints` of both are as in `register`. Raises InputError, with what may be wrong, if no registrar
     is left points enough.
@@ -136,4 +136,4 @@ def register_points(
     clock.lap("describe")
     found = registrars[0].match(*shapes, seed=seed)
     found = replace(found, seconds=clock.seconds | found.seconds)
-    return second_look(found, shapes, lambda: (source, target), registrars, seed=seed)
+    return register_with_fallback(found, shapes, lambda: (source, target), registrars, seed=seed)

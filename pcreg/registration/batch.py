@@ -25,9 +25,9 @@ from pcreg.geometry.voxel_size import voxel_of
 from pcreg.io.cloud import Cloud
 from pcreg.io.natural_order import natural
 from pcreg.registration.api import at_scales
-from pcreg.registration.fallback import second_look
+from pcreg.registration.fallback import register_with_fallback
 from pcreg.registration.inputs import as_cloud
-from pcreg.registration.preprocess import Shape
+from pcreg.registration.preprocess import PreparedCloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.task import Task, facts
 from pcreg.runtime.errors import InputError, OutputError
@@ -42,7 +42,7 @@ Reader = Callable[[str, str], Cloud]  # of a file and what errors call it
 
 
 @dataclass(frozen=True)
-class Kept:
+class PreparedFile:
     """A described cloud."""
 
     file: Path | None  # with its Shape; None if it could not be described
@@ -121,7 +121,7 @@ def run(
             scale = scale or _scale(pool, todo, read)
             sizes = [scale] if voxel else [scale, 2 * scale, scale / 2]
             choices = at_scales(descriptor, weights, sizes, fixed=voxel is not None)
-            print(f"descriptor: {choices[0].words}, voxel {choices[0].voxel:g} m; {len(todo)} pairs to do")
+            print(f"descriptor: {choices[0].label}, voxel {choices[0].voxel:g} m; {len(todo)} pairs to do")
             registrars = [Registrar(each, viewpoint=viewpoint) for each in choices]
             _register(pool, todo, registrars, scale, records, folder, read, unit, seed)
     records.order([_name(pair) for pair in pairs])
@@ -187,19 +187,19 @@ def _first_error(files: Sequence[str], read: Reader) -> str:
     return "check them"
 
 
-def _describe(cache: FeatureCache, read: Reader, file: str) -> Kept:
+def _describe(cache: FeatureCache, read: Reader, file: str) -> PreparedFile:
     try:
         cloud = read(file, file)
-        return Kept(cache.file_of(cloud.points), notes=cloud.notes)
+        return PreparedFile(cache.file_of(cloud.points), notes=cloud.notes)
     except OutputError:  # no fault of the cloud
         raise
     except InputError as error:
         words = str(error)
-        return Kept(None, words if words.startswith(file) else f"{file}: {words}")
+        return PreparedFile(None, words if words.startswith(file) else f"{file}: {words}")
 
 
 def _match(
-    kept: dict[str, Kept],
+    kept: dict[str, PreparedFile],
     registrars: Sequence[Registrar],
     read: Reader,
     unit: str,
@@ -211,9 +211,9 @@ def _match(
     errors = [side.error for side in sides if side.error]
     if errors:
         return {"source": pair[0], "target": pair[1], "registered": False, "error": "; ".join(errors)}
-    shapes = [read_described(side.file, Shape).description for side in sides]
+    shapes = [read_described(side.file, PreparedCloud).description for side in sides]
     found = registrars[0].match(*shapes, seed=seed)
-    found = second_look(
+    found = register_with_fallback(
         found,
         shapes,
         lambda: tuple(read(file, file).points for file in pair),

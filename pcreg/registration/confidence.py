@@ -1,6 +1,6 @@
 """Whether to believe a motion: a calibrated probability from the evidence, and a reason in words.
 
-A logistic model of a few numbers, fitted to motions that were found between made-up scans whose truth is
+A logistic model of a few numbers, fitted to motions that were found between simulated scans whose truth is
 known (benchmarks/bench_verdict.py prints the tables below); docs/benchmarks.md shows how it does on real
 ones. There are two, as of learned descriptors' matches many more are right than of FPFH's: what is little
 agreement for the one is plenty for the other.
@@ -13,19 +13,21 @@ import numpy as np
 
 from pcreg.registration.evidence import Evidence
 
-FACING = 0.8  # of an overlap; thin things, and clouds of several views, show the rest from both sides
-FEWEST = 5  # inliers; with fewer a motion is as likely wrong as right, whatever else speaks for it
-BELIEVED = 0.5  # a motion that is more likely right than wrong ends the search, but for its rival
-REGISTERED = 0.7  # the probability from which a registration is called one
-AMBIGUOUS = 0.2  # and that of a rival from which the scene is called symmetric
+# Of an overlap; thin things, and clouds of several views, show the rest from both sides
+MIN_SAME_SIDE_RATIO = 0.8
+MIN_INLIERS = 5  # inliers; with fewer a motion is as likely wrong as right, whatever else speaks for it
+# A motion that is more likely right than wrong ends the search, but for its alternative
+MIN_CANDIDATE_PROBABILITY = 0.5
+MIN_CONFIDENCE = 0.7  # the probability from which a registration is called one
+MIN_ALTERNATIVE_CONFIDENCE = 0.2  # and that of an alternative from which the scene is called symmetric
 
 
 @dataclass(frozen=True)
-class Trait:
+class ConfidenceTerm:
     """A number that tells right motions from wrong ones, and what it says where it speaks against one."""
 
     value: Callable[[Evidence], float]
-    against: Callable[[Evidence], str]
+    rejection_reason: Callable[[Evidence], str]
 
 
 @dataclass(frozen=True)
@@ -33,65 +35,65 @@ class Verdict:
     registered: bool
     confidence: float  # probability that the motion is right; at least 0.7 exactly when registered
     reason: str  # in words, with the numbers
-    ambiguous: bool  # a rival is about as likely
+    ambiguous: bool  # an alternative is about as likely
 
 
-def traits(evidence: Evidence) -> np.ndarray:
+def terms(evidence: Evidence) -> np.ndarray:
     """The numbers (F,) that the probability is made of, in the order of TRAITS."""
-    return np.array([trait.value(evidence) for trait in TRAITS])
+    return np.array([trait.value(evidence) for trait in TERMS])
 
 
 @dataclass(frozen=True)
-class Judge:
+class ConfidenceModel:
     """A logistic model: two numbers per trait, in the order of TRAITS."""
 
     weights: tuple[float, ...]  # in the log-odds
     usual: tuple[float, ...]  # means over right motions
     bias: float  # of the log-odds
-    estimated: "Judge | None" = None  # for clouds of which a viewpoint is estimated
+    estimated: "ConfidenceModel | None" = None  # for clouds of which a viewpoint is estimated
 
     def probability(self, evidence: Evidence) -> float:
         """That the motion is right, whatever other motions there are.
 
         An estimated viewpoint never makes surer than a known one that says the same.
         """
-        likely = float(1 / (1 + np.exp(-self.bias - traits(evidence) @ self.weights)))
+        likely = float(1 / (1 + np.exp(-self.bias - terms(evidence) @ self.weights)))
         if self.estimated and not evidence.viewpoints_known:
             likely = min(likely, self.estimated.probability(evidence))
-        return likely if evidence.inliers >= FEWEST else min(likely, 0.5)
+        return likely if evidence.inliers >= MIN_INLIERS else min(likely, 0.5)
 
-    def verdict(self, evidence: Evidence, rivals: Sequence[Evidence] = ()) -> Verdict:
+    def verdict(self, evidence: Evidence, alternatives: Sequence[Evidence] = ()) -> Verdict:
         """The verdict on a motion, given the evidence about it and about others between the same clouds.
 
         At most one of them is right: with odds o of each by itself, the first has the probability
         o_1 / (1 + o_1 + o_2 + ...).
         """
-        likely = (min(self.probability(each), 1 - 1e-9) for each in (evidence, *rivals))
+        likely = (min(self.probability(each), 1 - 1e-9) for each in (evidence, *alternatives))
         odds = [p / (1 - p) for p in likely]
         confidence, *others = (each / (1 + sum(odds)) for each in odds)
-        registered = confidence >= REGISTERED
+        registered = confidence >= MIN_CONFIDENCE
         strongest = max(others, default=0.0)
-        ambiguous = not registered and strongest >= AMBIGUOUS
+        ambiguous = not registered and strongest >= MIN_ALTERNATIVE_CONFIDENCE
         if registered:
             reason = _in_favour(evidence)
         elif ambiguous:
-            rival = rivals[int(np.argmax(others))]
+            alternative = alternatives[int(np.argmax(others))]
             reason = (
                 f"two motions fit about equally well: {evidence.inliers} matches agree with this one, "
-                f"{rival.inliers} with the other; the scene may repeat itself or be symmetric"
+                f"{alternative.inliers} with the other; the scene may repeat itself or be symmetric"
             )
-        elif evidence.inliers < FEWEST:
+        elif evidence.inliers < MIN_INLIERS:
             reason = _few_inliers(evidence)
         else:
-            missing = (np.array(self.usual) - traits(evidence)) * self.weights
-            reason = TRAITS[int(np.argmax(missing))].against(evidence)
+            missing = (np.array(self.usual) - terms(evidence)) * self.weights
+            reason = TERMS[int(np.argmax(missing))].rejection_reason(evidence)
         return Verdict(registered, confidence, reason, ambiguous)
 
 
 def _in_favour(evidence: Evidence) -> str:
     return (
         f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the smaller "
-        f"cloud lies on the other, {evidence.rmse:.2g} m apart, and {evidence.intrusion:.0%} "
+        f"cloud lies on the other, {evidence.rmse:.2g} m apart, and {evidence.free_space_violation:.0%} "
         "contradicts what was seen"
     )
 
@@ -119,44 +121,49 @@ def _few_inliers(evidence: Evidence) -> str:
 
 def _consistency(evidence: Evidence) -> float:
     """Log of how little there is of what cannot be: things in free space, and fronts on backs."""
-    return -np.log(0.02 + evidence.intrusion + max(FACING - evidence.facing, 0.0))
+    return -np.log(
+        0.02 + evidence.free_space_violation + max(MIN_SAME_SIDE_RATIO - evidence.same_side_ratio, 0.0)
+    )
 
 
 def _contradicted(evidence: Evidence) -> str:
-    if evidence.intrusion >= FACING - evidence.facing:
-        return f"{evidence.intrusion:.0%} of one cloud stands where the other's sensor looked through"
+    if evidence.free_space_violation >= MIN_SAME_SIDE_RATIO - evidence.same_side_ratio:
+        return (
+            f"{evidence.free_space_violation:.0%} of one cloud stands where the other's sensor looked through"
+        )
     return (
-        f"{1 - evidence.facing:.0%} of the overlap was seen from the other side by the other sensor, as "
+        f"{1 - evidence.same_side_ratio:.0%} of the overlap was seen from the other side by the other "
+        "sensor, as "
         "when a scene is laid onto its mirror image"
     )
 
 
-def _firmness(evidence: Evidence) -> float:
+def _observability(evidence: Evidence) -> float:
     """Log of how firmly the overlap holds the motion, level where that is settled."""
-    return min(np.log(0.003 + evidence.hold.firmness), -2.0)
+    return min(np.log(0.003 + evidence.observability.min_observability), -2.0)
 
 
 def _loose(evidence: Evidence) -> str:
-    free = evidence.hold.free[0] if evidence.hold.free else "slide"
+    free = evidence.observability.free[0] if evidence.observability.free else "slide"
     return f"the surfaces that touch could {free} and still touch, so they prove little"
 
 
 # More of each never makes a motion less likely.
-TRAITS = (
-    Trait(_support, _few_inliers),
-    Trait(_agreement, _few_inliers),
-    Trait(_consistency, _contradicted),
-    Trait(_firmness, _loose),
+TERMS = (
+    ConfidenceTerm(_support, _few_inliers),
+    ConfidenceTerm(_agreement, _few_inliers),
+    ConfidenceTerm(_consistency, _contradicted),
+    ConfidenceTerm(_observability, _loose),
 )
-LEARNED = Judge(
+LEARNED = ConfidenceModel(
     weights=(3.50, 1.18, 2.66, 1.40),
     usual=(-0.02, -1.14, 2.90, -2.50),
     bias=0.05,
-    estimated=Judge(weights=(3.20, 2.15, 0.88, 0.53), usual=(-0.07, -1.34, 2.73, -2.41), bias=5.22),
+    estimated=ConfidenceModel(weights=(3.20, 2.15, 0.88, 0.53), usual=(-0.07, -1.34, 2.73, -2.41), bias=5.22),
 )
-HAND_MADE = Judge(
+HANDCRAFTED = ConfidenceModel(
     weights=(1.87, 0.56, 3.40, 2.07),
     usual=(-0.05, -2.11, 3.04, -2.44),
     bias=-1.06,
-    estimated=Judge(weights=(3.53, 1.64, 1.69, 1.50), usual=(-0.14, -2.36, 2.75, -2.41), bias=6.93),
+    estimated=ConfidenceModel(weights=(3.53, 1.64, 1.69, 1.50), usual=(-0.14, -2.36, 2.75, -2.41), bias=6.93),
 )

@@ -6,22 +6,22 @@ import numpy as np
 
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.geometry.voxel_size import extent
-from pcreg.registration.observability import hold
-from pcreg.registration.preprocess import Shape
+from pcreg.registration.observability import observability
+from pcreg.registration.preprocess import PreparedCloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
 
 MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
-SLACK = 2.5  # scans of one place differ in extent by less than that
+MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
 MIRRORED = (
     "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
     "export it again as x, y, z of a right-handed frame"
 )
-HUGE = 2000.0  # metres; rooms in millimetres are larger than that, scans seldom
+MAX_EXTENT_METRES = 2000.0  # metres; rooms in millimetres are larger than that, scans seldom
 
 
-def duplicates(source: Shape, target: Shape) -> list[str]:
+def duplicates(source: PreparedCloud, target: PreparedCloud) -> list[str]:
     """Whether both clouds hold the same points, in any order: thinned, they are in the order of cells."""
     if np.array_equal(source.surface, target.surface):
         return ["source and target hold the same points; is one file given twice?"]
@@ -36,14 +36,14 @@ def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
         f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: one cloud may be in {words}; if so, say "
         "which with --units SOURCE TARGET"
         for factor, words in MIX_UPS.items()
-        if factor / SLACK <= ratio <= factor * SLACK
+        if factor / MAX_EXTENT_RATIO <= ratio <= factor * MAX_EXTENT_RATIO
     ]
 
 
 def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
     """Whether the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
     extents = extent(source), extent(target)
-    if min(extents) > HUGE and max(extents) / min(extents) <= SLACK:
+    if min(extents) > MAX_EXTENT_METRES and max(extents) / min(extents) <= MAX_EXTENT_RATIO:
         return [
             f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: both clouds may be in millimetres; "
             "if so, say --units mm mm"
@@ -56,15 +56,15 @@ def loose(found: Registration) -> list[str]:
     return [
         f"the surfaces that overlap could {freedom} in the target's frame and still overlap; that far the "
         "answer rests on matches alone"
-        for freedom in found.evidence.hold.free
+        for freedom in found.evidence.observability.free
     ]
 
 
-def bare(*shapes: Shape) -> list[str]:
+def bare(*shapes: PreparedCloud) -> list[str]:
     """Which of source and target is so simple a surface that it fits itself in other places as well."""
     notes = []
     for side, shape in zip(("source", "target"), shapes, strict=True):
-        kinds = [freedom.kind for freedom in hold(shape.surface, shape.normals).free]
+        kinds = [freedom.kind for freedom in observability(shape.surface, shape.normals).free]
         if kinds.count("slide") >= 2:
             what = "nearly a plane"
         elif "slide" in kinds:
@@ -77,7 +77,7 @@ def bare(*shapes: Shape) -> list[str]:
     return notes
 
 
-def unknown_viewpoints(*shapes: Shape) -> list[str]:
+def unknown_viewpoints(*shapes: PreparedCloud) -> list[str]:
     """Of which of source and target it is not known where the sensor stood."""
     unknown = [
         side for side, shape in zip(("source", "target"), shapes, strict=True) if not shape.viewpoint_known
@@ -90,14 +90,14 @@ def unknown_viewpoints(*shapes: Shape) -> list[str]:
     ]
 
 
-def after_all(found: Registration, source: Shape, target: Shape) -> tuple[str, ...]:
+def after_all(found: Registration, source: PreparedCloud, target: PreparedCloud) -> tuple[str, ...]:
     """What there is to say of a pair that is registered: one scale at least both clouds have then."""
     said = duplicates(source, target) + millimetres(source.surface, target.surface) + loose(found)
     return tuple(said + unknown_viewpoints(source, target))
 
 
 def mirrored(
-    registrar: Registrar, source: np.ndarray, viewpoint: Viewpoint, target: Shape, seed: int
+    registrar: Registrar, source: np.ndarray, viewpoint: Viewpoint, target: PreparedCloud, seed: int
 ) -> float:
     """With what confidence source (N, 3) would be registered if one of its axes were turned round."""
     mirror = np.array([-1.0, 1.0, 1.0])

@@ -14,13 +14,13 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from pcreg.geometry.se3 import inverse, transform
-from pcreg.registration.free_space import View, intrusion
+from pcreg.registration.free_space import View, free_space_violation
 from pcreg.registration.icp import Refinement
-from pcreg.registration.observability import Hold, hold
-from pcreg.registration.preprocess import Shape
+from pcreg.registration.observability import Observability, observability
+from pcreg.registration.preprocess import PreparedCloud
 from pcreg.runtime import parallel
 
-SLANTED = 0.5  # cosine: surfaces that meet at more than 60 degrees have no sides to compare
+MIN_NORMAL_COSINE = 0.5  # cosine: surfaces that meet at more than 60 degrees have no sides to compare
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,14 @@ class Evidence:
     overlap: float  # fraction of the smaller cloud that lies on the other
     rmse: float  # metres, between the surfaces in the overlap
     viewpoints_known: bool  # of both clouds; else what follows is estimated
-    intrusion: float  # fraction of a cloud in the free space of the other
-    facing: float  # fraction of the overlap that both sensors saw from the same side
-    hold: Hold  # of the overlap, in the target's frame
+    free_space_violation: float  # fraction of a cloud in the free space of the other
+    same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
+    observability: Observability  # of the overlap, in the target's frame
 
 
-def gather(source: Shape, target: Shape, agree: np.ndarray, refined: Refinement, margin: float) -> Evidence:
+def gather_evidence(
+    source: PreparedCloud, target: PreparedCloud, agree: np.ndarray, refined: Refinement, margin: float
+) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
     Of the matches, those of the mask `agree` (P,) are brought together. What stands further than `margin`
@@ -51,7 +53,7 @@ def gather(source: Shape, target: Shape, agree: np.ndarray, refined: Refinement,
     touching = np.isfinite(apart)
     normals = target.normals[partner[touching]]
     cosine = ((source.normals @ T[:3, :3].T)[touching] * normals).sum(1)
-    cosine = cosine[np.abs(cosine) > SLANTED]
+    cosine = cosine[np.abs(cosine) > MIN_NORMAL_COSINE]
     smaller = min(len(source.surface), len(target.surface))
     return Evidence(
         matches=len(agree),
@@ -59,16 +61,20 @@ def gather(source: Shape, target: Shape, agree: np.ndarray, refined: Refinement,
         overlap=min(float(touching.sum() / smaller), 1.0),
         rmse=refined.rmse,
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
-        intrusion=_intrusion(source, target, T, margin),
-        facing=float((cosine > 0).mean()) if len(cosine) else 1.0,
-        hold=hold(moved[touching], normals),
+        free_space_violation=_free_space_violation(source, target, T, margin),
+        same_side_ratio=float((cosine > 0).mean()) if len(cosine) else 1.0,
+        observability=observability(moved[touching], normals),
     )
 
 
-def _intrusion(source: Shape, target: Shape, T_target_source: np.ndarray, margin: float) -> float:
+def _free_space_violation(
+    source: PreparedCloud, target: PreparedCloud, T_target_source: np.ndarray, margin: float
+) -> float:
     """How much of either cloud stands where the sensor of the other looked through."""
     views = (
         (transform(T_target_source, source.surface), target),
         (transform(inverse(T_target_source), target.surface), source),
     )
-    return max(intrusion(points, View.of(scan.surface, scan.viewpoint), margin) for points, scan in views)
+    return max(
+        free_space_violation(points, View.of(scan.surface, scan.viewpoint), margin) for points, scan in views
+    )

@@ -1,4 +1,4 @@
-"""A second look at an answer that is refused or not quite sure: other scales, and the mirror image."""
+"""the fallback for an answer that is refused or not quite sure: other scales, and the mirror image."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,19 +8,19 @@ import numpy as np
 
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration import diagnostics
-from pcreg.registration.confidence import REGISTERED
-from pcreg.registration.preprocess import Shape
+from pcreg.registration.confidence import MIN_CONFIDENCE
+from pcreg.registration.preprocess import PreparedCloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.timer import Clock
 
-SURE = 0.95  # confidence from which no second look is taken
+ACCEPT_CONFIDENCE = 0.95  # confidence from which no fallback is tried
 
 
-def second_look(
+def register_with_fallback(
     found: Registration,
-    shapes: Sequence[Shape],
+    shapes: Sequence[PreparedCloud],
     clouds: Callable[[], tuple[np.ndarray, np.ndarray]],
     registrars: Sequence[Registrar],
     *,
@@ -36,7 +36,7 @@ def second_look(
     better. If that is not enough either, the first answer comes back with notes on what may be wrong with
     the clouds.
     """
-    if found.registered and found.confidence >= SURE:
+    if found.registered and found.confidence >= ACCEPT_CONFIDENCE:
         return replace(found, notes=diagnostics.after_all(found, *shapes))
     source, target = clouds()
     first, seconds = registrars[0], dict(found.seconds)
@@ -75,7 +75,7 @@ def second_look(
             continue
         again = spent(first.assess(*shapes, other.T_target_source))
         confidence = (other.confidence**3 * again.confidence) ** 0.25
-        if confidence >= REGISTERED and confidence >= mirrored():
+        if confidence >= MIN_CONFIDENCE and confidence >= mirrored():
             finer = min(other, again, key=lambda each: each.voxel)
             reason = f"{other.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
             return replace(
@@ -83,7 +83,7 @@ def second_look(
                 registered=True,
                 confidence=confidence,
                 reason=reason,
-                rival=None,
+                alternative=None,
                 seconds=seconds,
                 notes=diagnostics.after_all(finer, *shapes),
             )
@@ -91,6 +91,6 @@ def second_look(
         diagnostics.duplicates(*shapes) + diagnostics.bare(*shapes) + diagnostics.unknown_viewpoints(*shapes)
     )
     notes += diagnostics.mixed_units(source, target) + diagnostics.millimetres(source, target)
-    if mirrored() >= REGISTERED:
+    if mirrored() >= MIN_CONFIDENCE:
         notes.append(diagnostics.MIRRORED)
     return replace(found, seconds=seconds, notes=tuple(notes))

@@ -11,7 +11,7 @@ import numpy as np
 from pcreg.geometry.se3 import inverse, transform
 
 CELL = np.radians(2.0)  # of the range image: wide enough to hold a point of a thinned, near surface
-ASKED = 1_200  # points of a scan, at most, that are held against the view of another
+MAX_QUERY_POINTS = 1_200  # points of a scan, at most, that are held against the view of another
 ORIGIN = np.zeros(3)
 
 
@@ -46,7 +46,7 @@ class View:
         return covered, covered & (distance < self.ranges[place] - margin)
 
 
-def intrusion(points: np.ndarray, view: View, margin: float) -> float:
+def free_space_violation(points: np.ndarray, view: View, margin: float) -> float:
     """The fraction of points (N, 3) in front of the surface that a view shows in their direction.
 
     Points in directions that the view does not cover do not count; 0 if none does.
@@ -68,7 +68,7 @@ class FreeSpace:
         """Of scans (N, 3) and (M, 3), points each, metres, by sensors that stood at the `origins`."""
         self.margin = margin
         self.views = [View.of(scan, origin) for scan, origin in zip((source, target), origins, strict=True)]
-        self.asked = [scan[:: -(-len(scan) // ASKED)] for scan in (source, target)]
+        self.asked = [scan[:: -(-len(scan) // MAX_QUERY_POINTS)] for scan in (source, target)]
 
     def __call__(self, T_target_source: np.ndarray) -> float:
         """The fraction of all points in free space of the other scan, both ways on average."""

@@ -62,7 +62,9 @@ def _argmax(scores: Features) -> np.ndarray:
     return scores.argmax(1).cpu().numpy()
 
 
-def one_way(features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES) -> np.ndarray:
+def nearest_neighbors(
+    features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES
+) -> np.ndarray:
     """Index pairs (N, 2) int64: every row of a with its nearest row of b. (0, 2) if either is empty."""
     if len(features_a) == 0 or len(features_b) == 0:
         return np.empty((0, 2), dtype=np.int64)
@@ -80,7 +82,9 @@ def mutual(
 
     Given `keypoints` (K,), ascending rows of a, the pairs that these are part of.
     """
-    there = one_way(features_a if keypoints is None else features_a[keypoints], features_b, budget_bytes)
+    there = nearest_neighbors(
+        features_a if keypoints is None else features_a[keypoints], features_b, budget_bytes
+    )
     if len(there) == 0:
         return there
     if keypoints is not None:
@@ -118,7 +122,7 @@ def agreeing(there: np.ndarray, back: np.ndarray) -> np.ndarray:
     return there[back[there[:, 1], 1] == there[:, 0]]
 
 
-def condensed(features_a: np.ndarray, features_b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pca_project(features_a: np.ndarray, features_b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Features (N, C) and (M, C) in the directions in which they are longest, where there are many of both.
 
     Descriptors at several scales say much the same, and comparing 20,000 rows of 96 numbers with as many

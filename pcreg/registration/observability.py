@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import eigh
 
-FIRM = 0.01  # of a smooth corridor the noise of its normals alone reaches 0.003
+MIN_OBSERVABILITY = 0.01  # of a smooth corridor the noise of its normals alone reaches 0.003
 
 
 @dataclass(frozen=True)
-class Freedom:
+class DegenerateDirection:
     """A motion that leaves the surfaces of an overlap on each other."""
 
     kind: Literal["slide", "turn"]
@@ -26,14 +26,14 @@ class Freedom:
 
 
 @dataclass(frozen=True)
-class Hold:
+class Observability:
     """How the overlap holds the motion in place."""
 
-    firmness: float  # 0..1/3, of the direction that is held least
-    free: tuple[Freedom, ...]  # the directions that are not held, slides first
+    min_observability: float  # 0..1/3, of the direction that is held least
+    free: tuple[DegenerateDirection, ...]  # the directions that are not held, slides first
 
 
-def hold(points: np.ndarray, normals: np.ndarray) -> Hold:
+def observability(points: np.ndarray, normals: np.ndarray) -> Observability:
     """How points (N, 3) with unit normals (N, 3), of either sign, hold a point-to-plane registration.
 
     A motion is held by the part of it that goes along the normals: its mean square over the points,
@@ -42,24 +42,28 @@ def hold(points: np.ndarray, normals: np.ndarray) -> Hold:
     Below 0.01 a direction is not held. Points that lie on a line, or none, hold nothing.
     """
     if len(points) == 0:
-        return Hold(0.0, ())
+        return Observability(0.0, ())
     arms = points - points.mean(0)
     turning = np.cross(arms, normals)  # how fast a turn about each axis goes along the normals
     slides = normals.T @ normals / len(points)
     both = turning.T @ normals / len(points)
-    made_up_for = both @ np.linalg.pinv(slides, rcond=FIRM, hermitian=True) @ both.T
+    made_up_for = both @ np.linalg.pinv(slides, rcond=MIN_OBSERVABILITY, hermitian=True) @ both.T
     turns = turning.T @ turning / len(points) - made_up_for
     spread = arms.T @ arms / len(points)
     # The mean square speed of a turn about each axis; the last digit, for points on a line.
     inertia = np.trace(spread) * (1 + 1e-9) * np.eye(3) - spread
     if np.trace(spread) == 0:
-        return Hold(0.0, ())
+        return Observability(0.0, ())
     held, free = [], []
     for kind, along_normals, whole in (("slide", slides, np.eye(3)), ("turn", turns, inertia)):
         shares, vectors = eigh(along_normals, whole)
         held.append(shares[0])
-        free += [Freedom(kind, _axis(v)) for share, v in zip(shares, vectors.T, strict=True) if share < FIRM]
-    return Hold(float(max(min(held), 0.0)), tuple(free))
+        free += [
+            DegenerateDirection(kind, _axis(v))
+            for share, v in zip(shares, vectors.T, strict=True)
+            if share < MIN_OBSERVABILITY
+        ]
+    return Observability(float(max(min(held), 0.0)), tuple(free))
 
 
 def _axis(vector: np.ndarray) -> tuple[float, float, float]:

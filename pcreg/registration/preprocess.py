@@ -9,17 +9,17 @@ from pcreg.features.base import Description, Descriptor
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import ViewpointOption, viewpoint_of
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
-MINIMUM_POINTS = 30  # after thinning; fewer carry no shape that could be told from chance
-MINIMUM_NEIGHBORS = 4  # within two voxels; most noise has fewer, and so have the far ends of a LiDAR scan
+MIN_POINTS = 30  # after thinning; fewer carry no shape that could be told from chance
+MIN_NEIGHBORS = 4  # within two voxels; most noise has fewer, and so have the far ends of a LiDAR scan
 NORMAL_RADIUS = 3.0  # voxels
 
 
 @dataclass(frozen=True)
-class Shape(Description):
+class PreparedCloud(Description):
     """Described points, as a descriptor thinned them, and the same surface thinned for refinement."""
 
     surface: np.ndarray  # (S, 3) float64, metres, on cells that move with the cloud wherever its origin is
@@ -28,12 +28,12 @@ class Shape(Description):
     viewpoint_known: np.ndarray  # () bool: a sensor stood there; else it is estimated
 
 
-def shape_of(
+def prepare(
     points: np.ndarray,
     descriptor: Descriptor,
     name: str = "cloud",
     viewpoint: ViewpointOption = "auto",
-) -> Shape:
+) -> PreparedCloud:
     """The shape of the cloud (N, 3) float64, `name` being what an error calls it.
 
     The `viewpoint` is one of pcreg.geometry.viewpoint.OPTIONS or x, y, z, or was decided before. Raises
@@ -43,41 +43,44 @@ def shape_of(
     if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
         raise InputError(f"{name}: shape {points.shape} or values not finite; pass finite rows x y z")
     if len(points) == 0:
-        raise InputError(f"{name}: holds no points; {MINIMUM_POINTS} or more are needed")
-    surface = solid(points, descriptor.voxel, box(points)[0])
-    if len(surface) < MINIMUM_POINTS:
+        raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
+    surface = downsample_and_filter(points, descriptor.voxel, box(points)[0])
+    if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), descriptor.voxel)}")
     normals = normals_of(surface, NORMAL_RADIUS * descriptor.voxel)
     chosen = viewpoint_of(points, surface, normals, descriptor.voxel, viewpoint)
     origin = chosen.position  # for descriptors, which take the origin for the sensor
-    local = descriptor.describe(solid(points, descriptor.voxel, origin) - origin)
-    if len(local.points) < MINIMUM_POINTS:  # of other cells, so others are left out as loners
+    local = descriptor.describe(downsample_and_filter(points, descriptor.voxel, origin) - origin)
+    if len(local.points) < MIN_POINTS:  # of other cells, so others are left out as isolated points
         raise InputError(f"{name}: {_too_few(points, len(local.points), descriptor.voxel)}")
     normals = towards(origin, surface, normals)
-    return Shape(local.points + origin, local.features, surface, normals, origin, np.array(chosen.known))
+    return PreparedCloud(
+        local.points + origin, local.features, surface, normals, origin, np.array(chosen.known)
+    )
 
 
-def solid(points: np.ndarray, voxel: float, origin: np.ndarray) -> np.ndarray:
-    """The cloud (N, 3) thinned to a point per cell, counted from `origin` (3,), without loners: (M, 3).
+def downsample_and_filter(points: np.ndarray, voxel: float, origin: np.ndarray) -> np.ndarray:
+    """The cloud (N, 3) thinned to a point per cell, counted from `origin` (3,), without isolated points: (M,
+    3).
 
     On a thinned surface a point has a dozen others within two voxels. One with fewer than four is noise:
     it would be taken for a thing that hangs where the other sensor saw nothing.
     """
-    thinned = points[thin(points, voxel, origin)]
+    thinned = points[voxel_downsample(points, voxel, origin)]
     around = cKDTree(thinned).query_ball_point(
         thinned, 2 * voxel, return_length=True, workers=parallel.cores_for(len(thinned))
     )
-    return thinned[around - 1 >= MINIMUM_NEIGHBORS]
+    return thinned[around - 1 >= MIN_NEIGHBORS]
 
 
 def _too_few(points: np.ndarray, left: int, voxel: float) -> str:
     extent = float(np.linalg.norm(np.ptp(points, axis=0)))
     found = f"{left} of {len(points)} points left at voxel {voxel:g} m (extent {extent:.3g} m)"
-    if len(points) < MINIMUM_POINTS or extent == 0:
-        return f"{found}, too few at any voxel size; a cloud needs {MINIMUM_POINTS} points apart"
+    if len(points) < MIN_POINTS or extent == 0:
+        return f"{found}, too few at any voxel size; a cloud needs {MIN_POINTS} points apart"
     if _is_line(points):
         return f"{found}: they lie on a line, which has no shape at any voxel size"
-    return f"{found}, {MINIMUM_POINTS} are needed; try a voxel of {extent / 100:.2g} m"
+    return f"{found}, {MIN_POINTS} are needed; try a voxel of {extent / 100:.2g} m"
 
 
 def _is_line(points: np.ndarray) -> bool:

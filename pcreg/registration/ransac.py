@@ -21,13 +21,13 @@ log = logging.getLogger(__name__)
 FIRST_BATCH = 500  # samples before the first look at the stopping rule; enough where most matches are right
 BATCH = 5_000  # samples drawn between two further looks
 BLOCK = 1 << 19  # residuals held at a time, few enough to stay in the cache
-KEPT = 1_000  # motions that agree best with the matches, many of them nearly the same
-FINALISTS = 15  # the best that differ, between which matches, points and free space decide
-APART = 3.0  # distances by which finalists move the matched points apart
+MAX_HYPOTHESES = 1_000  # motions that agree best with the matches, many of them nearly the same
+MAX_FINALISTS = 15  # the best that differ, between which matches, points and free space decide
+MIN_SEPARATION = 3.0  # distances by which finalists move the matched points apart
 PROBES = 24  # matched points that tell it
-JUDGES = 5_000  # source points, at most, that are asked
-AGAINST = 1.0  # what speaks wholly against a motion costs so many times all matches
-ALIKE = 50  # motions like the winner, of which the one that fits best is taken
+MAX_SCORED_POINTS = 5_000  # source points, at most, that are asked
+FREE_SPACE_PENALTY = 1.0  # what speaks wholly against a motion costs so many times all matches
+MAX_SIMILAR_HYPOTHESES = 50  # motions like the winner, of which the one that fits best is taken
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def ransac(
     seed: int = 0,
     n: int = 3,
     edge_length: float = 0.9,
-    against: Callable[[np.ndarray], float] | None = None,
+    free_space: Callable[[np.ndarray], float] | None = None,
 ) -> Estimate:
     """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
 
@@ -87,7 +87,7 @@ def ransac(
         found = _motions(source[samples], target[samples], distance)
         motions = np.concatenate([motions, found])
         scores = np.concatenate([scores, _scores(found, source, target, distance)])
-        best = np.argsort(-scores, kind="stable")[:KEPT]
+        best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
         motions, scores = motions[best], scores[best]
         if len(motions):
             inlier_ratio = _inliers(motions[0], source, target, distance).mean()
@@ -95,15 +95,19 @@ def ransac(
     if len(motions) == 0:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
     finalists = _refitted(
-        _distinct(motions, source, APART * distance, 4 * FINALISTS), source, target, distance
+        _distinct(motions, source, MIN_SEPARATION * distance, 4 * MAX_FINALISTS), source, target, distance
     )
-    finalists = _distinct(finalists, source, APART * distance, FINALISTS)
+    finalists = _distinct(finalists, source, MIN_SEPARATION * distance, MAX_FINALISTS)
     scores = _merits(finalists, source, target, distance)
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
-    if against:
-        scores -= AGAINST * P * np.array([against(to_clouds @ T @ from_clouds) for T in finalists])
+    if free_space:
+        scores -= (
+            FREE_SPACE_PENALTY * P * np.array([free_space(to_clouds @ T @ from_clouds) for T in finalists])
+        )
     winner = finalists[np.argmax(scores)]
-    alike = motions[_apart(motions, winner, source) < APART * distance][:ALIKE]
+    alike = motions[_max_displacements(motions, winner, source) < MIN_SEPARATION * distance][
+        :MAX_SIMILAR_HYPOTHESES
+    ]
     alike = np.concatenate([winner[None], _refitted(alike, source, target, distance)])
     T = alike[np.argmax(_merits(alike, source, target, distance))]
     inliers = int(_inliers(T, source, target, distance).sum())
@@ -202,11 +206,11 @@ def _distinct(motions: np.ndarray, points: np.ndarray, apart: float, most: int) 
     left, kept = np.ones(len(motions), dtype=bool), []
     while left.any() and len(kept) < most:
         kept.append(int(np.argmax(left)))
-        left &= _apart(motions, motions[kept[-1]], points) >= apart
+        left &= _max_displacements(motions, motions[kept[-1]], points) >= apart
     return motions[kept]
 
 
-def _apart(motions: np.ndarray, T: np.ndarray, points: np.ndarray) -> np.ndarray:
+def _max_displacements(motions: np.ndarray, T: np.ndarray, points: np.ndarray) -> np.ndarray:
     """How far (H,) motions (H, 4, 4) move points (P, 3) from where T does: root mean squares, metres."""
     probes = points[np.linspace(0, len(points) - 1, PROBES).astype(int)]
     difference = motions - T
@@ -219,7 +223,7 @@ def _merits(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distanc
 
     The latter are of a part of the points, and count as if all had been asked.
     """
-    tree, judges = KDTree(target), source[:: -(-len(source) // JUDGES)]
+    tree, judges = KDTree(target), source[:: -(-len(source) // MAX_SCORED_POINTS)]
 
     def closeness(T: np.ndarray) -> float:
         distances, _ = tree.query(transform(T, judges), distance_upper_bound=distance)  # inf beyond

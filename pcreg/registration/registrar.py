@@ -9,12 +9,12 @@ from pcreg.features.base import Descriptor
 from pcreg.geometry.planarity import has_surface
 from pcreg.geometry.se3 import transform
 from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint
-from pcreg.registration.confidence import BELIEVED, HAND_MADE, LEARNED, Verdict
-from pcreg.registration.evidence import Evidence, gather
+from pcreg.registration.confidence import HANDCRAFTED, LEARNED, MIN_CANDIDATE_PROBABILITY, Verdict
+from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement, refine
-from pcreg.registration.matching import condensed, mutual_within_bound
-from pcreg.registration.preprocess import Shape, shape_of
+from pcreg.registration.matching import mutual_within_bound, pca_project
+from pcreg.registration.preprocess import PreparedCloud, prepare
 from pcreg.registration.ransac import ransac
 from pcreg.registration.result import Registration
 from pcreg.runtime import parallel
@@ -23,7 +23,8 @@ from pcreg.runtime.timer import Clock
 
 log = logging.getLogger(__name__)
 
-SAME = 2.0  # match distances: motions that move the source to within that of each other are one
+# Match distances: motions that move the source to within that of each other are one
+MIN_CANDIDATE_SEPARATION = 2.0
 NO_SURFACE = (
     "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
 )
@@ -67,7 +68,7 @@ class Registrar:
             if not value > 0:
                 raise InputError(f"{name} is {value}; it must be positive")
         self.descriptor = descriptor
-        self.judge = LEARNED if descriptor.fingerprint else HAND_MADE
+        self.confidence_model = LEARNED if descriptor.fingerprint else HANDCRAFTED
         self.match_distance = match_reach * descriptor.voxel
         self.overlap_distance = overlap_reach * descriptor.voxel
         self.free_distance = free_reach * descriptor.voxel
@@ -86,14 +87,14 @@ class Registrar:
 
     def describe(
         self, points: np.ndarray, name: str = "cloud", viewpoint: ViewpointOption | None = None
-    ) -> Shape:
+    ) -> PreparedCloud:
         """The shape of the cloud (N, 3) float64, to be matched with any number of others.
 
         `name` is what an error calls it, `viewpoint` says where the sensor stood (pcreg.geometry.viewpoint).
         Raises InputError when too few points are left at this voxel size.
         """
         log.info("describe: %s, %d points, voxel %g m", name, len(points), self.descriptor.voxel)
-        return shape_of(points, self.descriptor, name, self.viewpoint if viewpoint is None else viewpoint)
+        return prepare(points, self.descriptor, name, self.viewpoint if viewpoint is None else viewpoint)
 
     def register(
         self,
@@ -115,7 +116,7 @@ class Registrar:
         found = self.match(a, b, seed=seed)
         return replace(found, seconds=clock.seconds | found.seconds)
 
-    def match(self, source: Shape, target: Shape, *, seed: int = 0) -> Registration:
+    def match(self, source: PreparedCloud, target: PreparedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds: pair up features, estimate, refine, judge.
 
         Same shapes and seed: same result.
@@ -126,13 +127,13 @@ class Registrar:
         return replace(judged, seconds=clock.seconds)
 
     def candidates(
-        self, source: Shape, target: Shape, *, seed: int = 0, clock: Clock | None = None
+        self, source: PreparedCloud, target: PreparedCloud, *, seed: int = 0, clock: Clock | None = None
     ) -> list[Candidate]:
         """The motions between described clouds that are worth judging, the likeliest first, at least one.
 
         A motion that is not believed is set aside with its matches, and the next best is sought. Against
-        one that is believed a rival is sought among the other matches: it has to come up within as many
-        samples.
+        one that is believed an alternative is sought among the other matches: it has to come up within as
+        many samples.
         """
         clock = clock or Clock()
         matched = self._pair_up(source, target)
@@ -149,22 +150,24 @@ class Registrar:
                 distance=self.match_distance,
                 iterations=iterations,
                 seed=seed,
-                against=free_space,
+                free_space=free_space,
             )
             clock.lap("estimate")
             found.append(self._candidate(matched, source, target, estimate.T_target_source))
             clock.lap("refine")
-            left[self._apart(matched, estimate.T_target_source) < self.match_distance] = False
+            left[self._residuals(matched, estimate.T_target_source) < self.match_distance] = False
             return estimate.drawn
 
         for _ in range(self.attempts):
             drawn = seek(self.iterations)
-            if self.judge.probability(found[-1].evidence) > BELIEVED:
+            if self.confidence_model.probability(found[-1].evidence) > MIN_CANDIDATE_PROBABILITY:
                 seek(drawn)
                 break
         return self._distinct(found, source)
 
-    def assess(self, source: Shape, target: Shape, T_target_source: np.ndarray) -> Registration:
+    def assess(
+        self, source: PreparedCloud, target: PreparedCloud, T_target_source: np.ndarray
+    ) -> Registration:
         """Refine and judge a motion (4, 4) that comes from elsewhere, by the matches found here."""
         clock = Clock()
         matched = self._pair_up(source, target)
@@ -175,44 +178,46 @@ class Registrar:
         clock.lap("judge")
         return replace(judged, seconds=clock.seconds)
 
-    def _pair_up(self, source: Shape, target: Shape) -> np.ndarray:
+    def _pair_up(self, source: PreparedCloud, target: PreparedCloud) -> np.ndarray:
         """The points (P, 2, 3), of source and target, whose features are each other's nearest."""
-        pairs = mutual_within_bound(*condensed(source.features, target.features))
+        pairs = mutual_within_bound(*pca_project(source.features, target.features))
         return np.stack([source.points[pairs[:, 0]], target.points[pairs[:, 1]]], axis=1)
 
     def _candidate(
-        self, matched: np.ndarray, source: Shape, target: Shape, T_target_source: np.ndarray
+        self, matched: np.ndarray, source: PreparedCloud, target: PreparedCloud, T_target_source: np.ndarray
     ) -> Candidate:
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         refined = refine(
             source.surface, target.surface, target.normals, T_target_source, self.overlap_distance
         )
-        agree = self._apart(matched, refined.T_target_source) < self.match_distance
-        evidence = gather(source, target, agree, refined, self.free_distance)
+        agree = self._residuals(matched, refined.T_target_source) < self.match_distance
+        evidence = gather_evidence(source, target, agree, refined, self.free_distance)
         return Candidate(refined, evidence, matched[agree])
 
-    def _apart(self, matched: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
+    def _residuals(self, matched: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
         """The distance (P,) in metres between matched points after the motion."""
         return np.linalg.norm(transform(T_target_source, matched[:, 0]) - matched[:, 1], axis=1)
 
-    def _distinct(self, found: list[Candidate], source: Shape) -> list[Candidate]:
+    def _distinct(self, found: list[Candidate], source: PreparedCloud) -> list[Candidate]:
         """The candidates, most likely first, without those that move the source as a likelier one does."""
         distinct: list[Candidate] = []
-        for candidate in sorted(found, key=lambda each: -self.judge.probability(each.evidence)):
+        for candidate in sorted(found, key=lambda each: -self.confidence_model.probability(each.evidence)):
             moved = transform(candidate.refined.T_target_source, source.surface)
             for other in distinct:
                 apart = moved - transform(other.refined.T_target_source, source.surface)
-                if np.linalg.norm(apart, axis=1).mean() < SAME * self.match_distance:
+                if np.linalg.norm(apart, axis=1).mean() < MIN_CANDIDATE_SEPARATION * self.match_distance:
                     break
             else:
                 distinct.append(candidate)
         return distinct
 
-    def _judged(self, found: list[Candidate], source: Shape, target: Shape) -> Registration:
-        """The first of the candidates with the verdict on it; the others are its rivals."""
-        best, *rivals = found
-        verdict = self.judge.verdict(best.evidence, [rival.evidence for rival in rivals])
-        if verdict.confidence > BELIEVED:
+    def _judged(self, found: list[Candidate], source: PreparedCloud, target: PreparedCloud) -> Registration:
+        """The first of the candidates with the verdict on it; the others are its alternatives."""
+        best, *alternatives = found
+        verdict = self.confidence_model.verdict(
+            best.evidence, [alternative.evidence for alternative in alternatives]
+        )
+        if verdict.confidence > MIN_CANDIDATE_PROBABILITY:
             verdict = self._on_surfaces(verdict, source, target)
         return Registration(
             best.refined.T_target_source,
@@ -225,18 +230,18 @@ class Registrar:
             seconds={},
             voxel=self.descriptor.voxel,
             evidence=best.evidence,
-            rival=rivals[0].refined.T_target_source if verdict.ambiguous else None,
+            alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
             agreeing=best.agreeing,
             viewpoints=tuple(each.viewpoint if each.viewpoint_known else None for each in (source, target)),
         )
 
-    def _on_surfaces(self, verdict: Verdict, source: Shape, target: Shape) -> Verdict:
+    def _on_surfaces(self, verdict: Verdict, source: PreparedCloud, target: PreparedCloud) -> Verdict:
         """The verdict, or a refusal if one of the clouds has no surface.
 
         Evidence takes surfaces for granted: the normals of noise hold any motion, and its points touch all.
         """
         for side, shape in (("source", source), ("target", target)):
             if not has_surface(shape.surface, self.descriptor.voxel):
-                confidence = min(verdict.confidence, BELIEVED)
+                confidence = min(verdict.confidence, MIN_CANDIDATE_PROBABILITY)
                 return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
         return verdict

@@ -21,7 +21,8 @@ class Registration:
     seconds: dict[str, float]  # by step
     voxel: float  # metres, the scale at which it was found
     evidence: Evidence  # what the confidence is made of
-    rival: np.ndarray | None = field(repr=False)  # (4, 4) another motion about as likely, if there is one
+    # (4, 4) another motion about as likely, if there is one
+    alternative: np.ndarray | None = field(repr=False)
     agreeing: np.ndarray = field(repr=False)  # (inliers, 2, 3) float64, source and target points that match
     # where the sensors of source and target stood (3,), metres; None: that is estimated
     viewpoints: tuple[np.ndarray | None, np.ndarray | None] = (None, None)

@@ -31,7 +31,7 @@ def facts(registration: Registration, task: Task) -> dict[str, Any]:
         "overlap": registration.overlap,
         "rmse": registration.rmse,
         "evidence": asdict(registration.evidence),
-        "rival": None if registration.rival is None else registration.rival.tolist(),
+        "alternative": None if registration.alternative is None else registration.alternative.tolist(),
         "viewpoints": {
             side: None if viewpoint is None else viewpoint.tolist()
             for side, viewpoint in zip(("source", "target"), registration.viewpoints, strict=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pcreg.evaluation import runner
 from pcreg.evaluation.aggregate import overall, rows
-from pcreg.evaluation.estimators import OurRansac
+from pcreg.evaluation.estimators import NativeRansac
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Descriptor
 from pcreg.features.cache import FeatureCache
@@ -29,7 +29,7 @@ def compare(
         name = "-".join(descriptor.fingerprint.replace(",", "").split())
         records = Records(folder / f"{name}.jsonl", measured)
         features = FeatureCache(folder / "features", descriptor, {"fingerprint": descriptor.fingerprint})
-        scored = runner.run(dataset, descriptor, OurRansac(), protocol, records, features, seeds=[seed])
+        scored = runner.run(dataset, descriptor, NativeRansac(), protocol, records, features, seeds=[seed])
         figures.append(overall(rows(scored, protocol.samples[0], seed), protocol))
 
     width = max(map(len, names))

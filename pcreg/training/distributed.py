@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parent import end_with
 
-PATIENCE = timedelta(hours=6)  # of processes while the first one validates or computes truth
+TIMEOUT = timedelta(hours=6)  # of processes while the first one validates or computes truth
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Ranks:
     def first(self) -> bool:
         return self.rank == 0
 
-    def share(self, network: nn.Module) -> nn.Module:
+    def wrap_ddp(self, network: nn.Module) -> nn.Module:
         """A module that gives the network's results of two inputs; in training all processes do it together.
 
         They average their gradients, and on GPUs share the statistics of batch norms.
@@ -52,7 +52,7 @@ class Ranks:
         return bool(flag)
 
     @contextmanager
-    def first_before_others(self) -> Iterator[None]:
+    def main_process_first(self) -> Iterator[None]:
         """Let the first process do what is within before the others, who find in files what it computed."""
         if not self.first:
             self.all_have(True)
@@ -65,7 +65,7 @@ ALONE = Ranks()
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Ranks]:
+def init_distributed(device: str) -> Iterator[Ranks]:
     """The processes of this training: those that torchrun started, or this one alone.
 
     Each takes the GPU of its own number, unless `device` is cpu, and ends when torchrun does. Modules
@@ -86,7 +86,7 @@ def joined(device: str) -> Iterator[Ranks]:
         device = f"cuda:{local}"
         torch.cuda.set_device(local)
     end_with(os.getppid())
-    distributed.init_process_group("gloo" if device == "cpu" else "nccl", timeout=PATIENCE)
+    distributed.init_process_group("gloo" if device == "cpu" else "nccl", timeout=TIMEOUT)
     try:
         yield Ranks(distributed.get_rank(), distributed.get_world_size(), device)
     except BaseException:

@@ -22,7 +22,7 @@ class InfoNCE:
     temperature: float = 0.05
     positives_per_pair: int = 512
     negatives_per_pair: int = 0  # points of either cloud, drawn from all of it
-    spared: float = 2.5  # voxels around a match in which other samples do not count
+    ignore_radius: float = 2.5  # voxels around a match in which other samples do not count
 
     def __call__(
         self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
@@ -55,5 +55,5 @@ class InfoNCE:
         """Which of the points `rows` (S,) lie next to which `others` (K,) of the same cloud: (S, K)."""
         ends = clouds.lengths.cumsum(0)
         cloud, other = (torch.searchsorted(ends, some.contiguous(), right=True) for some in (rows, others))
-        near = torch.cdist(clouds.points[rows], clouds.points[others]) < self.spared * voxel
+        near = torch.cdist(clouds.points[rows], clouds.points[others]) < self.ignore_radius * voxel
         return near & (cloud[:, None] == other)

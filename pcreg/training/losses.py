@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.kernels.pyramid import Geometry, Hierarchy
+from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 
 POSITIVE_MARGIN = 0.1  # on the squared distance
 NEGATIVE_MARGIN = 1.4  # on the distance
@@ -21,11 +21,11 @@ class Batch(Protocol):
     """Several pairs; once it is moved `to` a device, all sources in one hierarchy, all targets in another."""
 
     names: list[str]
-    source: Hierarchy
-    target: Hierarchy
+    source: Pyramid
+    target: Pyramid
     matches: Tensor  # (P, 2) int64
     left_out: list[str]
-    geometry: Geometry
+    geometry: PyramidConfig
 
     def to(self, device: torch.device | str) -> "Batch": ...
 

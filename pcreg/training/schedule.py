@@ -6,9 +6,9 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 
-def one_cycle(optimizer: Optimizer, epochs: int, rise: float = 0.1) -> LambdaLR:
+def one_cycle(optimizer: Optimizer, epochs: int, warmup_fraction: float = 0.1) -> LambdaLR:
     """Up to the optimizer's rate within a share `rise` of the epochs, then down towards zero as a cosine."""
-    top = max(1, round(rise * epochs))
+    top = max(1, round(warmup_fraction * epochs))
 
     def factor(epoch: int) -> float:
         if epoch < top:

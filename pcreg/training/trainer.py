@@ -44,7 +44,7 @@ class Batches(Protocol):
 
 
 @dataclasses.dataclass
-class Progressed:
+class TrainState:
     """Where a training stands."""
 
     epoch: int = 0
@@ -80,7 +80,7 @@ class Trainer:
         self.network = network.to(ranks.device)
         average = get_ema_multi_avg_fn(ema)
         self.averaged = AveragedModel(self.network, multi_avg_fn=average, use_buffers=True) if ema else None
-        self.both = ranks.share(self.network)
+        self.both = ranks.wrap_ddp(self.network)
         self.optimizer = optimizer
         self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
         self.folder = Path(folder)
@@ -88,7 +88,7 @@ class Trainer:
         self.checkpoint_every, self.seed, self.ranks = checkpoint_every, seed, ranks
         self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
-        self.at = Progressed()
+        self.state = TrainState()
         self._torn = False
 
     @property
@@ -102,7 +102,7 @@ class Trainer:
         if not path.exists():
             return False
         state = load_checkpoint(path)
-        if missing := {"network", "optimizer", "scheduler", "at", "identity"} - state.keys():
+        if missing := {"network", "optimizer", "scheduler", "state", "identity"} - state.keys():
             raise InputError(
                 f"{path}: is no checkpoint of train.py, it lacks {min(missing)}; give another out="
             )
@@ -115,7 +115,7 @@ class Trainer:
             self.averaged.load_state_dict(state["averaged"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
-        self.at = Progressed(**state["at"])
+        self.state = TrainState(**state["state"])
         return True
 
     def fit(
@@ -144,21 +144,21 @@ class Trainer:
             repeatable() if self.ranks.device == "cpu" else nullcontext(),  # which GPUs are slower by
             deferred() as deferral,
             # Steps after the checkpoint were written and will be written again.
-            self._writer(purge_step=self.at.step + 1) as writer,
+            self._writer(purge_step=self.state.step + 1) as writer,
             Progress(*columns, disable=not self.ranks.first) as progress,
             self._saved_when_stopped(),
         ):
-            done = self.at.epoch * len(batches) + self.at.batch
+            done = self.state.epoch * len(batches) + self.state.batch
             bar = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
             # Of several processes the first one is stopped; the others end when it has ended.
             stoppable = deferral.lifted if self.ranks.first else nullcontext
-            if self.at == Progressed():
+            if self.state == TrainState():
                 with stoppable():
                     self._validate(validate, writer, progress, 0)
-            while self.at.epoch < epochs:
-                trained = self.at.batch > 0
+            while self.state.epoch < epochs:
+                trained = self.state.batch > 0
                 asked = perf_counter()
-                for batch in _drawn(batches.epoch(self.at.epoch, self.at.batch), stoppable):
+                for batch in _drawn(batches.epoch(self.state.epoch, self.state.batch), stoppable):
                     loss, came = None, perf_counter()
                     with self._whole():
                         if self.ranks.all_have(batch is not None):
@@ -166,17 +166,17 @@ class Trainer:
                             trained = True
                             times = {"time/wait": came - asked, "time/step": perf_counter() - came}
                             self._write(writer, times)
-                        self.at.batch += 1
-                    if self.at.step % self.checkpoint_every == 0:
+                        self.state.batch += 1
+                    if self.state.step % self.checkpoint_every == 0:
                         self._save()
                     progress.update(bar, advance=1, note="" if loss is None else f"loss {loss:.3f}")
                     asked = perf_counter()
                 if not trained:
                     raise InputError(
-                        f"epoch {self.at.epoch}: no pair has enough matching points to train on; "
+                        f"epoch {self.state.epoch}: no pair has enough matching points to train on; "
                         "check the poses, and that model.voxel suits the clouds"
                     )
-                epoch = self.at.epoch + 1
+                epoch = self.state.epoch + 1
                 validated = epoch % validate_every == 0 or epoch == epochs
                 if validated:
                     with stoppable():
@@ -185,10 +185,10 @@ class Trainer:
                     if validated:
                         self._keep_best(figures)
                     self.scheduler.step()
-                    self.at.epoch, self.at.batch = epoch, 0
+                    self.state.epoch, self.state.batch = epoch, 0
                     self._save()
             with stoppable():
-                return figures or self._validate(validate, writer, progress, self.at.epoch)
+                return figures or self._validate(validate, writer, progress, self.state.epoch)
 
     @contextmanager
     def _saved_when_stopped(self) -> Iterator[None]:
@@ -196,7 +196,7 @@ class Trainer:
         try:
             yield
         except (KeyboardInterrupt, SystemExit):
-            if self.at != Progressed() and not self._torn:
+            if self.state != TrainState() and not self._torn:
                 self._save()
             raise
 
@@ -223,7 +223,7 @@ class Trainer:
         self.optimizer.step()
         if self.averaged:
             self.averaged.update_parameters(self.network)
-        self.at.step += 1
+        self.state.step += 1
         scalars = {f"loss/{part}": value for part, value in figures.items()} | {
             "train/gradient_norm": norm,
             "train/learning_rate": self.scheduler.get_last_lr()[0],
@@ -233,7 +233,7 @@ class Trainer:
         return figures["total"]
 
     def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
-        state = np.random.SeedSequence([self.seed, self.at.epoch, self.at.batch]).generate_state(1)
+        state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
         with self.autocast:
             source, target = self.both(batch.source, batch.target)
         generator = torch.Generator().manual_seed(int(state[0]))
@@ -259,12 +259,12 @@ class Trainer:
     def _write(self, writer, scalars: dict[str, float]) -> None:
         if writer is not None:
             for name, value in scalars.items():
-                writer.add_scalar(name, value, self.at.step)
+                writer.add_scalar(name, value, self.state.step)
 
     def _require_finite(self, what: str, value: float, batch: Batch) -> None:
         if not math.isfinite(value):
             raise InputError(
-                f"step {self.at.step + 1}: the {what} is {value} on {', '.join(batch.names)}; "
+                f"step {self.state.step + 1}: the {what} is {value} on {', '.join(batch.names)}; "
                 "look at these clouds and their poses, or lower optimizer.lr"
             )
 
@@ -273,8 +273,8 @@ class Trainer:
             return
         save_weights(self.folder / "last.safetensors", self.kept)
         score = [figures["feature_match_recall"], figures["inlier_ratio"]]
-        if score > self.at.best:
-            self.at.best = score
+        if score > self.state.best:
+            self.state.best = score
             save_weights(self.folder / "best.safetensors", self.kept)
 
     def _save(self) -> None:
@@ -286,7 +286,7 @@ class Trainer:
             averaged=self.averaged.state_dict() if self.averaged else None,
             optimizer=self.optimizer.state_dict(),
             scheduler=self.scheduler.state_dict(),
-            at=dataclasses.asdict(self.at),
+            state=dataclasses.asdict(self.state),
             identity=self.identity,
         )
 

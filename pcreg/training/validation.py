@@ -7,7 +7,7 @@ import numpy as np
 from pcreg.evaluation.metrics import feature_matched, inlier_ratio
 from pcreg.features.base import Description, Descriptor
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.matching import one_way
+from pcreg.registration.matching import nearest_neighbors
 
 CLOUDS_KEPT = 64  # descriptions in memory at a time
 
@@ -36,7 +36,7 @@ def feature_match_recall(
     ratios = []
     for pair in dataset.pairs:
         source, target = describe(pair.source), describe(pair.target)
-        matches = one_way(source.features, target.features)
+        matches = nearest_neighbors(source.features, target.features)
         matched = source.points[matches[:, 0]], target.points[matches[:, 1]]
         ratios.append(inlier_ratio(*matched, pair.T_target_source, tau))
     return {

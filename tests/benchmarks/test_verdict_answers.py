@@ -62,7 +62,7 @@ def test_a_gate_is_open_to_small_errors_alone():
 
 
 def test_evidence_comes_back_from_its_file():
-    for each in (evidence(), evidence(hold=CORRIDOR)):
+    for each in (evidence(), evidence(observability=CORRIDOR)):
         assert evidence_of(json.loads(json.dumps({"evidence": asdict(each)}))) == each
 
 

@@ -1,4 +1,4 @@
-"""Scans of a made-up street: ground, two walls and a dozen boxes between them, seen by a turning LiDAR."""
+"""Scans of a simulated street: ground, two walls and a dozen boxes between them, seen by a turning LiDAR."""
 
 import numpy as np
 

@@ -44,7 +44,7 @@ def test_clouds_may_be_turned_nearly_alike():
     source, target = corresponding()
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        new_source, _, new_T = change(Augmentation(apart=20), source, target, T, rng)
+        new_source, _, new_T = change(Augmentation(max_relative_rotation=20), source, target, T, rng)
         assert (new_source - source).abs().max() > 0.1
         turned = np.linalg.svd(
             (new_source - new_source.mean(0)).T.numpy() @ (source - source.mean(0)).numpy()

@@ -7,10 +7,10 @@ import torch
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.collate import Batches, TrainingPairs
 from pcreg.datasets.preparation import Preparation, RawPair, matching_rows
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import Pair
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import Geometry
+from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import Ranks
 from tests.pcreg.tiny import VOXEL, Sheets, T, batches
@@ -104,15 +104,15 @@ def test_a_batch_of_nothing_is_none():
 def test_a_batch_size_that_cannot_be_is_refused(size):
     samples = TrainingPairs(Sheets(), preparation())
     with pytest.raises(InputError, match="between 1 and 4"):
-        Batches(samples, Geometry(), batch_size=size)
+        Batches(samples, PyramidConfig(), batch_size=size)
 
 
 def test_processes_share_the_pairs():
     samples = TrainingPairs(Sheets(), preparation())
     with pytest.raises(InputError, match="4 pairs for 2 processes; take between 1 and 2"):
-        Batches(samples, Geometry(), batch_size=3, ranks=Ranks(0, 2))
+        Batches(samples, PyramidConfig(), batch_size=3, ranks=Ranks(0, 2))
     with pytest.raises(InputError, match="4 pairs for 5 processes; give torchrun --nproc-per-node=4 or less"):
-        Batches(samples, Geometry(), batch_size=1, ranks=Ranks(0, 5))
+        Batches(samples, PyramidConfig(), batch_size=1, ranks=Ranks(0, 5))
 
 
 def test_an_empty_data_set_is_refused():
@@ -122,7 +122,7 @@ def test_an_empty_data_set_is_refused():
 
 def test_points_thinned_before_stay_as_they_are_when_turned():
     cloud = torch.from_numpy(Sheets().cloud("0/source"))
-    once = cloud[torch.from_numpy(thin(cloud.numpy(), VOXEL))]
+    once = cloud[torch.from_numpy(voxel_downsample(cloud.numpy(), VOXEL))]
     sample = preparation()([RawPair("a", once, once, np.eye(4))], np.random.default_rng(0))[0]
     assert len(sample.source) == len(once)
     torch.testing.assert_close(torch.pdist(sample.source), torch.pdist(once))

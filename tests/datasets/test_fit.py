@@ -25,7 +25,7 @@ def test_a_pair_is_registered_from_a_rough_guess(scans):
     assert translation_error(fit.T_target_source, truth) < 0.03
     assert rotation_error(fit.T_target_source, truth) < 0.2
     assert fit.overlap > 0.7
-    assert fit.intrusion < 0.05
+    assert fit.free_space_violation < 0.05
     assert 0.5 < fit.moved < 3  # 0.67 m at the sensor, and more where 5 degrees reach far
     assert fit.doubt() == ""
     again = register(source, target, guess)
@@ -42,7 +42,7 @@ def test_a_registration_that_ended_elsewhere_is_doubted(scans):
 
 
 @pytest.mark.parametrize(
-    ("overlap", "intrusion", "moved", "doubt"),
+    ("overlap", "free_space_violation", "moved", "doubt"),
     [
         (0.31, 0.08, 0.8, ""),
         (0.29, 0.08, 0.8, "overlap by less than 0.3"),
@@ -50,8 +50,8 @@ def test_a_registration_that_ended_elsewhere_is_doubted(scans):
         (0.31, 0.08, 1.0, "moved by more than 0.9 m"),
     ],
 )
-def test_each_doubt_has_its_threshold(overlap, intrusion, moved, doubt):
-    assert Fit(np.eye(4), overlap, intrusion, moved).doubt(0.3, most_moved=0.9) == doubt
+def test_each_doubt_has_its_threshold(overlap, free_space_violation, moved, doubt):
+    assert Fit(np.eye(4), overlap, free_space_violation, moved).doubt(0.3, most_moved=0.9) == doubt
 
 
 def test_scans_without_points_and_a_missing_package_are_bad_input(monkeypatch):

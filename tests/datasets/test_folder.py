@@ -99,17 +99,17 @@ def test_a_part_has_pairs_within_its_stretch_alone(scans):
     (scans / "poses.txt").write_text(kitti_lines())
 
     def scans_of(part):
-        pairs = Folder(scans, minimum_overlap=0.45, part=part, held_out=0.5).pairs
+        pairs = Folder(scans, minimum_overlap=0.45, split=part, held_out=0.5).pairs
         return {name for pair in pairs for name in (pair.source, pair.target)}
 
     assert scans_of("train") == {f"scan_{n}.ply" for n in range(6)}
     assert scans_of("held_out") == {f"scan_{n}.ply" for n in range(6, 12)}
     (scans / "pairs.txt").write_text("scan_0.ply scan_1.ply\nscan_5.ply scan_6.ply\nscan_7.ply scan_6.ply\n")
-    listed = {part: Folder(scans, part=part, held_out=0.5).pairs for part in ("all", "train", "held_out")}
+    listed = {part: Folder(scans, split=part, held_out=0.5).pairs for part in ("all", "train", "held_out")}
     assert [len(listed[part]) for part in listed] == [3, 1, 1]
     (scans / "pairs.txt").write_text("scan_0.ply scan_7.ply\n")
     with pytest.raises(InputError, match=r"lists no pair within the scans from scan_6.ply to scan_11.ply"):
-        _ = Folder(scans, part="held_out", held_out=0.5).pairs
+        _ = Folder(scans, split="held_out", held_out=0.5).pairs
 
 
 def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):

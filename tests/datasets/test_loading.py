@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from pcreg.datasets.loading import in_plain_words, load
+from pcreg.datasets.loading import load, unwrap_loader_errors
 from pcreg.runtime.errors import InputError
 
 
@@ -26,7 +26,7 @@ class Dies(Refuses):
 
 
 def test_what_a_loader_refuses_is_one_sentence():
-    with pytest.raises(InputError) as refused, in_plain_words():
+    with pytest.raises(InputError) as refused, unwrap_loader_errors():
         list(DataLoader(Refuses(), num_workers=1))
     assert str(refused.value) == "a.ply: holds no points; give another"
 
@@ -34,7 +34,7 @@ def test_what_a_loader_refuses_is_one_sentence():
 def test_a_loader_that_dies_is_one_sentence():
     with (
         pytest.raises(InputError, match=r"^a process that makes batches ended .*workers=0"),
-        in_plain_words(),
+        unwrap_loader_errors(),
     ):
         list(DataLoader(Dies(), num_workers=1))
 
@@ -98,6 +98,6 @@ def test_loader_processes_end_with_the_training(tmp_path, start):
 
 @pytest.mark.parametrize("error", [InputError("a; InputError: give b"), RuntimeError("no memory")])
 def test_other_errors_pass(error):
-    with pytest.raises(type(error)) as passed, in_plain_words():
+    with pytest.raises(type(error)) as passed, unwrap_loader_errors():
         raise error
     assert passed.value is error

@@ -7,7 +7,7 @@ from pcreg.datasets.collate import Batches, TrainingPairs
 from pcreg.datasets.preparation import Coarser, Preparation, nearest_rows
 from pcreg.datasets.scaled_clouds import scaled_clouds
 from pcreg.features.fcgf import FCGF
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
@@ -43,7 +43,7 @@ def test_what_is_left_at_a_scale_is_what_thinning_leaves():
     preparation = Preparation(VOXEL, Augmentation(rotate=False), 1.5 * VOXEL, scales=SCALES)
     (coarser,) = preparation._coarser([cloud := torch.from_numpy(wavy_sheet(1500))])
     for scale, left in zip(SCALES[1:], coarser, strict=True):
-        assert left.rows.tolist() == thin(cloud.numpy(), scale * VOXEL).tolist()
+        assert left.rows.tolist() == voxel_downsample(cloud.numpy(), scale * VOXEL).tolist()
         away = (cloud[:, None] - cloud[left.rows]).norm(dim=-1)
         assert torch.equal(left.nearest, away.argmin(1))
 

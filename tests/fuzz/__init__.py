@@ -1,4 +1,4 @@
-"""Trials with made-up trouble: damaged files, odd clouds, odd commands, interruptions.
+"""Trials with simulated trouble: damaged files, odd clouds, odd commands, interruptions.
 
     make fuzz                                                  five minutes of them, another seed each time
     python -m tests.fuzz --seed 7 --kind clouds --number 12    one of them again

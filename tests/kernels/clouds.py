@@ -15,7 +15,7 @@ def random_batch(lengths, extent=1.0, seed=0, dtype=torch.float32):
     return torch.rand(sum(lengths), 3, generator=generator, dtype=dtype) * extent, torch.tensor(lengths)
 
 
-def random_triplets(n_out, n_in, fineness=3, fan_in=0.35, seed=0):
+def random_triplets(n_out, n_in, kernel_size=3, fan_in=0.35, seed=0):
     """Native triplets between two random clouds; `fan_in` widens the radius and so the buckets."""
     centres, centre_lengths = random_batch([n_out], seed=seed)
     points, point_lengths = random_batch([n_in], seed=seed + 1)
@@ -24,7 +24,7 @@ def random_triplets(n_out, n_in, fineness=3, fan_in=0.35, seed=0):
         points,
         centre_lengths,
         point_lengths,
-        size=fan_in / fineness,
-        fineness=fineness,
+        size=fan_in / kernel_size,
+        kernel_size=kernel_size,
         radius=fan_in,
     )

@@ -11,16 +11,16 @@ from pcreg.models.layers import FirstConv
 from tests.kernels.clouds import DEVICE, random_batch
 
 
-@pytest.mark.parametrize("fineness", [1, 3, 5, 7])
+@pytest.mark.parametrize("kernel_size", [1, 3, 5, 7])
 @pytest.mark.parametrize("lengths", [[0], [1], [40, 0, 25]])
 @pytest.mark.parametrize("angles", [False, True])
-def test_counts_are_those_of_the_triplets(fineness, lengths, angles):
+def test_counts_are_those_of_the_triplets(kernel_size, lengths, angles):
     points, lengths = random_batch(lengths)
     normals = torch.nn.functional.normalize(torch.randn(len(points), 3), dim=1) if angles else None
     both = (normals, normals) if angles else None
-    triplets = native_triplets(points, points, lengths, lengths, 0.1, fineness, 0.3, both)
-    found = native_counts(points, lengths, 0.1, fineness, 0.3, normals)
-    expected = torch.zeros(fineness**3, len(points), dtype=torch.int32)
+    triplets = native_triplets(points, points, lengths, lengths, 0.1, kernel_size, 0.3, both)
+    found = native_counts(points, lengths, 0.1, kernel_size, 0.3, normals)
+    expected = torch.zeros(kernel_size**3, len(points), dtype=torch.int32)
     for k, (i, _) in enumerate(triplets.segments()):
         for row in i.tolist():
             expected[k, row] += 1
@@ -38,7 +38,7 @@ def test_a_part_at_a_time_counts_the_same(angles, monkeypatch):
     assert torch.equal(native_counts(points, lengths, 0.1, 5, 0.3, normals), wanted)
 
 
-def test_an_even_fineness_is_refused():
+def test_an_even_kernel_size_is_refused():
     points, lengths = random_batch([5])
     with pytest.raises(ValueError, match="odd"):
         native_counts(points, lengths, 0.1, 4)

@@ -66,11 +66,11 @@ def test_epilogues_are_what_torch_computes_afterwards(dataflow, shared, kind, dt
     assert (out.float() - expected).norm() <= TOLERANCE[dtype] * expected.norm()
 
 
-@pytest.mark.parametrize(("C", "M", "fineness"), [(1, 33, 5), (40, 7, 3), (7, 150, 3)])
+@pytest.mark.parametrize(("C", "M", "kernel_size"), [(1, 33, 5), (40, 7, 3), (7, 150, 3)])
 @torch.no_grad()
-def test_shares_of_a_tile_add_up(shared, C, M, fineness):
-    triplets = random_triplets(150, 90, fineness=fineness).to(DEVICE)
-    features, weight = values(90, C), values(fineness**3, 1, C, M)
+def test_shares_of_a_tile_add_up(shared, C, M, kernel_size):
+    triplets = random_triplets(150, 90, kernel_size=kernel_size).to(DEVICE)
+    features, weight = values(90, C), values(kernel_size**3, 1, C, M)
     out = output_stationary.mvmr(features, weight, triplets.j, triplets.tiles, 150)
     expected = reference.mvmr(features, weight, triplets)
     assert (out - expected).norm() <= 1e-5 * expected.norm()

@@ -13,19 +13,19 @@ from tests.kernels.clouds import random_batch, random_triplets
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
-def problem(n_out=33, n_in=50, C=6, M=8, groups=1, fineness=3, dtype=torch.float64, seed=0, fan_in=0.35):
+def problem(n_out=33, n_in=50, C=6, M=8, groups=1, kernel_size=3, dtype=torch.float64, seed=0, fan_in=0.35):
     generator = torch.Generator().manual_seed(seed)
-    triplets = random_triplets(n_out, n_in, fineness=fineness, seed=seed, fan_in=fan_in)
+    triplets = random_triplets(n_out, n_in, kernel_size=kernel_size, seed=seed, fan_in=fan_in)
     features = torch.randn(n_in, C, generator=generator, dtype=dtype)
-    shape = (fineness**3, groups, C // groups, M // groups)
+    shape = (kernel_size**3, groups, C // groups, M // groups)
     return features, torch.randn(shape, generator=generator, dtype=dtype), triplets
 
 
-@pytest.mark.parametrize("fineness", [1, 3, 5, 7])
+@pytest.mark.parametrize("kernel_size", [1, 3, 5, 7])
 @pytest.mark.parametrize("n", [0, 1, 63, 500])
 @pytest.mark.parametrize(("C", "M", "groups"), [(1, 1, 1), (7, 33, 1), (64, 32, 1), (6, 4, 2), (8, 8, 8)])
-def test_operators_equal_their_definitions(fineness, n, C, M, groups):
-    features, weight, triplets = problem(n, n, C, M, groups, fineness, torch.float32)
+def test_operators_equal_their_definitions(kernel_size, n, C, M, groups):
+    features, weight, triplets = problem(n, n, C, M, groups, kernel_size, torch.float32)
     grad_out = torch.randn(n, M, generator=torch.Generator().manual_seed(9))
     exact = reference.mvmr(features.double(), weight.double(), triplets)
     result = conv.mvmr(features, weight, triplets, triplets.buckets)

@@ -7,7 +7,7 @@ import torch
 from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.normals import least_direction, surface_normals
-from pcreg.kernels.ppf_cells import angle_cells, exchanged
+from pcreg.kernels.ppf_cells import ppf_cells, swap_height_axes
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Symmetry
 from tests.kernels.clouds import DEVICE, random_batch
@@ -18,17 +18,17 @@ def unit(lengths, seed=5, dtype=torch.float32):
     return torch.nn.functional.normalize(vectors, dim=1)
 
 
-@pytest.mark.parametrize("fineness", [1, 3, 5])
-def test_cells_are_steps_of_distance_and_of_both_heights(fineness):
+@pytest.mark.parametrize("kernel_size", [1, 3, 5])
+def test_cells_are_steps_of_distance_and_of_both_heights(kernel_size):
     rng = np.random.default_rng(0)
     offset, own, other = (rng.normal(size=(200, 3)) for _ in range(3))
     offset[0] = 0.0
     own, other = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in (own, other))
-    found = angle_cells(offset.T, own.T, other.T, 2.0, fineness)
+    found = ppf_cells(offset.T, own.T, other.T, 2.0, kernel_size)
     assert found.tolist() == [
-        reference.angle_cell(*each, 2.0, fineness) for each in zip(offset, own, other, strict=True)
+        reference.ppf_cell(*each, 2.0, kernel_size) for each in zip(offset, own, other, strict=True)
     ]
-    assert set(found.tolist()) <= set(range(fineness**3))
+    assert set(found.tolist()) <= set(range(kernel_size**3))
 
 
 def test_cells_by_hand():
@@ -37,24 +37,26 @@ def test_cells_by_hand():
     offset = np.array([(0.5, 0.0, 0.0), (0.0, 0.0, 0.9), (0.6, 0.0, 0.6), (0.6, 0.0, -0.6)])
     own, other = np.array([up, up, up, up]), np.array([up, up, wall, cliff])
     cells = [(1, 1, 1), (2, 2, 0), (2, 2, 2), (2, 0, 0)]
-    assert angle_cells(offset.T, own.T, other.T, 1.0, 3).tolist() == [9 * s + 3 * a + b for s, a, b in cells]
+    assert ppf_cells(offset.T, own.T, other.T, 1.0, 3).tolist() == [9 * s + 3 * a + b for s, a, b in cells]
 
 
 def test_a_point_without_a_normal_is_level():
     offset, none, up = np.array([[0.1], [0.2], [0.9]]), np.zeros((3, 1)), np.array([[0.0], [0.0], [1.0]])
-    assert angle_cells(offset, none, up, 1.0, 3).tolist() == [2 * 9 + 1 * 3 + 0]
-    assert angle_cells(0 * offset, up, up, 1.0, 3).tolist() == [0 * 9 + 1 * 3 + 1]
+    assert ppf_cells(offset, none, up, 1.0, 3).tolist() == [2 * 9 + 1 * 3 + 0]
+    assert ppf_cells(0 * offset, up, up, 1.0, 3).tolist() == [0 * 9 + 1 * 3 + 1]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("fineness", [3, 5])
-def test_the_other_end_sees_heights_exchanged(dtype, fineness):
+@pytest.mark.parametrize("kernel_size", [3, 5])
+def test_the_other_end_sees_heights_exchanged(dtype, kernel_size):
     points, lengths = random_batch([40, 0, 25], dtype=dtype)
     normals = unit([40, 25], dtype=dtype)
-    triplets = native_triplets(points, points, lengths, lengths, 0.15, fineness, normals=(normals, normals))
-    assert triplets.symmetric == Symmetry.EXCHANGED
+    triplets = native_triplets(
+        points, points, lengths, lengths, 0.15, kernel_size, normals=(normals, normals)
+    )
+    assert triplets.symmetric == Symmetry.SWAPPED_HEIGHTS
     back = triplets.transposed
-    opposite = exchanged(torch.arange(fineness**3))
+    opposite = swap_height_axes(torch.arange(kernel_size**3))
     there = sorted(
         zip(triplets.i.tolist(), triplets.j.tolist(), triplets.cell_of_triplets().tolist(), strict=True)
     )
@@ -82,9 +84,9 @@ def test_gradients_are_those_of_the_definition():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("fineness", "radius"), [(3, 0.2), (5, 0.3)])
+@pytest.mark.parametrize(("kernel_size", "radius"), [(3, 0.2), (5, 0.3)])
 @pytest.mark.parametrize("own", [True, False])
-def test_the_search_for_gpus_finds_the_same(dtype, fineness, radius, own):
+def test_the_search_for_gpus_finds_the_same(dtype, kernel_size, radius, own):
     triplet_search = pytest.importorskip(
         "pcreg.kernels.triton.search.triplets", reason="no triton for this platform"
     )
@@ -95,7 +97,7 @@ def test_the_search_for_gpus_finds_the_same(dtype, fineness, radius, own):
     if not own:
         centres, centre_lengths = random_batch([7, 13, 5, 24], seed=1, dtype=dtype)
         centre_normals = unit([49], seed=6, dtype=dtype)
-    arguments = 0.1, fineness, radius
+    arguments = 0.1, kernel_size, radius
     wanted = native_triplets(
         centres, points, centre_lengths, lengths, *arguments, normals=(centre_normals, normals)
     )

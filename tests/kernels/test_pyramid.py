@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import Geometry, Hierarchy, search_at_once
+from pcreg.kernels.pyramid import Pyramid, PyramidConfig, search_at_once
 from tests.pcreg.scenes import wavy_sheet
 
 
@@ -16,8 +16,8 @@ def batch():
 
 @pytest.mark.parametrize("snap", [False, True])
 def test_every_level_is_a_subset_of_the_finer_one(batch, snap):
-    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05, snap=snap))
-    for fine, coarse in zip(hierarchy.levels, hierarchy.levels[1:], strict=False):
+    pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05, snap=snap))
+    for fine, coarse in zip(pyramid.levels, pyramid.levels[1:], strict=False):
         originals = {tuple(point) for point in fine.points.tolist()}
         assert {tuple(point) for point in coarse.points.tolist()} <= originals
         assert 0 < len(coarse) < len(fine)
@@ -26,19 +26,19 @@ def test_every_level_is_a_subset_of_the_finer_one(batch, snap):
 
 @pytest.mark.parametrize("snap", [False, True])
 def test_triplets_connect_the_levels(batch, snap):
-    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05, stem_fineness=5, snap=snap))
-    sizes = [len(level) for level in hierarchy.levels]
-    assert [(t.n_out, t.n_in, t.n_cells) for t in hierarchy.same] == [(n, n, 27) for n in sizes]
-    down = [(t.n_out, t.n_in) for t in hierarchy.down]
+    pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05, stem_kernel_size=5, snap=snap))
+    sizes = [len(level) for level in pyramid.levels]
+    assert [(t.n_out, t.n_in, t.n_cells) for t in pyramid.same] == [(n, n, 27) for n in sizes]
+    down = [(t.n_out, t.n_in) for t in pyramid.down]
     assert down == list(zip(sizes[1:], sizes[:-1], strict=True))
-    assert hierarchy.stem.shape == (125, sizes[0])
-    assert (hierarchy.stem.sum(0) >= 1).all()
-    for triplets in (*hierarchy.same, *hierarchy.down):  # nobody is without input
+    assert pyramid.stem.shape == (125, sizes[0])
+    assert (pyramid.stem.sum(0) >= 1).all()
+    for triplets in (*pyramid.same, *pyramid.down):  # nobody is without input
         assert set(triplets.i.tolist()) == set(range(triplets.n_out))
 
 
 def test_the_centre_cell_holds_the_point_itself(batch):
-    triplets = Hierarchy.build(batch, Geometry(voxel=0.05)).same[0]
+    triplets = Pyramid.build(batch, PyramidConfig(voxel=0.05)).same[0]
     i, j = list(triplets.segments())[13]
     assert set(zip(i.tolist(), j.tolist(), strict=True)) >= {(n, n) for n in range(triplets.n_out)}
 
@@ -46,31 +46,31 @@ def test_the_centre_cell_holds_the_point_itself(batch):
 def test_snapped_kernels_reach_the_whole_cube(batch):
     """A voxel at a corner of the cube is further than the native radius and yet a neighbour."""
     corner = PointBatch.from_clouds([np.array([[0, 0, 0], [0.1, 0.1, 0.1]])])
-    geometry = {"voxel": 0.1, "n_levels": 1, "stem_fineness": 3}
-    snapped = Hierarchy.build(corner, Geometry(**geometry, snap=True))
-    native = Hierarchy.build(corner, Geometry(**geometry, radius_scale=0.9))
+    geometry = {"voxel": 0.1, "n_levels": 1, "stem_kernel_size": 3}
+    snapped = Pyramid.build(corner, PyramidConfig(**geometry, snap=True))
+    native = Pyramid.build(corner, PyramidConfig(**geometry, radius_scale=0.9))
     assert (len(snapped.same[0]), snapped.stem.sum()) == (4, 4)
     assert (len(native.same[0]), native.stem.sum()) == (2, 2)
 
 
-@pytest.mark.parametrize("kind", [{}, {"snap": True}, {"cells": "angles"}])
-@pytest.mark.parametrize("stem_fineness", [3, 5])
-def test_searching_all_layers_at_once_finds_the_same(kind, stem_fineness):
+@pytest.mark.parametrize("kind", [{}, {"snap": True}, {"kernel": "ppf"}])
+@pytest.mark.parametrize("stem_kernel_size", [3, 5])
+def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size):
     """By the kernels for a GPU: there, or else in Triton's interpreter."""
     pytest.importorskip("triton", reason="no triton for this platform")
     on_gpu = torch.cuda.is_available()
     sizes = (3000, 0, 2000) if on_gpu else (24, 0, 12)
     batch = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes])
-    geometry = Geometry(voxel=0.02 if on_gpu else 0.1, stem_fineness=stem_fineness, **kind)
-    expected = Hierarchy.build(batch, geometry)
+    geometry = PyramidConfig(voxel=0.02 if on_gpu else 0.1, stem_kernel_size=stem_kernel_size, **kind)
+    expected = Pyramid.build(batch, geometry)
     found = search_at_once(batch.to("cuda" if on_gpu else "cpu"), geometry)
     for level, wanted in zip(found.levels, expected.levels, strict=True):
         assert torch.equal(level.points.cpu(), wanted.points)
         assert torch.equal(level.lengths.cpu(), wanted.lengths)
 
-    def everything(hierarchy):
-        up = [triplets.transposed for triplets in hierarchy.down]
-        return [*hierarchy.same, *hierarchy.down, *up]
+    def everything(pyramid):
+        up = [triplets.transposed for triplets in pyramid.down]
+        return [*pyramid.same, *pyramid.down, *up]
 
     assert found.stem.dtype == expected.stem.dtype == torch.int32
     assert torch.equal(found.stem.cpu(), expected.stem)
@@ -84,27 +84,27 @@ def test_searching_all_layers_at_once_finds_the_same(kind, stem_fineness):
     assert len(pickle.dumps(found.same[0])) < 1.5 * len(pickle.dumps(expected.same[0]))
 
 
-@pytest.mark.parametrize("kind", [{}, {"snap": True}, {"cells": "angles"}])
+@pytest.mark.parametrize("kind", [{}, {"snap": True}, {"kernel": "ppf"}])
 @pytest.mark.parametrize("clouds", [[], [np.empty((0, 3))], [np.ones((1, 3))]])
 def test_searching_hardly_any_points_at_once(clouds, kind):
     pytest.importorskip("triton", reason="no triton for this platform")
     batch = PointBatch.from_clouds(clouds).to("cuda" if torch.cuda.is_available() else "cpu")
-    hierarchy = search_at_once(batch, Geometry(voxel=0.1, **kind))
-    assert hierarchy.stem.shape == (125, len(batch))
-    assert hierarchy.stem.sum() == len(batch)
-    for triplets in (*hierarchy.same, *hierarchy.down):
+    pyramid = search_at_once(batch, PyramidConfig(voxel=0.1, **kind))
+    assert pyramid.stem.shape == (125, len(batch))
+    assert pyramid.stem.sum() == len(batch)
+    for triplets in (*pyramid.same, *pyramid.down):
         assert len(triplets) == len(triplets.transposed) == len(batch)
 
 
-@pytest.mark.parametrize("kind", [{}, {"snap": True}, {"cells": "angles"}])
+@pytest.mark.parametrize("kind", [{}, {"snap": True}, {"kernel": "ppf"}])
 def test_the_first_layer_counts_what_its_kernels_would_see(batch, kind):
-    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05, stem_fineness=3, **kind))
-    assert torch.equal(hierarchy.stem, hierarchy.same[0].counts())
+    pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05, stem_kernel_size=3, **kind))
+    assert torch.equal(pyramid.stem, pyramid.same[0].counts())
 
 
 def test_it_can_be_built_elsewhere_and_moved(batch):
-    hierarchy = Hierarchy.build(batch, Geometry(voxel=0.05))
-    copy = pickle.loads(pickle.dumps(hierarchy)).to("cpu")
-    assert torch.equal(copy.down[0].transposed.i, hierarchy.down[0].transposed.i)
-    assert torch.equal(copy.levels[2].points, hierarchy.levels[2].points)
-    assert torch.equal(copy.stem, hierarchy.stem)
+    pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05))
+    copy = pickle.loads(pickle.dumps(pyramid)).to("cpu")
+    assert torch.equal(copy.down[0].transposed.i, pyramid.down[0].transposed.i)
+    assert torch.equal(copy.levels[2].points, pyramid.levels[2].points)
+    assert torch.equal(copy.stem, pyramid.stem)

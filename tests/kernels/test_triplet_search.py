@@ -43,14 +43,14 @@ def check_native(centres, points, centre_lengths, lengths, *rest):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("offset", [0.0, -3.7, 1e4])
-@pytest.mark.parametrize(("fineness", "radius"), [(3, 0.1), (5, 0.3)])
-def test_equals_the_search_on_the_cpu(dtype, offset, fineness, radius):
+@pytest.mark.parametrize(("kernel_size", "radius"), [(3, 0.1), (5, 0.3)])
+def test_equals_the_search_on_the_cpu(dtype, offset, kernel_size, radius):
     points, lengths = batch([1, 33, 0, 50], dtype=dtype)
     queries, query_lengths = batch([7, 13, 5, 24], seed=1, dtype=dtype)
     points, queries = points + offset, queries + offset
-    found = check_native(queries, points, query_lengths, lengths, radius / 2, fineness, radius)
+    found = check_native(queries, points, query_lengths, lengths, radius / 2, kernel_size, radius)
     assert len(found) > 0
-    check_native(points, points, lengths, lengths, radius / 2, fineness, radius)
+    check_native(points, points, lengths, lengths, radius / 2, kernel_size, radius)
 
 
 def test_one_cell_as_large_as_the_radius_makes_it_a_radius_search():
@@ -100,17 +100,17 @@ def test_radius_must_be_positive(radius):
         triplet_search.search_native(points, points, lengths, lengths, 0.1, 3, radius)
 
 
-@pytest.mark.parametrize(("stride", "fineness"), [(1, 3), (1, 5), (2, 3)])
-def test_voxels_equal_those_of_the_cpu(stride, fineness):
+@pytest.mark.parametrize(("stride", "kernel_size"), [(1, 3), (1, 5), (2, 3)])
+def test_voxels_equal_those_of_the_cpu(stride, kernel_size):
     generator = torch.Generator().manual_seed(0)
     cells = torch.unique(torch.randint(-4, 5, (MANY * 60, 3), generator=generator), dim=0)
     coarse = torch.unique(cells // 2, dim=0) if stride == 2 else cells
     lengths, coarse_lengths = torch.tensor([len(cells)]), torch.tensor([len(coarse)])
-    expected = stencil.voxel_triplets(coarse, cells, coarse_lengths, lengths, stride, fineness)
+    expected = stencil.voxel_triplets(coarse, cells, coarse_lengths, lengths, stride, kernel_size)
     on_device = [tensor.to(DEVICE) for tensor in (coarse, cells, coarse_lengths, lengths)]
     if coarse is cells:
         on_device[1] = on_device[0]
-    check(triplet_search.search_voxels(*on_device, stride, fineness), expected)
+    check(triplet_search.search_voxels(*on_device, stride, kernel_size), expected)
 
 
 def index_of(points, lengths, edge):
@@ -126,8 +126,13 @@ def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypa
     index = index_of(points, lengths, 0.4)
     cloud, points = index.cloud, points.to(DEVICE)
     searches = [
-        Search(index, points, cloud, 0.2, fineness, radius, mirrored=mirrored)
-        for fineness, radius, mirrored in [(3, 0.4, False), (3, 0.05, False), (1, 0.2, False), (3, 0.4, True)]
+        Search(index, points, cloud, 0.2, kernel_size, radius, mirrored=mirrored)
+        for kernel_size, radius, mirrored in [
+            (3, 0.4, False),
+            (3, 0.05, False),
+            (1, 0.2, False),
+            (3, 0.4, True),
+        ]
     ]
     together = triplet_search.find_triplets(searches)
     with monkeypatch.context() as patch:

@@ -18,16 +18,16 @@ def rows(triplets):
     )
 
 
-@pytest.mark.parametrize("fineness", [1, 3, 5, 7])
+@pytest.mark.parametrize("kernel_size", [1, 3, 5, 7])
 @pytest.mark.parametrize("radius", [None, 0.3])
-def test_native_triplets_follow_the_definition(fineness, radius):
+def test_native_triplets_follow_the_definition(kernel_size, radius):
     centres, centre_lengths = random_batch([20, 0, 31])
     points, lengths = random_batch([25, 3, 40], seed=1)
     size = 0.1
-    triplets = native_triplets(centres, points, centre_lengths, lengths, size, fineness, radius)
-    reach = default_radius(size, fineness) if radius is None else radius
+    triplets = native_triplets(centres, points, centre_lengths, lengths, size, kernel_size, radius)
+    reach = default_radius(size, kernel_size) if radius is None else radius
     pairs = reference.radius_search(centres, points, centre_lengths, lengths, reach)
-    expected = [(reference.kernel_cell(points[j] - centres[i], size, fineness), i, j) for i, j in pairs]
+    expected = [(reference.kernel_cell(points[j] - centres[i], size, kernel_size), i, j) for i, j in pairs]
     assert rows(triplets) == sorted(expected)
 
 
@@ -59,24 +59,24 @@ def test_triplets_go_when_they_are_no_longer_used():
         gc.enable()
 
 
-@pytest.mark.parametrize("fineness", [1, 3, 5])
-def test_symmetric_triplets_are_their_own_transposed_ones_in_opposite_cells(fineness):
+@pytest.mark.parametrize("kernel_size", [1, 3, 5])
+def test_symmetric_triplets_are_their_own_transposed_ones_in_opposite_cells(kernel_size):
     points, lengths = random_batch([40, 0, 25])
-    triplets = native_triplets(points, points, lengths, lengths, 0.15, fineness)
+    triplets = native_triplets(points, points, lengths, lengths, 0.15, kernel_size)
     assert triplets.symmetric
-    last = fineness**3 - 1
+    last = kernel_size**3 - 1
     assert rows(triplets) == sorted((last - k, j, i) for k, i, j in rows(triplets))
-    assert not native_triplets(points, points.clone(), lengths, lengths, 0.15, fineness).symmetric
+    assert not native_triplets(points, points.clone(), lengths, lengths, 0.15, kernel_size).symmetric
 
 
-@pytest.mark.parametrize("fineness", [1, 3, 5])
+@pytest.mark.parametrize("kernel_size", [1, 3, 5])
 @pytest.mark.parametrize("pitch", [None, 0.05])
-def test_searching_half_of_the_pairs_finds_all(fineness, pitch):
+def test_searching_half_of_the_pairs_finds_all(kernel_size, pitch):
     points, lengths = random_batch([80, 0, 1, 120])
     if pitch is not None:  # many offsets on the border of kernel cells
         points = torch.round(points / pitch) * pitch
-    half = native_triplets(points, points, lengths, lengths, 0.1, fineness)
-    assert rows(half) == rows(native_triplets(points, points.clone(), lengths, lengths, 0.1, fineness))
+    half = native_triplets(points, points, lengths, lengths, 0.1, kernel_size)
+    assert rows(half) == rows(native_triplets(points, points.clone(), lengths, lengths, 0.1, kernel_size))
 
 
 @pytest.mark.parametrize(("n_out", "n_in"), [(0, 0), (1, 1), (40, 63)])
@@ -117,8 +117,8 @@ def test_moved_triplets_keep_what_was_transposed():
     assert triplets.to("cpu") is triplets
 
 
-@pytest.mark.parametrize("fineness", [0, 2, -1])
-def test_fineness_must_be_odd(fineness):
+@pytest.mark.parametrize("kernel_size", [0, 2, -1])
+def test_kernel_size_must_be_odd(kernel_size):
     points, lengths = random_batch([3])
-    with pytest.raises(ValueError, match="fineness must be odd"):
-        native_triplets(points, points, lengths, lengths, 0.1, fineness)
+    with pytest.raises(ValueError, match="kernel size must be odd"):
+        native_triplets(points, points, lengths, lengths, 0.1, kernel_size)

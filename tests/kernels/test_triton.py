@@ -104,10 +104,10 @@ def test_empty_clouds(dataflow, n_out, n_in):
     check(made_up(0, n_out, n_in, 27), 7, 8)
 
 
-@pytest.mark.parametrize("fineness", [3, 5])
-def test_points_seen_from_one_another_need_no_transposed_triplets(dataflow, fineness):
+@pytest.mark.parametrize("kernel_size", [3, 5])
+def test_points_seen_from_one_another_need_no_transposed_triplets(dataflow, kernel_size):
     points, lengths = random_batch([60, 0, 90])
-    triplets = native_triplets(points, points, lengths, lengths, 0.15, fineness)
+    triplets = native_triplets(points, points, lengths, lengths, 0.15, kernel_size)
     assert triplets.symmetric
     triplets = triplets.to(DEVICE)
     check(triplets, 16, 8)

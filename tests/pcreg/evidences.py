@@ -3,10 +3,10 @@
 from typing import Any
 
 from pcreg.registration.evidence import Evidence
-from pcreg.registration.observability import Freedom, Hold
+from pcreg.registration.observability import DegenerateDirection, Observability
 
-FIRM = Hold(0.1, ())
-CORRIDOR = Hold(0.001, (Freedom("slide", (1.0, 0.0, 0.0)),))
+FIRM = Observability(0.1, ())
+CORRIDOR = Observability(0.001, (DegenerateDirection("slide", (1.0, 0.0, 0.0)),))
 
 
 def evidence(**changed: Any) -> Evidence:
@@ -17,8 +17,8 @@ def evidence(**changed: Any) -> Evidence:
         "overlap": 0.6,
         "rmse": 0.01,
         "viewpoints_known": True,
-        "intrusion": 0.01,
-        "facing": 0.99,
-        "hold": FIRM,
+        "free_space_violation": 0.01,
+        "same_side_ratio": 0.99,
+        "observability": FIRM,
     }
     return Evidence(**fields | changed)

@@ -1,4 +1,4 @@
-"""Small surfaces as a data set and as made-up scenes, and a network that trains on them in seconds."""
+"""Small surfaces as a data set and as simulated scenes, and a network that trains on them in seconds."""
 
 import numpy as np
 import torch

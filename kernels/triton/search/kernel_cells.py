@@ -8,44 +8,44 @@ import triton.language as tl
 
 
 @triton.jit
-def turned(displacement, mirrored):
+def flip_sign(displacement, mirrored):
     """From the centre of the convolution to its neighbour, also where they have changed places."""
     return tl.where(mirrored != 0, -displacement, displacement)
 
 
 @triton.jit
-def vector(place, mask):
+def load_vec3(place, mask):
     """The three numbers at a place."""
     x, y = tl.load(place, mask=mask, other=0.0), tl.load(place + 1, mask=mask, other=0.0)
     return x, y, tl.load(place + 2, mask=mask, other=0.0)
 
 
 @triton.jit
-def root(squared, FLOAT: tl.constexpr):
+def sqrt_rn(squared, FLOAT: tl.constexpr):
     """The square root, rounded as IEEE 754 says."""
     return tl.sqrt_rn(squared) if tl.float32 == FLOAT else tl.sqrt(squared)
 
 
 @triton.jit
-def quotient(part, whole, FLOAT: tl.constexpr):
+def div_rn(part, whole, FLOAT: tl.constexpr):
     """part / whole, rounded as IEEE 754 says."""
     return tl.div_rn(part, whole) if tl.float32 == FLOAT else part / whole
 
 
 @triton.jit
-def step_of(share, fineness, FLOAT: tl.constexpr):
-    """Which of `fineness` equal steps from 0 to 1 a share lies in, int64;
-    pcreg.kernels.ppf_cells.angle_cells.
+def step_of(share, kernel_size, FLOAT: tl.constexpr):
+    """Which of `kernel_size` equal steps from 0 to 1 a share lies in, int64;
+    pcreg.kernels.ppf_cells.ppf_cells.
     """
-    step = tl.floor(share * fineness.to(FLOAT)).to(tl.int64)
-    return tl.minimum(tl.maximum(step, 0), fineness - 1)
+    step = tl.floor(share * kernel_size.to(FLOAT)).to(tl.int64)
+    return tl.minimum(tl.maximum(step, 0), kernel_size - 1)
 
 
 @triton.jit
-def kernel_cell(displacement, size, fineness, FLOAT: tl.constexpr):
+def kernel_cell(displacement, size, kernel_size, FLOAT: tl.constexpr):
     """round(displacement / size), halves to even, clamped to the kernel, counted from its face: int64."""
-    cells = quotient(displacement, size, FLOAT)
-    reach = (fineness - 1) // 2
+    cells = div_rn(displacement, size, FLOAT)
+    reach = (kernel_size - 1) // 2
     cells = tl.minimum(tl.maximum(cells, -1.0 - reach), 1.0 + reach)
     # Added to so large a number, a small one loses its fraction, as the default rounding rounds.
     LARGE: tl.constexpr = 1.5 * 2**23 if tl.float32 == FLOAT else 1.5 * 2**52

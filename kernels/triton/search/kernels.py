@@ -4,13 +4,19 @@ import triton
 import triton.language as tl
 
 from pcreg.kernels.triton.search.index import cells_along
-from pcreg.kernels.triton.search.kernel_cells import kernel_cell, quotient, root, step_of, turned, vector
+from pcreg.kernels.triton.search.kernel_cells import (
+    div_rn,
+    flip_sign,
+    kernel_cell,
+    load_vec3,
+    sqrt_rn,
+    step_of,
+)
 from pcreg.kernels.triton.search.table import (
     CENTRE_NORMALS,
     CENTRES,
     CLOUD,
     COLUMNS,
-    FINENESS,
     FIRST_BUCKET,
     FIRST_OFFSET,
     FIRST_ORDERING,
@@ -19,6 +25,7 @@ from pcreg.kernels.triton.search.table import (
     FIRST_TRIPLET,
     FOUND,
     FRAME,
+    KERNEL_SIZE,
     KEYS,
     LENGTH,
     MIRRORED,
@@ -82,7 +89,7 @@ def visit(
     size = tl.load(row + SIZE).to(tl.float64, bitcast=True).to(FLOAT)
     radius = tl.load(row + RADIUS).to(tl.float64, bitcast=True)
     radius_squared = (radius * radius).to(FLOAT)
-    fineness, reach, mirrored = tl.load(row + FINENESS), tl.load(row + REACH), tl.load(row + MIRRORED)
+    kernel_size, reach, mirrored = tl.load(row + KERNEL_SIZE), tl.load(row + REACH), tl.load(row + MIRRORED)
     stride = tl.load(row + STRIDE)
     first_bucket, first_triplet = tl.load(row + FIRST_BUCKET), tl.load(row + FIRST_TRIPLET)
     k_offsets += tl.load(row + FIRST_OFFSET)
@@ -98,7 +105,7 @@ def visit(
     if ANGLES:
         centre_normals = tl.load(row + CENTRE_NORMALS).to(tl.pointer_type(FLOAT)) + 3 * i
         point_normals = tl.load(row + POINT_NORMALS).to(tl.pointer_type(FLOAT))
-        normal_x, normal_y, normal_z = vector(centre_normals, exists)
+        normal_x, normal_y, normal_z = load_vec3(centre_normals, exists)
 
     wide = 2 * reach + 1
     for place in range(program % shares, wide * wide, shares):
@@ -126,7 +133,7 @@ def visit(
             near = key <= last
             if VOXEL:
                 step_z = _step_along_z(key - row_key, cell_z, stride, mirrored)
-                k = ((step_x + reach) * fineness + step_y + reach) * fineness + step_z + reach
+                k = ((step_x + reach) * kernel_size + step_y + reach) * kernel_size + step_z + reach
             else:
                 dx = tl.load(points + 3 * at, mask=near, other=0.0) - x
                 dy = tl.load(points + 3 * at + 1, mask=near, other=0.0) - y
@@ -135,21 +142,21 @@ def visit(
                 near &= squared <= radius_squared
                 if ANGLES:
                     far_row = tl.load(order + at, mask=near, other=0)
-                    far_x, far_y, far_z = vector(point_normals + 3 * far_row, near)
-                    distance = root(squared, FLOAT)
+                    far_x, far_y, far_z = load_vec3(point_normals + 3 * far_row, near)
+                    distance = sqrt_rn(squared, FLOAT)
                     length = tl.where(distance > 0, distance, 1.0)
                     rise = (normal_x * dx + normal_y * dy) + normal_z * dz
                     fall = (far_x * dx + far_y * dy) + far_z * dz
-                    own = step_of((quotient(rise, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
-                    other = step_of((quotient(-fall, length, FLOAT) + 1.0) / 2, fineness, FLOAT)
+                    own = step_of((div_rn(rise, length, FLOAT) + 1.0) / 2, kernel_size, FLOAT)
+                    other = step_of((div_rn(-fall, length, FLOAT) + 1.0) / 2, kernel_size, FLOAT)
                     whole = tl.zeros_like(distance) + radius.to(FLOAT)
-                    k = step_of(quotient(distance, whole, FLOAT), fineness, FLOAT)
-                    k = k * fineness + tl.where(mirrored != 0, other, own)
-                    k = k * fineness + tl.where(mirrored != 0, own, other)
+                    k = step_of(div_rn(distance, whole, FLOAT), kernel_size, FLOAT)
+                    k = k * kernel_size + tl.where(mirrored != 0, other, own)
+                    k = k * kernel_size + tl.where(mirrored != 0, own, other)
                 else:
-                    k = kernel_cell(turned(dx, mirrored), size, fineness, FLOAT)
-                    k = k * fineness + kernel_cell(turned(dy, mirrored), size, fineness, FLOAT)
-                    k = k * fineness + kernel_cell(turned(dz, mirrored), size, fineness, FLOAT)
+                    k = kernel_cell(flip_sign(dx, mirrored), size, kernel_size, FLOAT)
+                    k = k * kernel_size + kernel_cell(flip_sign(dy, mirrored), size, kernel_size, FLOAT)
+                    k = k * kernel_size + kernel_cell(flip_sign(dz, mirrored), size, kernel_size, FLOAT)
             bucket = first_bucket + k * n_out + i
             if FILL:
                 scanned = tl.atomic_add(buckets + bucket, 1, mask=near, sem="relaxed")
@@ -224,8 +231,8 @@ def segment(
     """The bounds of every search's segments, and what the host has to know."""
     search = tl.program_id(0)
     row = table + search * COLUMNS
-    fineness, n_out = tl.load(row + FINENESS), tl.load(row + N_OUT)
-    K = fineness * fineness * fineness
+    kernel_size, n_out = tl.load(row + KERNEL_SIZE), tl.load(row + N_OUT)
+    K = kernel_size * kernel_size * kernel_size
     k = tl.arange(0, CELLS)
     begins = buckets + tl.load(row + FIRST_BUCKET) + k * n_out
     begin, end = tl.load(begins, mask=k < K, other=0), tl.load(begins + n_out, mask=k < K, other=0)

@@ -26,7 +26,7 @@ class Search:
     centres: Tensor  # (N, 3) contiguous, of the dtype of the points
     cloud: Tensor  # (N,) int32
     size: float  # metres, the edge of a kernel cell
-    fineness: int
+    kernel_size: int
     radius: float | None  # metres
     stride: int = 1
     mirrored: bool = False
@@ -42,11 +42,11 @@ class Search:
     def symmetry(self) -> Symmetry:
         if not self.symmetric:
             return Symmetry.NONE
-        return Symmetry.OPPOSITE if self.normals is None else Symmetry.EXCHANGED
+        return Symmetry.OPPOSITE if self.normals is None else Symmetry.SWAPPED_HEIGHTS
 
     @property
     def n_cells(self) -> int:
-        return self.fineness**3
+        return self.kernel_size**3
 
     @property
     def n_blocks(self) -> int:
@@ -60,6 +60,6 @@ class Search:
     def reach(self) -> int:
         """Index cells to visit on either side of a centre's own."""
         if self.radius is None:
-            return (self.fineness - 1) // 2
+            return (self.kernel_size - 1) // 2
         # Of the radius that the kernel widens, only the true part has to be reached.
         return math.ceil(self.radius * (1 + EDGE_SLACK / 2) / self.index.edge)

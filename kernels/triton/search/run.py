@@ -79,7 +79,7 @@ class SearchRun:
         counts = self._visited()
         firsts = [1 + row.first_bucket for row in self.rows]
         return [
-            counts[first : first + row.n_buckets].view(row.fineness**3, row.n_out)
+            counts[first : first + row.n_buckets].view(row.kernel_size**3, row.n_out)
             for first, row in zip(firsts, self.rows, strict=True)
         ]
 
@@ -128,7 +128,7 @@ class SearchRun:
                 tiles.append(None)
                 continue
             source = sources[row.first_source : row.first_source + row.n_buckets].view(
-                row.fineness**3, row.n_out
+                row.kernel_size**3, row.n_out
             )
             offsets = self.tile_offsets[row.first_tile : row.first_tile + -(-row.n_out // TILE) + 1]
             tiles.append(Tiles(source, first, size, offsets, one.most_shared))
@@ -156,7 +156,7 @@ class SearchRun:
         """Where the source of each search's Tiles begins among all; -1 if no convolution takes them."""
         firsts, first = [], 0
         for row, one in zip(self.rows, found, strict=True):
-            wanted = some_dtype_takes_tiles(row.fineness**3, row.n_out, one.length)
+            wanted = some_dtype_takes_tiles(row.kernel_size**3, row.n_out, one.length)
             firsts.append(first if wanted else -1)
             first += row.n_buckets if wanted else 0
         return firsts
@@ -201,7 +201,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 n_clouds=index.n_clouds,
                 size=bits(search.size),
                 radius=bits(search.radius or 0.0),
-                fineness=search.fineness,
+                kernel_size=search.kernel_size,
                 reach=search.reach,
                 stride=search.stride,
                 mirrored=search.mirrored,

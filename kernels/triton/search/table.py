@@ -25,7 +25,7 @@ class Row(NamedTuple):
     n_clouds: int
     size: int  # float64
     radius: int  # float64
-    fineness: int
+    kernel_size: int
     reach: int
     stride: int
     mirrored: int
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
     @property
     def n_buckets(self) -> int:
-        return self.fineness**3 * self.n_out
+        return self.kernel_size**3 * self.n_out
 
 
 COLUMNS = tl.constexpr(len(Row._fields))
@@ -58,7 +58,7 @@ COLUMNS = tl.constexpr(len(Row._fields))
     N_CLOUDS,
     SIZE,
     RADIUS,
-    FINENESS,
+    KERNEL_SIZE,
     REACH,
     STRIDE,
     MIRRORED,

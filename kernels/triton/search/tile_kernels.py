@@ -5,13 +5,13 @@ import triton.language as tl
 
 from pcreg.kernels.triton.search.table import (
     COLUMNS,
-    FINENESS,
     FIRST_BUCKET,
     FIRST_OFFSET,
     FIRST_SOURCE,
     FIRST_TILE,
     FIRST_TRIPLET,
     FOUND,
+    KERNEL_SIZE,
     MOST_SHARED,
     N_OUT,
     position,
@@ -31,11 +31,11 @@ def size_tiles(
 ):
     search, tile = search_of_program(table, n_searches, FIRST_TILE, SEARCHES)
     row = table + search * COLUMNS
-    n_out, fineness = tl.load(row + N_OUT), tl.load(row + FINENESS)
+    n_out, kernel_size = tl.load(row + N_OUT), tl.load(row + KERNEL_SIZE)
     i = tile * TILE + tl.arange(0, TILE)
     counts += 1 + tl.load(row + FIRST_BUCKET) + i
     shared = tl.zeros((TILE,), tl.int32)
-    for k in range(fineness * fineness * fineness):
+    for k in range(kernel_size * kernel_size * kernel_size):
         shared += (tl.load(counts + k * n_out, mask=i < n_out, other=0) > 1).to(tl.int32)
     tl.store(n_shared + 1 + tl.program_id(0), tl.sum(shared))
     tl.atomic_max(found + search * FOUND + MOST_SHARED, tl.sum(shared).to(tl.int64), sem="relaxed")
@@ -64,10 +64,10 @@ def fill_tiles(
     if tl.load(row + FIRST_SOURCE) < 0:
         return
     source += tl.load(row + FIRST_SOURCE)
-    n_out, fineness = tl.load(row + N_OUT), tl.load(row + FINENESS)
+    n_out, kernel_size = tl.load(row + N_OUT), tl.load(row + KERNEL_SIZE)
     first_bucket, first_triplet = tl.load(row + FIRST_BUCKET), tl.load(row + FIRST_TRIPLET)
     k_offsets += tl.load(row + FIRST_OFFSET)
-    K = fineness * fineness * fineness
+    K = kernel_size * kernel_size * kernel_size
     i = tile * TILE + tl.arange(0, TILE)[None, :]
     first_slot = tl.load(tile_offsets + tl.program_id(0))
     slot, largest = first_slot, 1

@@ -17,12 +17,12 @@ def search_native(
     centre_lengths: Tensor,
     point_lengths: Tensor,
     size: float,
-    fineness: int,
+    kernel_size: int,
     radius: float,
     normals: tuple[Tensor, Tensor] | None = None,
 ) -> Triplets:
     """What pcreg.kernels.stencil.native_triplets says."""
-    search = _native(centres, points, centre_lengths, point_lengths, size, fineness, radius, normals)
+    search = _native(centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals)
     return find_triplets([search])[0]
 
 
@@ -32,12 +32,12 @@ def count_native(
     centre_lengths: Tensor,
     point_lengths: Tensor,
     size: float,
-    fineness: int,
+    kernel_size: int,
     radius: float,
     normals: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """How many points each centre finds in each cell of its kernel: (K, N) int32."""
-    search = _native(centres, points, centre_lengths, point_lengths, size, fineness, radius, normals)
+    search = _native(centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals)
     return SearchRun([search]).counts()[0]
 
 
@@ -47,7 +47,7 @@ def _native(
     centre_lengths: Tensor,
     point_lengths: Tensor,
     size: float,
-    fineness: int,
+    kernel_size: int,
     radius: float,
     normals: tuple[Tensor, Tensor] | None,
 ) -> Search:
@@ -63,7 +63,9 @@ def _native(
     symmetric = centres is points
     centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
     centres = centres.contiguous()
-    return Search(index, centres, centre_cloud, size, fineness, radius, normals=normals, symmetric=symmetric)
+    return Search(
+        index, centres, centre_cloud, size, kernel_size, radius, normals=normals, symmetric=symmetric
+    )
 
 
 def search_voxels(
@@ -72,7 +74,7 @@ def search_voxels(
     centre_lengths: Tensor,
     point_lengths: Tensor,
     stride: int,
-    fineness: int,
+    kernel_size: int,
 ) -> Triplets:
     """What pcreg.kernels.stencil.voxel_triplets says."""
     points, n_clouds = point_cells.double().contiguous(), len(point_lengths)
@@ -84,7 +86,7 @@ def search_voxels(
     symmetric = centre_cells is point_cells and stride == 1
     centres = points if symmetric else (centre_cells * stride).double().contiguous()
     centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
-    search = Search(index, centres, centre_cloud, 1.0, fineness, None, stride, symmetric=symmetric)
+    search = Search(index, centres, centre_cloud, 1.0, kernel_size, None, stride, symmetric=symmetric)
     return find_triplets([search])[0]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.io.size_checks import bounded, fits
+from pcreg.io.size_checks import bounded, check_size
 from pcreg.runtime.errors import InputError
 
 LONGEST_HEADER = 1 << 14  # bytes; NumPy refuses longer ones
@@ -37,7 +37,7 @@ def read_npz(path: Path) -> np.ndarray:
             content = bytearray(head)
             while piece := member.read(min(PIECE, max(start + size - len(content), 0))):
                 content += piece
-    fits(path, size, len(content) - start)
+    check_size(path, size, len(content) - start)
     return np.frombuffer(content, dtype, math.prod(shape), start).reshape(shape, order=order)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.io.formats.growing import GrowingPoints
-from pcreg.io.size_checks import bounded, complete
+from pcreg.io.size_checks import bounded, check_count
 from pcreg.runtime.errors import InputError
 
 CHUNK = 1 << 16  # points unpacked at a time
@@ -36,7 +36,7 @@ def read_e57(path: Path) -> np.ndarray:
         out = GrowingPoints(sum(promised))
         for scan, end in zip(scans, np.cumsum(promised), strict=True):
             _read_scan(file, scan, out, int(end))
-            complete(path, out.points(), int(end))
+            check_count(path, out.points(), int(end))
     finally:
         file.close()
     return out.points()

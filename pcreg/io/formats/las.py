@@ -8,7 +8,7 @@ import numpy as np
 
 from pcreg.io.formats.growing import GrowingPoints
 from pcreg.io.formats.laz import check_laz
-from pcreg.io.size_checks import bounded, complete, fits
+from pcreg.io.size_checks import bounded, check_count, check_size
 from pcreg.runtime.errors import InputError
 
 CHUNK = 1 << 16  # points unpacked at a time
@@ -43,12 +43,12 @@ def read_las(path: Path) -> np.ndarray:
                 check_laz(file, path.stat().st_size, header)
             else:
                 there = path.stat().st_size - header.offset_to_point_data
-                fits(path, points * header.point_format.size, there)
+                check_size(path, points * header.point_format.size, there)
             out = GrowingPoints(points)
             for chunk in reader.chunk_iterator(CHUNK):
                 steps = np.stack([chunk[name] for name in "XYZ"], axis=1)
                 out.append(steps * header.scales + header.offsets)
-    return complete(path, out.points(), points)
+    return check_count(path, out.points(), points)
 
 
 def _check_header(file: BinaryIO, path: Path) -> None:

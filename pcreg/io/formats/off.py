@@ -7,7 +7,7 @@ from typing import BinaryIO
 import numpy as np
 
 from pcreg.io.formats.text import LONGEST_LINE, SHORTEST_ROW, open_text
-from pcreg.io.size_checks import complete, fits
+from pcreg.io.size_checks import check_count, check_size
 from pcreg.runtime.errors import InputError
 
 KEYWORD = re.compile(r"(?:ST)?C?N?OFF\b\s*(.*)|(?:ST)?C?N?OFF(\d.*)")  # ModelNet has OFF490 518 0 in one word
@@ -23,11 +23,11 @@ def read_off(path: Path) -> np.ndarray:
         if counts.upper().startswith("BINARY"):
             raise InputError(f"{path}: is a binary .off, which is not read; write it as text")
         vertices = int((counts or _next_line(file)).split()[0])
-        fits(path, SHORTEST_ROW * vertices, path.stat().st_size - file.tell() + 1)
+        check_size(path, SHORTEST_ROW * vertices, path.stat().st_size - file.tell() + 1)
         if vertices == 0:
             return np.empty((0, 3))
         rows = np.loadtxt(file, ndmin=2, max_rows=vertices, usecols=(0, 1, 2))
-    return complete(path, rows, vertices)
+    return check_count(path, rows, vertices)
 
 
 def _next_line(file: BinaryIO) -> str:

@@ -6,7 +6,7 @@ from typing import BinaryIO
 import numpy as np
 
 from pcreg.io.formats.columns import columns_of
-from pcreg.io.size_checks import bounded, complete, fits
+from pcreg.io.size_checks import bounded, check_count, check_size
 
 LONGEST_HEADER = 1 << 16  # bytes
 KINDS = {"F": "f", "I": "i", "U": "u"}  # to NumPy's
@@ -22,7 +22,7 @@ def read_pcd(path: Path) -> np.ndarray:
             case ["ascii"]:
                 return _read_text(file, path, row, points, left)
             case ["binary"]:
-                fits(path, points * row.itemsize, left)
+                check_size(path, points * row.itemsize, left)
                 if points == 0:
                     return np.empty((0, 3))
                 return columns_of(np.memmap(file, row, "r", file.tell(), points))
@@ -69,19 +69,19 @@ def _row(header: dict[str, list[str]]) -> np.dtype:
 
 def _read_text(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int) -> np.ndarray:
     widths = [row[name].shape[0] if row[name].shape else 1 for name in row.names]
-    fits(path, 2 * points * sum(widths), left + 1)  # a digit and a space or line end for each number
+    check_size(path, 2 * points * sum(widths), left + 1)  # a digit and a space or line end for each number
     if points == 0:
         return np.empty((0, 3))
     starts = dict(zip(row.names, np.cumsum([0, *widths]), strict=False))
     rows = np.loadtxt(file, ndmin=2, max_rows=points, usecols=[int(starts[axis]) for axis in "xyz"])
-    return complete(path, rows, points)
+    return check_count(path, rows, points)
 
 
 def _unpacked(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int) -> list[np.ndarray]:
     """The columns x, y, z (N,) of a compressed file, which holds field after field."""
-    fits(path, 8, left)
+    check_size(path, 8, left)
     packed, unpacked = (int(number) for number in np.frombuffer(file.read(8), "<u4"))
-    fits(path, packed, left - 8)
+    check_size(path, packed, left - 8)
     if unpacked != points * row.itemsize:
         raise ValueError(f"it unpacks to {unpacked} bytes and its points take {points * row.itemsize}")
     bounded(path, points, packed + unpacked)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pcreg.io.formats.columns import columns_of
 from pcreg.io.formats.ply_lists import LIST, walk, without_lists
-from pcreg.io.size_checks import complete, fits
+from pcreg.io.size_checks import check_count, check_size
 
 LONGEST_HEADER = 1 << 16  # bytes
 SCALARS = {
@@ -59,7 +59,7 @@ def read_ply(path: Path) -> np.ndarray:
         left = path.stat().st_size - file.tell()
         if encoding == "ascii":
             return _read_text(file, path, before, vertex, left)
-        fits(path, sum(each.count * each.shortest for each in (*before, vertex)), left)
+        check_size(path, sum(each.count * each.shortest for each in (*before, vertex)), left)
         if vertex.count == 0:
             return np.empty((0, 3))
         return _read_binary(file, before, vertex, ORDERS[encoding])
@@ -110,7 +110,7 @@ def _read_binary(file: BinaryIO, before: list[Element], vertex: Element, order: 
 def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Element, left: int) -> np.ndarray:
     """The vertices (N, 3) of a text file that stands behind its header with `left` bytes to go."""
     shortest = 2 * len(vertex.properties)  # bytes of a row: a digit and a space or line end for each
-    fits(path, sum(each.count for each in before) + vertex.count * shortest, left + 1)
+    check_size(path, sum(each.count for each in before) + vertex.count * shortest, left + 1)
     if vertex.count == 0:
         return np.empty((0, 3))
     for _ in range(sum(element.count for element in before)):
@@ -123,4 +123,4 @@ def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Elemen
         max_rows=vertex.count,
         usecols=columns,
     )
-    return complete(path, rows, vertex.count)
+    return check_count(path, rows, vertex.count)

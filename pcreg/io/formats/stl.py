@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from pcreg.io.formats.text import open_text
-from pcreg.io.size_checks import fits
+from pcreg.io.size_checks import check_size
 
 HEADER = 84  # bytes: a remark of 80, and the number of triangles
 TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
@@ -26,7 +26,7 @@ def read_stl(path: Path) -> np.ndarray:
     exact = size == HEADER + triangles * TRIANGLE.itemsize
     if head.lstrip().startswith(b"solid") and not exact:  # some binary files begin with solid too
         return _distinct(_read_text(path))
-    fits(path, triangles * TRIANGLE.itemsize, size - HEADER)
+    check_size(path, triangles * TRIANGLE.itemsize, size - HEADER)
     if triangles == 0:
         return np.empty((0, 3))
     return _distinct(np.memmap(path, TRIANGLE, "r", HEADER, triangles)["corners"].reshape(-1, 3))

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pcreg.io.size_checks import complete, fits
+from pcreg.io.size_checks import check_count, check_size
 from pcreg.runtime.errors import InputError
 
 SHORTEST_ROW = 6  # bytes: "0 0 0\n"
@@ -36,11 +36,12 @@ def read_pts(path: Path) -> np.ndarray:
             return _rows(file, path)
         points = int(words[0])
         file.readline()
-        fits(path, SHORTEST_ROW * points, path.stat().st_size - file.tell() + 1)  # the last line may not end
+        # The last line may not end
+        check_size(path, SHORTEST_ROW * points, path.stat().st_size - file.tell() + 1)
         if points == 0:
             return np.empty((0, 3))
         rows = _rows(file, path)
-    return complete(path, rows, points)
+    return check_count(path, rows, points)
 
 
 def open_text(path: Path) -> BinaryIO:

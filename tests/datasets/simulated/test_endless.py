@@ -7,7 +7,7 @@ from pcreg.datasets.preparation import Preparation
 from pcreg.datasets.simulated.endless import Endless, Scene, shared_cells
 from pcreg.datasets.simulated.recording import Recording
 from pcreg.geometry.se3 import rotation_about, se3, transform
-from pcreg.kernels.pyramid import Geometry
+from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import Ranks
 from tests.pcreg.scenes import wavy_sheet
@@ -29,7 +29,7 @@ def record(seed, index, device):
 def endless(**settings):
     preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
     settings = {"batch_size": 2, "per_epoch": 4, "pool": 2, "renew_every": 2} | settings
-    return Endless(record, preparation, Geometry(VOXEL, stem_fineness=3), **settings)
+    return Endless(record, preparation, PyramidConfig(VOXEL, stem_kernel_size=3), **settings)
 
 
 def test_shared_cells_are_counted_in_the_world():
@@ -94,8 +94,13 @@ def test_ranks_see_different_scenes():
 
 
 def test_rotations_grow_apart():
-    batches = endless(apart=10.0, apart_until=4)
-    assert [batches._preparation(epochs).augment.apart for epochs in (0, 2, 4, 9)] == [10, 95, 180, 180]
+    batches = endless(max_relative_rotation=10.0, apart_until=4)
+    assert [batches._preparation(epochs).augment.max_relative_rotation for epochs in (0, 2, 4, 9)] == [
+        10,
+        95,
+        180,
+        180,
+    ]
 
 
 def test_senseless_settings_are_refused():
@@ -121,7 +126,7 @@ def test_batches_are_made_where_they_are_asked_to_be(monkeypatch):
     monkeypatch.setattr("pcreg.datasets.simulated.endless.choose_device", lambda name: name)
     preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
     for device in (None, "cuda:1"):
-        geometry = Geometry(VOXEL, stem_fineness=3)
+        geometry = PyramidConfig(VOXEL, stem_kernel_size=3)
         batches = Endless(recorder, preparation, geometry, pool=1, device=device, ranks=Ranks(device="cuda"))
         assert batches.make(0) is not None
     assert asked == ["cuda", "cuda:1"]

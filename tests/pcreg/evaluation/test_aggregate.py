@@ -76,13 +76,13 @@ def test_both_truths_are_averaged_apart():
     assert [name.partition(", ")[2] for name in names] == [
         "mean of scenes",
         "all pairs pooled",
-        "mean of scenes, older truth",
-        "all pairs pooled, older truth",
+        "mean of scenes, FCGF-order ground truth",
+        "all pairs pooled, FCGF-order ground truth",
     ]
     assert [row[0] for row in errors.rows][3:] == [
-        "older truth, joint",
-        "older truth, separate",
-        "older truth, all",
+        "FCGF-order ground truth, joint",
+        "FCGF-order ground truth, separate",
+        "FCGF-order ground truth, all",
     ]
     assert errors.rows[3][1:] == ["0.150", "0.000", "0.150", "0.300", "0.000", "0.300"]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pcreg.evaluation.estimators import KissMatcher, Open3DRansac, OurRansac
+from pcreg.evaluation.estimators import KissMatcher, NativeRansac, Open3DRansac
 from pcreg.evaluation.protocol import Protocol
 from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
 from pcreg.runtime.errors import InputError
@@ -10,7 +10,7 @@ PROTOCOL = Protocol(name="toy", voxel=0.03, gates=[(2, 5)])
 
 
 def estimators():
-    found = [Open3DRansac(), OurRansac()]
+    found = [Open3DRansac(), NativeRansac()]
     try:
         import kiss_matcher  # noqa: F401
 
@@ -51,7 +51,7 @@ def test_no_motion_where_there_is_nothing_to_fit(estimator):
 
 
 def test_an_estimator_says_what_it_does(estimator):
-    words = estimator.words(PROTOCOL)
+    words = estimator.label(PROTOCOL)
     assert "0.045 m" in words
     assert ("50000 samples of 3, confidence 0.999" in words) == (estimator.name != "kiss")
 

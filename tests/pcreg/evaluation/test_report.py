@@ -11,7 +11,7 @@ import pytest
 
 from pcreg.evaluation.caption import Setup
 from pcreg.evaluation.charts import recall_curve, success_by_overlap
-from pcreg.evaluation.failures import worst
+from pcreg.evaluation.failures import failures
 from pcreg.evaluation.report import report
 from tests.pcreg.evaluation.test_runner import PROTOCOL, Rooms, run
 
@@ -53,7 +53,7 @@ def test_it_asks_for_nothing_from_anywhere(page):
 
 
 def test_the_worst_pairs_come_first(page):
-    first, *others = worst(page[1], SETUP, Rooms(), count=4)
+    first, *others = failures(page[1], SETUP, Rooms(), count=4)
     assert (first.row["pair"], first.estimated) == (page[1][3]["pair"], None)
     errors = [wrong.row["rmse"] for wrong in others]
     assert errors == sorted(errors, reverse=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pcreg.evaluation import runner
-from pcreg.evaluation.estimators import Open3DRansac, OurRansac
+from pcreg.evaluation.estimators import NativeRansac, Open3DRansac
 from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.trial import score
 from pcreg.features.base import Description
@@ -101,7 +101,7 @@ def run(
     return runner.run(
         dataset or Rooms(),
         descriptor,
-        estimator or OurRansac(),
+        estimator or NativeRansac(),
         protocol,
         records,
         features,
@@ -199,7 +199,7 @@ from pathlib import Path
 from pcreg.runtime import workers
 from tests.pcreg.evaluation import test_runner as t
 
-class Slow(t.OurRansac):
+class Slow(t.NativeRansac):
     def estimate(self, *arguments):
         time.sleep(0.5)
         return super().estimate(*arguments)
@@ -289,7 +289,7 @@ def test_an_empty_cloud_is_a_failure_and_no_crash(tmp_path):
     dataset = Rooms(scenes=("a",))
     dataset.rooms["a"] = dataset.rooms["a"][:0]
     for number, protocol in enumerate((PROTOCOL, replace(PROTOCOL, draw="matches"))):
-        for estimator in (OurRansac(), Open3DRansac()):
+        for estimator in (NativeRansac(), Open3DRansac()):
             folder = tmp_path / f"{number}{estimator.name}"
             record, *_ = run(folder, dataset, Nothing(), protocol, estimator)
             for trial in record["trials"]:

@@ -9,7 +9,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.trial import draws
 from pcreg.features.base import Description
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching import mutual, one_way
+from pcreg.registration.matching import mutual, nearest_neighbors
 
 POINTS = Protocol(name="points", voxel=0.1, samples=(100, 40), gates=[(2, 5)], mutual=False)
 MATCHES = replace(POINTS, draw="matches", mutual=True)
@@ -55,7 +55,7 @@ def test_drawn_points_are_matched_among_themselves(clouds, mutual_only):
         Description(side, cloud.features[rows_of(side, cloud)])
         for side, cloud in zip((matched.source, matched.target), clouds, strict=True)
     )
-    np.testing.assert_array_equal(matched.one_way, one_way(a.features, b.features))
+    np.testing.assert_array_equal(matched.one_way, nearest_neighbors(a.features, b.features))
     np.testing.assert_array_equal(matched.mutual, mutual(a.features, b.features))
     np.testing.assert_array_equal(matched.matches, matched.mutual if mutual_only else matched.one_way)
     whole = next(draws(PAIR, *clouds, replace(protocol, fit="all"), (0,)))[2]

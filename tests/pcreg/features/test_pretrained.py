@@ -69,8 +69,8 @@ def test_a_network_knows_no_unit_of_length():
     small, large = learned.describe(points), learned.at(4 * learned.voxel).describe(4 * points)
     np.testing.assert_array_equal(large.points, 4 * small.points)
     np.testing.assert_allclose(large.features, small.features, atol=1e-5)
-    assert "trained at 0.05 m" in learned.at(0.2).words
-    assert "trained at" not in learned.words
+    assert "trained at 0.05 m" in learned.at(0.2).label
+    assert "trained at" not in learned.label
     with pytest.raises(InputError, match="voxel=0"):
         learned.at(0.0)
 

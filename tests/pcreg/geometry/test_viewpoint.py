@@ -6,7 +6,7 @@ import pytest
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import Viewpoint, check_viewpoint, of_both, viewpoint_of
-from pcreg.registration.preprocess import solid
+from pcreg.registration.preprocess import downsample_and_filter
 from pcreg.runtime.errors import InputError
 
 AWAY = np.array([6.0, -7.0, 3.0])
@@ -39,12 +39,12 @@ def fragment(seed: int = 0, boxes: int = 4) -> np.ndarray:
             enters, leaves = ends.min(0).max(1), ends.max(0).min(1)
             depth = np.where(enters < leaves, np.minimum(depth, enters), depth)
         seen.append(camera + rays * depth[:, None])
-    return solid(np.concatenate(seen), 0.03, np.zeros(3))
+    return downsample_and_filter(np.concatenate(seen), 0.03, np.zeros(3))
 
 
 def decide(points: np.ndarray, option="auto", voxel: float = 0.06):
     """The viewpoint and the surface that it is decided on, with its normals of either sign."""
-    surface = solid(points, voxel, box(points)[0])
+    surface = downsample_and_filter(points, voxel, box(points)[0])
     normals = normals_of(surface, 3 * voxel)
     return viewpoint_of(points, surface, normals, voxel, option), surface, normals
 

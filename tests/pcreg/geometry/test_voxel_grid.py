@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from pcreg.geometry import voxel_grid
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
 from pcreg.kernels.grid import grid_sample
 from pcreg.runtime.errors import InputError
@@ -11,20 +11,20 @@ from pcreg.runtime.errors import InputError
 
 def test_thinning_keeps_the_point_nearest_the_centre_of_each_cell():
     points = np.array([[0.01, 0.01, 0.01], [0.06, 0.05, 0.05], [-0.01, 0.05, 0.05], [0.09, 0.09, 0.09]])
-    assert sorted(thin(points, 0.1)) == [1, 2]  # one cell on either side of x = 0
-    assert thin(points[:0], 0.1).shape == (0,)
+    assert sorted(voxel_downsample(points, 0.1)) == [1, 2]  # one cell on either side of x = 0
+    assert voxel_downsample(points[:0], 0.1).shape == (0,)
 
 
 def test_a_thinned_cloud_is_left_whole():
     rng = np.random.default_rng(0)
     once = rng.uniform(-1, 1, (5000, 3))
-    once = once[thin(once, 0.1)]
-    assert len(thin(once, 0.1)) == len(once)
+    once = once[voxel_downsample(once, 0.1)]
+    assert len(voxel_downsample(once, 0.1)) == len(once)
 
 
 def test_real_fragments_are_left_whole(real_data):
     points = read_cloud(real_data / "indoor/3dmatch/fragments/7-scenes-redkitchen/cloud_bin_0.ply").points
-    assert len(thin(points, 0.025)) == len(points)
+    assert len(voxel_downsample(points, 0.025)) == len(points)
 
 
 @pytest.mark.parametrize("block", [1 << 20, 1000])
@@ -39,14 +39,16 @@ def test_the_rows_are_those_of_the_operator_however_the_cloud_is_cut(block, orig
             of_operator = grid_sample(
                 torch.from_numpy(points), torch.tensor([5000]), voxel, torch.from_numpy(origin)[None]
             )
-            np.testing.assert_array_equal(thin(points, voxel, origin), of_operator)
+            np.testing.assert_array_equal(voxel_downsample(points, voxel, origin), of_operator)
 
 
 def test_float32_points_are_thinned_as_their_float64_copies():
     points = np.random.default_rng(0).normal(0, 3, (5000, 3)).astype(np.float32)
-    np.testing.assert_array_equal(thin(points, 0.1), thin(points.astype(np.float64), 0.1))
+    np.testing.assert_array_equal(
+        voxel_downsample(points, 0.1), voxel_downsample(points.astype(np.float64), 0.1)
+    )
 
 
 def test_a_voxel_that_cannot_number_its_cells_is_refused():
     with pytest.raises(InputError, match="too small"):
-        thin(np.array([[0.0, 0, 0], [1e9, 1e9, 1e9]]), 1e-6)
+        voxel_downsample(np.array([[0.0, 0, 0], [1e9, 1e9, 1e9]]), 1e-6)

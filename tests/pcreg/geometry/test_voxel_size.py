@@ -3,7 +3,7 @@ import pytest
 
 from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.geometry.se3 import random_rotation, se3, transform
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import CELLS, _alone, extent, voxel_of, voxels
 from pcreg.runtime.errors import InputError
 
@@ -16,13 +16,13 @@ def scan():
 
 
 def test_a_scan_fills_as_many_cells_as_wanted(scan):
-    kept = thin(scan, voxel_of(scan, "a"))
+    kept = voxel_downsample(scan, voxel_of(scan, "a"))
     assert 0.8 * CELLS < len(kept) < 1.5 * CELLS
 
 
 def test_a_small_cloud_keeps_two_and_a_half_points_per_cell(scan):
     few = scan[:: len(scan) // 4000]
-    assert len(few) / len(thin(few, voxel_of(few, "a"))) == pytest.approx(2.5, rel=0.25)
+    assert len(few) / len(voxel_downsample(few, voxel_of(few, "a"))) == pytest.approx(2.5, rel=0.25)
 
 
 @pytest.mark.parametrize("factor", [0.001, 1000.0])

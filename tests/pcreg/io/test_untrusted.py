@@ -1,4 +1,6 @@
-"""Files from strangers: nothing in them is run, and nothing is written but to the folder asked for."""
+"""Files from untrusted sources: nothing in them is run, and nothing is written but to the folder asked
+for.
+"""
 
 import pickle
 import zipfile

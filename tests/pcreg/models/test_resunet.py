@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import Hierarchy
+from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.layers import ResidualBlock, convolve_in
 from pcreg.models.resunet import Architecture, ResUNet
 from tests.pcreg.scenes import wavy_sheet
@@ -61,13 +61,13 @@ def test_norms_stay_frozen_where_processes_share_them():
 
 def test_frozen_norms_train_with_the_statistics_that_they_have():
     network = ResUNet(Architecture(0.05, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
-    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(500)]), network.architecture.geometry)
-    network.train()(hierarchy)  # statistics of its own
-    evaluated, before = network.eval()(hierarchy), copy.deepcopy(network.state_dict())
-    assert not torch.allclose(network.train()(hierarchy), evaluated, atol=1e-3)
+    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(500)]), network.architecture.geometry)
+    network.train()(pyramid)  # statistics of its own
+    evaluated, before = network.eval()(pyramid), copy.deepcopy(network.state_dict())
+    assert not torch.allclose(network.train()(pyramid), evaluated, atol=1e-3)
     network.load_state_dict(before)
     network.frozen_norms = True
-    trained = network.train()(hierarchy)
+    trained = network.train()(pyramid)
     torch.testing.assert_close(trained, evaluated)
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
     trained.square().sum(0)[0].backward()
@@ -75,11 +75,11 @@ def test_frozen_norms_train_with_the_statistics_that_they_have():
 
 
 @pytest.mark.parametrize(
-    ("stem_fineness", "out_channels", "total"),
+    ("stem_kernel_size", "out_channels", "total"),
     [(7, 32, 8_760_384), (7, 64, 8_762_464), (5, 16, 8_752_368), (5, 64, 8_755_488)],
 )
-def test_published_variants(stem_fineness, out_channels, total):
-    assert count(ResUNet(Architecture(stem_fineness=stem_fineness, out_channels=out_channels))) == total
+def test_published_variants(stem_kernel_size, out_channels, total):
+    assert count(ResUNet(Architecture(stem_kernel_size=stem_kernel_size, out_channels=out_channels))) == total
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["native", "snap"])
@@ -146,40 +146,38 @@ def test_in_deterministic_mode_a_batch_equals_its_clouds_bit_by_bit(network, dev
 def test_inference_computes_what_training_would(network, device):
     """Norms, shortcuts and relus are done by the convolutions there."""
     network = copy.deepcopy(network).to(device)
-    hierarchy = Hierarchy.build(
-        PointBatch.from_clouds([wavy_sheet()]).to(device), network.architecture.geometry
-    )
+    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet()]).to(device), network.architecture.geometry)
     with torch.no_grad():
-        fused = network(hierarchy)
-    torch.testing.assert_close(fused, network(hierarchy).detach(), rtol=0, atol=1e-5)
+        fused = network(pyramid)
+    torch.testing.assert_close(fused, network(pyramid).detach(), rtol=0, atol=1e-5)
 
 
 @torch.no_grad()
 def test_it_compiles_to_one_graph_for_inference(network):
-    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(200)]), network.architecture.geometry)
+    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(200)]), network.architecture.geometry)
     compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(hierarchy), network(hierarchy), rtol=0, atol=1e-5)
+    torch.testing.assert_close(compiled(pyramid), network(pyramid), rtol=0, atol=1e-5)
 
 
 def test_norms_without_statistics_are_computed_from_the_batch():
     block = ResidualBlock(4).eval()
     block.norm1 = torch.nn.BatchNorm1d(4, track_running_stats=False)
-    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(100)]), Architecture(voxel=0.05).geometry)
+    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(100)]), Architecture(voxel=0.05).geometry)
     features = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        out = block(features, hierarchy.same[0])
-    torch.testing.assert_close(out, block(features, hierarchy.same[0]).detach(), rtol=0, atol=1e-5)
+        out = block(features, pyramid.same[0])
+    torch.testing.assert_close(out, block(features, pyramid.same[0]).detach(), rtol=0, atol=1e-5)
 
 
 def test_checkpoints_change_neither_gradients_nor_statistics():
     architecture = Architecture(voxel=0.04, encoder=(4, 6, 4, 4), decoder=(4, 4, 6, 4), out_channels=8)
-    hierarchy = Hierarchy.build(PointBatch.from_clouds([wavy_sheet(300)]), architecture.geometry)
+    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(300)]), architecture.geometry)
     trained = []
     for checkpointing in (False, True):
         torch.manual_seed(0)
         network = ResUNet(architecture, checkpointing)
         network.norm2.momentum = 0.3
-        network(hierarchy).square().mul(torch.arange(8.0)).sum().backward()
+        network(pyramid).square().mul(torch.arange(8.0)).sum().backward()
         gradients = {name: parameter.grad for name, parameter in network.named_parameters()}
         assert network.norm2.momentum == 0.3
         trained.append(gradients | network.state_dict())

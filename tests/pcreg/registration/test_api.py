@@ -193,7 +193,9 @@ def test_a_bare_corridor_is_refused_and_its_direction_named():
 
     found = register(seen(0), seen(3), voxel=0.1)
     assert not found.registered
-    assert any(str(freedom) == "slide along (1.00, 0.00, 0.00)" for freedom in found.evidence.hold.free)
+    assert any(
+        str(freedom) == "slide along (1.00, 0.00, 0.00)" for freedom in found.evidence.observability.free
+    )
 
 
 def test_of_a_symmetric_scene_both_answers_are_given(room):
@@ -204,7 +206,7 @@ def test_of_a_symmetric_scene_both_answers_are_given(room):
     found = register(scene, transform(T, scene), voxel=VOXEL)
     assert not found.registered
     assert "two motions fit about equally well" in found.reason
-    answers = [found.T_target_source, found.rival]
+    answers = [found.T_target_source, found.alternative]
     for right in (T, T @ half):
         assert any(correct(replace(found, T_target_source=each), right) for each in answers)
 

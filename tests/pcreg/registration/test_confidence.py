@@ -1,7 +1,7 @@
 import pytest
 
-from pcreg.registration.confidence import FEWEST, HAND_MADE, LEARNED, REGISTERED, TRAITS, traits
-from pcreg.registration.observability import Hold
+from pcreg.registration.confidence import HANDCRAFTED, LEARNED, MIN_CONFIDENCE, MIN_INLIERS, TERMS, terms
+from pcreg.registration.observability import Observability
 from tests.pcreg.evidences import CORRIDOR, evidence
 
 
@@ -19,32 +19,51 @@ def test_plenty_of_evidence_is_believed():
     ("change", "words"),
     [
         ({"inliers": 4}, "only 4 of"),
-        ({"inliers": 6, "matches": 3000, "intrusion": 0.035, "hold": Hold(0.06, ())}, "only 6 of 3000"),
-        ({"intrusion": 0.25}, "looked through"),
-        ({"facing": 0.2}, "other side"),
-        ({"hold": CORRIDOR, "intrusion": 0.02}, "slide along (1.00, 0.00, 0.00)"),
+        (
+            {
+                "inliers": 6,
+                "matches": 3000,
+                "free_space_violation": 0.035,
+                "observability": Observability(0.06, ()),
+            },
+            "only 6 of 3000",
+        ),
+        ({"free_space_violation": 0.25}, "looked through"),
+        ({"same_side_ratio": 0.2}, "other side"),
+        ({"observability": CORRIDOR, "free_space_violation": 0.02}, "slide along (1.00, 0.00, 0.00)"),
     ],
 )
 def test_what_speaks_most_against_a_motion_refuses_it(change, words):
     verdict = LEARNED.verdict(evidence(**change))
     assert not verdict.registered
-    assert verdict.confidence < REGISTERED
+    assert verdict.confidence < MIN_CONFIDENCE
     assert words in verdict.reason
 
 
-@pytest.mark.parametrize("judge", [LEARNED, HAND_MADE])
+@pytest.mark.parametrize("judge", [LEARNED, HANDCRAFTED])
 @pytest.mark.parametrize(
     "better",
-    [{"inliers": 12}, {"matches": 900}, {"intrusion": 0.0}, {"facing": 1.0}, {"hold": Hold(0.2, ())}],
+    [
+        {"inliers": 12},
+        {"matches": 900},
+        {"free_space_violation": 0.0},
+        {"same_side_ratio": 1.0},
+        {"observability": Observability(0.2, ())},
+    ],
 )
 def test_more_evidence_never_lowers_confidence(better, judge):
-    change = {"inliers": 10, "hold": Hold(0.05, ()), "intrusion": 0.03, "facing": 0.7}
+    change = {
+        "inliers": 10,
+        "observability": Observability(0.05, ()),
+        "free_space_violation": 0.03,
+        "same_side_ratio": 0.7,
+    }
     assert judge.probability(evidence(**change | better)) > judge.probability(evidence(**change))
 
 
-@pytest.mark.parametrize("inliers", range(FEWEST))
+@pytest.mark.parametrize("inliers", range(MIN_INLIERS))
 def test_a_handful_of_matches_are_no_evidence(inliers):
-    verdict = LEARNED.verdict(evidence(inliers=inliers, intrusion=0.0))
+    verdict = LEARNED.verdict(evidence(inliers=inliers, free_space_violation=0.0))
     assert not verdict.registered
     assert verdict.confidence <= 0.5
 
@@ -58,13 +77,20 @@ def test_of_two_motions_as_good_neither_is_believed():
 
 
 def test_an_overlap_seen_from_both_sides_is_no_contradiction_while_most_of_it_agrees():
-    assert LEARNED.probability(evidence(facing=0.85)) == LEARNED.probability(evidence(facing=1.0))
-    assert LEARNED.probability(evidence(facing=0.5)) < 0.2 < LEARNED.probability(evidence(facing=1.0))
+    assert LEARNED.probability(evidence(same_side_ratio=0.85)) == LEARNED.probability(
+        evidence(same_side_ratio=1.0)
+    )
+    assert (
+        LEARNED.probability(evidence(same_side_ratio=0.5))
+        < 0.2
+        < LEARNED.probability(evidence(same_side_ratio=1.0))
+    )
 
 
 def test_a_poor_rival_hardly_matters():
     verdict = LEARNED.verdict(
-        evidence(), [evidence(inliers=3, intrusion=0.2), evidence(inliers=2, intrusion=0.3)]
+        evidence(),
+        [evidence(inliers=3, free_space_violation=0.2), evidence(inliers=2, free_space_violation=0.3)],
     )
     assert verdict.registered
     assert verdict.confidence == pytest.approx(LEARNED.probability(evidence()), abs=0.01)
@@ -72,17 +98,17 @@ def test_a_poor_rival_hardly_matters():
 
 def test_odds_exclude_each_other():
     """Of three motions at most one is right."""
-    first, second, third = (evidence(inliers=n, intrusion=0.06) for n in (17, 12, 8))
+    first, second, third = (evidence(inliers=n, free_space_violation=0.06) for n in (17, 12, 8))
     odds = [p / (1 - p) for p in map(LEARNED.probability, (first, second, third))]
     assert LEARNED.verdict(first, [second, third]).confidence == pytest.approx(odds[0] / (1 + sum(odds)))
 
 
-@pytest.mark.parametrize("judge", [LEARNED, HAND_MADE])
+@pytest.mark.parametrize("judge", [LEARNED, HANDCRAFTED])
 def test_a_table_has_a_number_per_trait(judge):
-    assert traits(evidence()).shape == (len(judge.weights),) == (len(judge.usual),) == (len(TRAITS),)
+    assert terms(evidence()).shape == (len(judge.weights),) == (len(judge.usual),) == (len(TERMS),)
     assert min(judge.weights) >= 0
 
 
 def test_little_agreement_is_plenty_for_what_is_not_learned():
     few = evidence(inliers=40, matches=1000)
-    assert HAND_MADE.probability(few) > LEARNED.probability(few)
+    assert HANDCRAFTED.probability(few) > LEARNED.probability(few)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from pcreg.registration import diagnostics
-from pcreg.registration.preprocess import Shape
+from pcreg.registration.preprocess import PreparedCloud
 
 
-def shape(surface, normals) -> Shape:
-    return Shape(surface, np.zeros((len(surface), 1)), surface, normals, np.zeros(3), np.array(True))
+def shape(surface, normals) -> PreparedCloud:
+    return PreparedCloud(surface, np.zeros((len(surface), 1)), surface, normals, np.zeros(3), np.array(True))
 
 
 RNG = np.random.default_rng(0)

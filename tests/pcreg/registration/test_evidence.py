@@ -2,44 +2,46 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import rotation_about, se3, transform
-from pcreg.registration.evidence import Evidence, gather
+from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.icp import Refinement
-from pcreg.registration.preprocess import Shape
+from pcreg.registration.preprocess import PreparedCloud
 
 DISTANCE = 0.1
 MARGIN = 0.4
 
 
-def wall(x: float = 3.0, facing: float = -1.0, step: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+def wall(x: float = 3.0, same_side_ratio: float = -1.0, step: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
     """A square wall across x, seen from the origin; with floor and side wall, so that it holds a motion."""
     a, b = (grid.ravel() for grid in np.meshgrid(np.arange(-1, 1, step), np.arange(-1, 1, step)))
     points = [np.c_[np.full(a.shape, x), a, b], np.c_[a + x - 1, b, np.full(a.shape, -1.0)]]
     points.append(np.c_[a + x - 1, np.full(a.shape, 1.0), b])
-    normals = [np.tile(n, (len(a), 1)) for n in ([facing, 0, 0], [0, 0, 1.0], [0, -1.0, 0])]
+    normals = [np.tile(n, (len(a), 1)) for n in ([same_side_ratio, 0, 0], [0, 0, 1.0], [0, -1.0, 0])]
     return np.concatenate(points), np.concatenate(normals)
 
 
-def shape(points: np.ndarray, normals: np.ndarray) -> Shape:
-    return Shape(points, np.zeros((len(points), 1)), points, normals, np.zeros(3), np.array(True))
+def shape(points: np.ndarray, normals: np.ndarray) -> PreparedCloud:
+    return PreparedCloud(points, np.zeros((len(points), 1)), points, normals, np.zeros(3), np.array(True))
 
 
 def refined(T: np.ndarray) -> Refinement:
     return Refinement(T, overlap=1.0, rmse=0.02, distance=DISTANCE)
 
 
-def about(source: Shape, target: Shape, T: np.ndarray, agree: np.ndarray | None = None) -> Evidence:
+def about(
+    source: PreparedCloud, target: PreparedCloud, T: np.ndarray, agree: np.ndarray | None = None
+) -> Evidence:
     agree = np.ones(10, dtype=bool) if agree is None else agree
-    return gather(source, target, agree, refined(T), MARGIN)
+    return gather_evidence(source, target, agree, refined(T), MARGIN)
 
 
 def test_a_shape_speaks_for_itself():
     here = shape(*wall())
     found = about(here, here, np.eye(4), agree=np.arange(10) < 4)
     assert (found.matches, found.inliers) == (10, 4)
-    assert (found.overlap, found.intrusion, found.facing) == (1.0, 0.0, 1.0)
+    assert (found.overlap, found.free_space_violation, found.same_side_ratio) == (1.0, 0.0, 1.0)
     assert found.rmse == 0.02
-    assert found.hold.firmness > 0.05
-    assert found.hold.free == ()
+    assert found.observability.min_observability > 0.05
+    assert found.observability.free == ()
 
 
 def test_overlap_is_that_of_the_smaller_cloud():
@@ -53,14 +55,14 @@ def test_a_surface_laid_on_its_back():
     """The source saw the wall from behind: all of it is seen from opposite sides."""
     points, normals = wall()
     front, back = shape(points[:1600], normals[:1600]), shape(points[:1600], -normals[:1600])
-    assert about(front, front, np.eye(4)).facing == 1.0
-    assert about(front, back, np.eye(4)).facing == 0.0
+    assert about(front, front, np.eye(4)).same_side_ratio == 1.0
+    assert about(front, back, np.eye(4)).same_side_ratio == 0.0
 
 
 def test_surfaces_at_right_angles_have_no_sides_to_compare():
     points, normals = wall()
     across = shape(points, normals[:, [1, 2, 0]])
-    assert about(shape(points, normals), across, np.eye(4)).facing == 1.0
+    assert about(shape(points, normals), across, np.eye(4)).same_side_ratio == 1.0
 
 
 def test_things_in_free_space_count_in_both_directions():
@@ -69,8 +71,8 @@ def test_things_in_free_space_count_in_both_directions():
     cluttered = shape(np.concatenate([points, board]), np.concatenate([normals, normals[:1600]]))
     bare = shape(points, normals)
     one, other = about(cluttered, bare, np.eye(4)), about(bare, cluttered, np.eye(4))
-    assert one.intrusion == pytest.approx(other.intrusion)
-    assert one.intrusion > 0.2
+    assert one.free_space_violation == pytest.approx(other.free_space_violation)
+    assert one.free_space_violation > 0.2
 
 
 def test_a_turn_of_the_frames_changes_nothing_but_the_axes():
@@ -78,12 +80,12 @@ def test_a_turn_of_the_frames_changes_nothing_but_the_axes():
     T = se3(rotation_about((1, 2, 3), 40), np.zeros(3))
     there = shape(transform(T, here.points), here.normals @ T[:3, :3].T)
     found, still = about(here, there, T), about(here, here, np.eye(4))
-    assert found.facing == still.facing == 1.0
-    assert found.hold.firmness == pytest.approx(still.hold.firmness)
+    assert found.same_side_ratio == still.same_side_ratio == 1.0
+    assert found.observability.min_observability == pytest.approx(still.observability.min_observability)
 
 
 def test_nothing_in_common_is_no_evidence():
     here = shape(*wall())
     T = se3(np.eye(3), np.array([0, 0, 50.0]))
     found = about(here, here, T)
-    assert (found.overlap, found.hold.firmness) == (0.0, 0.0)
+    assert (found.overlap, found.observability.min_observability) == (0.0, 0.0)

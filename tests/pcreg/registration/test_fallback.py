@@ -8,8 +8,8 @@ from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.features.fpfh import FPFH
 from pcreg.registration import diagnostics
 from pcreg.registration.api import register_points
-from pcreg.registration.confidence import REGISTERED
-from pcreg.registration.fallback import second_look
+from pcreg.registration.confidence import MIN_CONFIDENCE
+from pcreg.registration.fallback import register_with_fallback
 from pcreg.registration.registrar import Registrar
 from tests.pcreg.registration.test_api import VOXEL, correct
 
@@ -30,7 +30,7 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room):
 
 
 @pytest.mark.parametrize(("mirrored", "registered"), [(0.1, True), (1.0, False)])
-def test_a_second_look_believes_no_motion_that_fits_worse_than_the_mirror_image(
+def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
     room, monkeypatch, mirrored, registered
 ):
     registrar = Registrar(FPFH(VOXEL))
@@ -42,9 +42,9 @@ def test_a_second_look_believes_no_motion_that_fits_worse_than_the_mirror_image(
     refused = replace(sure, registered=False, confidence=0.1)
     clouds = room.source, room.target
     for first in (refused, sure):
-        found = second_look(first, shapes, lambda: clouds, [registrar, registrar])
+        found = register_with_fallback(first, shapes, lambda: clouds, [registrar, registrar])
         assert found.registered is registered
-        assert (found.confidence >= REGISTERED) is registered
+        assert (found.confidence >= MIN_CONFIDENCE) is registered
         assert any("mirrored" in note for note in found.notes) is not registered
 
 
@@ -52,4 +52,6 @@ def test_what_is_sure_is_not_looked_at_again(room):
     registrar = Registrar(FPFH(VOXEL))
     shapes = [registrar.describe(points) for points in (room.source, room.target)]
     sure = replace(registrar.match(*shapes), registered=True, confidence=0.99)
-    assert second_look(sure, shapes, pytest.fail, [registrar]).T_target_source is sure.T_target_source
+    assert (
+        register_with_fallback(sure, shapes, pytest.fail, [registrar]).T_target_source is sure.T_target_source
+    )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import se3
-from pcreg.registration.free_space import FreeSpace, View, intrusion
+from pcreg.registration.free_space import FreeSpace, View, free_space_violation
 
 
 def wall(distance: float, half: float = 2.0) -> np.ndarray:
@@ -14,34 +14,36 @@ def wall(distance: float, half: float = 2.0) -> np.ndarray:
 @pytest.mark.parametrize(("distance", "fraction"), [(2.0, 1.0), (3.8, 0.0), (4.0, 0.0), (6.0, 0.0)])
 def test_only_what_is_clearly_in_front_intrudes(distance, fraction):
     points = wall(distance, half=0.5)
-    assert intrusion(points, View.of(wall(4.0)), margin=0.3) == fraction
+    assert free_space_violation(points, View.of(wall(4.0)), margin=0.3) == fraction
 
 
 def test_the_fraction_counts_points():
     points = np.concatenate([wall(2.0, 0.2), wall(4.0, 0.2)[:100]])
-    assert intrusion(points, View.of(wall(4.0)), margin=0.3) == pytest.approx(400 / 500)
+    assert free_space_violation(points, View.of(wall(4.0)), margin=0.3) == pytest.approx(400 / 500)
 
 
 def test_directions_that_were_not_seen_do_not_count():
     behind = wall(-2.0)
-    assert intrusion(behind, View.of(wall(4.0)), margin=0.3) == 0
+    assert free_space_violation(behind, View.of(wall(4.0)), margin=0.3) == 0
     both = np.concatenate([wall(2.0, 0.2), behind])
-    assert intrusion(both, View.of(wall(4.0)), margin=0.3) == 1
+    assert free_space_violation(both, View.of(wall(4.0)), margin=0.3) == 1
 
 
 def test_of_two_surfaces_in_one_direction_the_nearer_counts():
     scan = np.concatenate([wall(4.0), wall(1.0, half=0.4)])
-    assert intrusion(wall(2.0, half=0.4), View.of(scan), margin=0.3) == 0
+    assert free_space_violation(wall(2.0, half=0.4), View.of(scan), margin=0.3) == 0
 
 
 def test_a_point_at_the_sensor_is_no_error():
-    assert intrusion(np.zeros((1, 3)), View.of(wall(4.0)), margin=0.3) == 1
+    assert free_space_violation(np.zeros((1, 3)), View.of(wall(4.0)), margin=0.3) == 1
 
 
 def test_a_sensor_may_stand_anywhere():
     away = np.array([10.0, -3.0, 1.0])
     points = np.concatenate([wall(2.0, 0.2), wall(4.0, 0.2)[:100]]) + away
-    assert intrusion(points, View.of(wall(4.0) + away, away), margin=0.3) == pytest.approx(400 / 500)
+    assert free_space_violation(points, View.of(wall(4.0) + away, away), margin=0.3) == pytest.approx(
+        400 / 500
+    )
 
 
 def test_a_motion_is_held_against_the_free_space_of_both_scans():

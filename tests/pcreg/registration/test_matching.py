@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.registration.matching import agreeing, condensed, mutual, mutual_within_bound, nearest, one_way
+from pcreg.registration.matching import (
+    agreeing,
+    mutual,
+    mutual_within_bound,
+    nearest,
+    nearest_neighbors,
+    pca_project,
+)
 
 A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
 B = np.array([[0.6, 0.8], [1, 0], [0, -1]])
@@ -12,7 +19,7 @@ def test_nearest_and_mutual_of_a_hand_computed_example():
     assert nearest(A, B).tolist() == [1, 0, 0, 2]
     assert nearest(B, A).tolist() == [2, 0, 0]
     assert mutual(A, B).tolist() == [[0, 1], [2, 0]]
-    assert one_way(A, B).tolist() == [[0, 1], [1, 0], [2, 0], [3, 2]]
+    assert nearest_neighbors(A, B).tolist() == [[0, 1], [1, 0], [2, 0], [3, 2]]
 
 
 @pytest.mark.parametrize("budget", [1, 4_000, 1 << 30])
@@ -33,7 +40,7 @@ def test_mutual_pairs_are_those_that_both_ways_confirm():
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(100, 8)), rng.normal(size=(80, 8))
     pairs = mutual(a, b)
-    there, back = one_way(a, b), one_way(b, a)
+    there, back = nearest_neighbors(a, b), nearest_neighbors(b, a)
     both = {tuple(pair) for pair in there} & {tuple(pair[::-1]) for pair in back}
     assert {tuple(pair) for pair in pairs} == both
     assert (np.diff(pairs[:, 0]) > 0).all()
@@ -43,7 +50,7 @@ def test_mutual_pairs_are_those_that_both_ways_confirm():
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
 def test_empty_clouds_match_nothing(n, m):
     a, b = np.empty((n, 3), np.float32), np.empty((m, 3), np.float32)
-    assert one_way(a, b).shape == (0, 2)
+    assert nearest_neighbors(a, b).shape == (0, 2)
     assert mutual(a, b).shape == (0, 2)
 
 
@@ -53,15 +60,15 @@ def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeyp
     a, b = (
         rng.normal(size=(rows, 30)).astype(np.float32) @ directions.astype(np.float32) for rows in (200, 150)
     )
-    assert condensed(a, b)[0] is a
+    assert pca_project(a, b)[0] is a
     monkeypatch.setattr("pcreg.registration.matching.MOST_PRODUCTS", 200 * 150 * 50)
-    fewer = condensed(a, b)
+    fewer = pca_project(a, b)
     assert [each.shape for each in fewer] == [(200, 50), (150, 50)]
     np.testing.assert_array_equal(mutual(*fewer), mutual(a, b))
     assert len(mutual(a, b)) > 20
     monkeypatch.setattr("pcreg.registration.matching.MOST_PRODUCTS", 1)
-    assert condensed(a, b)[1].shape == (150, 40)
-    assert condensed(a[:, :33], b[:, :33])[0].shape == (200, 33)
+    assert pca_project(a, b)[1].shape == (150, 40)
+    assert pca_project(a[:, :33], b[:, :33])[0].shape == (200, 33)
 
 
 @pytest.fixture

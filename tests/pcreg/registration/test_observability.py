@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import random_rotation
-from pcreg.registration.observability import hold
+from pcreg.registration.observability import observability
 
 
 def sheet(normal, offset, across, rng, count=500):
@@ -58,9 +58,9 @@ def test_what_a_scene_leaves_free(scene):
     points, normals = make(rng)
     R = random_rotation(rng)
     for turn, shift in ((np.eye(3), 0.0), (R, 100.0)):
-        found = hold(points @ turn.T + shift, normals @ turn.T)
+        found = observability(points @ turn.T + shift, normals @ turn.T)
         assert [freedom.kind for freedom in found.free] == kinds
-        assert (found.firmness < 0.01) == bool(kinds)
+        assert (found.min_observability < 0.01) == bool(kinds)
         for freedom, axis in zip(found.free[len(found.free) - len(axes) :], axes, strict=True):
             assert abs(turn[:, axis] @ freedom.axis) > 0.999
 
@@ -69,7 +69,7 @@ def test_noise_of_normals_does_not_hide_a_corridor():
     rng = np.random.default_rng(0)
     points, normals = corridor(rng)
     normals = normals + 0.05 * rng.standard_normal(normals.shape)
-    found = hold(points, normals / np.linalg.norm(normals, axis=1, keepdims=True))
+    found = observability(points, normals / np.linalg.norm(normals, axis=1, keepdims=True))
     assert [str(freedom) for freedom in found.free] == ["slide along (1.00, 0.00, 0.00)"]
 
 
@@ -77,5 +77,7 @@ def test_firmness_has_no_unit_and_no_sign_of_normals():
     rng = np.random.default_rng(0)
     points, normals = box(rng)
     signs = rng.choice([-1.0, 1.0], (len(points), 1))
-    assert hold(1000 * points, signs * normals).firmness == pytest.approx(hold(points, normals).firmness)
-    assert hold(points[:0], normals[:0]).firmness == 0
+    assert observability(1000 * points, signs * normals).min_observability == pytest.approx(
+        observability(points, normals).min_observability
+    )
+    assert observability(points[:0], normals[:0]).min_observability == 0

@@ -3,28 +3,28 @@ import pytest
 
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import random_rotation
-from pcreg.registration.preprocess import shape_of, solid
+from pcreg.registration.preprocess import downsample_and_filter, prepare
 from pcreg.runtime.errors import InputError
 
 
 def test_loners_are_told_from_surfaces():
     rng = np.random.default_rng(0)
     sheet = np.c_[rng.uniform(0, 2, (4000, 2)), np.zeros(4000)]
-    loners = rng.uniform(1, 30, (100, 3))
-    kept = solid(np.concatenate([loners, sheet]), 0.1, np.zeros(3))
+    isolated = rng.uniform(1, 30, (100, 3))
+    kept = downsample_and_filter(np.concatenate([isolated, sheet]), 0.1, np.zeros(3))
     assert (kept[:, 2] != 0).sum() < 5
     assert 300 < (kept[:, 2] == 0).sum() < 600  # cells of the sheet
 
 
 def test_a_crowd_in_one_cell_is_a_loner():
     crowd = np.random.default_rng(0).uniform(0, 0.05, (500, 3))
-    assert len(solid(crowd, 1.0, np.zeros(3))) == 0
+    assert len(downsample_and_filter(crowd, 1.0, np.zeros(3))) == 0
 
 
 def test_a_line_is_refused_without_advice_on_the_voxel():
     line = np.linspace(0, 10, 5000)[:, None] * random_rotation(np.random.default_rng(0))[0]
     with pytest.raises(InputError, match=r"wire\.ply.* on a line"):
-        shape_of(line, FPFH(0.001), "wire.ply")
+        prepare(line, FPFH(0.001), "wire.ply")
 
 
 def test_points_that_only_one_thinning_keeps_are_too_few():
@@ -33,6 +33,6 @@ def test_points_that_only_one_thinning_keeps_are_too_few():
     corners = 10 * voxel * np.stack(np.meshgrid(*[np.arange(1, 5)] * 3), -1).reshape(-1, 1, 3)
     around = 0.01 * voxel * np.stack(np.meshgrid(*[[-1, 1]] * 3), -1).reshape(1, -1, 3)
     points = (corners + around).reshape(-1, 3)
-    assert len(solid(points, voxel, np.zeros(3))) == len(points)
+    assert len(downsample_and_filter(points, voxel, np.zeros(3))) == len(points)
     with pytest.raises(InputError, match=r"islands\.ply"):
-        shape_of(points, FPFH(voxel), "islands.ply")
+        prepare(points, FPFH(voxel), "islands.ply")

@@ -93,7 +93,7 @@ def test_clean_matches_need_few_samples():
 
 
 @pytest.fixture
-def rivals():
+def alternatives():
     """Of 200 matches 25 agree on a wrong motion and 20 on the right one, under which surfaces meet."""
     rng = np.random.default_rng(5)
     source = rng.uniform(-1, 1, (200, 3))
@@ -104,23 +104,23 @@ def rivals():
     return source, target, T, T_wrong
 
 
-def test_a_surface_outweighs_a_few_matches_more(rivals):
-    source, target, T, _ = rivals
+def test_a_surface_outweighs_a_few_matches_more(alternatives):
+    source, target, T, _ = alternatives
     estimate = ransac(source, target, distance=0.05)
     assert translation_error(estimate.T_target_source, T) < 1e-6
     assert 20 <= estimate.inliers < 25
 
 
-def test_what_speaks_against_a_motion_counts(rivals):
-    source, target, T, T_wrong = rivals
+def test_what_speaks_against_a_motion_counts(alternatives):
+    source, target, T, T_wrong = alternatives
 
-    def against(motion):
+    def free_space(motion):
         """In the frames of the clouds: the right motion itself is what is held against it."""
         return float(translation_error(motion, T) < 0.01)
 
-    estimate = ransac(source, target, distance=0.05, against=against)
+    estimate = ransac(source, target, distance=0.05, free_space=free_space)
     assert translation_error(estimate.T_target_source, T_wrong) < 1e-6
-    estimate = ransac(source, target, distance=0.05, against=lambda _: 1.0)  # all of them alike
+    estimate = ransac(source, target, distance=0.05, free_space=lambda _: 1.0)  # all of them alike
     assert translation_error(estimate.T_target_source, T) < 1e-6
 
 
@@ -136,7 +136,7 @@ def test_of_motions_like_the_winner_the_one_that_fits_best_is_taken(monkeypatch)
     """Thirty matches that are 5 cm off on three walls, on which the best of fifty motions lies closer."""
 
     def error(seed, alike):
-        monkeypatch.setattr(module, "ALIKE", alike)
+        monkeypatch.setattr(module, "MAX_SIMILAR_HYPOTHESES", alike)
         rng = np.random.default_rng(seed)
         T = se3(random_rotation(rng), rng.normal(size=3))
         walls = np.concatenate(
@@ -155,6 +155,6 @@ def test_of_motions_like_the_winner_the_one_that_fits_best_is_taken(monkeypatch)
 def test_surfaces_weigh_as_much_where_only_some_points_are_asked(monkeypatch):
     source, target, T = correspondences(P=900, inlier_ratio=1.0, noise=0.01)
     (all_asked,) = _merits(T[None], source, target, 0.0375)
-    monkeypatch.setattr(module, "JUDGES", 300)
+    monkeypatch.setattr(module, "MAX_SCORED_POINTS", 300)
     (some_asked,) = _merits(T[None], source, target, 0.0375)
     assert some_asked == pytest.approx(all_asked, rel=0.02)

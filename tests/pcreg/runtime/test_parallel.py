@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from pcreg.geometry.voxel_grid import thin
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.matching import mutual
-from pcreg.registration.preprocess import solid
+from pcreg.registration.preprocess import downsample_and_filter
 from pcreg.runtime import parallel
 
 
@@ -29,7 +29,11 @@ def test_answers_do_not_depend_on_the_number_of_threads(monkeypatch):
 
     def answers(number):
         monkeypatch.setattr(parallel, "cores", lambda: number)
-        return thin(points, 0.1), solid(points, 0.3, np.zeros(3)), mutual(a, b, budget_bytes=1 << 18)
+        return (
+            voxel_downsample(points, 0.1),
+            downsample_and_filter(points, 0.3, np.zeros(3)),
+            mutual(a, b, budget_bytes=1 << 18),
+        )
 
     alone = answers(1)
     for _ in range(3):

@@ -13,7 +13,7 @@ import torch
 
 from pcreg.models.weights import load_weights
 from pcreg.training.checkpoint import load_checkpoint
-from pcreg.training.distributed import ALONE, Ranks, joined
+from pcreg.training.distributed import ALONE, Ranks, init_distributed
 from tests.pcreg.tiny import VOXEL, Sheets, T
 
 ROOT = Path(__file__).parents[3]
@@ -38,7 +38,7 @@ def ended(run: subprocess.Popen) -> tuple[int, str]:
 
 
 def test_one_process_is_alone():
-    with joined("cpu") as ranks:
+    with init_distributed("cpu") as ranks:
         assert ranks == ALONE
         assert ranks.first
         assert not ranks.all_have(False)
@@ -47,7 +47,7 @@ def test_one_process_is_alone():
 def test_both_inputs_go_through_the_network():
     network = torch.nn.Linear(2, 2)
     x, y = torch.rand(3, 2), torch.rand(4, 2)
-    first, second = Ranks().share(network)(x, y)
+    first, second = Ranks().wrap_ddp(network)(x, y)
     assert torch.equal(first, network(x))
     assert torch.equal(second, network(y))
 
@@ -60,19 +60,19 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
         from pathlib import Path
 
         import torch
-        from pcreg.training.distributed import joined
+        from pcreg.training.distributed import init_distributed
 
         def step(ranks):
             network = torch.nn.Linear(1, 1, bias=False)
             network.weight.data.fill_(1.0)
-            both = ranks.share(network)
+            both = ranks.wrap_ddp(network)
             one, two = both(torch.tensor([[1.0 + ranks.rank]]), torch.tensor([[10.0]]))
             (one + two).sum().backward()
             return network.weight.grad.item()
 
-        with joined("cpu") as ranks:
+        with init_distributed("cpu") as ranks:
             gradient = step(ranks)
-            with ranks.first_before_others():
+            with ranks.main_process_first():
                 if ranks.first:
                     time.sleep(0.5)
                     Path("truth").write_text("computed")
@@ -93,10 +93,10 @@ def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
         textwrap.dedent("""
         from pcreg.cli import config as entry
         from pcreg.runtime.errors import InputError
-        from pcreg.training.distributed import joined
+        from pcreg.training.distributed import init_distributed
 
         def main(_):
-            with joined("cpu") as ranks:
+            with init_distributed("cpu") as ranks:
                 if ranks.rank == 1:
                     raise InputError("a.ply: holds no points; give another")
                 ranks.all_have(True)
@@ -121,9 +121,9 @@ def test_processes_end_with_torchrun(tmp_path):
         import time
         from pathlib import Path
 
-        from pcreg.training.distributed import joined
+        from pcreg.training.distributed import init_distributed
 
-        with joined("cpu") as ranks:
+        with init_distributed("cpu") as ranks:
             Path("number").write_text(f"{os.getpid()}")
             time.sleep(300)
         """)
@@ -154,7 +154,7 @@ def test_two_processes_train_with_a_recorder_each(tmp_path):
     settings = f"""
         experiment=indoor device=cpu precision=float32 workers=1 epochs=1 out={out}
         data@validation=folder validation.root={scans} validate.points=200
-        model.voxel={VOXEL} model.stem_fineness=3 model.out_channels=8
+        model.voxel={VOXEL} model.stem_kernel_size=3 model.out_channels=8
         model.encoder=[4,4,8,8] model.decoder=[8,8,8,8] loss.positives_per_pair=64
         batches.record.path=tests.pcreg.tiny.record batches.pool=2 batches.per_epoch=3 batches.batch_size=1
     """
@@ -162,7 +162,7 @@ def test_two_processes_train_with_a_recorder_each(tmp_path):
     assert status == 0, said
     assert "epoch 1: feature match recall" in said
     checkpoint = load_checkpoint(out / "last.pt")
-    assert checkpoint["at"]["epoch"] == 1
-    assert checkpoint["at"]["step"] == 3
+    assert checkpoint["state"]["epoch"] == 1
+    assert checkpoint["state"]["step"] == 3
     assert load_weights(out / "best.safetensors")
     assert not list(out.glob(".*"))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import Geometry
+from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.training.info_nce import InfoNCE
 
 
@@ -13,7 +13,10 @@ def batch(points, lengths, matches):
     clouds = PointBatch(torch.tensor(points), torch.tensor(lengths))
     target = SimpleNamespace(levels=[clouds])
     return SimpleNamespace(
-        names=["a"] * len(lengths), matches=torch.tensor(matches), target=target, geometry=Geometry(voxel=1.0)
+        names=["a"] * len(lengths),
+        matches=torch.tensor(matches),
+        target=target,
+        geometry=PyramidConfig(voxel=1.0),
     )
 
 

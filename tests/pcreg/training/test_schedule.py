@@ -15,7 +15,7 @@ def rates(epochs, **settings):
 
 
 def test_it_rises_to_the_rate_asked_for_and_falls():
-    found = rates(20, rise=0.25)
+    found = rates(20, warmup_fraction=0.25)
     assert found[:5] == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0])
     assert found[5:] == sorted(found[5:], reverse=True)
     assert found[5] == 2.0

@@ -33,14 +33,14 @@ class StopsAt:
     """Batches that are cut off before a given step, as by a kill."""
 
     def __init__(self, epoch, batch):
-        self.inner, self.at = batches(), (epoch, batch)
+        self.inner, self.state = batches(), (epoch, batch)
 
     def __len__(self):
         return len(self.inner)
 
     def epoch(self, epoch, first=0):
         for number, batch in enumerate(self.inner.epoch(epoch, first), start=first):
-            if (epoch, number) == self.at:
+            if (epoch, number) == self.state:
                 raise Stopped
             yield batch
 
@@ -54,7 +54,7 @@ def test_a_resumed_training_ends_bit_equal(tmp_path, stop):
         trainer(tmp_path / "parts", checkpoint_every=1).fit(StopsAt(*stop), 3, validate)
     resumed = trainer(tmp_path / "parts", checkpoint_every=1)
     assert resumed.resume()
-    assert (resumed.at.epoch, resumed.at.batch) == stop
+    assert (resumed.state.epoch, resumed.state.batch) == stop
     assert resumed.fit(batches(), 3, validate) == figures
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, resumed.network.state_dict()[name]), name
@@ -119,7 +119,7 @@ def test_a_training_that_is_stopped_keeps_all_steps(tmp_path, whole, when, numbe
     resumed = trainer(tmp_path)
     assert resumed.resume()
     done = {"waiting": (1, 1), "step": (1, 2), "validation": (1, 2)}[when]
-    assert (resumed.at.epoch, resumed.at.batch) == done
+    assert (resumed.state.epoch, resumed.state.batch) == done
     uninterrupted, figures = whole
     assert resumed.fit(batches(), 2, validate) == figures
     for name, tensor in uninterrupted.network.state_dict().items():
@@ -141,7 +141,7 @@ def test_a_step_that_is_cut_off_is_not_kept(tmp_path):
         trainer(tmp_path).fit(Impatient(signal.SIGINT, True, batches()), 2, validate)
     resumed = trainer(tmp_path)
     assert resumed.resume()
-    assert (resumed.at.epoch, resumed.at.batch) == (1, 0)
+    assert (resumed.state.epoch, resumed.state.batch) == (1, 0)
 
 
 def test_training_learns_and_leaves_usable_weights(tmp_path):
