@@ -1,4 +1,4 @@
-# make demo   two scans of a made-up room, registered, with a picture
+# make demo   two scans of a simulated room, registered, with a picture
 # make test   lint, format and tests
 # make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
 # make bench  the operators against a dense product

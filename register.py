@@ -19,9 +19,9 @@ before the other files are tried.
                 notes                    what looked wrong with the clouds, a list of sentences
                 T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
                 inliers, overlap, rmse   matches that agree; fraction of the source; metres
-                evidence                 the numbers that the confidence is made of; `hold` names the
-                                         directions in which the overlap could slide or turn
-                alternative                    another motion about as likely, if there is one, else null
+                evidence                 the numbers that the confidence is made of; `observability`
+                                         names the directions in which the overlap could slide or turn
+                alternative              another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN, infinite or as notes say
                 viewpoints               {source, target}: where the sensor stood, null if that is estimated
@@ -291,11 +291,11 @@ def show(clouds: tuple[Cloud, Cloud], registration: Registration) -> None:
 
 def batch(options: argparse.Namespace) -> bool:
     """Register the pairs of a list; whether all are registered."""
-    from pcreg.registration import batch as many
+    from pcreg.registration.batch import pairs_of, run
 
-    pairs = many.pairs_of(options.batch)
+    pairs = pairs_of(options.batch)
     with locked(options.out, "name another folder with --out"):
-        records = many.run(
+        records = run(
             pairs,
             options.out,
             descriptor=options.descriptor,

@@ -1,4 +1,4 @@
-"""Time the whole network: index building, hierarchy, forward pass, training step, and memory at scale.
+"""Time the whole network: index building, pyramid, forward pass, training step, and memory at scale.
 
     python benchmarks/bench_network.py [CLOUD] [--voxel 0.025 ...] [--only SECTION ...] [--json FILE]
 
@@ -7,7 +7,7 @@ GPU if there is one; on a CPU in float32 on smaller clouds. Everything is compar
 on voxels (`snap=True`) and, on a GPU, with one of spconv's layers on the same voxels, if it is installed.
 
     index      one search of the whole cloud         index_building.py
-    hierarchy  every sampling and search             index_building.py
+    pyramid  every sampling and search             index_building.py
     forward    the network, with and without it      inference.py
     training   a step on a batch of pairs            training.py
     split      where the time goes                   time_split.py
@@ -36,7 +36,7 @@ from pcreg.runtime.device import choose_device
 
 SECTIONS = {
     "index": searches,
-    "hierarchy": pyramids,
+    "pyramid": pyramids,
     "forward": forwards,
     "training": steps,
     "split": splits,

@@ -106,9 +106,11 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
         yield scans, OUTDOOR, chosen, 0.0
     else:
         for place, record, gate in (("indoor", indoor.record, INDOOR), ("outdoor", outdoor.record, OUTDOOR)):
-            made_up = Recorded(record, voxel[place], options.seed, options.scenes, per_scene=4, device="cpu")
-            made_up.name = f"made up {place}"
-            yield made_up, gate, voxel[place], UNKNOWN
+            simulated = Recorded(
+                record, voxel[place], options.seed, options.scenes, per_scene=4, device="cpu"
+            )
+            simulated.name = f"simulated {place}"
+            yield simulated, gate, voxel[place], UNKNOWN
 
 
 def fit(answers: list[dict[str, Any]]) -> None:

@@ -37,13 +37,13 @@ def ours(name: str, architecture: Architecture) -> Engine:
 
 
 def spconv(voxel: float, down_kernel: int, stem_kernel_size: int) -> Engine:
-    from spconv_network import SpconvHierarchy, SpconvResUNet
+    from spconv_network import SpconvPyramid, SpconvResUNet
 
     architecture = Architecture(voxel, snap=True, stem_kernel_size=stem_kernel_size)
 
-    def index(clouds: Clouds, training: bool) -> SpconvHierarchy:
+    def index(clouds: Clouds, training: bool) -> SpconvPyramid:
         batch = len(clouds.native.lengths)
-        return SpconvHierarchy.build(clouds.voxels, batch, clouds.shape, architecture, training, down_kernel)
+        return SpconvPyramid.build(clouds.voxels, batch, clouds.shape, architecture, training, down_kernel)
 
     return Engine(
         f"spconv {down_kernel}^3" + (" stem 3^3" if stem_kernel_size == 3 else ""),

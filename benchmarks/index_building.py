@@ -1,4 +1,4 @@
-"""Sections `index` and `hierarchy`: from points to the triplets of one layer, and of the whole network."""
+"""Sections `index` and `pyramid`: from points to the triplets of one layer, and of the whole network."""
 
 import argparse
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Section `forward`: the network in inference mode, with and without building its hierarchy.
+"""Section `forward`: the network in inference mode, with and without building its pyramid.
 
 Wall-clock time from call to finished descriptors, because small clouds are bound by the host; `gpu` is
 the time of the device alone, launches queued beforehand. `both` is index + network in one call, `first`

@@ -32,7 +32,7 @@ def plot(rows: list[dict], path: Path) -> None:
         memory.text(0.02, total * 1.08, f"{total:.0f} GiB on the device", color="0.4", fontsize=8,
                     transform=memory.get_yaxis_transform())  # fmt: skip
     memory.set_ylabel("peak memory (GiB)")
-    time.set_ylabel("time, hierarchy included (s)")
+    time.set_ylabel("time, pyramid included (s)")
     for axes in (memory, time):
         axes.set(xscale="log", yscale="log", xlabel="points")
         axes.grid(True, which="major", color="0.9")

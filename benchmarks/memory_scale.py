@@ -4,7 +4,7 @@ One operator (64 -> 64), the default ResUNet, and a plain residual network, its 
 layer of 27 cells instead of 125; forward (weights in bfloat16, inference mode) and training (forward +
 backward under bfloat16 autocast), the latter also with activation checkpoints; float32 on a CPU. The points
 are a cloud cut short or repeated, as a batch. `peak MiB` is all that is allocated, points, weights and
-gradients included, at the worse of building the hierarchy (`index MiB`) and running the network;
+gradients included, at the worse of building the pyramid (`index MiB`) and running the network;
 `bytes/point` is that per point. Points grow by a factor of sqrt(10) until memory is full; one more size
 between the last two is then tried.
 """

@@ -41,7 +41,7 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(map(ResidualBlock, widths))
 
     def forward(self, pyramid: Pyramid) -> Tensor:
-        """The features (N_4, 256) of the points of hierarchy.levels[3]."""
+        """The features (N_4, 256) of the points of pyramid.levels[3]."""
         out = pyramid.stem
         by_torch = torch.is_grad_enabled()
         identity = None if by_torch else Triplets.identity(len(pyramid.levels[0]), out.device)

@@ -13,7 +13,7 @@ from clouds import fragments
 from engines import Engine, spconv
 from networks import autocast, in_precision
 
-SECTIONS = {"index", "hierarchy", "forward", "training"}  # in which it takes part
+SECTIONS = {"index", "pyramid", "forward", "training"}  # in which it takes part
 
 
 def working_kernels(options: argparse.Namespace) -> list[tuple[int, int]]:

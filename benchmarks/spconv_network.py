@@ -51,8 +51,8 @@ class NativePairs:
 
 
 @dataclass(frozen=True)
-class SpconvHierarchy:
-    """All indices of the network: what Hierarchy is to ours."""
+class SpconvPyramid:
+    """All indices of the network: what Pyramid is to ours."""
 
     levels: list[Tensor]  # voxels (N_l, 4) int32
     stem: Indices | NativePairs
@@ -67,7 +67,7 @@ class SpconvHierarchy:
         architecture: Architecture,
         training: bool,
         down_kernel: int = 3,
-    ) -> "SpconvHierarchy":
+    ) -> "SpconvPyramid":
         """From voxels (N, 4) int32 of cloud, x, y, z, in a grid of this shape."""
         levels, same, down = [voxels], [], []
         for level in range(4):
@@ -79,7 +79,7 @@ class SpconvHierarchy:
                 coarser, shape, indices = strided(levels[-1], clouds, shape, down_kernel)
                 levels.append(coarser)
                 down.append(indices)
-        return SpconvHierarchy(levels, stem, same, down)
+        return SpconvPyramid(levels, stem, same, down)
 
 
 def submanifold(voxels: Tensor, clouds: int, shape: list[int], kernel: int, training: bool) -> Indices:
@@ -190,8 +190,8 @@ class SpconvResUNet(nn.Module):
         self.conv1_tr = nn.Linear(d[1] + e[0], d[0], bias=False)
         self.final = nn.Linear(d[0], architecture.out_channels)
 
-    def forward(self, pyramid: SpconvHierarchy) -> Tensor:
-        """The descriptors (N, out_channels), of unit length, of the voxels of hierarchy.levels[0]."""
+    def forward(self, pyramid: SpconvPyramid) -> Tensor:
+        """The descriptors (N, out_channels), of unit length, of the voxels of pyramid.levels[0]."""
         same, down = pyramid.same, pyramid.down
         ones = self.final.weight.new_ones(len(pyramid.levels[0]), 1)
         finer = [self.stem(ones, pyramid.stem, same[0])]

@@ -1,4 +1,4 @@
-"""Section `split`: where the time of hierarchy + network goes, as shares of the total.
+"""Section `split`: where the time of pyramid + network goes, as shares of the total.
 
 On a GPU, by the names of the kernels in torch's profiler: shares of the time that kernels take, of which
 `gpu` is the sum; `idle` is the share of the wall-clock time, measured without the profiler, in which the
@@ -68,7 +68,7 @@ def splits(options: argparse.Namespace) -> Iterator[dict]:
                 return network(engine.index(batch, False))
 
             label = f"{clouds} x {min(n, whole):,}"
-            yield row(f"hierarchy + forward, {label}", engine.name, precision, forward, options)
+            yield row(f"pyramid + forward, {label}", engine.name, precision, forward, options)
         batch = pairs(workload, options.fragment, options.pairs, seed=0)
         train = step(engine, "contrastive", precision, device)
         label = f"training step, {options.pairs} pairs"

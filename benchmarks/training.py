@@ -1,6 +1,6 @@
 """Section `training`: one step on a batch of pairs, everything built anew.
 
-Hierarchies of all sources and of all targets, a forward pass of each, the loss, backward and a step of
+Pyramids of all sources and of all targets, a forward pass of each, the loss, backward and a step of
 SGD, as pcreg/training/trainer.py does them, without its checks and logs. Half precision is autocast. The
 plain loss, a sum of squares, is for the comparison with spconv, whose autocast knows float16 alone.
 """

@@ -26,7 +26,7 @@ MINIMUM_MATCHES = 32  # a pair with fewer has nothing to teach and is left out o
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Several pairs: all sources in one hierarchy, all targets in another; or in points to build it of."""
+    """Several pairs: all sources in one pyramid, all targets in another; or in points to build it of."""
 
     names: list[str]
     source: Pyramid | PointBatch
@@ -44,7 +44,7 @@ class TrainingBatch:
         return joined(source, self.source_rows), joined(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
-        """On `device`, with its hierarchies."""
+        """On `device`, with its pyramids."""
         source, target = (
             Pyramid.build(clouds.to(device), self.geometry)
             if isinstance(clouds, PointBatch)
@@ -78,7 +78,7 @@ def joined(features: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
 class Collate:
     """Samples into a TrainingBatch, or None if it cannot be used: too few matches or points.
 
-    Its hierarchies are built here, in the loader, unless there is a GPU, which takes milliseconds.
+    Its pyramids are built here, in the loader, unless there is a GPU, which takes milliseconds.
     """
 
     geometry: PyramidConfig

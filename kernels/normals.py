@@ -13,7 +13,7 @@ MIN_VARIANCE_RATIO = 1e-5  # of a neighbourhood's variance: less in its second d
 def surface_normals(points: Tensor, lengths: Tensor, origins: Tensor, radius: float) -> Tensor:
     """Unit normals (N, 3) of clouds with points (N, 3), lengths (B,): of the planes through what is near.
 
-    They point to the side of their cloud's origin (B, 3), where the sensor stands. Zeros where fewer than
+    They point to the side of their cloud's origin (B, 3). Zeros where fewer than
     4 points lie within `radius` metres, or all on a line. Takes about 90 bytes for each of the pairs of
     points within the radius, on the CPU for those of some 16,000 points at a time.
     """

@@ -16,7 +16,7 @@ class PointBatch:
 
     points: Tensor  # (N, 3) float32 metres, each cloud's lower corner at zero
     lengths: Tensor  # (B,) int64
-    origins: Tensor | None = None  # (B, 3) float32, where each cloud had zero: there its sensor stands
+    origins: Tensor | None = None  # (B, 3) float32, where each cloud had zero: its viewpoint
 
     @staticmethod
     def from_clouds(clouds: Sequence[np.ndarray | Tensor]) -> "PointBatch":
@@ -24,7 +24,7 @@ class PointBatch:
 
         Each is moved to its own lower corner in float64 before it is cast: the network sees
         differences of coordinates alone, and coordinates far from zero lose no digits. What the move
-        leaves in the last digits is rounded away, at a micrometre: sensors deliver multiples of a
+        leaves in the last digits is rounded away, at a micrometre: measurements are multiples of a
         millimetre, and a point on the border of a cell must not change sides with the cloud's origin.
         """
         clouds = [torch.as_tensor(cloud, dtype=torch.float64) for cloud in clouds]

@@ -30,9 +30,7 @@ class PyramidConfig:
     stem_kernel_size: int = 5  # kernel cells per axis of the first convolution
     radius_scale: float = 1.0  # search radius, in units of the ball with the volume of the kernel
     snap: bool = False  # degraded mode: a sparse voxel convolution
-    kernel: str = (
-        "grid"  # "grid", cells along the axes, or "ppf", point-pair cells that rotation leaves as they are
-    )
+    kernel: str = "grid"  # its cells lie along the axes; or "ppf", rotation-invariant point-pair cells
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Pyramid:
 
 
 def search_at_once(batch: PointBatch, geometry: PyramidConfig) -> Pyramid:
-    """The hierarchy by kernels for a GPU, which find the triplets of all layers together.
+    """The pyramid by kernels for a GPU, which find the triplets of all layers together.
 
     One sort of a level serves to sample it and to search it. The device is waited for once per level, to
     learn its size, and once for all triplets.

@@ -27,10 +27,10 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_experiment_composes(experiment):
-    made_up = experiment.startswith(("indoor", "outdoor"))
-    cfg = compose_config("train", [f"experiment={experiment}"] + ["data.root=somewhere"] * (not made_up))
+    simulated = experiment.startswith(("indoor", "outdoor"))
+    cfg = compose_config("train", [f"experiment={experiment}"] + ["data.root=somewhere"] * (not simulated))
     assert cfg.name == experiment
-    assert made_up or cfg.validation.root == "somewhere"
+    assert simulated or cfg.validation.root == "somewhere"
     assert cfg.out == f"outputs/train/{experiment}"
     assert cfg.optimizer.lr > 0
 

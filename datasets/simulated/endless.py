@@ -1,4 +1,4 @@
-"""Training batches of scenes that are made up as the training goes, on a GPU if there is one.
+"""Training batches of scenes that are generated as the training goes, on a GPU if there is one.
 
 A pool holds the recordings of several scenes; every few batches the oldest makes way for a new one.
 What a batch holds depends on the seed and its number alone, wherever a resumed training began.

@@ -22,7 +22,7 @@ from pcreg.runtime.one_thread import ONE_THREAD
 
 log = logging.getLogger(__name__)
 
-# What hierarchy and network take at their peak, in float32, with a first layer of 7^3 cells: 7 kB seen.
+# What pyramid and network take at their peak, in float32, with a first layer of 7^3 cells: 7 kB seen.
 BYTES_PER_POINT = 8192
 SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/benchmarks.md
 

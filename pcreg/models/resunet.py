@@ -98,7 +98,7 @@ class ResUNet(nn.Module):
         return self
 
     def forward(self, pyramid: Pyramid) -> Tensor:
-        """The descriptors (N, out_channels), of unit length, of the points of hierarchy.levels[0]."""
+        """The descriptors (N, out_channels), of unit length, of the points of pyramid.levels[0]."""
         same, down = pyramid.same, pyramid.down
         up = [triplets.transposed for triplets in down]
         by_torch = torch.is_grad_enabled() or torch.compiler.is_compiling()

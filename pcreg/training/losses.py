@@ -18,7 +18,7 @@ NEGATIVE_MARGIN = 1.4  # on the distance
 
 
 class Batch(Protocol):
-    """Several pairs; once it is moved `to` a device, all sources in one hierarchy, all targets in another."""
+    """Several pairs; once it is moved `to` a device, all sources in one pyramid, all targets in another."""
 
     names: list[str]
     source: Pyramid

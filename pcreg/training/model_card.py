@@ -42,7 +42,7 @@ def card(weights: Path, network: ResUNet, training: Path, data: str | None, meas
         f"{KERNELS[architecture.kernel]}.",
         f"- Input: points alone, one per cell of {architecture.voxel:g} m. "
         f"Output: {architecture.out_channels} numbers of unit length per point.",
-        f"- Trained on: {data or _made_up(settings)}",
+        f"- Trained on: {data or _simulated(settings)}",
         f"- SHA-256: {hashlib.sha256(weights.read_bytes()).hexdigest()}",
         f"- Checksum of the numbers, as tables name it: {fingerprint(network)}",
         "",
@@ -67,7 +67,7 @@ def _read(path: Path, remedy: str) -> str:
     return path.read_text()
 
 
-def _made_up(settings: str) -> str:
+def _simulated(settings: str) -> str:
     record = OmegaConf.select(OmegaConf.create(settings), "batches.record.path")
     if record not in SIMULATED:
         raise InputError("say with --data what these weights were trained on, and under which licence")

@@ -51,7 +51,7 @@ def fingerprint(batch):
     return batch.names, batch.source.levels[0].points, batch.target.levels[0].points, batch.matches
 
 
-def test_for_a_gpu_the_hierarchies_are_built_where_the_batch_goes():
+def test_for_a_gpu_the_pyramids_are_built_where_the_batch_goes():
     built = next(batches().epoch(0))
     points = next(replace(batches(), on_gpu=True).epoch(0))
     assert isinstance(points.source, PointBatch)

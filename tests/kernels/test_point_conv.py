@@ -92,7 +92,7 @@ def test_residual_block_compiles_to_one_graph(device):
     for n in (50, 70):
         points, lengths = random_batch([n])
         triplets = native_triplets(points, points, lengths, lengths, 0.2).to(device)
-        arrange(triplets, torch.float32)  # as a hierarchy does
+        arrange(triplets, torch.float32)  # as a pyramid does
         generator = torch.Generator().manual_seed(n)
         features = torch.randn(n, 8, generator=generator).to(device).requires_grad_()
         results = []

@@ -7,7 +7,7 @@ from pcreg.registration.preprocess import downsample_and_filter, prepare
 from pcreg.runtime.errors import InputError
 
 
-def test_loners_are_told_from_surfaces():
+def test_isolated_points_are_told_from_surfaces():
     rng = np.random.default_rng(0)
     sheet = np.c_[rng.uniform(0, 2, (4000, 2)), np.zeros(4000)]
     isolated = rng.uniform(1, 30, (100, 3))
@@ -16,7 +16,7 @@ def test_loners_are_told_from_surfaces():
     assert 300 < (kept[:, 2] == 0).sum() < 600  # cells of the sheet
 
 
-def test_a_crowd_in_one_cell_is_a_loner():
+def test_a_crowd_in_one_cell_is_isolated():
     crowd = np.random.default_rng(0).uniform(0, 0.05, (500, 3))
     assert len(downsample_and_filter(crowd, 1.0, np.zeros(3))) == 0
 
