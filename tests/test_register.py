@@ -1,3 +1,5 @@
+"""register.py as a person uses it: every option and every way to go wrong, on the same pair of scans."""
+
 import json
 import os
 import re

@@ -1,3 +1,5 @@
+"""The KITTI data set: frames, pairs and truths, on one written tree, so that all of its tests share it."""
+
 import json
 import runpy
 import shutil

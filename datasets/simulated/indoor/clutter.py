@@ -1,4 +1,7 @@
-"""Small things that stand on tables, shelves and floors, most of them drawn from families without end."""
+"""Small things that stand on tables, shelves and floors, most of them drawn from families without end.
+
+A catalogue: one short function per thing, which is why the file is long.
+"""
 
 from functools import cache
 

@@ -1,4 +1,7 @@
-"""What belongs to the building or stands about in it: on walls, on ceilings, in corners."""
+"""What belongs to the building or stands about in it: on walls, on ceilings, in corners.
+
+A catalogue: one short function per thing, which is why the file is long.
+"""
 
 from itertools import pairwise
 

@@ -1,3 +1,5 @@
+"""Point cloud files read and written: all formats side by side, as each test asks the same of several."""
+
 import struct
 import sys
 import tracemalloc
