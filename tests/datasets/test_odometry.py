@@ -105,7 +105,9 @@ def test_a_folder_without_poses_gives_pairs_of_known_motion(clouds, tmp_path, ca
     for name, points in clouds.items():
         write_ply(tmp_path / "street" / name, points)
     settings = {"voxel": VOXEL, "neighbours": 3, "held_out": 0.45}
-    pairs = {part: Folder(tmp_path / "street", part=part, **settings).pairs for part in ("train", "held_out")}
+    pairs = {
+        split: Folder(tmp_path / "street", split=split, **settings).pairs for split in ("train", "held_out")
+    }
     scans = {part: {n for p in pairs[part] for n in (p.source, p.target)} for part in pairs}
     assert scans["train"] == set(NAMES[:5])
     assert scans["held_out"] == set(NAMES[JUMP:])  # scan 5 is alone before the cut
@@ -120,7 +122,7 @@ def test_a_folder_without_poses_gives_pairs_of_known_motion(clouds, tmp_path, ca
     assert (tmp_path / "street" / "odometry" / "fits.jsonl").is_file()
 
     with pytest.raises(InputError, match=r"leaves no pair of 3 proposed; 3 overlap by less than 0.99"):
-        _ = Folder(tmp_path / "street", part="held_out", minimum_overlap=0.99, **settings).pairs
+        _ = Folder(tmp_path / "street", split="held_out", minimum_overlap=0.99, **settings).pairs
 
 
 def test_a_handheld_walk_with_scans_left_out_is_cut_where_odometry_fails(real_data, tmp_path):
