@@ -39,7 +39,9 @@ def scales(trained: float, sizes: Sequence[float]) -> list[float]:
     """Voxel sizes to try with weights that were `trained` at one, for clouds that suit `sizes`, best first.
 
     What the weights were trained at, if the first of the clouds' own sizes is anywhere near; the others in
-    proportion.
+    proportion, but none below half of the clouds' own finest: it would keep many times the points that they
+    are registered by, and add nothing but time.
     """
     first = trained if trained / REACH <= sizes[0] <= trained * REACH else sizes[0]
-    return [first * (size / sizes[0]) for size in sizes]
+    others = [first * (size / sizes[0]) for size in sizes[1:]]
+    return [first, *(size for size in others if size >= min(sizes) / 2)]

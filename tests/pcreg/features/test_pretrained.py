@@ -51,6 +51,8 @@ def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
     assert scales(0.3, [0.12, 0.24]) == pytest.approx([0.3, 0.6])
     assert scales(0.05, [0.01, 0.02]) == pytest.approx([0.01, 0.02])
     assert scales(0.3, [2.0]) == [2.0]
+    assert scales(0.3, [0.8, 1.6, 0.4]) == pytest.approx([0.3, 0.6])  # and not 0.15
+    assert scales(0.3, [0.6, 1.2, 0.3]) == pytest.approx([0.3, 0.6, 0.15])
 
 
 def test_descriptors_at_scales():
