@@ -3,7 +3,7 @@
     from pcreg import register
     result = register("scan_a.ply", "scan_b.ply")
     if result.registered:
-        moved = points @ result.T_target_source[:3, :3].T + result.T_target_source[:3, 3]
+        moved = result.transform(points)
 
 To register many pairs of few clouds, describe each once: `pcreg.registration.registrar.Registrar`.
 """
