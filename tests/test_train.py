@@ -196,7 +196,7 @@ def test_sigterm_ends_a_training_with_a_checkpoint_and_status_143(training, tmp_
     assert time.monotonic() - start < 10
     assert training.returncode == 143, said
     assert said.splitlines()[-1] == "terminated"
-    assert load_checkpoint(tmp_path / "out" / "last.pt")["at"]["step"] >= 1
+    assert load_checkpoint(tmp_path / "out" / "last.pt")["state"]["step"] >= 1
     assert not list((tmp_path / "out").glob(".*"))
 
 
