@@ -87,7 +87,7 @@ def check(cfg: DictConfig, usual: DictConfig, types: Any, key: str = "") -> None
         if OmegaConf.is_missing(cfg, name) or OmegaConf.is_interpolation(cfg, name) or name.startswith("_"):
             continue
         value, default = cfg[name], defaults.get(name)
-        if isinstance(value, DictConfig):
+        if isinstance(value, DictConfig) and hints.get(name) not in PLAIN:
             below = usual[name] if isinstance(default, dict) else OmegaConf.create()
             built = get_object(value["_target_"]) if "_target_" in value else hints.get(name)
             check(value, below, built, full)

@@ -87,7 +87,8 @@ def repeated(points: np.ndarray, rng: random.Random, numbers: np.random.Generato
 
 
 def scaled(points: np.ndarray, rng: random.Random, numbers: np.random.Generator) -> np.ndarray:
-    return points * rng.choice([1e-300, 1e-12, 1e-3, -1.0, 1e3, 1e12, 1e30, 1e200])
+    with np.errstate(over="ignore"):  # infinite coordinates are meant
+        return points * rng.choice([1e-300, 1e-12, 1e-3, -1.0, 1e3, 1e12, 1e30, 1e200])
 
 
 def moved_far(points: np.ndarray, rng: random.Random, numbers: np.random.Generator) -> np.ndarray:

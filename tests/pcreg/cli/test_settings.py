@@ -27,6 +27,7 @@ GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
         ("protocol.edge_length=long", "protocol.edge_length=long: a number or null is needed, such as 0.9"),
         ("protocol.samples=[1.5]", "protocol.samples=[1.5]: a list"),
         ("protocol.mutual=1.5", "protocol.mutual=1.5: true or false is needed, such as False"),
+        ("protocol.mutual={a: 1}", "protocol.mutual={'a': 1}: true or false is needed, such as False"),
         ("descriptor.weights=[]", "descriptor.weights=[]: a text or null is needed"),
         ("descriptor.scales=2", "descriptor.scales=2: a list of numbers is needed"),
         ("limt=2", "limt is no setting; did you mean limit?"),
