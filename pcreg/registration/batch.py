@@ -45,7 +45,7 @@ Reader = Callable[[str, str], Cloud]  # of a file and what errors call it
 class PreparedFile:
     """A described cloud."""
 
-    file: Path | None  # with its Shape; None if it could not be described
+    file: Path | None  # with its PreparedCloud; None if it could not be described
     error: str = ""  # why not
     notes: tuple[str, ...] = ()  # of the cloud
 

@@ -3,7 +3,7 @@
 A logistic model of a few numbers, fitted to motions that were found between simulated scans whose truth is
 known (benchmarks/bench_verdict.py prints the tables below); docs/benchmarks.md shows how it does on real
 ones. There are two, as of learned descriptors' matches many more are right than of FPFH's: what is little
-agreement for the one is plenty for the other.
+agreement for the one is plenty for the other. Each has a second one for clouds whose viewpoint is estimated.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from pcreg.registration.evidence import Evidence
 
 # Of an overlap; thin things, and clouds of several views, show the rest from both sides
 MIN_SAME_SIDE_RATIO = 0.8
-MIN_INLIERS = 5  # inliers; with fewer a motion is as likely wrong as right, whatever else speaks for it
+MIN_INLIERS = 5  # with fewer a motion is as likely wrong as right, whatever else speaks for it
 # A motion that is more likely right than wrong ends the search, but for its alternative
 MIN_CANDIDATE_PROBABILITY = 0.5
 MIN_CONFIDENCE = 0.7  # the probability from which a registration is called one
@@ -39,13 +39,13 @@ class Verdict:
 
 
 def terms(evidence: Evidence) -> np.ndarray:
-    """The numbers (F,) that the probability is made of, in the order of TRAITS."""
-    return np.array([trait.value(evidence) for trait in TERMS])
+    """The numbers (F,) that the probability is made of, in the order of TERMS."""
+    return np.array([term.value(evidence) for term in TERMS])
 
 
 @dataclass(frozen=True)
 class ConfidenceModel:
-    """A logistic model: two numbers per trait, in the order of TRAITS."""
+    """A logistic model: two numbers per term, in the order of TERMS."""
 
     weights: tuple[float, ...]  # in the log-odds
     usual: tuple[float, ...]  # means over right motions
@@ -133,8 +133,7 @@ def _contradicted(evidence: Evidence) -> str:
         )
     return (
         f"{1 - evidence.same_side_ratio:.0%} of the overlap was seen from the other side by the other "
-        "sensor, as "
-        "when a scene is laid onto its mirror image"
+        "sensor, as when a scene is laid onto its mirror image"
     )
 
 

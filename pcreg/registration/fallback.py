@@ -1,4 +1,4 @@
-"""the fallback for an answer that is refused or not quite sure: other scales, and the mirror image."""
+"""The fallback for an answer that is refused or not quite sure: other scales, and the mirror image."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -34,7 +34,7 @@ def prepare(
     name: str = "cloud",
     viewpoint: ViewpointOption = "auto",
 ) -> PreparedCloud:
-    """The shape of the cloud (N, 3) float64, `name` being what an error calls it.
+    """The cloud (N, 3) float64 prepared for matching, `name` being what an error calls it.
 
     The `viewpoint` is one of pcreg.geometry.viewpoint.OPTIONS or x, y, z, or was decided before. Raises
     InputError for rows that are no points, and when too few are left at this voxel size.
@@ -60,8 +60,7 @@ def prepare(
 
 
 def downsample_and_filter(points: np.ndarray, voxel: float, origin: np.ndarray) -> np.ndarray:
-    """The cloud (N, 3) thinned to a point per cell, counted from `origin` (3,), without isolated points: (M,
-    3).
+    """The cloud (N, 3) as a point per cell, counted from `origin` (3,), without isolated points: (M, 3).
 
     On a thinned surface a point has a dozen others within two voxels. One with fewer than four is noise:
     it would be taken for a thing that hangs where the other sensor saw nothing.

@@ -88,7 +88,7 @@ class Registrar:
     def describe(
         self, points: np.ndarray, name: str = "cloud", viewpoint: ViewpointOption | None = None
     ) -> PreparedCloud:
-        """The shape of the cloud (N, 3) float64, to be matched with any number of others.
+        """The cloud (N, 3) float64 prepared, to be matched with any number of others.
 
         `name` is what an error calls it, `viewpoint` says where the sensor stood (pcreg.geometry.viewpoint).
         Raises InputError when too few points are left at this voxel size.
