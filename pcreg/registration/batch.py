@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from pcreg.registration.inputs import as_cloud
 from pcreg.registration.preprocess import PreparedCloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.task import Task, facts
+from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
@@ -111,7 +111,7 @@ def run(
         "viewpoint": viewpoint if isinstance(viewpoint, str) else list(viewpoint),
         "columns": columns,
         "seed": seed,
-        "version": version("pcreg"),
+        "code": code_fingerprint(__name__),
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
     read = partial(as_cloud, unit=unit, columns=columns)
@@ -161,8 +161,8 @@ def _register(
 ) -> None:
     """Describe the clouds, match the pairs, and record each as soon as it is done."""
     descriptor = registrars[0].descriptor
-    depends = {"voxel": descriptor.voxel, "weights": descriptor.fingerprint, "version": version("pcreg")}
-    depends["viewpoint"] = records.run["viewpoint"]
+    depends = {"voxel": descriptor.voxel, "weights": descriptor.fingerprint}
+    depends |= {key: records.run[key] for key in ("viewpoint", "code")}
     cache = FeatureCache(folder / "descriptions", registrars[0], depends)
     files = dict.fromkeys(file for pair in todo for file in pair)
     described = map_unordered(executor, _describe, (cache, read), files)

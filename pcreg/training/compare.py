@@ -10,6 +10,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Descriptor
 from pcreg.features.cache import FeatureCache
 from pcreg.io.pairs import PairDataset
+from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.records import Records
 
 
@@ -25,7 +26,9 @@ def compare(
         names[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
     figures = []
     for descriptor in (before, after):
+        code = code_fingerprint(__name__, *(type(each).__module__ for each in (descriptor, dataset)))
         measured = {"protocol": asdict(protocol), "fingerprint": descriptor.fingerprint, "seed": seed}
+        measured["code"] = code
         name = "-".join(descriptor.fingerprint.replace(",", "").split())
         records = Records(folder / f"{name}.jsonl", measured)
         features = FeatureCache(folder / "features", descriptor, {"fingerprint": descriptor.fingerprint})
