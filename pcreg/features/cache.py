@@ -17,9 +17,9 @@ import numpy as np
 from pcreg.features.base import Description, Descriptor
 from pcreg.io.pairs import PairDataset
 from pcreg.runtime.code_fingerprint import code_fingerprint
+from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
-from pcreg.runtime.repeatable import repeatable
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class FeatureCache:
         if not path.is_file():
             clock = process_time if self.descriptor.device == "cpu" else perf_counter
             start = clock()
-            with repeatable():
+            with deterministic():
                 found = self.descriptor.describe(points)
             seconds = clock() - start
             with replacing(path) as temporary:

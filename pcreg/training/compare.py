@@ -26,9 +26,13 @@ def compare(
         names[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
     figures = []
     for descriptor in (before, after):
-        code = code_fingerprint(__name__, *(type(each).__module__ for each in (descriptor, dataset)))
-        measured = {"protocol": asdict(protocol), "fingerprint": descriptor.fingerprint, "seed": seed}
-        measured["code"] = code
+        code = code_fingerprint(__name__, type(descriptor).__module__, type(dataset).__module__)
+        measured = {
+            "code": code,
+            "protocol": asdict(protocol),
+            "fingerprint": descriptor.fingerprint,
+            "seed": seed,
+        }
         name = "-".join(descriptor.fingerprint.replace(",", "").split())
         records = Records(folder / f"{name}.jsonl", measured)
         features = FeatureCache(folder / "features", descriptor, {"fingerprint": descriptor.fingerprint})
