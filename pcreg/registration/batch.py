@@ -101,7 +101,8 @@ def run(
 
     Pairs recorded there before are not done again unless a file of theirs has changed. The voxel size is
     the median of what suits the clouds if left out. Answers do not depend on the number of `workers`
-    (one per core by default). Raises InputError for settings that differ from those of the records.
+    (processes, one per core by default, or an executor). Raises InputError for settings that differ from
+    those of the records.
     """
     settings = {
         "descriptor": descriptor,

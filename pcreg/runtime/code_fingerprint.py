@@ -34,9 +34,9 @@ def sources(*names: str) -> dict[str, Path]:
     todo = [each for name in names for each in _with_packages(name)]
     while todo:
         name = todo.pop()
-        while name and not (path := _source(name)):  # a class or function: the module that has it
+        while (path := _source(name)) is None and name:  # a class or function: the module that has it
             name = name.rpartition(".")[0]
-        if name and name not in found:
+        if path and name not in found:
             found[name] = path
             todo += _imported(name, path)
     return found
@@ -53,14 +53,16 @@ def _imported(module: str, path: Path) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom):
             origin = resolve_name("." * node.level + (node.module or ""), own)
             names.update(f"{origin}.{alias.name}" for alias in node.names)
-    return tuple(each for name in names if name.startswith(f"{PACKAGE}.") for each in _with_packages(name))
+    ours = (name for name in names if name.partition(".")[0] == PACKAGE)
+    return tuple(each for name in ours for each in _with_packages(name))
 
 
 def _with_packages(name: str) -> Iterator[str]:
     """a.b.c.d: itself, a.b.c and a.b; not a, which only offers what the others have."""
-    while "." in name:
-        yield name
+    yield name
+    while name.count(".") > 1:
         name = name.rpartition(".")[0]
+        yield name
 
 
 @cache

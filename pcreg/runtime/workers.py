@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import lru_cache
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
@@ -33,21 +33,21 @@ def executor_of(workers: Workers) -> Iterator[Executor | None]:
     An executor that is given goes on running. Processes that are counted start with the first work, stop at
     the end of the context, and end when this process does.
     """
-    if workers == 0 or isinstance(workers, Executor):
-        yield workers or None
-        return
-    cores = parallel.allowed()
-    count = workers or len(cores)
-    context = get_context("spawn")
-    core_of_next = context.SimpleQueue()
-    for number in range(count):
-        core_of_next.put(cores[number % len(cores)])
-    with ProcessPoolExecutor(count, context, _begin, (core_of_next,)) as pool:
-        yield pool
+    if isinstance(workers, Executor):
+        yield workers
+    elif workers == 0:
+        yield None
+    else:
+        cores, context = parallel.allowed(), get_context("spawn")
+        count, core_of_next = workers or len(cores), context.SimpleQueue()
+        for number in range(count):
+            core_of_next.put(cores[number % len(cores)])
+        with ProcessPoolExecutor(count, context, _begin, (core_of_next, os.getpid())) as pool:
+            yield pool
 
 
 def map_unordered(
-    executor: Executor | None, function: Callable[..., Any], shared: tuple, items: Iterable[Any]
+    executor: Executor | None, function: Callable[..., Any], shared: tuple[Any, ...], items: Iterable[Any]
 ) -> Iterator[tuple[Any, Any]]:
     """Yield (item, function(*shared, item)) as calls are done, in any order; here if there is no executor.
 
@@ -61,7 +61,7 @@ def map_unordered(
             yield item, function(*shared, item)
         return
     clear_once(Path(gettempdir()))
-    pending: dict[Future, Any] = {}
+    pending: dict[Future[Any], Any] = {}
     with TemporaryDirectory(prefix=f"pcreg.{mark()}-") as folder:
         work = Path(folder) / "work.pickle"
         work.write_bytes(pickle.dumps((function, shared)))
@@ -79,7 +79,7 @@ def map_unordered(
                 future.cancel()
 
 
-def _completed(pending: dict[Future, Any], deferral: Deferral) -> Iterator[tuple[Any, Any]]:
+def _completed(pending: dict[Future[Any], Any], deferral: Deferral) -> Iterator[tuple[Any, Any]]:
     """Item and result of what is pending, as it is done; once a signal came, of what cannot be cancelled."""
     for future in as_completed(pending):
         yield pending.pop(future), future.result()
@@ -90,7 +90,7 @@ def _completed(pending: dict[Future, Any], deferral: Deferral) -> Iterator[tuple
         yield pending.pop(future), future.result()
 
 
-def _begin(core_of_next: Any) -> None:
+def _begin(core_of_next: Any, parent: int) -> None:
     """In a new worker: hold it to its core, leave Ctrl-C to the parent, and end with the parent."""
     os.environ["OMP_NUM_THREADS"] = "1"  # for libraries that are not loaded yet
     if "torch" in sys.modules:
@@ -100,12 +100,13 @@ def _begin(core_of_next: Any) -> None:
         for thread in os.listdir("/proc/self/task"):  # those of BLAS, too; later ones inherit it
             os.sched_setaffinity(int(thread), {core})
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with(parent_process().pid)
+    end_with(parent)
 
 
 @lru_cache(maxsize=1)
-def _work(path: Path) -> tuple[Callable[..., Any], tuple]:
-    return pickle.loads(path.read_bytes())
+def _work(path: Path) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    work: tuple[Callable[..., Any], tuple[Any, ...]] = pickle.loads(path.read_bytes())
+    return work
 
 
 def _call(path: Path, item: Any) -> Any:

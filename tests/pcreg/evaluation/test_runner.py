@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,6 +170,12 @@ def test_records_do_not_depend_on_the_number_of_workers(tmp_path):
     trials = [trial for record in one for trial in record["trials"]]
     assert 0.1 < trials[0]["IR_one_way"] < 0.6
     assert len({str(trial["T_target_source"]) for trial in trials}) == len(trials)  # none by chance the same
+
+
+def test_another_executor_may_do_the_work(tmp_path):
+    here = run(tmp_path / "here")
+    with ThreadPoolExecutor(2) as executor:
+        assert untimed(run(tmp_path / "there", workers=executor)) == untimed(here)
 
 
 class Noisy(Distances):

@@ -101,6 +101,7 @@ def modules_at_work(do):
 @pytest.mark.parametrize("descriptor", [FPFH(0.1), FCGF(network())], ids=["fpfh", "fcgf"])
 def test_all_that_describes_is_covered(descriptor, tmp_path):
     kept = FeatureCache(tmp_path, descriptor, {})
+    kept.file_of(wavy_sheet(100))  # imports what others made, which would take long below
     at_work = modules_at_work(lambda: kept.file_of(wavy_sheet(500)))
     assert at_work > {"pcreg.features.cache", "pcreg.geometry.voxel_grid"}
     assert at_work <= sources(cache.__name__, type(descriptor).__module__).keys()
