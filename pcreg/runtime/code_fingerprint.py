@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
+from typing import Any
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -40,6 +41,15 @@ def sources(*names: str) -> dict[str, Path]:
             found[name] = path
             todo += _imported(name, path)
     return found
+
+
+def named_in(settings: Any) -> Iterator[str]:
+    """What of this package a configuration, of nested dicts and lists, names: classes and functions."""
+    if isinstance(settings, dict | list):
+        for value in settings.values() if isinstance(settings, dict) else settings:
+            yield from named_in(value)
+    elif isinstance(settings, str) and settings.startswith(f"{PACKAGE}."):
+        yield settings
 
 
 @cache

@@ -21,7 +21,7 @@ from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import write_ply
 from pcreg.registration import batch
-from pcreg.runtime.code_fingerprint import code_fingerprint, sources
+from pcreg.runtime.code_fingerprint import code_fingerprint, named_in, sources
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import Sheets, network
 
@@ -144,3 +144,13 @@ def test_what_is_defined_elsewhere_counts_with_what_it_imports():
 def test_a_name_within_a_module_means_the_module():
     assert code_fingerprint("pcreg.features.fcgf.FCGF.load") == code_fingerprint("pcreg.features.fcgf")
     assert code_fingerprint("pcreg.features.fcgf") != code_fingerprint("pcreg.features.fpfh")
+
+
+def test_a_configuration_names_classes_and_the_functions_that_they_are_given():
+    settings = {
+        "data": {"_target_": "pcreg.datasets.simulated.recorded.Recorded", "seed": 3, "unit": "m"},
+        "of": [{"path": "pcreg.datasets.simulated.indoor.record"}, "torch.optim.SGD"],
+    }
+    names = list(named_in(settings))
+    assert names == ["pcreg.datasets.simulated.recorded.Recorded", "pcreg.datasets.simulated.indoor.record"]
+    assert "pcreg.datasets.simulated.raycast" in sources(*names)
