@@ -83,7 +83,7 @@ def normed_conv(
     relu: bool = False,
 ) -> Tensor:
     """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution."""
-    inference = not (norm.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
+    inference = not (norm.training or torch.is_grad_enabled())
     if inference and norm.running_mean is not None:
         return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
     out = norm(conv(features, triplets))
