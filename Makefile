@@ -1,5 +1,5 @@
 # make demo   two scans of a simulated room, registered, with a picture
-# make test   lint, format and tests
+# make test   lint, format and tests, of types, imports and the wheel too
 # make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
 # make bench  the operators against a dense product
 # All set up .venv first, if needed: make PYTHON=python3.12 chooses the interpreter of a new one.

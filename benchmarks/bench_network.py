@@ -1,92 +1,196 @@
-"""Time the whole network: index building, pyramid, forward pass, training step, and memory at scale.
+"""Time the whole network: one search, the pyramid, the forward pass, and a training step.
 
     python benchmarks/bench_network.py [CLOUD] [--voxel 0.025 ...] [--only SECTION ...] [--json FILE]
 
 CLOUD is any point cloud file, thinned to one point per voxel (default: a generated room). Runs on the
 GPU if there is one; on a CPU in float32 on smaller clouds. Everything is compared with the same network
-on voxels (`snap=True`) and, on a GPU, with one of spconv's layers on the same voxels, if it is installed.
+on voxels (`snap=True`).
 
-    index      one search of the whole cloud         index_building.py
-    pyramid  every sampling and search             index_building.py
-    forward    the network, with and without it      inference.py
-    training   a step on a batch of pairs            training.py
-    split      where the time goes                   time_split.py
-    scale      memory and time up to what fits       memory_scale.py; drawn by --plot FILE
+    search     triplets of 27 cells of a whole cloud, on a GPU with their tiles
+    pyramid    every sampling and search of the network
+    forward    the network in inference mode, with and without its pyramid; gpu: of the device alone
+    training   pyramids, forward, loss, backward and a step of SGD on a batch of pairs
 
-Times are wall-clock milliseconds until the device has finished, medians over batches of different
-sizes: `worst` is the longest of sizes seen before, `first` the longest of a size that was new.
+Times are wall-clock milliseconds until the device has finished, medians over batches of different sizes:
+`worst` is the longest of sizes seen before, `first` the longest of a size that was new. MiB are held
+afterwards, `peak MiB` at most beyond that, weights and points left out.
 """
 
 import argparse
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
 import torch
-from index_building import pyramids, searches
-from inference import forwards
-from memory_plot import plot
-from memory_scale import MODELS, scales
-from probe import working_kernels
-from report import Report
-from time_split import splits
-from training import steps
-from workload import PRECISIONS, describe_machine, load, run
+from precision import PRECISIONS, autocast, tf32_if
+from report import Report, run
+from timing import medians, memory, walls
+from workload import Clouds, Pairs, fragments, load, pairs
 
+from pcreg.kernels.pyramid import Pyramid
+from pcreg.kernels.stencil import native_triplets, voxel_triplets
+from pcreg.kernels.triplets import Triplets
+from pcreg.models.layers import convolve_in
+from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.runtime.device import choose_device
+from pcreg.training.losses import hardest_contrastive_loss
 
-SECTIONS = {
-    "index": searches,
-    "pyramid": pyramids,
-    "forward": forwards,
-    "training": steps,
-    "split": splits,
-    "scale": scales,
-}
+SNAP = {"native": False, "voxel": True}
+N_CLOUDS = 3  # sizes of a whole cloud that are timed
+SLEEP = 20  # ms, longer than it takes to launch a forward pass
+TRAINED = {"cuda": ("float32", "tf32", "bfloat16"), "cpu": ("float32",)}
 DEFAULTS = {
-    "cuda": {
-        "voxel": [0.025],
-        "fragment": 20_000,
-        "batch": 8,
-        "pairs": 4,
-        "sizes": 5,
-        "precision": list(PRECISIONS),
-        "runs": 20,
-        "least": 1e5,
-        "most": 1e9,
-    },
-    "cpu": {
-        "voxel": [0.05],
-        "fragment": 3000,
-        "batch": 2,
-        "pairs": 2,
-        "sizes": 3,
-        "precision": ["float32"],
-        "runs": 3,
-        "least": 1e4,
-        "most": 1e4,
-    },
+    "cuda": {"voxel": [0.025], "fragment": 20_000, "batch": 8, "pairs": 4, "sizes": 5, "runs": 20},
+    "cpu": {"voxel": [0.05], "fragment": 3000, "batch": 2, "pairs": 2, "sizes": 3, "runs": 3},
 }
 
 
 def main() -> None:
     options = parse()
     torch.set_num_threads(options.threads)
-    machine = describe_machine(options.device)
-    print(", ".join(f"{key} {value}" for key, value in machine.items()) + f", {options.runs} runs")
-    options.spconv_kernels = working_kernels(options)
-    report = Report(machine, options.json)
-    try:
-        for name in options.only:
-            report.section(name, SECTIONS[name](options))
-    finally:  # a device that gives up at its largest cloud leaves the smaller ones to draw
-        if options.plot and report.content.get("scale"):
-            plot(report.content["scale"], options.plot)
+    report = Report(options.device, options.json)
+    for name in options.only:
+        report.section(name, SECTIONS[name](options))
+
+
+def searches(options: argparse.Namespace) -> Iterator[dict]:
+    for voxel in options.voxel:
+        workload = options.load(voxel)
+        inputs = fragments(workload, len(workload.cloud), 1, N_CLOUDS)
+        calls = {
+            "native": lambda n, inputs=inputs: search(inputs[n]),
+            "voxel": lambda n, inputs=inputs: search_voxels(inputs[n]),
+        }
+        for name, facts in timed(calls, N_CLOUDS, options).items():
+            T = len(calls[name](0))
+            yield {"voxel": voxel, "search": name, "points": len(inputs[0]), "T": T, **facts}
+
+
+def search(clouds: Clouds) -> Triplets:
+    points, lengths = clouds.native.points, clouds.native.lengths
+    return native_triplets(points, points, lengths, lengths, clouds.size)
+
+
+def search_voxels(clouds: Clouds) -> Triplets:
+    cells, lengths = clouds.cells, clouds.native.lengths
+    return voxel_triplets(cells, cells, lengths, lengths)
+
+
+def pyramids(options: argparse.Namespace) -> Iterator[dict]:
+    for label, inputs in batches(options):
+        calls = {name: lambda n, name=name, inputs=inputs: index(name, inputs[n]) for name in SNAP}
+        for name, facts in timed(calls, len(inputs), options).items():
+            levels = " ".join(str(len(level)) for level in calls[name](0).levels)
+            yield {"clouds": label, "engine": name, "levels": levels, **facts}
+
+
+def forwards(options: argparse.Namespace) -> Iterator[dict]:
+    for label, inputs in batches(options):
+        for precision in options.precision:
+            with tf32_if(precision), torch.inference_mode():
+                yield from forward_rows(label, precision, inputs, options)
+
+
+def forward_rows(label: str, precision: str, inputs: list[Clouds], options) -> Iterator[dict]:
+    device, functions, gpu = options.device, {}, {}
+    for name, snap in SNAP.items():
+        network = ResUNet(Architecture(inputs[0].size, snap=snap)).to(device).eval()
+        network = convolve_in(network, PRECISIONS[precision])
+        built = [index(name, clouds) for clouds in inputs]
+        functions |= {
+            f"{name} index": lambda n, name=name: index(name, inputs[n]),
+            f"{name} forward": lambda n, network=network, built=built: network(built[n]),
+            f"{name} both": lambda n, name=name, network=network: network(index(name, inputs[n])),
+        }
+        if device.type == "cuda":
+            forward = partial(functions[f"{name} forward"], 0)
+            (gpu[name],) = medians([forward], max(1, options.runs // 2), device, SLEEP)
+    times = walls(functions, len(inputs), options.runs, device)
+    for name in SNAP:
+        forward, both = times[f"{name} forward"], times[f"{name} both"]
+        yield {
+            "clouds": label,
+            "precision": precision,
+            "engine": name,
+            "points": len(inputs[0]),
+            "index": times[f"{name} index"].median,
+            "forward": forward.median,
+            "worst": forward.worst,
+            "first": forward.first,
+            "gpu": gpu.get(name),
+            "both": both.median,
+            "both worst": both.worst,
+            "both first": both.first,
+            "peak MiB": memory(partial(functions[f"{name} both"], 0), device)[1],
+        }
+
+
+def trainings(options: argparse.Namespace) -> Iterator[dict]:
+    workload = options.load(options.voxel[0])
+    sizes = [round(options.fragment * (1 - 0.05 * n)) for n in range(min(4, options.sizes))]
+    inputs = [pairs(workload, size, options.pairs, seed=n) for n, size in enumerate(sizes)]
+    for precision in TRAINED[options.device.type]:
+        with tf32_if(precision):
+            steps = {name: training_step(name, precision, options) for name in SNAP}
+            calls = {name: lambda n, step=step: step(inputs[n]) for name, step in steps.items()}
+            for name, facts in timed(calls, len(inputs), options).items():
+                yield {"precision": precision, "engine": name, "points": len(inputs[0]), **facts}
+
+
+def training_step(name: str, precision: str, options: argparse.Namespace) -> Callable[[Pairs], None]:
+    """As pcreg/training/trainer.py takes it, without its checks and logs; half precision is autocast."""
+    device = options.device
+    network = ResUNet(Architecture(options.voxel[0], snap=SNAP[name])).to(device).train()
+    optimizer = torch.optim.SGD(network.parameters(), lr=1e-3, momentum=0.8, weight_decay=1e-4)
+    generator = torch.Generator().manual_seed(0)
+    sizes = 1024 * options.pairs, 256 * options.pairs
+
+    def step(batch: Pairs) -> None:
+        built = [index(name, clouds) for clouds in (batch.source, batch.target)]
+        with autocast(precision, device):
+            features = [network(pyramid) for pyramid in built]
+            loss = hardest_contrastive_loss(*features, batch.matches, generator, *sizes).total
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def index(name: str, clouds: Clouds) -> Pyramid:
+    geometry = Architecture(clouds.size, snap=SNAP[name]).geometry
+    return Pyramid.build(clouds.snapped if SNAP[name] else clouds.native, geometry)
+
+
+def timed(calls: dict[str, Callable[[int], object]], n_inputs: int, options) -> dict[str, dict]:
+    """What the rows of calls say of time and memory."""
+    times = walls(calls, n_inputs, options.runs, options.device)
+    found = {}
+    for name, call in calls.items():
+        held, peak = memory(partial(call, 0), options.device)
+        wall = times[name]
+        ms = {"ms": wall.median, "worst": wall.worst, "first": wall.first}
+        found[name] = {**ms, "MiB": held, "peak MiB": peak}
+    return found
+
+
+def batches(options: argparse.Namespace) -> Iterator[tuple[str, list[Clouds]]]:
+    """What the network is run on: a fragment, a batch of them, and the whole cloud at each voxel."""
+    voxel = options.voxel[0]
+    for clouds in (1, options.batch):
+        inputs = fragments(options.load(voxel), options.fragment, clouds, options.sizes)
+        yield f"{clouds} x {options.fragment:,}", inputs
+    for voxel in options.voxel:
+        workload = options.load(voxel)
+        yield f"whole, {voxel:g} m", fragments(workload, len(workload.cloud), 1, N_CLOUDS)
+
+
+SECTIONS = {"search": searches, "pyramid": pyramids, "forward": forwards, "training": trainings}
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     device = torch.device(choose_device("auto"))
     parser.set_defaults(**DEFAULTS[device.type])
     parser.add_argument("cloud", nargs="?", type=Path, metavar="CLOUD")
@@ -97,17 +201,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--sizes", type=int, help="batches of different sizes (default: %(default)s)")
     parser.add_argument("--pairs", type=int, help="of a training step (default: %(default)s)")
     parser.add_argument("--precision", nargs="+", choices=PRECISIONS, help="of the forward pass")
-    parser.add_argument("--spconv-down", type=int, nargs="*", choices=(2, 3), default=[3, 2], metavar="2|3",
-                        help="kernels of its strided convolutions; none: leave spconv out")  # fmt: skip
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="to scale")
-    parser.add_argument("--least", type=float, help="points to scale from (default: %(default)g)")
-    parser.add_argument("--most", type=float, help="points to scale to (default: %(default)g)")
     parser.add_argument("--runs", type=int, help="(default: %(default)s)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="of the section scale")
     options = parser.parse_args()
     options.device = device
+    options.precision = options.precision or (list(PRECISIONS) if device.type == "cuda" else ["float32"])
     options.load = lru_cache(partial(load, options.cloud, device=device))
     return options
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from workload import run
+from report import run
 
 from pcreg.datasets.fit import Fit
 from pcreg.datasets.folder import Folder

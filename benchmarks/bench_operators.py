@@ -6,31 +6,31 @@ CLOUD is any point cloud file, thinned to one point per voxel (default: a genera
 GPU if there is one.
 
     dense         one torch.matmul of all T rows, gathered beforehand
-    per triplet   a program per triplet, as the paper lists it (float32, GPU)
     scatter       gather, multiply and index_add per kernel cell
     spconv        on the voxels of the same points, indices built, if spconv is installed
-    forward, + backward    point_conv, triplets built; of dense: its share of the dense time
+    forward, both point_conv, triplets built, without and with the gradients; of dense: in dense times
     of bound      the least possible time, by arithmetic or by memory, over the measured one
+    MiB           held at the peak of a call beyond what it returns
 
 All columns of a row are measured in turn, in one process; the table gives medians in milliseconds.
 """
 
 import argparse
-import json
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
-from baselines import dense_product, gather_multiply_scatter, spconv_convolution
-from timing import extra_memory, medians
-from workload import PRECISIONS, Workload, describe_machine, load, measure_ceilings, run
+from precision import PRECISIONS, tf32_if
+from report import Report, run
+from timing import medians, memory
+from torch import Tensor
+from workload import Workload, load
 
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.dataflow import arrange
 from pcreg.kernels.tiles import Tiles
 from pcreg.kernels.triplets import Triplets
 from pcreg.runtime.device import choose_device
-from pcreg.runtime.files import replacing
 
 CPU_CHANNELS = [(32, 32), (64, 64), (128, 128)]
 CHANNELS = {
@@ -41,87 +41,63 @@ CHANNELS = {
     },
 }
 CHANNELS["cuda"] |= {"tf32": CHANNELS["cuda"]["float32"], "bfloat16": CHANNELS["cuda"]["float16"]}
-LARGEST_PER_TRIPLET = 256 * 256  # C M; beyond it takes seconds
-
-
-@dataclass
-class Row:
-    """Milliseconds; None where it does not apply."""
-
-    precision: str
-    C: int
-    M: int
-    dataflow: str
-    dense: float
-    per_triplet: float | None
-    scatter: float
-    spconv: float | None
-    spconv_both: float | None
-    forward: float
-    both: float
-    teraflops: float  # of T products
-    of_bound: float
-    extra_forward: float | None  # MiB
-    extra_both: float | None
+DATAFLOWS = {"Tiles": "output", "NoneType": "weight", "Buckets": "plain"}
 
 
 def main() -> None:
     options = parse()
     device = torch.device(choose_device("auto"))
     torch.set_num_threads(options.threads)
-    machine = describe_machine(device)
-    print(", ".join(f"{key} {value}" for key, value in machine.items()) + f", medians of {options.runs}")
-    ceilings = measure_ceilings(device, options.runs)
-    report = {"machine": machine, "ceilings": ceilings, "clouds": []}
-    for voxel in options.voxel:
-        report["clouds"].append(bench_cloud(load(options.cloud, voxel, device), ceilings, options))
-    if options.json:
-        with replacing(options.json) as path:
-            path.write_text(json.dumps(report, indent=1))
+    workloads = [load(options.cloud, voxel, device) for voxel in options.voxel]
+    report = Report(device, options.json)
+    report.content["ceilings"] = ceilings = measure_ceilings(device, options)
+    report.facts(ceilings)
+    for workload in workloads:
+        triplets, voxel = workload.search(), f"{workload.size:g} m"
+        report.content[f"triplets at {voxel}"] = facts = describe(workload, triplets)
+        report.facts(facts)
+        report.section(f"operators at {voxel}", rows(workload, triplets, ceilings, options))
 
 
-def bench_cloud(workload: Workload, ceilings: dict[str, float], options: argparse.Namespace) -> dict:
-    device = workload.voxels.device
-    triplets = workload.search()
+def describe(workload: Workload, triplets: Triplets) -> dict[str, float]:
+    device, tiles = workload.voxels.device, triplets.tiles
 
     def build_tiles() -> Tiles:
         return Tiles.build(triplets.i, triplets.j, triplets.k_offsets, triplets.n_out)
 
-    facts = {
-        "voxel": workload.size,
+    return {
         "points": triplets.n_out,
         "triplets": len(triplets),
         "buckets": len(triplets.buckets.i),
-        "shared_buckets": len(triplets.tiles.shared_size),
-        "points_in_shared_buckets": int(triplets.tiles.shared_size.sum()),
-        "triplets_mib": 8 * len(triplets) / 2**20,
-        "search_ms": medians([workload.search], 5, device)[0],
-        "tiles_ms": medians([build_tiles], 5, device)[0],
-        "tiles_mib": sum(tensor.nbytes for tensor in triplets.tiles.tensors()) / 2**20,
+        "shared buckets": len(tiles.shared_size),
+        "points in shared buckets": int(tiles.shared_size.sum()),
+        "triplets MiB": 8 * len(triplets) / 2**20,
+        "tiles MiB": sum(tensor.nbytes for tensor in tiles.tensors()) / 2**20,
+        "search ms": medians([workload.search], 5, device)[0],
+        "tiles ms": medians([build_tiles], 5, device)[0],
     }
-    print("\n" + ", ".join(f"{key} {value:.6g}" for key, value in facts.items()))
-    print(HEADER)
-    rows = []
+
+
+def rows(workload: Workload, triplets: Triplets, ceilings: dict[str, float], options) -> Iterator[dict]:
+    kind = workload.voxels.device.type
     for precision in options.precision:
-        for C, M in options.channels or CHANNELS[device.type].get(precision, CPU_CHANNELS):
-            rows.append(bench_row(workload, triplets, precision, C, M, ceilings, options.runs))
-            print(line(rows[-1]), flush=True)
-    return {**facts, "rows": [asdict(row) for row in rows]}
+        for C, M in options.channels or CHANNELS[kind].get(precision, CPU_CHANNELS):
+            with tf32_if(precision):
+                yield row(workload, triplets, precision, C, M, ceilings, options.runs)
 
 
-def bench_row(workload: Workload, triplets: Triplets, precision, C, M, ceilings, runs) -> Row:
+def row(workload: Workload, triplets: Triplets, precision, C, M, ceilings, runs) -> dict:
     device, dtype, tf32 = workload.voxels.device, PRECISIONS[precision], precision == "tf32"
-    torch.backends.cuda.matmul.allow_tf32 = tf32
     generator = torch.Generator(device).manual_seed(0)
 
-    def values(*shape: int) -> torch.Tensor:
+    def values(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, device=device).to(dtype)
 
     features, weight = values(triplets.n_in, C), values(triplets.n_cells, 1, C, M)
     grad_out = values(triplets.n_out, M)
     trained = features.clone().requires_grad_(), weight.clone().requires_grad_()
 
-    def forward() -> torch.Tensor:
+    def forward() -> Tensor:
         return point_conv(features, weight, triplets, tf32)
 
     def both() -> tuple:
@@ -134,61 +110,106 @@ def bench_row(workload: Workload, triplets: Triplets, precision, C, M, ceilings,
         "dense": dense_product(features, weight, triplets),
         "scatter": gather_multiply_scatter(features, weight, triplets),
     }
-    if device.type == "cuda" and precision == "float32" and C * M <= LARGEST_PER_TRIPLET:
-        from per_triplet import program_per_triplet
-
-        functions["per_triplet"] = program_per_triplet(features, weight, triplets)
     if device.type == "cuda" and not tf32:
         spconv = spconv_convolution(workload.voxels, C, M, dtype)
-        functions.update(zip(["spconv", "spconv_both"], spconv or [], strict=False))
+        functions.update(zip(["spconv", "spconv both"], spconv or [], strict=False))
     times = dict(zip(functions, medians(functions.values(), runs, device), strict=True))
-    products = 2 * C * M
-    dataflow = type(arrange(triplets, dtype)).__name__
-    return Row(
-        precision,
-        C,
-        M,
-        {"Tiles": "output", "NoneType": "weight", "Buckets": "plain"}[dataflow],
-        times["dense"],
-        times.get("per_triplet"),
-        times["scatter"],
-        times.get("spconv"),
-        times.get("spconv_both"),
-        times["forward"],
-        times["both"],
-        teraflops=len(triplets) * products / times["forward"] / 1e9,
-        of_bound=least_ms(triplets, products, features, grad_out, weight, precision, ceilings)
-        / times["forward"],
-        extra_forward=extra_memory(forward, device),
-        extra_both=extra_memory(both, device),
-    )
+    least = least_ms(triplets, 2 * C * M, features, grad_out, weight, precision, ceilings)
+    return {
+        "precision": precision,
+        "C": C,
+        "M": M,
+        "dataflow": DATAFLOWS[type(arrange(triplets, dtype)).__name__],
+        "dense": times["dense"],
+        "scatter": times["scatter"],
+        "spconv": times.get("spconv"),
+        "spconv both": times.get("spconv both"),
+        "forward": times["forward"],
+        "of dense": times["forward"] / times["dense"],
+        "both": times["both"],
+        "both of dense": times["both"] / times["dense"],
+        "TFLOP/s": len(triplets) * 2 * C * M / times["forward"] / 1e9,
+        "of bound": least / times["forward"],
+        "forward MiB": memory(forward, device)[1],
+        "both MiB": memory(both, device)[1],
+    }
 
 
 def least_ms(triplets, products, features, out, weight, precision, ceilings) -> float:
     """No less than one product per bucket, and each input read and each output written once."""
-    arithmetic = len(triplets.buckets.i) * products / ceilings[f"{precision}_teraflops"] / 1e9
+    arithmetic = len(triplets.buckets.i) * products / ceilings[f"{precision} TFLOP/s"] / 1e9
     read_once = features.nbytes + out.nbytes + weight.nbytes + triplets.j.nbytes
-    return max(arithmetic, read_once / ceilings["copy_gigabytes"] / 1e6)
+    return max(arithmetic, read_once / ceilings["copy GB/s"] / 1e6)
 
 
-HEADER = (
-    "precision   C -> M    flow      dense  per triplet  scatter  spconv  + backward  forward  of dense"
-    "  + backward  of dense  TFLOP/s  of bound  extra MiB"
-)
+def measure_ceilings(device: torch.device, options) -> dict[str, float]:
+    """Rates of a large copy (bytes read and written) and of large matrix products, measured."""
+    runs, on_gpu = options.runs, device.type == "cuda"
+    size, n = (2**28, 8192) if on_gpu else (2**25, 1024)
+    source = torch.randn(size, device=device)
+    target = torch.empty_like(source)
+    (ms,) = medians([lambda: target.copy_(source)], runs, device)
+    ceilings = {"copy GB/s": 8 * size / ms / 1e6}
+    for precision in PRECISIONS if on_gpu else options.precision:
+        a, b = (torch.randn(n, n, device=device).to(PRECISIONS[precision]) for _ in range(2))
+        with tf32_if(precision):
+            (ms,) = medians([lambda a=a, b=b: a @ b], runs, device)
+        ceilings[f"{precision} TFLOP/s"] = 2 * n**3 / ms / 1e9
+    if on_gpu:  # point_conv takes six bfloat16 products for one of float32
+        of_parts = ceilings["bfloat16 TFLOP/s"] / 6
+        ceilings["float32 TFLOP/s"] = max(ceilings["float32 TFLOP/s"], of_parts)
+    return ceilings
 
 
-def line(row: Row) -> str:
-    def cell(value: float | None, width: int, digits: int = 3) -> str:
-        return f"{'-' if value is None else format(value, f'.{digits}f'):>{width}}"
+def dense_product(features: Tensor, weight: Tensor, triplets: Triplets) -> Callable[[], Tensor]:
+    """One matrix product of all T rows, gathered beforehand: gathering and reducing cost nothing."""
+    gathered = features[triplets.j.long()]
+    return lambda: gathered @ weight[0, 0]
 
-    return (
-        f"{row.precision:9} {row.C:3} -> {row.M:3} {row.dataflow:>7} {cell(row.dense, 10)} "
-        f"{cell(row.per_triplet, 12)} {cell(row.scatter, 8)} "
-        f"{cell(row.spconv, 7)} {cell(row.spconv_both, 11)} "
-        f"{cell(row.forward, 8)} {cell(row.forward / row.dense, 9, 2)} {cell(row.both, 11)} "
-        f"{cell(row.both / row.dense, 9, 2)} {cell(row.teraflops, 8, 1)} {cell(row.of_bound, 9, 2)} "
-        f"{cell(row.extra_forward, 5, 0)} {cell(row.extra_both, 4, 0)}"
-    )
+
+def gather_multiply_scatter(features: Tensor, weight: Tensor, triplets: Triplets) -> Callable[[], Tensor]:
+    """Per kernel cell: gather the rows, multiply, add to the output. Holds T_k rows at a time."""
+    segments = [(i.long(), j.long()) for i, j in triplets.segments()]
+
+    def convolve() -> Tensor:
+        out = features.new_zeros(triplets.n_out, weight.shape[3])
+        for k, (i, j) in enumerate(segments):
+            out.index_add_(0, i, features[j] @ weight[k, 0])
+        return out
+
+    return convolve
+
+
+def spconv_convolution(
+    voxels: Tensor, channels_in: int, channels_out: int, dtype: torch.dtype
+) -> list[Callable[[], object]] | None:
+    """Forward, and forward + backward, on voxels (N, 3) int64, indices built before.
+
+    None if spconv is not installed or does not know the dtype.
+    """
+    if dtype == torch.bfloat16:
+        return None
+    try:
+        import spconv.pytorch as spconv
+    except ImportError:
+        return None
+    cells = (voxels - voxels.amin(0)).int()
+    device, shape = voxels.device, (cells.amax(0) + 1).tolist()
+    convolution = spconv.SubMConv3d(channels_in, channels_out, 3, bias=False, indice_key="voxels")
+    convolution = convolution.to(device, dtype)
+    features = torch.randn(len(cells), channels_in, dtype=dtype, device=device, requires_grad=True)
+    grad_out = torch.randn(len(cells), channels_out, dtype=dtype, device=device)
+    cells = torch.nn.functional.pad(cells, (1, 0))  # cloud, x, y, z
+    indexed = spconv.SparseConvTensor(features, cells, shape, batch_size=1)
+    indexed.indice_dict = convolution(indexed).indice_dict
+
+    def forward() -> Tensor:
+        return convolution(indexed.replace_feature(features)).features
+
+    def both() -> tuple[Tensor, ...]:
+        return torch.autograd.grad(forward(), (features, convolution.weight), grad_out)
+
+    return [torch.no_grad()(forward), both]
 
 
 def channel_pair(text: str) -> tuple[int, int]:
@@ -197,9 +218,8 @@ def channel_pair(text: str) -> tuple[int, int]:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("cloud", nargs="?", type=Path, metavar="CLOUD")
     parser.add_argument("--voxel", type=float, nargs="+", default=[0.025], help="metres (default: 0.025)")
     parser.add_argument(

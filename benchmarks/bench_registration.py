@@ -26,11 +26,10 @@ from typing import Any
 
 import torch
 from recipes import kiss, open3d_tutorial, open3d_wide, ours, tutorial_ransac
-from report import Report
+from report import Report, run
 from rich.console import Console
 from rich.progress import track
 from scores import Answer, Gates, record, rows
-from workload import describe_machine, run
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.threedmatch import ThreeDMatch
@@ -66,8 +65,7 @@ KINDS = {
 def main() -> None:
     options = parse()
     sets = list(named(options))  # all are looked at before anything takes minutes
-    report = Report(describe_machine(torch.device("cpu")), options.json)
-    print(", ".join(f"{key} {value}" for key, value in report.content["machine"].items()))
+    report = Report(torch.device("cpu"), options.json)
     report.content["settings"] = settings(options)
     print("\n".join(f"{key}: {value}" for key, value in report.content["settings"].items()))
     for n, (name, kind, data) in enumerate(sets):

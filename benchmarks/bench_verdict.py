@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 from calibration import calibration_error, draw, logistic
+from report import run
 from verdict_answers import Gate, answers, evidence_of, questions
-from workload import run
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor, outdoor

@@ -1,9 +1,16 @@
 """Rows as they are measured: printed at once, aligned, and kept for a JSON file."""
 
 import json
-from collections.abc import Iterable
+import platform
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import torch
+
+from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 
 Value = str | int | float | None
@@ -12,9 +19,14 @@ Value = str | int | float | None
 class Report:
     """Sections of rows; the file is written anew after each row, so that a broken run leaves all before."""
 
-    def __init__(self, machine: dict[str, str], file: Path | None):
-        self.content = {"machine": machine}
+    def __init__(self, device: torch.device, file: Path | None):
+        self.content = {"machine": describe_machine(device)}
         self.file = file
+        self.facts(self.content["machine"])
+
+    def facts(self, facts: dict[str, Value]) -> None:
+        """Print what belongs to all rows that follow."""
+        print("\n" + ", ".join(f"{key} {_text(value)}" for key, value in facts.items()), flush=True)
 
     def section(self, name: str, rows: Iterable[dict[str, Value]]) -> None:
         kept = self.content.setdefault(name, [])
@@ -34,6 +46,27 @@ class Report:
         if self.file:
             with replacing(self.file) as path:
                 path.write_text(json.dumps(self.content, indent=1))
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a benchmark; bad input ends it with one sentence and exit status 2."""
+    try:
+        main()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def describe_machine(device: torch.device) -> dict[str, str]:
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
+    else:
+        name = f"CPU with {torch.get_num_threads()} threads"
+    machine = {"device": name, "python": platform.python_version()}
+    for package in ("torch", "triton"):
+        with suppress(PackageNotFoundError):
+            machine[package] = version(package)
+    return machine
 
 
 def _text(value: Value) -> str:

@@ -31,7 +31,7 @@ def medians(
     for function in functions * WARM_UP:
         function()
     if device.type == "cpu":
-        times = [[_cpu_ms(function) for function in functions] for _ in range(runs)]
+        times = [[wall_ms(function, device) for function in functions] for _ in range(runs)]
     else:
         torch.cuda.synchronize()
         events = [[_events(function, sleep) for function in functions] for _ in range(runs)]
@@ -62,32 +62,13 @@ def walls(
 
 
 def wall_ms(function: Callable[[], object], device: torch.device) -> float:
-    synchronize(device)
+    """Milliseconds of wall-clock time, from the call until the device has finished."""
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    wait()
     start = perf_counter()
     function()
-    synchronize(device)
+    wait()
     return 1000 * (perf_counter() - start)
-
-
-def synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
-def peak_memory(function: Callable[[], object], device: torch.device) -> float | None:
-    """MiB allocated at the peak of a call beyond what was before, such as weights; None on a CPU."""
-    if device.type == "cpu":
-        return None
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    function()
-    return (torch.cuda.max_memory_allocated() - before) / 2**20
-
-
-def extra_memory(function: Callable[[], object], device: torch.device) -> float | None:
-    """MiB that a call holds at its peak beyond what it returns; None on a CPU, which does not tell."""
-    return memory(function, device)[1]
 
 
 def memory(function: Callable[[], object], device: torch.device) -> tuple[float | None, float | None]:
@@ -102,12 +83,6 @@ def memory(function: Callable[[], object], device: torch.device) -> tuple[float 
     peak = torch.cuda.max_memory_allocated()
     del result
     return (returned - before) / 2**20, (peak - max(returned, before)) / 2**20
-
-
-def _cpu_ms(function: Callable[[], object]) -> float:
-    start = perf_counter()
-    function()
-    return 1000 * (perf_counter() - start)
 
 
 def _events(function: Callable[[], object], sleep: float) -> tuple[torch.cuda.Event, torch.cuda.Event]:

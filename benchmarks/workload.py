@@ -1,31 +1,22 @@
-"""What the operator benchmarks measure on: a cloud, its triplets, and the ceilings of the machine."""
+"""What is measured on: a cloud, batches of its fragments, and pairs of those with known matches."""
 
-import platform
-import sys
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
-from timing import medians
 from torch import Tensor
 
+from pcreg.geometry.se3 import rotation_about
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
-from pcreg.runtime.errors import InputError
 
-PRECISIONS = {
-    "float32": torch.float32,
-    "tf32": torch.float32,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-}
+SMALLEST = 0.85  # size of the smallest batch of a series, in units of the largest
+JITTER = 0.2  # standard deviation of the points of a target, voxels
 
 
 @dataclass(frozen=True)
@@ -41,6 +32,41 @@ class Workload:
         return native_triplets(points, points, lengths, lengths, self.size)
 
 
+@dataclass(frozen=True)
+class Clouds:
+    """A batch with one point per voxel, as it is for native geometry and on voxel centres for the other."""
+
+    native: PointBatch
+    snapped: PointBatch  # row n is the centre of the voxel of native's row n
+    size: float  # of a voxel, metres
+
+    @staticmethod
+    def of(points: list[np.ndarray], voxels: list[np.ndarray], size: float, device) -> "Clouds":
+        """From clouds of points (N_b, 3) in metres and their voxels (N_b, 3) int64, all different."""
+        snapped = PointBatch.from_clouds([size * cells for cells in voxels])
+        return Clouds(PointBatch.from_clouds(points).to(device), snapped.to(device), size)
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+    @cached_property
+    def cells(self) -> Tensor:
+        """(N, 3) int64, the voxels, counted from each cloud's lower corner."""
+        return torch.round(self.snapped.points.double() / self.size).long()
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Several pairs: all sources in one batch, all targets in another."""
+
+    source: Clouds
+    target: Clouds
+    matches: Tensor  # (P, 2) int64, rows of source and target
+
+    def __len__(self) -> int:
+        return len(self.source) + len(self.target)
+
+
 def load(path: Path | None, size: float, device: torch.device) -> Workload:
     """The cloud in `path`, by default a generated room, thinned to one point per voxel."""
     if path is None:
@@ -54,40 +80,48 @@ def load(path: Path | None, size: float, device: torch.device) -> Workload:
     return Workload(PointBatch.from_clouds([points]).to(device), voxels.to(device), size)
 
 
-def measure_ceilings(device: torch.device, runs: int) -> dict[str, float]:
-    """Rates of a large copy (bytes read and written) and of large matrix products, measured."""
-    size, n = (2**28, 8192) if device.type == "cuda" else (2**25, 1024)
-    source = torch.randn(size, device=device)
-    target = torch.empty_like(source)
-    (ms,) = medians([lambda: target.copy_(source)], runs, device)
-    ceilings = {"copy_gigabytes": 8 * size / ms / 1e6}
-    for precision, dtype in PRECISIONS.items():
-        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-        a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
-        (ms,) = medians([lambda a=a, b=b: a @ b], runs, device)
-        ceilings[f"{precision}_teraflops"] = 2 * n**3 / ms / 1e9
-    if device.type == "cuda":  # point_conv takes six bfloat16 products for one of float32
-        ceilings["float32_teraflops"] = max(ceilings["float32_teraflops"], ceilings["bfloat16_teraflops"] / 6)
-    print(", ".join(f"{key} {value:.4g}" for key, value in ceilings.items()))
-    return ceilings
+def fragments(workload: Workload, n: int, clouds: int, count: int) -> list[Clouds]:
+    """`count` batches of `clouds` fragments: of n points each in the first, of ever fewer in the others.
+
+    A fragment holds the points nearest to a random one, as a sensor's view of a place does.
+    """
+    rng = np.random.default_rng(0)
+    points, voxels = workload.cloud.points.double().cpu().numpy(), workload.voxels.cpu().numpy()
+    batches = []
+    for scale in np.linspace(1, SMALLEST, count):
+        rows = [nearest(points, rng, round(scale * n)) for _ in range(clouds)]
+        cut = [points[each] for each in rows], [voxels[each] for each in rows]
+        batches.append(Clouds.of(*cut, workload.size, workload.voxels.device))
+    return batches
 
 
-def run(main: Callable[[], None]) -> None:
-    """Run a benchmark; bad input ends it with one sentence and exit status 2."""
-    try:
-        main()
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+def pairs(workload: Workload, n: int, n_pairs: int, seed: int) -> Pairs:
+    """Pairs of a fragment of n points and what is left of it, one point per voxel, once it has moved."""
+    rng = np.random.default_rng(seed)
+    scan, voxels = workload.cloud.points.double().cpu().numpy(), workload.voxels.cpu().numpy()
+    size, device = workload.size, workload.voxels.device
+    sources, source_voxels, targets, matches = [], [], [], []
+    first = np.zeros(2, dtype=np.int64)
+    for _ in range(n_pairs):
+        rows = nearest(scan, rng, n)
+        moved = scan[rows] @ rotation_about(rng.standard_normal(3), rng.uniform(0, 180)).T
+        moved += rng.uniform(-1, 1, 3) + rng.normal(0, JITTER * size, moved.shape)
+        kept = voxel_downsample(moved, size)
+        matches.append(np.stack([kept, np.arange(len(kept))], 1) + first)
+        first = first + np.array([len(rows), len(kept)])
+        sources.append(scan[rows])
+        source_voxels.append(voxels[rows])
+        targets.append(moved[kept])
+    target_voxels = [np.floor(cloud / size).astype(np.int64) for cloud in targets]
+    return Pairs(
+        Clouds.of(sources, source_voxels, size, device),
+        Clouds.of(targets, target_voxels, size, device),
+        torch.from_numpy(np.concatenate(matches)).to(device),
+    )
 
 
-def describe_machine(device: torch.device) -> dict[str, str]:
-    if device.type == "cuda":
-        name = torch.cuda.get_device_name(device)
-    else:
-        name = f"CPU with {torch.get_num_threads()} threads"
-    machine = {"device": name, "python": platform.python_version()}
-    for package in ("torch", "triton"):
-        with suppress(PackageNotFoundError):
-            machine[package] = version(package)
-    return machine
+def nearest(points: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
+    """The rows, ascending, of the n points (all, if there are fewer) nearest to a random one."""
+    n = min(n, len(points))
+    distance = np.square(points - points[rng.integers(len(points))]).sum(1)
+    return np.sort(np.argpartition(distance, n - 1)[:n])

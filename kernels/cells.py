@@ -17,13 +17,6 @@ def cloud_of_rows(lengths: Tensor) -> Tensor:
     return torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
 
 
-def lower_corners(points: Tensor, lengths: Tensor) -> Tensor:
-    """The smallest coordinates (B, 3) float64 of each cloud; zero for an empty one."""
-    corners = torch.zeros(len(lengths), 3, dtype=torch.float64, device=points.device)
-    rows = cloud_of_rows(lengths)[:, None].expand(-1, 3)
-    return corners.scatter_reduce(0, rows, points.double(), "amin", include_self=False)
-
-
 def cells_of(points: Tensor, cloud: Tensor, origin: Tensor, size: float) -> Tensor:
     """The cell (N, 3) int64 of each point in a grid whose cell 0 has its lower corner at origin[cloud].
 

@@ -6,7 +6,6 @@ The input gradient is the same operator on the transposed triplets with the tran
 import torch
 from torch import Tensor
 
-from pcreg.kernels.custom_ops import pack, point_conv_op
 from pcreg.kernels.dataflow import arrange
 from pcreg.kernels.dispatch import mvmr, tf32_is_allowed, vvor
 from pcreg.kernels.epilogue import NOTHING, Epilogue
@@ -30,8 +29,9 @@ def point_conv(
     - `deterministic` makes outputs and gradients bit-equal between runs, and each row's output that
       of its cloud alone. Sparse neighbourhoods, such as a decoder's, and small clouds are slower then;
       large dense ones repeat in any case (docs/benchmarks.md).
-    Autocast applies; there are no second derivatives. `epilogue` is for inference, without gradients and
-    without torch.compile. Raises ValueError when the shapes, dtypes or devices of what is given do not fit.
+    Autocast applies; there are no second derivatives. `epilogue` is for inference, without gradients.
+    torch.compile breaks its graph here. Raises ValueError when the shapes, dtypes or devices of what is
+    given do not fit.
     """
     _check(features, weight, triplets)
     if torch.is_autocast_enabled(features.device.type) and features.dtype != torch.float64:
@@ -41,30 +41,25 @@ def point_conv(
         raise ValueError(f"features are {features.dtype} and weight is {weight.dtype}; cast one of them")
     arrangement = arrange(triplets, features.dtype, deterministic)
     differentiable = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
-    compiling = torch.compiler.is_compiling()
+    tf32 = tf32_is_allowed() if tf32 is None else tf32
     if epilogue is not NOTHING:
-        if differentiable or compiling:
-            raise ValueError("an epilogue is for inference; use it under torch.no_grad(), and not compiled")
+        if differentiable:
+            raise ValueError("an epilogue is for inference; use it under torch.no_grad()")
         epilogue.check(triplets.n_out, weight.shape[1] * weight.shape[3])
-    if not (differentiable or compiling):
-        tf32 = tf32_is_allowed() if tf32 is None else tf32
+    if not differentiable:
         with torch.no_grad():
             return mvmr(features, weight, triplets, arrangement, tf32, deterministic, epilogue)
     back, back_arrangement = triplets, arrangement  # symmetric triplets are their own way back
     if features.requires_grad and not triplets.symmetric:
         back = triplets.transposed
         back_arrangement = arrange(back, features.dtype, deterministic)
-    if compiling:
-        ways = *pack(triplets, arrangement), *pack(back, back_arrangement)
-        return point_conv_op(features, weight, *ways, triplets.symmetric, tf32, deterministic)
-    tf32 = tf32_is_allowed() if tf32 is None else tf32
     return _PointConv.apply(
         features, weight, triplets, arrangement, back, back_arrangement, tf32, deterministic
     )
 
 
 class _PointConv(torch.autograd.Function):
-    """What the custom op does, without torch's dispatcher, for which a step on small clouds mostly waited."""
+    """The product and both gradients, without torch's dispatcher, for which a step on small clouds waits."""
 
     @staticmethod
     def forward(ctx, features, weight, triplets, arrangement, back, back_arrangement, tf32, deterministic):

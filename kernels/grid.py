@@ -3,23 +3,20 @@
 import torch
 from torch import Tensor
 
-from pcreg.kernels.cells import bounding_box, cells_of, cloud_of_rows, lower_corners, pack
+from pcreg.kernels.cells import bounding_box, cells_of, cloud_of_rows, pack
 
 
-def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor | None = None) -> Tensor:
+def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) -> Tensor:
     """Rows (M,) int64 of points (N, 3) that represent the occupied cells of edge `size` metres.
 
     Rows come cloud by cloud and, within one, in the order of their cells, whatever the order of the
     points; equally near points are told apart by their coordinates. lengths (B,) int64.
-    origin (B, 3) float64 is the lower corner of each cloud's cell 0: by default half a cell below
-    the cloud's lower corner, which puts the points of a lattice of that pitch on cell centres.
+    origin (B, 3) float64 is the lower corner of each cloud's cell 0.
     Raises ValueError when a cloud spans more cells than a 62-bit key can number.
     """
     cloud = cloud_of_rows(lengths)
     if len(points) == 0:
         return cloud
-    if origin is None:
-        origin = lower_corners(points, lengths) - size / 2
     cells = cells_of(points, cloud, origin, size)
     lowest, shape = bounding_box(cells, len(lengths))
     inside = (points.double() - origin[cloud]) / size - cells  # position within the cell, in [0, 1)^3

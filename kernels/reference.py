@@ -19,13 +19,12 @@ def radius_search(queries, points, query_lengths, point_lengths, radius) -> set[
     return {(i, j) for i, j in torch.nonzero(near & same).tolist()}
 
 
-def grid_sample(points, lengths, size) -> list[int]:
+def grid_sample(points, lengths, size, origins) -> list[int]:
     """The row nearest the centre of each occupied cell of edge `size`, clouds and cells ascending."""
     rows, first = [], 0
-    for length in lengths.tolist():
+    for length, origin in zip(lengths.tolist(), origins, strict=True):
         cells: dict[tuple[int, ...], list[tuple[float, tuple[float, ...], int]]] = {}
         cloud = points[first : first + length].double()
-        origin = cloud.amin(0) - size / 2 if length else None
         for row, point in enumerate(cloud):
             position = (point - origin) / size
             cell, inside = position.floor(), position - position.floor()

@@ -50,7 +50,7 @@ class Triplets:
     n_out: int
     n_in: int
     symmetric: Symmetry = Symmetry.NONE  # else i and j are rows of the same points
-    # What has been derived so far. (functools.cached_property cannot be compiled before Python 3.12.)
+    # What has been derived so far; a copy that knows another way back shares the arrangements.
     _arrangements: dict[str, Buckets | Tiles] = field(default_factory=dict, repr=False, compare=False)
     _transposed: list["Triplets"] = field(default_factory=list, repr=False, compare=False)
 

@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -16,7 +17,19 @@ torch.set_num_threads(1)
 # A job in the background of a shell is started with Ctrl-C ignored, and so is what the tests start and stop.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+CHECKOUT = Path(__file__).resolve().parents[1]
+REAL_DATA = CHECKOUT.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def wheel_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with `pcreg` as a wheel lays it out, Python alone, for tools that follow folders."""
+    root = tmp_path_factory.mktemp("tree")
+    python_only = shutil.ignore_patterns("*.yaml", "*.safetensors", "*.md", "__pycache__")
+    shutil.copytree(CHECKOUT / "pcreg", root / "pcreg", ignore=python_only)
+    for folder in ("configs", "datasets", "kernels", "weights"):
+        shutil.copytree(CHECKOUT / folder, root / "pcreg" / folder, ignore=python_only)
+    return root
 
 
 @pytest.fixture(scope="session")

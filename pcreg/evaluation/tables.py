@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from tabulate import tabulate
 
 from pcreg.evaluation import aggregate, metrics
 from pcreg.evaluation.aggregate import Figures, Row
 from pcreg.evaluation.caption import Setup
 from pcreg.evaluation.published import PUBLISHED, Published
 
-LATEX = str.maketrans(
-    {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", "~": r"\textasciitilde{}"}
-)
+LATEX = str.maketrans({"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "~": r"\textasciitilde{}"})
 
 
 @dataclass(frozen=True)
@@ -28,37 +27,18 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
     def markdown(self) -> str:
-        lines = [self.header, *self.rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        lines.insert(1, ["-" * width for width in widths])
-        text = [
-            " | ".join([name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])]) for name, *cells in lines
-        ]
-        return "\n\n".join([f"**{self.title}**", "\n".join(f"| {line} |" for line in text), *self.notes])
+        return "\n\n".join([f"**{self.title}**", self._as("pipe"), *self.notes])
 
     def latex(self, caption: str) -> str:
         """A table environment for the package booktabs."""
-
-        def line(cells: list[str]) -> str:
-            return " & ".join(cell.translate(LATEX) for cell in cells) + r" \\"
-
         words = " ".join([f"{self.title}.", caption, *self.notes]).translate(LATEX)
-        columns = "l" + "r" * (len(self.header) - 1)
-        return "\n".join(
-            [
-                r"\begin{table}",
-                r"\centering",
-                rf"\caption{{{words}}}",
-                rf"\begin{{tabular}}{{{columns}}}",
-                r"\toprule",
-                line(self.header),
-                r"\midrule",
-                *map(line, self.rows),
-                r"\bottomrule",
-                r"\end{tabular}",
-                r"\end{table}",
-            ]
-        )
+        lines = (r"\begin{table}", r"\centering", rf"\caption{{{words}}}", self._as("latex_booktabs"))
+        return "\n".join([*lines, r"\end{table}"]).replace("±", r"$\pm$")
+
+    def _as(self, kind: str) -> str:
+        """The header and the rows in a format of tabulate's."""
+        align = ["left", *["right"] * (len(self.header) - 1)]
+        return tabulate(self.rows, self.header, kind, colalign=align, disable_numparse=True)
 
 
 def tables(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:

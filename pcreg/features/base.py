@@ -9,25 +9,30 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
 class Description:
     """Row n of the features describes row n of the points."""
 
-    points: np.ndarray  # (M, 3) float64, metres, rows of the cloud that was described
-    features: np.ndarray  # (M, C) float32
+    points: NDArray[np.float64]  # (M, 3), metres, rows of the cloud that was described
+    features: NDArray[np.float32]  # (M, C)
 
 
 class Descriptor(Protocol):
     """What matching and evaluation ask of a descriptor."""
 
     name: str
-    label: str  # what a reader is told
     voxel: float  # metres
     fingerprint: str  # changes with anything learned that the features depend on
     device: str  # on which it is computed, such as cpu
 
-    def describe(self, points: np.ndarray) -> Description:
-        """Describe the cloud (N, 3) float64; the same points give the same description."""
+    @property
+    def label(self) -> str:
+        """What a reader is told."""
+        ...
+
+    def describe(self, points: NDArray[np.float64]) -> Description:
+        """Describe the cloud (N, 3); the same points give the same description."""
         ...

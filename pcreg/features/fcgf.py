@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from pcreg.features.base import Description
@@ -58,9 +59,11 @@ class FCGF:
         Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
         training. Raises InputError if the file cannot be used, and without both.
         """
-        if weights is None and voxel is None:
-            raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
-        learned = FCGF(load_weights(weights or weights_for(voxel)), device, scales)
+        if weights is None:
+            if voxel is None:
+                raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
+            weights = weights_for(voxel)
+        learned = FCGF(load_weights(weights), device, scales)
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
@@ -77,10 +80,12 @@ class FCGF:
         elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
         return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
 
-    def describe(self, points: np.ndarray) -> Description:
+    def describe(self, points: NDArray[np.float64]) -> Description:
         return self.describe_all([points])[0]
 
-    def describe_all(self, clouds: Sequence[np.ndarray], budget: int = 4 * 2**30) -> list[Description]:
+    def describe_all(
+        self, clouds: Sequence[NDArray[np.float64]], budget: int = 4 * 2**30
+    ) -> list[Description]:
         """Describe clouds (N, 3) in as few passes as fit into about `budget` bytes of the device's memory.
 
         What a cloud is batched with does not change its description but for the last bits, and with
@@ -88,20 +93,16 @@ class FCGF:
         On the CPU it takes one core: threads would wait for one another at every one of many small
         operators, and with other processes about wait a hundred times as long as they compute.
         """
-        with ONE_THREAD if self.device == "cpu" else nullcontext():
-            return self._describe_all(clouds, budget)
-
-    @torch.inference_mode()
-    def _describe_all(self, clouds: Sequence[np.ndarray], budget: int) -> list[Description]:
         kept = [points[voxel_downsample(points, self.voxel)] for points in clouds]
-        described = []
-        for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
-            columns = zip(*(self._at_scale(batch, scale) for scale in self.scales), strict=True)
-            features = [np.concatenate(each, 1) / len(self.scales) ** 0.5 for each in columns]
-            described += map(Description, batch, features)
+        described: list[Description] = []
+        with ONE_THREAD if self.device == "cpu" else nullcontext(), torch.inference_mode():
+            for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
+                columns = zip(*(self._at_scale(batch, scale) for scale in self.scales), strict=True)
+                features = [np.concatenate(each, 1) / len(self.scales) ** 0.5 for each in columns]
+                described += map(Description, batch, features)
         return described
 
-    def _at_scale(self, clouds: list[np.ndarray], scale: float) -> list[np.ndarray]:
+    def _at_scale(self, clouds: list[NDArray[np.float64]], scale: float) -> list[NDArray[np.float32]]:
         """Unit descriptors (N, C) of the points of each cloud, seen at so many times the voxel size.
 
         A point that thinning to larger cells left out has that of the nearest one it kept.
@@ -126,9 +127,9 @@ def _usable(scales: Sequence[float]) -> bool:
     return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])
 
 
-def _batches(clouds: list[np.ndarray], most_points: int) -> Iterator[list[np.ndarray]]:
+def _batches(clouds: list[NDArray[np.float64]], most_points: int) -> Iterator[list[NDArray[np.float64]]]:
     """The clouds in their order, in lists of no more points altogether unless one cloud has them alone."""
-    batch: list[np.ndarray] = []
+    batch: list[NDArray[np.float64]] = []
     for points in clouds:
         if batch and sum(map(len, batch)) + len(points) > most_points:
             yield batch

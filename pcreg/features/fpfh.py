@@ -1,6 +1,7 @@
 """Fast point feature histograms (Rusu et al., ICRA 2009), by Open3D."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pcreg.features.base import Description
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -33,7 +34,7 @@ class FPFH:
         self.feature_radius = 10 * voxel if feature_radius is None else feature_radius
         self.feature_neighbors = feature_neighbors
 
-    def describe(self, points: np.ndarray) -> Description:
+    def describe(self, points: NDArray[np.float64]) -> Description:
         import open3d
 
         kept = points[voxel_downsample(points, self.voxel)]

@@ -16,16 +16,12 @@ BATCH_NORM_MOMENTUM = 0.05  # FCGF
 
 
 class PointConv(nn.Module):
-    """Convolution over triplets, without bias. weight (K, G, C/G, M/G), K = kernel_size^3."""
+    """Convolution over triplets, without bias, in one group. weight (K, 1, C, M), K = kernel_size^3."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int = 3, groups: int = 1):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int = 3):
         super().__init__()
-        if in_channels % groups or out_channels % groups:
-            raise ValueError(
-                f"groups={groups} must divide {in_channels} input and {out_channels} output channels"
-            )
-        K, C, M = kernel_size**3, in_channels // groups, out_channels // groups
-        self.weight = nn.Parameter(torch.randn(K, groups, C, M) * math.sqrt(2 / (K * C)))  # He et al. 2015
+        K, C, M = kernel_size**3, in_channels, out_channels
+        self.weight = nn.Parameter(torch.randn(K, 1, C, M) * math.sqrt(2 / (K * C)))  # He et al. 2015
 
     def forward(self, features: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
         """features (N_in, C) -> (N_out, M). Heeds torch's switches for tf32 and for repeatable results."""
@@ -33,8 +29,8 @@ class PointConv(nn.Module):
         return point_conv(features, self.weight, triplets, None, deterministic, epilogue)
 
     def extra_repr(self) -> str:
-        K, G, C, M = self.weight.shape
-        return f"{G * C}, {G * M}, kernel_size={round(K ** (1 / 3))}, groups={G}"
+        K, _, C, M = self.weight.shape
+        return f"{C}, {M}, kernel_size={round(K ** (1 / 3))}"
 
 
 class FirstConv(PointConv):
@@ -83,7 +79,7 @@ def normed_conv(
     relu: bool = False,
 ) -> Tensor:
     """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution."""
-    inference = not (norm.training or torch.is_grad_enabled() or torch.compiler.is_compiling())
+    inference = not (norm.training or torch.is_grad_enabled())
     if inference and norm.running_mean is not None:
         return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
     out = norm(conv(features, triplets))

@@ -101,9 +101,8 @@ class ResUNet(nn.Module):
         """The descriptors (N, out_channels), of unit length, of the points of pyramid.levels[0]."""
         same, down = pyramid.same, pyramid.down
         up = [triplets.transposed for triplets in down]
-        by_torch = torch.is_grad_enabled() or torch.compiler.is_compiling()
         n, device = len(pyramid.levels[0]), pyramid.stem.device
-        identity = None if by_torch else Triplets.identity(n, device)
+        identity = None if torch.is_grad_enabled() else Triplets.identity(n, device)
 
         def level(conv, norm, block, features, into, within) -> Tensor:
             if self.checkpointing and torch.is_grad_enabled():

@@ -1,6 +1,7 @@
 """The state of a training, to go on from exactly where it stopped."""
 
 import pickle
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,19 @@ import torch
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
+from pcreg.runtime.records import first_difference
+
+PARTS = ("network", "optimizer", "scheduler", "state", "identity")
+
+
+@dataclass
+class TrainState:
+    """Where a training stands."""
+
+    epoch: int = 0
+    batch: int = 0  # of the epoch, the next one to do
+    step: int = 0  # optimiser steps so far
+    best: list[float] = field(default_factory=lambda: [-1.0, -1.0])  # recall, inlier ratio
 
 
 def save_checkpoint(path: str | Path, **state: Any) -> None:
@@ -28,3 +42,15 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         return torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
         raise InputError(f"{path}: is no checkpoint of train.py, or a damaged one; use another") from error
+
+
+def load_own_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
+    """The checkpoint of the training with this identity; InputError if another one wrote it."""
+    parts = load_checkpoint(path)
+    if missing := set(PARTS) - parts.keys():
+        raise InputError(f"{path}: is no checkpoint of train.py, it lacks {min(missing)}; give another out=")
+    if difference := first_difference(parts["identity"], identity):
+        raise InputError(
+            f"{path}: belongs to another training ({difference}); give this one an out= of its own"
+        )
+    return parts

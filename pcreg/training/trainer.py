@@ -5,10 +5,10 @@ it had not been stopped (on the CPU with as many threads; GPU kernels may sum in
 randomness is drawn from (seed, epoch, batch), never from global state.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -22,9 +22,8 @@ from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import save_weights
 from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.records import first_difference
 from pcreg.runtime.termination import deferred
-from pcreg.training.checkpoint import load_checkpoint, save_checkpoint
+from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.distributed import ALONE, Ranks
 from pcreg.training.losses import Batch, HardestContrastive, Loss
 
@@ -41,16 +40,6 @@ class Batches(Protocol):
         There may be none left: a training that was stopped within a validation goes on with that.
         """
         ...
-
-
-@dataclasses.dataclass
-class TrainState:
-    """Where a training stands."""
-
-    epoch: int = 0
-    batch: int = 0  # of the epoch, the next one to do
-    step: int = 0  # optimiser steps so far
-    best: list[float] = dataclasses.field(default_factory=lambda: [-1.0, -1.0])  # recall, inlier ratio
 
 
 class Trainer:
@@ -101,15 +90,7 @@ class Trainer:
         path = self.folder / "last.pt"
         if not path.exists():
             return False
-        state = load_checkpoint(path)
-        if missing := {"network", "optimizer", "scheduler", "state", "identity"} - state.keys():
-            raise InputError(
-                f"{path}: is no checkpoint of train.py, it lacks {min(missing)}; give another out="
-            )
-        if difference := first_difference(state["identity"], self.identity):
-            raise InputError(
-                f"{path}: belongs to another training ({difference}); give this one an out= of its own"
-            )
+        state = load_own_checkpoint(path, self.identity)
         self.network.load_state_dict(state["network"])
         if self.averaged:
             self.averaged.load_state_dict(state["averaged"])
@@ -286,7 +267,7 @@ class Trainer:
             averaged=self.averaged.state_dict() if self.averaged else None,
             optimizer=self.optimizer.state_dict(),
             scheduler=self.scheduler.state_dict(),
-            state=dataclasses.asdict(self.state),
+            state=asdict(self.state),
             identity=self.identity,
         )
 

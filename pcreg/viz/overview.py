@@ -103,7 +103,10 @@ def _byte(color: np.ndarray) -> tuple[int, ...]:
 
 
 def _font(size: int) -> ImageFont.FreeTypeFont:
-    """DejaVu Sans, which writes most alphabets that a file may be named in; matplotlib brings it along."""
+    """DejaVu Sans, which writes most alphabets that a file may be named in; matplotlib brings it along.
+
+    Pillow's own font writes ASCII and a few signs.
+    """
     folder = Path(find_spec("matplotlib").origin).parent / "mpl-data/fonts/ttf"
     return ImageFont.truetype(folder / "DejaVuSans.ttf", size)
 

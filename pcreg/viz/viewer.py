@@ -4,10 +4,8 @@ It holds everything it shows, asks for nothing from anywhere, and draws on a pla
 needs no graphics card.
 """
 
-import json
 from base64 import b64encode
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,12 @@ import numpy as np
 
 from pcreg.geometry.se3 import se3, transform
 from pcreg.registration.result import Registration
-from pcreg.runtime.files import replacing
 from pcreg.viz.overview import principal_axes, shown
+from pcreg.viz.page import write_page
 from pcreg.viz.residuals import residuals
 
 LINES = 400  # of matches; more hide the clouds
 STEPS = 65_535  # of a coordinate across its cloud: 2 mm in 120 m
-TEMPLATE = Path(__file__).with_name("viewer.html")
 
 
 def viewer(
@@ -56,12 +53,7 @@ def viewer(
         "lines": ends.round(4).ravel().tolist(),
         "limit": limit,
     }
-    rows = "".join(f"<tr><th>{escape(str(k))}<td>{escape(str(v))}" for k, v in facts.items())
-    page = TEMPLATE.read_text(encoding="utf-8")
-    for key, text in (("TITLE", escape(title)), ("FACTS", rows), ("CONTENT", json.dumps(content))):
-        page = page.replace(f"<!--{key}-->", text)
-    with replacing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8", errors="surrogateescape")
+    write_page(path, "pcreg.viz", "viewer.html", title=title, facts=facts, content=content)
 
 
 def _packed(points: np.ndarray) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from pcreg.kernels.custom_ops import pack, unpack
 from pcreg.kernels.dataflow import arrange
 from pcreg.kernels.tiles import Tiles
 from pcreg.kernels.triplets import Buckets
@@ -22,16 +21,3 @@ def test_occupied_buckets_go_output_stationary_and_sparse_ones_only_if_they_must
     assert isinstance(arrange(dense, torch.float32), Tiles)
     assert arrange(sparse, torch.float32) is None
     assert isinstance(arrange(sparse, torch.float32, deterministic=True), Tiles)
-
-
-@pytest.mark.parametrize("kind", ["buckets", "tiles", None])
-def test_unpack_reverses_pack(kind):
-    triplets = random_triplets(30, 40)
-    arrangement = getattr(triplets, kind) if kind else None
-    tensors, sizes = pack(triplets, arrangement)
-    again, arrangement_again = unpack(tensors, sizes)
-    assert (again.n_out, again.n_in) == (30, 40)
-    assert torch.equal(again.j, triplets.j)
-    assert type(arrangement_again) is type(arrangement)
-    assert all(map(torch.equal, pack(again, arrangement_again)[0], tensors))
-    assert pack(again, arrangement_again)[1] == sizes

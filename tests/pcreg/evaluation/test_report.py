@@ -50,6 +50,8 @@ def test_it_asks_for_nothing_from_anywhere(page):
     assert not re.search(r"""(src|href)=["'](?!data:)|@import|url\(""", text)
     for words in ("rooms &lt;3", "Recall against thresholds", "Success against overlap", "By scene"):
         assert words in text
+    # three charts; of four pairs both views but for the estimate that is missing
+    assert [text.count(f"<{tag}") for tag in ("img ", "table", "figure>")] == [10, 18, 4]
 
 
 def test_the_worst_pairs_come_first(page):

@@ -152,13 +152,6 @@ def test_inference_computes_what_training_would(network, device):
     torch.testing.assert_close(fused, network(pyramid).detach(), rtol=0, atol=1e-5)
 
 
-@torch.no_grad()
-def test_it_compiles_to_one_graph_for_inference(network):
-    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(200)]), network.architecture.geometry)
-    compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(pyramid), network(pyramid), rtol=0, atol=1e-5)
-
-
 def test_norms_without_statistics_are_computed_from_the_batch():
     block = ResidualBlock(4).eval()
     block.norm1 = torch.nn.BatchNorm1d(4, track_running_stats=False)

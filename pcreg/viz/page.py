@@ -1,0 +1,22 @@
+"""One HTML file from a template of Jinja, in which every value is escaped."""
+
+from base64 import b64encode
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pcreg.runtime.files import replacing
+
+
+def write_page(path: str | Path, package: str, template: str, **values: Any) -> None:
+    """Write the template of a package with these values to `path`, atomically; `| base64` embeds bytes."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.filters["base64"] = lambda content: b64encode(content).decode()
+    text = (files(package) / template).read_text(encoding="utf-8")
+    page = environment.from_string(text).render(values)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8", errors="surrogateescape")

@@ -1,0 +1,124 @@
+"""The wheel, in an environment that also has packages called `datasets` and `kernels`."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import rotation_about, rotation_error, se3, transform, translation_error
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PACKAGED = ("pcreg", "configs", "datasets", "kernels", "weights")
+FOREIGN = ("datasets", "kernels")  # Hugging Face has packages of both names
+
+
+def run(*command, cwd) -> str:
+    """What a command prints, without this process's PYTHONPATH; its stderr fails the test."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """Built from a copy: setuptools leaves a folder `build` behind, and takes old files from it."""
+    tree, folder = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
+    for name in PACKAGED:
+        shutil.copytree(CHECKOUT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(CHECKOUT / name, tree)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel"]
+    run(*pip, "--no-build-isolation", "--no-deps", "--wheel-dir", str(folder), ".", cwd=tree)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory) -> Path:
+    """A fresh one. The foreign packages come first, so that a wheel with the same names overwrites them."""
+    root = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", str(root), cwd=root)
+    (packages,) = root.glob("lib/python*/site-packages")
+    for name in FOREIGN:
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text(f'MARKER = "foreign {name}"\n')
+    python = str(root / "bin/python")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    run(*pip, "install", "--no-index", "--no-deps", str(wheel), cwd=root)
+    # A path line adds a folder, and processes no .pth file inside it: an editable install stays behind.
+    heavy = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    (packages / "heavy.pth").write_text("".join(f"{path}\n" for path in heavy))
+    return root
+
+
+def box(rng, low, high, count) -> np.ndarray:
+    """Points (count, 3) on the faces of a box, metres."""
+    points = rng.random((count, 3))
+    sides = rng.integers(3, size=count)
+    points[np.arange(count), sides] = rng.integers(2, size=count)
+    return np.asarray(low) + points * np.subtract(high, low)
+
+
+def furnished(rng) -> np.ndarray:
+    """Points (N, 3) in a corner with three boxes, none like another."""
+    ground, wall, side = (rng.random((6000, 3)) * [4, 3, 2] for _ in range(3))
+    ground[:, 2], wall[:, 1], side[:, 0] = 0, 3, 0
+    boxes = [((0.2, 1.8, 0), (1.3, 2.9, 0.7)), ((2, 0.5, 0), (2.5, 0.9, 1.4)), ((2.9, 2, 0), (3.8, 2.3, 0.9))]
+    return np.concatenate([ground, wall, side, *(box(rng, low, high, 3000) for low, high in boxes)])
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory) -> tuple[Path, np.ndarray]:
+    """A folder that is not the checkout, with source.npy and target.npy, and the motion between them."""
+    folder, rng = tmp_path_factory.mktemp("elsewhere"), np.random.default_rng(0)
+    T_target_source = se3(rotation_about([0, 0, 1], 40), [0.5, -1, 0.2])
+    np.save(folder / "source.npy", furnished(rng))
+    np.save(folder / "target.npy", transform(T_target_source, furnished(rng)))
+    return folder, T_target_source
+
+
+def assert_right(answer, T_target_source):
+    assert answer["registered"]
+    assert rotation_error(np.array(answer["T_target_source"]), T_target_source) < 2
+    assert translation_error(np.array(answer["T_target_source"]), T_target_source) < 0.05
+
+
+def test_every_file_is_inside_under_one_name(wheel):
+    """Weights, configuration, page template and py.typed too; nothing is called datasets or kernels."""
+    names = zipfile.ZipFile(wheel).namelist()
+    files = [path for name in PACKAGED for path in (CHECKOUT / name).rglob("*") if path.is_file()]
+    relative = [path.relative_to(CHECKOUT) for path in files if "__pycache__" not in path.parts]
+    expected = {path if path.parts[0] == "pcreg" else "pcreg" / path for path in relative}
+    assert {Path(name) for name in names if ".dist-info/" not in name} == expected
+
+
+def test_all_three_in_one_process(environment, pair):
+    folder, T_target_source = pair
+    code = """
+import json, kernels, datasets, pcreg, pcreg.kernels, pcreg.datasets, pcreg.configs, pcreg.weights, sys
+found = pcreg.register("source.npy", "target.npy", voxel=0.08)
+ours = [each.__file__ for name, each in sys.modules.items() if name.partition(".")[0] == "pcreg"]
+print(json.dumps({"markers": [datasets.MARKER, kernels.MARKER], "ours": ours, **found.to_dict()}))
+"""
+    answer = json.loads(run(str(environment / "bin/python"), "-c", code, cwd=folder))
+    assert answer["markers"] == [f"foreign {name}" for name in FOREIGN]
+    assert all(Path(file).is_relative_to(environment) for file in answer["ours"])
+    assert_right(answer, T_target_source)
+
+
+def test_the_command(environment, pair):
+    command = environment / "bin/pcreg"
+    if not command.exists():
+        pytest.skip("the wheel has no command")
+    folder, T_target_source = pair
+    run(
+        str(command), "register", "source.npy", "target.npy", "--voxel", "0.08", "--out", "result", cwd=folder
+    )
+    assert_right(json.loads((folder / "result/result.json").read_text()), T_target_source)
