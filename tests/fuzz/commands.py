@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-import register
+from pcreg.cli import register
 from pcreg.cli.config import compose_config
 from pcreg.cli.settings import keys_of
 from pcreg.runtime.errors import InputError

@@ -1,13 +1,12 @@
 """Publish the weights of a training: half the size, and a card.
 
-    python publish.py outputs/train/indoor weights/indoor --measured outputs/evaluate/...
+    pcreg publish outputs/train/indoor weights/indoor --measured outputs/evaluate/...
 
 Writes weights/indoor.safetensors and weights/indoor.md. Exit status: 0, or 2 on bad input (one sentence
 on stderr, nothing written).
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from pcreg.cli import exit_status
@@ -16,15 +15,15 @@ from pcreg.runtime.files import replacing
 from pcreg.training.model_card import card
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("training", type=Path, help="folder that train.py wrote")
+def main(arguments: list[str] | None = None, program: str = "pcreg publish") -> int:
+    """Run the command line and return its exit status."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(program, description=__doc__, formatter_class=formatter)
+    parser.add_argument("training", type=Path, help="folder that `pcreg train` wrote")
     parser.add_argument("name", type=Path, help="of the files, without suffix")
     parser.add_argument("--which", default="best", choices=["best", "last"], help="(default: best)")
     parser.add_argument("--data", help="what they were trained on and under which licence, in words")
-    parser.add_argument("--measured", type=Path, nargs="*", default=[], help="folders of evaluate.py")
+    parser.add_argument("--measured", type=Path, nargs="*", default=[], help="folders of `pcreg evaluate`")
     options = parser.parse_args(arguments)
     return exit_status.status(
         lambda: publish(options.training, options.name, options.which, options.data, options.measured)
@@ -41,7 +40,3 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
         with replacing(name.with_suffix(".md")) as page:
             page.write_text(text.replace(temporary.name, f"{name.name}.safetensors"))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,9 +1,9 @@
 """Measure a descriptor and an estimator on the pairs of a data set.
 
-    python evaluate.py data=3dmatch data.root=/data/3dmatch
-    python evaluate.py data=3dmatch data.root=/data/3dmatch descriptor=fpfh
-    python evaluate.py data=3dlomatch data.root=/data/3dmatch protocol=proto-b estimator=kiss seeds=[0]
-    python evaluate.py --help        every setting
+    pcreg evaluate data=3dmatch data.root=/data/3dmatch
+    pcreg evaluate data=3dmatch data.root=/data/3dmatch descriptor=fpfh
+    pcreg evaluate data=3dlomatch data.root=/data/3dmatch protocol=proto-b estimator=kiss seeds=[0]
+    pcreg evaluate --help        every setting
 
 Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.html` and `config.yaml` to
 `out`. Run again, the same command goes on where it was stopped; `limit=20` takes a quick look.
@@ -31,7 +31,12 @@ from pcreg.runtime.records import Records
 NON_IDENTITY_KEYS = ("out", "limit", "workers", "cache")
 
 
-def main(cfg: DictConfig) -> dict[str, float]:
+def main(arguments: list[str] | None = None, program: str = "pcreg evaluate") -> int:
+    """Run the command line and return its exit status."""
+    return config.run("evaluate", evaluate, arguments, program=program)
+
+
+def evaluate(cfg: DictConfig) -> dict[str, float]:
     """Evaluate as configured; returns the figures at the first number of samples, see
     pcreg.evaluation.aggregate.
     """
@@ -119,7 +124,3 @@ def _write(folder: Path, scored: list[dict[str, Any]], setup: Setup) -> str:
     with replacing(folder / "table.tex") as temporary:
         temporary.write_text("\n\n".join(table.latex(words) for table in [*found, *scenes]) + "\n")
     return shown
-
-
-if __name__ == "__main__":
-    config.run("evaluate", main)

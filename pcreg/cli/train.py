@@ -1,7 +1,7 @@
 """Train descriptors on pairs of clouds.
 
-    python train.py experiment=kitti data.root=/data/kitti
-    python train.py --help        every setting
+    pcreg train experiment=kitti data.root=/data/kitti
+    pcreg train --help        every setting
 
 Run again, the same command goes on from the last checkpoint in `out`.
 """
@@ -58,7 +58,12 @@ LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
 )
 
 
-def main(cfg: DictConfig) -> dict[str, float]:
+def main(arguments: list[str] | None = None, program: str = "pcreg train") -> int:
+    """Run the command line and return its exit status."""
+    return config.run("train", train, arguments, program=program)
+
+
+def train(cfg: DictConfig) -> dict[str, float]:
     """Train as configured; returns the figures of the last validation."""
     for key, least in LEAST.items():
         value = OmegaConf.select(cfg, key)
@@ -170,7 +175,3 @@ def _identity(settings: dict[str, Any]) -> dict[str, Any]:
     return kept | {
         "batches": {key: value for key, value in kept["batches"].items() if key not in NON_IDENTITY_KEYS}
     }
-
-
-if __name__ == "__main__":
-    config.run("train", main)
