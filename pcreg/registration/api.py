@@ -53,7 +53,7 @@ def register(
 
     Columns of an array after the third, up to the 32nd, are ignored. In paths `~` is the home folder.
 
-    The `descriptor` is fcgf, learned, or fpfh. `weights` names a .safetensors file of train.py instead of
+    The `descriptor` is fcgf, learned, or fpfh. `weights` names the .safetensors file of a training instead of
     the shipped one that suits the clouds. `voxel`, in metres, is chosen from the clouds if left out, and
     then further sizes are tried if the first does not register. `units` says in which of m, cm, mm, ft and
     in the clouds are, both or each. `columns` is how many float32 make a row of a .bin file, if that cannot

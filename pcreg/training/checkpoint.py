@@ -27,4 +27,6 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: is no checkpoint of train.py, or a damaged one; use another") from error
+        raise InputError(
+            f"{path}: is no checkpoint of `pcreg train`, or a damaged one; use another"
+        ) from error

@@ -110,7 +110,7 @@ class Trainer:
         state = load_checkpoint(path)
         if missing := {"network", "optimizer", "scheduler", "state", "identity"} - state.keys():
             raise InputError(
-                f"{path}: is no checkpoint of train.py, it lacks {min(missing)}; give another out="
+                f"{path}: is no checkpoint of `pcreg train`, it lacks {min(missing)}; give another out="
             )
         if difference := first_difference(state["identity"], self.identity):
             raise InputError(

@@ -181,7 +181,7 @@ def test_estimators_are_chosen_by_name(name):
 )
 def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):
     cfg = compose_config("evaluate", [*overrides, f"out={tmp_path / 'out'}"])
-    # Hydra wraps what a constructor raises; the entry script unwraps it.
+    # Hydra wraps what a constructor raises; the command unwraps it.
     with pytest.raises((InputError, InstantiationException), match=named):
         evaluate(cfg)
     assert not (tmp_path / "out").exists()

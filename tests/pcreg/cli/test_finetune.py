@@ -105,8 +105,8 @@ def test_what_is_kept_is_a_share_of_weights(street, tmp_path, overrides):
 
 def test_the_commands_of_the_guide_are_accepted():
     text = (Path(__file__).parents[3] / "docs" / "own_data.md").read_text().replace("\\\n", " ")
-    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("    .venv/bin/python ")]
-    configured = [command for command in commands if command[1] in ("train.py", "evaluate.py")]
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("    .venv/bin/pcreg ")]
+    configured = [command for command in commands if command[1] in ("train", "evaluate")]
     assert len(configured) >= 4
-    for _, script, *overrides in configured:
-        compose_config(script.removesuffix(".py"), overrides)
+    for _, verb, *overrides in configured:
+        compose_config(verb, overrides)
