@@ -40,8 +40,8 @@ def run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
 def _registered(options: argparse.Namespace) -> tuple[tuple[Cloud, Cloud], Registration, Task]:
     """The clouds, what was found, and what it was found with."""
-    clock, files = Clock(), (str(options.source), str(options.target))
     learned = api.load(options.descriptor, options.weights, options.device)
+    clock, files = Clock(), (str(options.source), str(options.target))
     with Steps("reading"):
         clouds = tuple(
             as_cloud(file, file, unit, options.columns)
