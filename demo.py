@@ -1,4 +1,4 @@
-"""The demo: two scans of a generated room, registered by register.py, checked against the truth.
+"""The demo: two scans of a generated room, registered by `pcreg register`, checked against the truth.
 
 Writes source.ply, target.ply, aligned.ply, result.json and overview.png to demo/.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-import register
+from pcreg.cli import register
 from pcreg.datasets.simulated.room import UP
 from pcreg.datasets.simulated.synthetic import ScanPair, SyntheticRooms
 from pcreg.geometry.se3 import rotation_about, rotation_error, se3, transform, translation_error
@@ -22,7 +22,7 @@ CEILING_GAP = 0.35  # metres below the highest points; the picture is cut there,
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the demo and return register.py's exit status."""
+    """Run the demo and return the exit status of the registration."""
     parser = argparse.ArgumentParser("demo.py", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=2, help="another room (default: %(default)s)")
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     write_ply(source, room.source)
     write_ply(target, room.target)
     print(f"Two scans of a generated room that share {room.overlap:.0%} of their surface.")
-    print(f"$ python register.py {source} {target} --out {options.out}")
+    print(f"$ pcreg register {source} {target} --out {options.out}")
     status = register.main([str(source), str(target), "--out", str(options.out)])
 
     result = json.loads((options.out / "result.json").read_text())

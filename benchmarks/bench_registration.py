@@ -3,7 +3,7 @@
     python benchmarks/bench_registration.py [--threedmatch ROOT] [--indoor FOLDER ...]
                                             [--lidar FOLDER ...] [--limit 6] [--json FILE]
 
-ROOT is 3DMatch as evaluate.py takes it; both lists, 3DMatch and 3DLoMatch, are measured. A FOLDER holds
+ROOT is 3DMatch as `pcreg evaluate` takes it; both lists, 3DMatch and 3DLoMatch, are measured. A FOLDER holds
 scans with pairs.txt or poses.txt, as for data=folder (docs/own_data.md). All methods get the same pairs
 and take turns. The others are told a voxel size, see KINDS; ours is told nothing.
 

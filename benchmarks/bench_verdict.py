@@ -36,7 +36,7 @@ from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
-# Metres, what register.py chooses for most of these scans.
+# Metres, what `pcreg register` chooses for most of these scans.
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
 UNKNOWN = 0.5  # of the simulated questions, so that estimated viewpoints are judged too

@@ -21,7 +21,7 @@ KISS_INLIERS = 5  # with fewer, the examples that come with KISS-Matcher call a 
 
 
 def ours(source: np.ndarray, target: np.ndarray, *, seed: int, descriptor: str = "fcgf") -> Iterator[Answer]:
-    """What register.py does: every length is chosen from the clouds, and some clouds are refused."""
+    """What `pcreg register` does: every length is chosen from the clouds, and some clouds are refused."""
     name = "ours" if descriptor == "fcgf" else f"ours, {descriptor.upper()}"
     try:
         found = register(source, target, descriptor=descriptor, seed=seed)

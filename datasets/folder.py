@@ -4,14 +4,11 @@ With poses, pairs are proposed by the distance of the scans and kept by their ov
 poses come from odometry, and the motion of a pair from its own registration (datasets/odometry.py).
 """
 
-import sys
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from pcreg.datasets.odometry import Odometry
 from pcreg.datasets.poses import read_poses, rigid
@@ -23,6 +20,7 @@ from pcreg.io.cloud import SUFFIXES, read_cloud
 from pcreg.io.natural_order import natural
 from pcreg.io.pairs import Pair, evenly
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.progress import progress
 
 Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
 
@@ -203,7 +201,7 @@ class Folder:
     def _with_overlap(self, listed: list[Listed]) -> list[Pair]:
         thinned: Callable[[str], np.ndarray] = lru_cache(THINNED_IN_MEMORY)(self._thinned)
         pairs = []
-        for source, target, T in track(listed, "overlap", console=Console(file=sys.stderr), transient=True):
+        for source, target, T in progress(listed, "overlap", len(listed), transient=True):
             overlap = measured_overlap(thinned(source), thinned(target), T, OVERLAP_DISTANCE * self.voxel)
             pairs.append(Pair(source, target, T, scene=self.root.name, overlap=overlap))
         return pairs

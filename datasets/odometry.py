@@ -6,7 +6,7 @@ guessed across a cut. Everything is computed once and kept in a file of records,
 """
 
 import hashlib
-import sys
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -16,8 +16,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
 from pcreg.datasets.fit import Fit, Scan, register, small_gicp
 from pcreg.geometry.se3 import inverse
@@ -25,7 +23,10 @@ from pcreg.geometry.voxel_size import middle_box
 from pcreg.io.pairs import Pair
 from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
+
+log = logging.getLogger(__name__)
 
 MOST_MOVED = 3.0  # voxels from where the path has a pair; those of two LiDAR sequences moved by 0.5 at most
 SCANS_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
@@ -46,7 +47,6 @@ class Odometry:
     ):
         small_gicp()  # refuse before anything is read
         self.names, self._cloud, self.voxel = list(sizes), cloud, voxel
-        self._console = Console(file=sys.stderr, soft_wrap=True, highlight=False)
         scans = _digest(repr(list(sizes.items())).encode())
         settings = {
             "scans": f"{len(sizes)} with {sum(sizes.values())} bytes, {scans}",
@@ -63,7 +63,7 @@ class Odometry:
         """Scan n + 1 to scan n, each from the motion of the step before, or from rest if that fails."""
         steps: list[Fit] = []
         numbers = range(1, len(self.names))
-        for n in track(numbers, "odometry", console=self._console, transient=True):
+        for n in progress(numbers, "odometry", len(numbers), transient=True):
             before = np.eye(4) if not steps or steps[-1].doubt() else steps[-1].T_target_source
             steps.append(self._fit(n, n - 1, before, np.eye(4)))
         return steps
@@ -78,25 +78,25 @@ class Odometry:
         return poses
 
     def pieces(self, scans: range) -> list[range]:
-        """Those of `scans` that lie between two cuts; says on stderr where the path is cut."""
+        """Those of `scans` that lie between two cuts; logs where the path is cut."""
         cuts = [n for n in scans[1:] if self.steps[n - 1].doubt()]
         if cuts:
             failed = [f"{self.names[n - 1]} to {self.names[n]}" for n in cuts]
             more = f" and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
-            self._console.print(
-                f"odometry failed at {len(cuts)} of {len(scans) - 1} steps, across which no pair is made: "
-                f"{', '.join(failed[:NAMED])}{more}"
+            log.warning(
+                "odometry failed at %d of %d steps, across which no pair is made: %s%s",
+                *(len(cuts), len(scans) - 1, ", ".join(failed[:NAMED]), more),
             )
         ends = [scans.start, *cuts, scans.stop]
         return [range(*each) for each in pairwise(ends)]
 
     def pairs(self, proposed: list[tuple[int, int]], least_overlap: float, scene: str) -> list[Pair]:
-        """Those of the (source, target) scans proposed whose fit is believed; counts the others on stderr.
+        """Those of the (source, target) scans proposed whose fit is believed; logs how many the others are.
 
         Raises InputError if none is left.
         """
         kept, doubts = [], Counter[str]()
-        for source, target in track(proposed, "registering pairs", console=self._console, transient=True):
+        for source, target in progress(proposed, "registering pairs", len(proposed), transient=True):
             found = self.pair(source, target)
             if doubt := found.doubt(least_overlap, most_moved=MOST_MOVED * self.voxel):
                 doubts[doubt] += 1
@@ -104,7 +104,7 @@ class Odometry:
                 names = self.names[source], self.names[target]
                 kept.append(Pair(*names, found.T_target_source, scene=scene, overlap=found.overlap))
         dropped = "".join(f"; {count} {doubt}" for doubt, count in doubts.most_common())
-        self._console.print(f"{scene}: {len(kept)} of {len(proposed)} pairs kept{dropped}")
+        log.info("%s: %d of %d pairs kept%s", scene, len(kept), len(proposed), dropped)
         if not kept:
             raise InputError(
                 f"{scene}: odometry leaves no pair of {len(proposed)} proposed{dropped}; it needs "

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-import evaluate
 from pcreg.cli.config import compose_config
+from pcreg.cli.evaluate import evaluate
 from pcreg.datasets.threedmatch import read_log
 from pcreg.io.cloud import read_cloud
 
@@ -96,7 +96,7 @@ def measured(real_data, tmp_path_factory):
         layout(root, clouds, gt)
         settings = ["protocol.voxel=0.05", "protocol.samples=[1000]", "seeds=[0]", "workers=1"]
         places = [f"data.root={root}", f"out={root / 'out'}", f"cache={base / 'features'}"]
-        figures = evaluate.main(compose_config("evaluate", ["data=3dmatch", *settings, *places]))
+        figures = evaluate(compose_config("evaluate", ["data=3dmatch", *settings, *places]))
         return figures, len(list((base / "features").glob("*/*.npz"))), root / "out"
 
     return measure
@@ -133,7 +133,7 @@ def test_a_kitti_tree_is_measured_on_both_truths_without_its_broken_scan(real_da
         "protocol.samples=[5000]",
         "protocol.mutual=true",
     ]
-    figures = evaluate.main(compose_config("evaluate", overrides))
+    figures = evaluate(compose_config("evaluate", overrides))
     assert figures["pairs"] == 3
     assert figures["RR_2m_5deg"] == 1.0
     shown = capsys.readouterr().out

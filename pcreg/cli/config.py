@@ -1,4 +1,4 @@
-"""What the entry scripts have in common: compose the configuration, say plainly what is wrong with it."""
+"""What the verbs with settings share: compose the configuration, say plainly what is wrong with it."""
 
 import re
 import sys
@@ -13,10 +13,19 @@ from hydra.errors import HydraException, InstantiationException
 from omegaconf import DictConfig, OmegaConf
 
 from pcreg.cli import exit_status, settings
+from pcreg.cli.output import output
 from pcreg.cli.setting_help import setting_help
 from pcreg.runtime.errors import InputError
 
 CONFIGS = Path(str(files("pcreg.configs")))
+FLAGS = {  # what is no setting
+    "--quiet": "print nothing but errors",
+    "--verbose": "log each step on stderr",
+    "--traceback": "print where a fault of the program arose",
+    "--version": "print the version",
+    "--help": "explain the settings, as those given leave them",
+    "-h": "",
+}
 
 
 def compose_config(name: str, overrides: list[str]) -> DictConfig:
@@ -67,29 +76,43 @@ def _missing(node: Any, key: str = "") -> Iterator[str]:
         yield key
 
 
-def run(name: str, main: Callable[[DictConfig], Any]) -> None:
-    """Run main(cfg) as a command; what is not status 0 ends the process, see `pcreg.cli.exit_status`."""
-    flags = {"-h", "--help", "--version", "--traceback"}
-    asked = flags & set(sys.argv[1:])
-    overrides = [each for each in sys.argv[1:] if each not in flags]
+def run(
+    name: str, command: Callable[[DictConfig], Any], arguments: list[str] | None = None, *, program: str
+) -> int:
+    """Run command(cfg) under configs/<name>.yaml; returns the exit status, see `pcreg.cli.exit_status`.
+
+    The `arguments`, by default those of the process, are overrides and FLAGS. `program` is what help calls
+    the command.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    asked = FLAGS.keys() & set(arguments)
+    overrides = [each for each in arguments if each not in FLAGS]
 
     def go() -> int:
         if asked & {"-h", "--help"}:
+            print(_usage(program))
             try:
                 print(setting_help(CONFIGS, name, overrides))
             except HydraException as error:
                 raise InputError(f"{_first_line(error)}; --help alone shows every key") from error
         elif "--version" in asked:
             print(f"pcreg {version('pcreg')}")
+        elif asked >= {"--quiet", "--verbose"}:
+            raise InputError("--quiet and --verbose exclude each other; leave one out")
         else:
             try:
-                main(compose_config(name, overrides))
+                with output(quiet="--quiet" in asked, verbose="--verbose" in asked):
+                    command(compose_config(name, overrides))
             except InstantiationException as error:
                 raise InputError(_sentence(error)) from error
         return 0
 
-    if status := exit_status.status(go, verbose="--traceback" in asked):
-        sys.exit(status)
+    return exit_status.status(go, with_traceback="--traceback" in asked)
+
+
+def _usage(program: str) -> str:
+    flags = (f"  {flag:13}{what}" for flag, what in FLAGS.items() if what)
+    return "\n".join([f"usage: {program} [FLAG ...] [KEY=VALUE ...]", "", *flags, ""])
 
 
 def _sentence(error: InstantiationException) -> str:

@@ -16,11 +16,12 @@ from typing import TextIO
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import WRITING
+from pcreg.runtime.termination import STATUS as TERMINATED
 from pcreg.runtime.termination import termination
 
 
-def status(command: Callable[[], int], *, verbose: bool = False) -> int:
-    """Run the command and return its exit status; `verbose` prints the traceback of a fault too."""
+def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
+    """Run the command and return its exit status; `with_traceback` prints that of a fault too."""
     if sys.stdout is sys.__stdout__:  # and not what a test or a notebook listens with
         sys.stdout, sys.stderr = patient(sys.stdout), patient(sys.stderr)
     try:
@@ -34,6 +35,10 @@ def status(command: Callable[[], int], *, verbose: bool = False) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except SystemExit as stop:
+        if stop.code == TERMINATED:
+            print("terminated", file=sys.stderr)
+        raise
     except MemoryError as error:
         _say(f"not enough memory ({_first_line(error)}); use fewer points, a larger voxel or fewer workers")
         return 2
@@ -41,9 +46,9 @@ def status(command: Callable[[], int], *, verbose: bool = False) -> int:
         if isinstance(error, OSError) and error.errno in WRITING:
             _say(f"{error.filename or 'a file'}: cannot be written ({error.strerror}); make room")
             return 2
-        if verbose:
+        if with_traceback:
             traceback.print_exc()
-        more = "" if verbose else " and what it prints with --traceback"
+        more = "" if with_traceback else " and what it prints with --traceback"
         _say(
             f"a fault of the program ({_first_line(error)}); please report it to the maintainers with this "
             f"command{more}"

@@ -1,4 +1,4 @@
-"""The settings of an entry script in words: every key with its value and the comment that explains it."""
+"""The settings of a verb in words: every key with its value and the comment that explains it."""
 
 import re
 from collections.abc import Iterator

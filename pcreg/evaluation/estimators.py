@@ -72,7 +72,7 @@ class Open3DRansac:
 
 
 class NativeRansac:
-    """The RANSAC of register.py; it takes the clouds' origins for their sensors, as descriptors do."""
+    """The RANSAC of `pcreg register`; it takes the clouds' origins for their sensors, as descriptors do."""
 
     name = "ransac"
     packages = ("pcreg",)

@@ -54,7 +54,7 @@ class FCGF:
         voxel: float | None = None,
         scales: Sequence[float] = SCALES,
     ) -> "FCGF":
-        """The descriptor of a .safetensors file written by train.py, on points `voxel` metres apart.
+        """The descriptor of a .safetensors file written by `pcreg train`, on points `voxel` metres apart.
 
         Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
         training. Raises InputError if the file cannot be used, and without both.

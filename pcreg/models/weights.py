@@ -53,7 +53,7 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise InputError(
-            f"{path}: is no .safetensors file, or a damaged one; use weights of train.py"
+            f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
         ) from error
     architecture = _architecture(path, metadata)
     try:
@@ -61,7 +61,7 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
     except RuntimeError as error:
         raise InputError(
             f"{path}: does not fit the architecture that it names ({_difference(architecture, tensors)}); "
-            "use weights written by train.py"
+            "use weights written by `pcreg train`"
         ) from error
     for field, found in dataclasses.asdict(network.architecture).items():
         value = (required or {}).get(field)
@@ -97,7 +97,9 @@ def fingerprint(network: ResUNet) -> str:
 
 def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
     if KEY not in metadata:
-        raise InputError(f"{path}: does not say which network it belongs to; use weights written by train.py")
+        raise InputError(
+            f"{path}: does not say which network it belongs to; use weights written by `pcreg train`"
+        )
     try:
         fields = json.loads(metadata[KEY])
         return Architecture(**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})

@@ -11,6 +11,7 @@ To register many pairs of few clouds, describe each once: `pcreg.registration.re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from pcreg.registration.result import Registration
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.timer import Clock
+
+if TYPE_CHECKING:
+    from pcreg.features.fcgf import FCGF
 
 DESCRIPTORS = ("fcgf", "fpfh")
 
@@ -49,7 +53,7 @@ def register(
 
     Columns of an array after the third, up to the 32nd, are ignored. In paths `~` is the home folder.
 
-    The `descriptor` is fcgf, learned, or fpfh. `weights` names a .safetensors file of train.py instead of
+    The `descriptor` is fcgf, learned, or fpfh. `weights` names the .safetensors file of a training instead of
     the shipped one that suits the clouds. `voxel`, in metres, is chosen from the clouds if left out, and
     then further sizes are tried if the first does not register. `units` says in which of m, cm, mm, ft and
     in the clouds are, both or each. `columns` is how many float32 make a row of a .bin file, if that cannot
@@ -64,7 +68,7 @@ def register(
     Raises InputError, one sentence, for clouds, weights or settings that cannot be used.
     """
     check_settings(seed, voxel, weights, device)
-    viewpoints = of_both(viewpoint)
+    viewpoints, learned = of_both(viewpoint), load(descriptor, weights, device)
     clouds = [
         as_cloud(cloud, side, unit, columns)
         for side, cloud, unit in zip(("source", "target"), (source, target), both_units(units), strict=True)
@@ -74,11 +78,27 @@ def register(
         side if not isinstance(cloud, str | Path) else str(cloud)
         for side, cloud in (("source", source), ("target", target))
     )
-    chosen = descriptors(a, b, names, descriptor, weights, voxel, device)
+    chosen = descriptors(a, b, names, descriptor, learned, voxel, device)
     registrars = [Registrar(each) for each in chosen]
     with parallel.one_for_blas():
         found = register_points(a, b, registrars, seed=seed, names=names, viewpoints=viewpoints)
     return replace(found, notes=(*clouds[0].notes, *clouds[1].notes, *found.notes))
+
+
+def load(descriptor: str, weights: str | Path | None, device: str = "cpu") -> "FCGF | None":
+    """The learned descriptor of a file of weights; None without one: the clouds choose a shipped one.
+
+    Raises InputError for a descriptor that is not known, one that takes no weights, and an unusable file.
+    """
+    if descriptor not in DESCRIPTORS:
+        raise InputError(f"descriptor {descriptor} is not known; use {' or '.join(DESCRIPTORS)}")
+    if weights is None:
+        return None
+    if descriptor == "fpfh":
+        raise InputError(f"{weights}: fpfh takes no weights; leave one of the two out")
+    from pcreg.features.fcgf import FCGF  # PyTorch takes a second to import
+
+    return FCGF.load(expanded(weights), device)
 
 
 def descriptors(
@@ -86,28 +106,22 @@ def descriptors(
     target: np.ndarray,
     names: tuple[str, str],
     descriptor: str = "fcgf",
-    weights: str | Path | None = None,
+    learned: "FCGF | None" = None,
     voxel: float | None = None,
     device: str = "cpu",
 ) -> list[Descriptor]:
     """The descriptors to try, one per scale, the most promising first; with `voxel` at that one alone."""
     sizes = [voxel] if voxel else voxels(source, target, names)
-    return at_scales(descriptor, weights, sizes, fixed=voxel is not None, device=device)
+    return at_scales(descriptor, learned, sizes, fixed=voxel is not None, device=device)
 
 
 def at_scales(
-    descriptor: str, weights: str | Path | None, sizes: Sequence[float], *, fixed: bool, device: str = "cpu"
+    descriptor: str, learned: "FCGF | None", sizes: Sequence[float], *, fixed: bool, device: str = "cpu"
 ) -> list[Descriptor]:
     """Descriptors for clouds that suit the voxel `sizes`, metres; `fixed`: just these are wanted."""
-    if descriptor not in DESCRIPTORS:
-        raise InputError(f"descriptor {descriptor} is not known; use {' or '.join(DESCRIPTORS)}")
     if descriptor == "fpfh":
-        if weights is not None:
-            raise InputError(f"{weights}: fpfh takes no weights; leave one of the two out")
         return [FPFH(size) for size in sizes]
-    from pcreg.features.fcgf import FCGF  # PyTorch takes a second to import
-
-    learned = FCGF.load(expanded(weights) if weights else weights_for(sizes[0]), device)
+    learned = learned or load(descriptor, weights_for(sizes[0]), device)
     return [learned.at(size) for size in (sizes if fixed else scales(learned.voxel, sizes))]
 
 

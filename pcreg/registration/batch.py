@@ -7,6 +7,7 @@ ended. A cloud that cannot be used spoils its own pairs and no other.
 import csv
 import glob
 import io
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
+
+log = logging.getLogger(__name__)
 
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
 Pair = tuple[str, str]  # the files of source and target
@@ -89,7 +92,7 @@ def run(
     folder: Path,
     *,
     descriptor: str = "fcgf",
-    weights: str | Path | None = None,
+    learned: FCGF | None = None,
     voxel: float | None = None,
     unit: str = "m",
     viewpoint: ViewpointOption = "auto",
@@ -99,14 +102,15 @@ def run(
 ) -> list[dict[str, Any]]:
     """Register the pairs; returns their records, in order, also written to `folder` with table.csv.
 
-    Pairs recorded there before are not done again unless a file of theirs has changed. The voxel size is
+    Pairs recorded there before are not done again unless a file of theirs has changed. `learned` has the
+    weights to use instead of shipped ones. The voxel size is
     the median of what suits the clouds if left out. Answers do not depend on the number of `workers`
     (processes, one per core by default, or an executor). Raises InputError for settings that differ from
     those of the records.
     """
     settings = {
         "descriptor": descriptor,
-        "weights": _weights(descriptor, weights),
+        "weights": _checksum(descriptor, learned),
         "voxel": voxel,
         "unit": unit,
         "viewpoint": viewpoint if isinstance(viewpoint, str) else list(viewpoint),
@@ -122,8 +126,10 @@ def run(
             scale = voxel or next((each["scale"] for each in records.by_pair.values()), None)
             scale = scale or _scale(executor, todo, read)
             sizes = [scale] if voxel else [scale, 2 * scale, scale / 2]
-            choices = at_scales(descriptor, weights, sizes, fixed=voxel is not None)
-            print(f"descriptor: {choices[0].label}, voxel {choices[0].voxel:g} m; {len(todo)} pairs to do")
+            choices = at_scales(descriptor, learned, sizes, fixed=voxel is not None)
+            log.info(
+                "descriptor: %s, voxel %g m; %d pairs to do", choices[0].label, choices[0].voxel, len(todo)
+            )
             registrars = [Registrar(each, viewpoint=viewpoint) for each in choices]
             _register(executor, todo, registrars, scale, records, folder, read, unit, seed)
     records.order([_name(pair) for pair in pairs])
@@ -132,10 +138,10 @@ def run(
     return chosen
 
 
-def _weights(descriptor: str, weights: str | Path | None) -> str:
-    """A checksum of what the learned descriptor may be computed with; empty for one that learns nothing."""
-    if weights:
-        return FCGF.load(weights).fingerprint
+def _checksum(descriptor: str, learned: FCGF | None) -> str:
+    """Of the weights that the descriptor may be computed with; empty for one that learns nothing."""
+    if learned:
+        return learned.fingerprint
     return pretrained.checksum() if descriptor == FCGF.name else ""
 
 

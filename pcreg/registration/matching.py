@@ -36,9 +36,10 @@ def nearest(features_a: Features, features_b: Features, budget_bytes: int = BUDG
     # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): the same |a|^2 for every b, the rest one product.
     half, b_columns = (b * b).sum(1) / 2, b.T
     rows = max(1, budget_bytes // (half.itemsize * len(b)))
+    log.info("match: %d points with %d", len(a), len(b))
 
     def block(start: int) -> np.ndarray:
-        log.info("match: %.0f %% of %d points with %d", 100 * start / len(a), len(a), len(b))
+        log.debug("match: %.0f %% of %d points with %d", 100 * start / len(a), len(a), len(b))
         scores = a[start : start + rows] @ b_columns
         scores -= half
         return _argmax(scores)

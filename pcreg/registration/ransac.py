@@ -78,8 +78,9 @@ def ransac(
 
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
     drawn, needed = 0, iterations
+    log.info("estimate: from %d matches", P)
     while drawn < needed:
-        log.info("estimate: %d of at most %d samples of %d matches", drawn, needed, P)
+        log.debug("estimate: %d of at most %d samples of %d matches", drawn, needed, P)
         batch = BATCH if drawn else FIRST_BATCH
         samples = rng.integers(P, size=(min(batch, iterations - drawn), n))
         drawn += len(samples)

@@ -1,6 +1,7 @@
 """What takes its time, said on stderr: a bar over items, or the words of the step under way.
 
-Library code says where it is through `logging`, at level INFO; the command line shows it.
+Library code logs which step it is at, at level INFO, and how far it is, at level DEBUG. Nothing is shown
+while the logger `pcreg` is held to errors: `logging.getLogger("pcreg").setLevel(logging.ERROR)`.
 """
 
 import logging
@@ -21,11 +22,21 @@ from rich.progress import (
 
 PATIENCE = 2.0  # seconds that pass without a word
 
+log = logging.getLogger(__name__)
+
 Item = TypeVar("Item")
 
 
-def progress(items: Iterable[Item], words: str, total: int) -> Iterator[Item]:
-    """The items, with a bar on stderr that shows how many of `total` are done, time taken and time left."""
+def is_shown() -> bool:
+    """Whether progress is to be shown."""
+    return log.isEnabledFor(logging.WARNING)
+
+
+def progress(items: Iterable[Item], words: str, total: int, *, transient: bool = False) -> Iterator[Item]:
+    """The items, with a bar on stderr that shows how many of `total` are done, time taken and time left.
+
+    One that is `transient` goes away at the end.
+    """
     if total == 0:
         return
     columns = (
@@ -37,7 +48,8 @@ def progress(items: Iterable[Item], words: str, total: int) -> Iterator[Item]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+    console = Console(file=sys.stderr)
+    with Progress(*columns, console=console, transient=transient, disable=not is_shown()) as bar:
         yield from bar.track(items, total=total)
 
 
@@ -50,16 +62,19 @@ class Steps(logging.Handler):
 
     def __init__(self, words: str, logger: str = "pcreg") -> None:
         """`words` until the library says something."""
-        super().__init__(logging.INFO)
+        super().__init__()
         self.words, self._logger, self._ended = words, logging.getLogger(logger), threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
         self.words = record.getMessage()
 
     def __enter__(self) -> "Steps":
-        self._ended.clear()
         self._level = self._logger.level
-        self._logger.setLevel(logging.INFO)
+        if is_shown():
+            self._ended.clear()
+            self._logger.setLevel(logging.DEBUG)
+        else:
+            self._ended.set()
         self._logger.addHandler(self)
         self._thread = threading.Thread(target=self._show, daemon=True)
         self._thread.start()

@@ -1,9 +1,9 @@
 """Ctrl-C and SIGTERM, by which schedulers stop a process: it ends in order, and within seconds."""
 
+import logging
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ from types import FrameType
 
 STATUS = 128 + signal.SIGTERM  # as a shell reports it
 GRACE = 8.0  # seconds to end in order; schedulers commonly kill after ten or more
+
+log = logging.getLogger(__name__)
 
 USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
@@ -34,10 +36,6 @@ def termination() -> Iterator[None]:
     usual = signal.signal(signal.SIGTERM, _stop)
     try:
         yield
-    except SystemExit as stop:
-        if stop.code == STATUS:
-            print("terminated", file=sys.stderr)
-        raise
     finally:
         signal.signal(signal.SIGTERM, usual)
         signal.set_wakeup_fd(usual_wakeup)
@@ -75,7 +73,7 @@ class Deferral:
 def deferred(words: str = "") -> Iterator[Deferral]:
     """Let what is within end before the first Ctrl-C or SIGTERM is raised; a second one does not wait.
 
-    When a signal came, `words` are said, if there are any. What is raised is KeyboardInterrupt or
+    When a signal came, `words` are logged, if there are any. What is raised is KeyboardInterrupt or
     SystemExit(143), also in place of an error from within: it is likely that other processes were stopped,
     too. A signal that this process ignores stays ignored.
     """
@@ -87,7 +85,7 @@ def deferred(words: str = "") -> Iterator[Deferral]:
     def note(number: int, _frame: FrameType | None) -> None:
         restore()
         if words:
-            print(f"\n{words}", file=sys.stderr)
+            log.warning(words)
         deferral._note(number)
 
     def restore() -> None:

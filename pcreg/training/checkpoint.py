@@ -41,14 +41,18 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: is no checkpoint of train.py, or a damaged one; use another") from error
+        raise InputError(
+            f"{path}: is no checkpoint of `pcreg train`, or a damaged one; use another"
+        ) from error
 
 
 def load_own_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     """The checkpoint of the training with this identity; InputError if another one wrote it."""
     parts = load_checkpoint(path)
     if missing := set(PARTS) - parts.keys():
-        raise InputError(f"{path}: is no checkpoint of train.py, it lacks {min(missing)}; give another out=")
+        raise InputError(
+            f"{path}: is no checkpoint of `pcreg train`, it lacks {min(missing)}; give another out="
+        )
     if difference := first_difference(parts["identity"], identity):
         raise InputError(
             f"{path}: belongs to another training ({difference}); give this one an out= of its own"

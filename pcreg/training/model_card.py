@@ -25,15 +25,15 @@ def card(weights: Path, network: ResUNet, training: Path, data: str | None, meas
     """Markdown about the file `weights` of a training in the folder `training`.
 
     `data` says in words what it was trained on and under which licence; scenes that this repository makes
-    up speak for themselves. `measured` are folders that evaluate.py wrote. Raises InputError for data
+    up speak for themselves. `measured` are folders that `pcreg evaluate` wrote. Raises InputError for data
     nobody has stated, and for folders without what belongs there.
     """
-    settings = _read(training / "config.yaml", "is no folder of a training; give what train.py wrote")
+    settings = _read(training / "config.yaml", "is no folder of a training; give what `pcreg train` wrote")
     trained, architecture = OmegaConf.create(settings), network.architecture
     start = OmegaConf.select(trained, "weights")
     before = f", from the weights `{start}` of a run before it," if start else ""
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    tables = [_read(folder / "table.md", "give folders that evaluate.py wrote") for folder in measured]
+    tables = [_read(folder / "table.md", "give folders that `pcreg evaluate` wrote") for folder in measured]
     lines = [
         f"# {weights.name}",
         "",
@@ -52,7 +52,7 @@ def card(weights: Path, network: ResUNet, training: Path, data: str | None, meas
         "",
         "## How it was trained",
         "",
-        f"`python train.py experiment={trained.name}`{before} with these settings:",
+        f"`pcreg train experiment={trained.name}`{before} with these settings:",
         "",
         "```yaml",
         settings.strip(),

@@ -5,7 +5,9 @@ it had not been stopped (on the CPU with as many threads; GPU kernels may sum in
 randomness is drawn from (seed, epoch, batch), never from global state.
 """
 
+import logging
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
@@ -15,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -22,10 +25,13 @@ from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import save_weights
 from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.distributed import ALONE, Ranks
 from pcreg.training.losses import Batch, HardestContrastive, Loss
+
+log = logging.getLogger(__name__)
 
 PRECISIONS = ("float32", "bfloat16")
 END = object()  # of the batches of an epoch
@@ -121,12 +127,13 @@ class Trainer:
             TextColumn("{task.fields[note]}"),
         )
         figures: dict[str, float] = {}
+        console = Console(file=sys.stderr)
         with (
             deterministic() if self.ranks.device == "cpu" else nullcontext(),  # which GPUs are slower by
             deferred() as deferral,
             # Steps after the checkpoint were written and will be written again.
             self._writer(purge_step=self.state.step + 1) as writer,
-            Progress(*columns, disable=not self.ranks.first) as progress,
+            Progress(*columns, console=console, disable=not self.ranks.first or not is_shown()) as progress,
             self._saved_when_stopped(),
         ):
             done = self.state.epoch * len(batches) + self.state.batch
@@ -135,7 +142,7 @@ class Trainer:
             stoppable = deferral.lifted if self.ranks.first else nullcontext
             if self.state == TrainState():
                 with stoppable():
-                    self._validate(validate, writer, progress, 0)
+                    self._validate(validate, writer, 0)
             while self.state.epoch < epochs:
                 trained = self.state.batch > 0
                 asked = perf_counter()
@@ -161,7 +168,7 @@ class Trainer:
                 validated = epoch % validate_every == 0 or epoch == epochs
                 if validated:
                     with stoppable():
-                        figures = self._validate(validate, writer, progress, epoch)
+                        figures = self._validate(validate, writer, epoch)
                 with self._whole():
                     if validated:
                         self._keep_best(figures)
@@ -169,7 +176,7 @@ class Trainer:
                     self.state.epoch, self.state.batch = epoch, 0
                     self._save()
             with stoppable():
-                return figures or self._validate(validate, writer, progress, self.state.epoch)
+                return figures or self._validate(validate, writer, self.state.epoch)
 
     @contextmanager
     def _saved_when_stopped(self) -> Iterator[None]:
@@ -220,12 +227,12 @@ class Trainer:
         generator = torch.Generator().manual_seed(int(state[0]))
         return self.loss(*batch.joined(source.float(), target.float()), batch, generator)
 
-    def _validate(self, validate, writer, progress: Progress, epoch: int) -> dict[str, float]:
+    def _validate(self, validate, writer, epoch: int) -> dict[str, float]:
         if not self.ranks.first:
             return {}
         figures = validate(self.kept)
         words = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
-        progress.console.print(f"epoch {epoch}: {words}")
+        log.info("epoch %d: %s", epoch, words)
         self._write(writer, {f"validation/{name}": value for name, value in figures.items()})
         return figures
 

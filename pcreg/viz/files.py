@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,15 +35,10 @@ def write(
     result.json comes first: the answer is kept whatever becomes of the pictures. Raises OutputError for
     the first file that cannot be written.
     """
-    sides, clock = dict(zip(("source", "target"), clouds, strict=True)), Clock()
-    found = facts(registration, task) | {
-        "points": {side: len(cloud.points) for side, cloud in sides.items()},
-        "dropped": {side: cloud.dropped for side, cloud in sides.items()},
-        "seconds": registration.seconds,
-    }
+    clock = Clock()
     paths = [folder / "result.json", folder / "aligned.ply"]
     with replacing(paths[0]) as temporary:
-        temporary.write_text(json.dumps(found, indent=2) + "\n")
+        temporary.write_text(json.dumps(result(clouds, registration, task), indent=2) + "\n")
     source, target = (cloud.points for cloud in clouds)
     T_target_source = registration.T_target_source
     write_aligned(paths[1], source, target, T_target_source)
@@ -58,6 +54,16 @@ def write(
         viewer(source, target, registration, paths[-1], title=title, facts=facts(registration, task))
     clock.lap("draw")
     return paths, clock.seconds
+
+
+def result(clouds: tuple[Cloud, Cloud], registration: Registration, task: Task) -> dict[str, Any]:
+    """What result.json holds, as plain values."""
+    sides = dict(zip(("source", "target"), clouds, strict=True))
+    return facts(registration, task) | {
+        "points": {side: len(cloud.points) for side, cloud in sides.items()},
+        "dropped": {side: cloud.dropped for side, cloud in sides.items()},
+        "seconds": registration.seconds,
+    }
 
 
 def _drawn(file: str) -> str:

@@ -40,8 +40,14 @@ def test_every_end_has_its_status_and_one_sentence(error, status, words, capsys)
 
 
 def test_the_traceback_of_a_fault_is_there_for_who_asks(capsys):
-    assert exit_status.status(raising(ZeroDivisionError()), verbose=True) == 70
+    assert exit_status.status(raising(ZeroDivisionError()), with_traceback=True) == 70
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_sigterm_is_said(capsys):
+    with pytest.raises(SystemExit):
+        exit_status.status(raising(SystemExit(143)))
+    assert capsys.readouterr().err == "terminated\n"
 
 
 @pytest.mark.parametrize("status", [0, 1])

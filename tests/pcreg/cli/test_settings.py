@@ -1,6 +1,4 @@
-"""Settings of the entry scripts: each has a type and a comment, and what does not fit is refused in words."""
-
-import sys
+"""Settings of the verbs: each has a type and a comment, and what does not fit is refused in words."""
 
 import pytest
 from omegaconf import OmegaConf
@@ -119,15 +117,11 @@ def test_help_shows_the_values_as_they_are_set():
     assert "limit: 20                             # score so many pairs" in listed
 
 
-def test_help_on_what_is_no_setting(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["evaluate.py", "limt=2", "--help"])
-    with pytest.raises(SystemExit) as ended:
-        config.run("evaluate", None)
-    assert ended.value.code == 2
+def test_help_on_what_is_no_setting(capsys):
+    assert config.run("evaluate", None, ["limt=2", "--help"], program="pcreg evaluate") == 2
     assert "'limt'" in capsys.readouterr().err
 
 
-def test_version(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["evaluate.py", "--version"])
-    config.run("evaluate", None)
+def test_version(capsys):
+    assert config.run("evaluate", None, ["--version"], program="pcreg evaluate") == 0
     assert capsys.readouterr().out.startswith("pcreg ")

@@ -9,7 +9,7 @@ from pcreg.features import pretrained
 from pcreg.features.fcgf import FCGF
 from pcreg.features.pretrained import scales, weights_for
 from pcreg.models.weights import fingerprint
-from pcreg.registration.api import at_scales
+from pcreg.registration.api import at_scales, load
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
@@ -60,9 +60,9 @@ def test_descriptors_at_scales():
     assert [each.voxel for each in at_scales("fcgf", None, [0.03], fixed=True)] == [0.03]
     assert [each.name for each in at_scales("fpfh", None, [0.03, 0.06], fixed=False)] == ["fpfh"] * 2
     with pytest.raises(InputError, match="descriptor shot is not known; use fcgf or fpfh"):
-        at_scales("shot", None, [0.03], fixed=True)
+        load("shot", None)
     with pytest.raises(InputError, match="fpfh takes no weights"):
-        at_scales("fpfh", "w.safetensors", [0.03], fixed=True)
+        load("fpfh", "w.safetensors")
 
 
 def test_a_network_knows_no_unit_of_length():

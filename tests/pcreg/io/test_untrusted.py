@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-import register
+from pcreg.cli import register
 from pcreg.io.cloud import read_cloud
 from pcreg.models.weights import load_weights
 from pcreg.runtime.errors import InputError

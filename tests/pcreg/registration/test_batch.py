@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import register
+from pcreg.cli import register
 from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.geometry.se3 import rotation_error
 from pcreg.geometry.voxel_size import voxel_of
@@ -126,7 +126,16 @@ def limited() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
 def test_a_full_disk_stops_the_run_and_blames_no_pair(scans, tmp_path):
-    command = [sys.executable, register.__file__, "--batch", scans / "pairs.csv", "--descriptor", "fpfh"]
+    command = [
+        sys.executable,
+        "-m",
+        "pcreg",
+        "register",
+        "--batch",
+        scans / "pairs.csv",
+        "--descriptor",
+        "fpfh",
+    ]
     command += ["--voxel", str(VOXEL), "--out", tmp_path / "out"]
     full = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited, timeout=300)
     assert full.returncode == 2, full.stderr

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from pcreg.features.fpfh import FPFH
 from pcreg.registration.registrar import Registrar
-from pcreg.runtime.progress import Steps
+from pcreg.runtime.progress import Steps, progress
 from tests.pcreg.scenes import wavy_sheet
 
 log = logging.getLogger("pcreg.somewhere")
@@ -35,6 +35,18 @@ def test_on_a_terminal_it_is_one_line(impatient, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert captured.out == "kept apart\n"
     assert "describe: a[1].ply after" in captured.err
+
+
+def test_nothing_is_shown_while_the_log_is_held_to_errors(impatient, capsys, monkeypatch, caplog):
+    monkeypatch.setattr("pcreg.runtime.progress.Console", partial(Console, force_terminal=True, width=80))
+    caplog.set_level(logging.ERROR, logger="pcreg")
+    with Steps("reading"):
+        assert list(progress([1, 2], "describe", 2)) == [1, 2]
+        time.sleep(0.4)
+    assert capsys.readouterr().err == ""
+    caplog.set_level(logging.WARNING, logger="pcreg")
+    assert list(progress([1, 2], "describe", 2)) == [1, 2]
+    assert "2/2" in capsys.readouterr().err
 
 
 def test_what_is_done_soon_is_not_said(capsys):

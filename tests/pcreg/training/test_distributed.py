@@ -91,6 +91,8 @@ def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
     script = tmp_path / "fails.py"
     script.write_text(
         textwrap.dedent("""
+        import sys
+
         from pcreg.cli import config as entry
         from pcreg.runtime.errors import InputError
         from pcreg.training.distributed import init_distributed
@@ -102,7 +104,7 @@ def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
                 ranks.all_have(True)
 
         entry.compose_config = lambda *_: None
-        entry.run("train", main)
+        sys.exit(entry.run("train", main, [], program="fails.py"))
         """)
     )
     start = time.monotonic()

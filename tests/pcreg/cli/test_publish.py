@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-import publish
+from pcreg.cli import publish
 from pcreg.models.weights import fingerprint, load_weights, save_weights
 from tests.pcreg.tiny import network
 

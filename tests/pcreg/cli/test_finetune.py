@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-import train
 from pcreg.cli.config import compose_config
+from pcreg.cli.train import train
 from pcreg.io.cloud import write_ply
 from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.models.weights import load_weights, save_weights
@@ -56,7 +56,7 @@ def configured(street, out, *overrides):
 def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_path, capsys):
     replay = ["data@replay=folder", f"replay.root={street / 'street'}", f"replay.voxel={VOXEL}"]
     cfg = configured(street, tmp_path / "out", *replay)
-    train.main(cfg)
+    train(cfg)
     printed = capsys.readouterr().out
     table = printed[printed.index(" held-out pairs, %") - 1 :].splitlines()
     assert table[0].split()[-3:] == ["before", "after", "change"]
@@ -82,15 +82,15 @@ def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_pa
         scans = {record[side] for record in map(json.loads, path.open()) for side in ("source", "target")}
         assert scans == {f"{n}.ply" for n in range(COUNT // 2, COUNT)}
 
-    train.main(cfg)  # done already: the table is printed again, from the records
+    train(cfg)  # done already: the table is printed again, from the records
     assert capsys.readouterr().out.endswith("\n".join(table) + "\n")
 
 
 def test_weights_decide_the_network(street, tmp_path):
     with pytest.raises(InputError, match=r"model.encoder=\(8, 8, 8, 8\): .* has \(4, 4, 8, 8\)"):
-        train.main(configured(street, tmp_path, "model.encoder=[8,8,8,8]"))
+        train(configured(street, tmp_path, "model.encoder=[8,8,8,8]"))
     with pytest.raises(InputError, match=r"model.voxel=0.2: the network of .* has 0.3"):
-        train.main(configured(street, tmp_path, "data.voxel=0.2"))
+        train(configured(street, tmp_path, "data.voxel=0.2"))
     assert not list(tmp_path.iterdir())
 
 
@@ -99,14 +99,14 @@ def test_weights_decide_the_network(street, tmp_path):
 )
 def test_what_is_kept_is_a_share_of_weights(street, tmp_path, overrides):
     with pytest.raises(InputError, match=r"interpolation=.*: give a share from 0 to below 1"):
-        train.main(configured(street, tmp_path, *overrides))
+        train(configured(street, tmp_path, *overrides))
     assert not list(tmp_path.iterdir())
 
 
 def test_the_commands_of_the_guide_are_accepted():
-    text = (Path(__file__).parents[1] / "docs" / "own_data.md").read_text().replace("\\\n", " ")
-    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("    .venv/bin/python ")]
-    configured = [command for command in commands if command[1] in ("train.py", "evaluate.py")]
+    text = (Path(__file__).parents[3] / "docs" / "own_data.md").read_text().replace("\\\n", " ")
+    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("    .venv/bin/pcreg ")]
+    configured = [command for command in commands if command[1] in ("train", "evaluate")]
     assert len(configured) >= 4
-    for _, script, *overrides in configured:
-        compose_config(script.removesuffix(".py"), overrides)
+    for _, verb, *overrides in configured:
+        compose_config(verb, overrides)

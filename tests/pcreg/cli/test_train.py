@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-import train
-from pcreg.cli import config
 from pcreg.cli.config import CONFIGS, compose_config
+from pcreg.cli.train import main, train
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import write_ply
@@ -22,6 +21,7 @@ from pcreg.training.checkpoint import load_checkpoint
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import T
 
+CHECKOUT = Path(__file__).resolve().parents[3]
 EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
 
 
@@ -69,19 +69,12 @@ def test_an_experiment_has_to_be_chosen():
 def test_values_that_cannot_be_are_refused(override, message):
     cfg = compose_config("train", ["experiment=overfit", "data.root=/nowhere", override])
     with pytest.raises(InputError, match=message):
-        train.main(cfg)
+        train(cfg)
 
 
 def test_the_command_line_refuses_in_one_sentence(tmp_path):
-    script = Path(train.__file__)
-    command = [
-        sys.executable,
-        str(script),
-        "experiment=3dmatch",
-        "data.root=/nowhere",
-        f"out={tmp_path / 'out'}",
-    ]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=script.parent)
+    words = ["train.py", "experiment=3dmatch", "data.root=/nowhere", f"out={tmp_path / 'out'}"]
+    result = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=CHECKOUT)
     assert result.returncode == 2
     assert result.stderr.startswith("error: /nowhere: has no train pairs")
     assert len(result.stderr.splitlines()) == 1
@@ -89,19 +82,15 @@ def test_the_command_line_refuses_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("chosen", [[], ["experiment=kitti"]])
-def test_help_lists_choices_and_settings(capsys, monkeypatch, chosen):
-    monkeypatch.setattr(sys, "argv", ["train.py", *chosen, "--help"])
-    config.run("train", train.main)
+def test_help_lists_choices_and_settings(capsys, chosen):
+    assert main([*chosen, "--help"]) == 0
     text = capsys.readouterr().out
     assert f"experiment: {', '.join(EXPERIMENTS)}" in text
     assert "epochs: 100" in text
 
 
-def test_settings_that_an_object_refuses_are_one_sentence(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["train.py", "experiment=overfit", "data.root=x", "model.encoder=[1,2]"])
-    with pytest.raises(SystemExit) as stopped:
-        config.run("train", train.main)
-    assert stopped.value.code == 2
+def test_settings_that_an_object_refuses_are_one_sentence(capsys):
+    assert main(["experiment=overfit", "data.root=x", "model.encoder=[1,2]"]) == 2
     assert capsys.readouterr().err.startswith("error: model: these settings cannot be used")
 
 
@@ -131,7 +120,7 @@ def test_a_training_from_files_to_usable_weights(scans, tmp_path):
             "device=cpu",
         ],
     )
-    figures = train.main(cfg)
+    figures = train(cfg)
     assert set(figures) == {"feature_match_recall", "inlier_ratio"}
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"best.safetensors", "last.safetensors", "last.pt", "config.yaml", "tensorboard"}
@@ -139,10 +128,10 @@ def test_a_training_from_files_to_usable_weights(scans, tmp_path):
     np.testing.assert_allclose(np.linalg.norm(described.features, axis=1), 1, rtol=1e-5)
 
     cfg.workers = 1  # may change on the way
-    assert train.main(cfg) == figures
+    assert train(cfg) == figures
     cfg.batches.batch_size = 2
     with pytest.raises(InputError, match="batch_size"):
-        train.main(cfg)
+        train(cfg)
 
 
 TINY = ["model.encoder=[4,4,8,8]", "model.decoder=[8,8,8,8]", "batches.batch_size=1", "device=cpu"]
@@ -156,7 +145,7 @@ def test_the_last_bits_do_not_depend_on_the_number_of_workers(scans, tmp_path):
     try:
         for workers in (0, 2):
             out = tmp_path / f"{workers}"
-            train.main(compose_config("train", [*common, f"workers={workers}", f"out={out}"]))
+            train(compose_config("train", [*common, f"workers={workers}", f"out={out}"]))
             trained.append(load_checkpoint(out / "last.pt")["network"])
             assert torch.get_num_threads() == 3
     finally:
@@ -188,7 +177,7 @@ def training(scans, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        cwd=Path(train.__file__).parent,
+        cwd=CHECKOUT,
         start_new_session=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     ) as process:
@@ -213,14 +202,10 @@ def test_sigterm_ends_a_training_with_a_checkpoint_and_status_143(training, tmp_
 
 
 def test_a_second_training_in_the_same_folder_is_refused_until_the_first_is_killed(
-    training, scans, tmp_path, capsys, monkeypatch
+    training, scans, tmp_path, capsys
 ):
     out = tmp_path / "out"
-    command = ["train.py", "experiment=folder", f"data.root={scans}", *TINY, f"out={out}", "resume=false"]
-    monkeypatch.setattr(sys, "argv", command)
-    with pytest.raises(SystemExit) as stopped:
-        config.run("train", train.main)
-    assert stopped.value.code == 2
+    assert main(["experiment=folder", f"data.root={scans}", *TINY, f"out={out}", "resume=false"]) == 2
     assert (
         capsys.readouterr().err.strip().startswith(f"error: {out}: another run (process {training.pid} on ")
     )

@@ -8,15 +8,15 @@ import pytest
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
-import evaluate
 from pcreg.cli.config import compose_config
+from pcreg.cli.evaluate import evaluate, main
 from pcreg.geometry.se3 import inverse, random_rotation, se3, transform
 from pcreg.io.cloud import write_ply
 from pcreg.models.weights import fingerprint, save_weights
 from pcreg.runtime.errors import InputError
 from tests.pcreg.tiny import network
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
         f"cache={tmp_path / 'features'}",
         "workers=1",
     ]
-    figures = evaluate.main(compose_config("evaluate", [*overrides, "limit=2"]))
+    figures = evaluate(compose_config("evaluate", [*overrides, "limit=2"]))
     assert (figures["pairs"], figures["RR_2m_5deg"]) == (2, 1.0)
     assert figures["RTE_joint_mean"] < 0.05
     assert "| fpfh + open3d, all pairs pooled |" in capsys.readouterr().out
@@ -58,7 +58,7 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
     assert (tmp_path / "out" / "table.tex").read_text().count(r"\end{table}") == 3
     assert "<h2>The worst pairs" in (tmp_path / "out" / "report.html").read_text()
 
-    assert evaluate.main(compose_config("evaluate", overrides))["pairs"] == 3
+    assert evaluate(compose_config("evaluate", overrides))["pairs"] == 3
     lines = (tmp_path / "out" / "records.jsonl").read_text().splitlines()
     assert len(lines) == 3
     run = json.loads(lines[0])["run"]
@@ -70,21 +70,35 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
 
     kept = (tmp_path / "out" / "config.yaml").read_bytes()
     with pytest.raises(InputError, match=r"seeds is \[0, 1, 2\] there and \[1\] here"):
-        evaluate.main(compose_config("evaluate", [*overrides, "seeds=[1]"]))
+        evaluate(compose_config("evaluate", [*overrides, "seeds=[1]"]))
     with monkeypatch.context() as changed:
-        changed.setattr(evaluate, "code_fingerprint", lambda *_: "changed")
+        changed.setattr("pcreg.cli.evaluate.code_fingerprint", lambda *_: "changed")
         with pytest.raises(InputError, match=r"code is [0-9a-f]{12} there and changed here\); give this one"):
-            evaluate.main(compose_config("evaluate", overrides))
+            evaluate(compose_config("evaluate", overrides))
     with pytest.raises(InputError, match=r"protocol.tau2 is 0.05 there and 0.1 here"):
-        evaluate.main(compose_config("evaluate", [*overrides, "protocol.tau2=0.1"]))
+        evaluate(compose_config("evaluate", [*overrides, "protocol.tau2=0.1"]))
     assert (tmp_path / "out" / "config.yaml").read_bytes() == kept
+
+
+def test_quiet_and_verbose(own_scans, tmp_path, capsys):
+    command = ["data=folder", f"data.root={own_scans}", "data.voxel=0.05", "descriptor=fpfh", "workers=1"]
+    command += ["limit=1", "seeds=[0]", f"out={tmp_path / 'out'}", f"cache={tmp_path / 'features'}"]
+    assert main(["--quiet", *command]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+    assert main(["--quiet", *command, "limit=0"]) == 2
+    assert capsys.readouterr().err == "error: limit=0: give 1 or more\n"
+    assert main(["--verbose", *command]) == 0
+    assert "| fpfh + open3d, all pairs pooled |" in capsys.readouterr().out
+    assert main(["--verbose", "--quiet", *command]) == 2
+    assert capsys.readouterr().err == "error: --quiet and --verbose exclude each other; leave one out\n"
 
 
 def test_a_damaged_cloud_leaves_nothing_behind(own_scans, tmp_path):
     (own_scans / "scan_1.ply").write_text("not a cloud")
     overrides = ["data=folder", f"data.root={own_scans}", f"out={tmp_path / 'out'}"]
     with pytest.raises(InputError, match=r"scan_1\.ply"):
-        evaluate.main(compose_config("evaluate", overrides))
+        evaluate(compose_config("evaluate", overrides))
     assert not (tmp_path / "out").exists()
 
 
@@ -101,7 +115,7 @@ def test_a_trained_network_describes_in_worker_processes(own_scans, tmp_path):
         "workers=1",
         "seeds=[5]",
     ]
-    assert evaluate.main(compose_config("evaluate", overrides))["pairs"] == 3
+    assert evaluate(compose_config("evaluate", overrides))["pairs"] == 3
     checksum = f"{fingerprint(network())}, scales 1, 1.4, 2"
     assert f"fcgf (weights {checksum})" in (tmp_path / "out" / "table.md").read_text()
     record = json.loads((tmp_path / "out" / "records.jsonl").read_text().splitlines()[0])
@@ -171,9 +185,9 @@ def test_estimators_are_chosen_by_name(name):
 )
 def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):
     cfg = compose_config("evaluate", [*overrides, f"out={tmp_path / 'out'}"])
-    # Hydra wraps what a constructor raises; the entry script unwraps it.
+    # Hydra wraps what a constructor raises; the command unwraps it.
     with pytest.raises((InputError, InstantiationException), match=named):
-        evaluate.main(cfg)
+        evaluate(cfg)
     assert not (tmp_path / "out").exists()
 
 
@@ -206,7 +220,7 @@ def test_close_fragments_of_a_real_room(real_data, tmp_path):
         f"out={tmp_path / 'out'}",
         f"cache={tmp_path / 'features'}",
     ]
-    figures = evaluate.main(compose_config("evaluate", overrides))
+    figures = evaluate(compose_config("evaluate", overrides))
     assert (figures["pairs"], figures["pairs_RR"]) == (1, 0)  # neighbours: no official recall
     assert figures["FMR"] == figures["RR_rmse"] == 1.0
     assert 0.1 < figures["IR"] < 0.8  # of mutual matches: neighbours share most of what they see

@@ -1,0 +1,51 @@
+"""The command `pcreg`: a verb, and what it is to be done with."""
+
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import version
+
+from pcreg.cli import exit_status
+from pcreg.runtime.errors import InputError
+
+# Each is a module of this package, imported when it is asked for: `register` starts without PyTorch.
+VERBS = {
+    "register": "register two point clouds, or the pairs of a list",
+    "evaluate": "measure a descriptor and an estimator on the pairs of a data set",
+    "train": "train descriptors on pairs of clouds",
+    "publish": "publish the weights of a training, with a card",
+}
+HELP = "\n".join(
+    [
+        "usage: pcreg VERB ...",
+        "",
+        "Point cloud registration with learned descriptors on native points.",
+        "",
+        *(f"  {verb:10}{what}" for verb, what in VERBS.items()),
+        "",
+        "pcreg VERB --help explains a verb, pcreg --version says which version this is.",
+    ]
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run `pcreg` with these arguments, by default those of the process; returns its exit status."""
+    verb, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
+    if verb in VERBS:
+        return import_module(f"pcreg.cli.{verb}").main(rest, program=f"pcreg {verb}")
+    return exit_status.status(lambda: _about(verb))
+
+
+def _about(option: str) -> int:
+    """Answer what is no verb."""
+    if option in ("-h", "--help"):
+        print(HELP)
+    elif option == "--version":
+        print(f"pcreg {version('pcreg')}")
+    elif not option:
+        raise InputError(f"a verb is needed, one of {', '.join(VERBS)}; pcreg --help explains them")
+    else:
+        near = get_close_matches(option, VERBS, 1)
+        remedy = f"did you mean {near[0]}?" if near else f"use one of {', '.join(VERBS)}"
+        raise InputError(f"{option} is no verb of pcreg; {remedy}")
+    return 0

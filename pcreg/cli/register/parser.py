@@ -1,0 +1,151 @@
+"""The options of `register`, and what --help says of them and of the files that it writes."""
+
+import argparse
+from importlib.metadata import version
+from pathlib import Path
+
+from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint
+from pcreg.registration.api import DESCRIPTORS
+from pcreg.registration.inputs import METRES
+from pcreg.runtime.errors import InputError
+
+DESCRIPTION = """\
+Register two point clouds, or the pairs of a list.
+
+Prints T_target_source, which moves SOURCE into the frame of TARGET, and whether to believe it.
+Files are .ply .pcd .xyz .txt .csv .asc .pts .npy .npz .las .laz .e57 .obj .off .stl, or .bin of KITTI or
+nuScenes. Exit status: 0 registered, 1 not registered, 2 bad input or no place to write (one sentence on
+stderr, nothing half-written), 70 a fault of the program. What was found is printed, and kept in result.json,
+before the other files are tried.
+
+--out DIR holds
+  aligned.ply   source moved into target (orange) and target (blue) as one cloud; of clouds with more
+                than five million points every n-th
+  overview.png  unless --no-picture: before and after, from above and from the side, and the overlap by
+                its residual, without points that lie far from the rest
+  viewer.html   with --html: both clouds, to be turned round in a browser
+  result.json   source, target           the files, as given
+                registered               true or false
+                confidence               probability that it is right, at least 0.7 when registered
+                reason                   the verdict in words
+                notes                    what looked wrong with the clouds, a list of sentences
+                T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
+                inliers, overlap, rmse   matches that agree; fraction of the source; metres
+                evidence                 the numbers that the confidence is made of; `observability`
+                                         names the directions in which the overlap could slide or turn
+                alternative              another motion about as likely, if there is one, else null
+                points                   {source, target}: rows used
+                dropped                  {source, target}: rows left out as NaN, infinite or as notes say
+                viewpoints               {source, target}: where the sensor stood, null if that is estimated
+                units                    of the coordinates of source and target
+                descriptor, voxel, seed  what it was computed with
+                seconds                  by step: read, scale, describe, match, estimate, refine,
+                                         judge, doubt (of the fallback)
+                version                  of pcreg
+
+With --batch, LIST is a .csv file whose lines name source and target (paths from its own folder), or a
+pattern in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2
+before scan_10. Each file is described once, all cores work, and run again, the command goes on where it
+ended. DIR then holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status:
+0 all registered, 1 some not, 2 and 70 as above; a disk that is full stops the run, and no pair is blamed.
+"""
+
+
+def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
+    """The options of a command line, as `program` has them; status 2 for one that cannot be read."""
+    known = _parser(program)
+    options, options.more = known.parse_known_args(arguments)
+    options.program = program
+    if options.more and not is_expanded(options):
+        known.error(f"unrecognized arguments: {' '.join(options.more)}")
+    return options
+
+
+def is_expanded(options: argparse.Namespace) -> bool:
+    """Whether the shell has put the names of files in the place of a pattern after --batch."""
+    return bool(options.batch and options.source) and not any(word.startswith("-") for word in options.more)
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(program, description=DESCRIPTION, formatter_class=formatter)
+    parser.add_argument("source", type=Path, nargs="?", metavar="SOURCE")
+    parser.add_argument("target", type=Path, nargs="?", metavar="TARGET")
+    parser.add_argument("--batch", metavar="LIST", help="many pairs: a .csv file or a pattern in quotes")
+    parser.add_argument(
+        "--voxel",
+        type=float,
+        help="metres; the scale of everything (default: chosen from how the points lie, and others tried if "
+        "it does not register)",
+    )
+    parser.add_argument(
+        "--units",
+        nargs=2,
+        choices=list(METRES),
+        default=("m", "m"),
+        metavar=("SOURCE", "TARGET"),
+        help=f"of the coordinates, each one of {' '.join(METRES)} (default: m m)",
+    )
+    parser.add_argument(
+        "--viewpoint",
+        action="append",
+        type=_viewpoint,
+        metavar="V",
+        help="where the sensor stood: X,Y,Z in metres, sensor (at the origin), unknown (estimated), or auto "
+        "(at the origin if the cloud looks like a view from there, else unknown; the default). Once for both "
+        "clouds, twice for source and target; --viewpoint=-1,2,3 where a number is negative",
+    )
+    parser.add_argument(
+        "--columns",
+        type=int,
+        metavar="N",
+        help="float32 numbers per point of .bin files (default: told by content: 4 KITTI, 5 nuScenes)",
+    )
+    parser.add_argument(
+        "--descriptor",
+        choices=DESCRIPTORS,
+        default=DESCRIPTORS[0],
+        help="learned, or histograms that need no training (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--weights",
+        type=Path,
+        metavar="W",
+        help="a .safetensors file of `pcreg train` (default: of the shipped ones what suits the clouds)",
+    )
+    parser.add_argument(
+        "--device", default="cpu", help="of the learned descriptor: cpu, cuda or auto (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", default=Path("registration"), help="default: %(default)s"
+    )
+    parser.add_argument("--html", action="store_true", help="write viewer.html too")
+    parser.add_argument("--no-picture", action="store_true", help="write no overview.png")
+    parser.add_argument("--show", action="store_true", help="open a window with the result")
+    parser.add_argument("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
+    words = parser.add_mutually_exclusive_group()
+    words.add_argument("--quiet", action="store_true", help="print nothing but errors; the exit status says")
+    words.add_argument("--verbose", action="store_true", help="log each step on stderr")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the result alone on stdout, what result.json holds in one line, of a batch the lines of "
+        "pairs.jsonl; what else there is to say goes to stderr",
+    )
+    parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
+    parser.add_argument("--version", action="version", version=f"pcreg {version('pcreg')}")
+    return parser
+
+
+def _viewpoint(text: str) -> ViewpointOption:
+    """A value of --viewpoint."""
+    try:
+        return check_viewpoint(text.split(",") if "," in text else text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def viewpoint_of(options: argparse.Namespace) -> ViewpointOption | tuple[ViewpointOption, ...]:
+    """What --viewpoint says: of both clouds, or of source and target."""
+    given = options.viewpoint or ["auto"]
+    return given[0] if len(given) == 1 else tuple(given)

@@ -1,0 +1,50 @@
+"""What `register` says of two clouds, in words."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.features.base import Descriptor
+from pcreg.io.cloud import Cloud
+from pcreg.registration.result import Registration
+from pcreg.viz import files as output
+
+
+def say_clouds(files: tuple[str, str], clouds: tuple[Cloud, Cloud]) -> None:
+    for file, cloud in zip(files, clouds, strict=True):
+        print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN, infinite or outliers)")
+
+
+def say_scales(choices: list[Descriptor]) -> None:
+    """The descriptor and the voxel sizes that it is tried at."""
+    print(f"descriptor: {choices[0].label}")
+    others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
+    print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
+
+
+def say_verdict(registration: Registration) -> None:
+    """The motion and the verdict, at once: what comes after it may fail."""
+    print(f"\nT_target_source =\n{pasteable(registration.T_target_source)}\n")
+    verdict = "registered" if registration.registered else "NOT registered"
+    print(f"{verdict}, confidence {registration.confidence:.2f}: {registration.reason}")
+    if registration.alternative is not None:
+        print(f"about as likely, T_target_source =\n{pasteable(registration.alternative)}")
+    for note in registration.notes:
+        print(f"note: {note}")
+    sys.stdout.flush()
+
+
+def say_files(clouds: tuple[Cloud, Cloud], paths: list[Path], seconds: dict[str, float]) -> None:
+    steps = ", ".join(f"{step} {value:.2f}" for step, value in seconds.items())
+    print(f"seconds: {steps}; total {sum(seconds.values()):.2f}")
+    print(f"written: {', '.join(map(str, paths))}")
+    for side, cloud in zip(("source", "target"), clouds, strict=True):
+        if (step := output.every(cloud.points)) > 1:
+            print(f"aligned.ply holds one of {step} points of the {side}, which has {len(cloud.points)}")
+
+
+def pasteable(T: np.ndarray) -> str:
+    """The rows of a motion (4, 4), to be pasted into Python."""
+    rows = (", ".join(f"{value: .9f}" for value in row) for row in T)
+    return "[" + ",\n ".join(f"[{row}]" for row in rows) + "]"

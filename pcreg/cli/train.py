@@ -1,0 +1,177 @@
+"""Train descriptors on pairs of clouds.
+
+    pcreg train experiment=kitti data.root=/data/kitti
+    pcreg train --help        every setting
+
+Run again, the same command goes on from the last checkpoint in `out`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from pcreg.cli import config
+from pcreg.datasets.loading import unwrap_loader_errors
+from pcreg.datasets.preparation import Preparation
+from pcreg.features.fcgf import FCGF
+from pcreg.io.pairs import keep_evenly
+from pcreg.models.resunet import ResUNet
+from pcreg.models.weights import interpolate_weights, load_weights, save_weights
+from pcreg.runtime.device import choose_device
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
+from pcreg.runtime.lock import locked
+from pcreg.training.compare import compare
+from pcreg.training.distributed import Ranks, init_distributed
+from pcreg.training.trainer import Trainer
+from pcreg.training.validation import feature_match_recall
+
+# What may differ between a training and its continuation.
+NON_IDENTITY_KEYS = {
+    "out",
+    "resume",
+    "device",
+    "workers",
+    "checkpointing",
+    "keep",
+    "epochs",
+    "checkpoint_every",
+    "validate",
+    "validation",
+}
+
+LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
+    (
+        "epochs",
+        "maximum_points",
+        "checkpoint_every",
+        "validate.every",
+        "validate.pairs",
+        "validate.points",
+    ),
+    1,
+)
+
+
+def main(arguments: list[str] | None = None, program: str = "pcreg train") -> int:
+    """Run the command line and return its exit status."""
+    return config.run("train", train, arguments, program=program)
+
+
+def train(cfg: DictConfig) -> dict[str, float]:
+    """Train as configured; returns the figures of the last validation."""
+    for key, least in LEAST.items():
+        value = OmegaConf.select(cfg, key)
+        if value is not None and value < least:
+            raise InputError(f"{key}={value}: give {least} or more")
+    if not 0 <= cfg.interpolation < 1 or (cfg.interpolation and not cfg.weights):
+        raise InputError(
+            f"interpolation={cfg.interpolation}: give a share from 0 to below 1 of the weights=... to start "
+            "from"
+        )
+    device = choose_device(cfg.device)
+    with _one_core_left(), init_distributed(device) as ranks:
+        return _train(cfg, ranks)
+
+
+@contextmanager
+def _one_core_left() -> Iterator[None]:
+    """PyTorch on all cores but one, which loaders have.
+
+    Threads beyond the cores that there are would wait for one another at every operator. How many there are
+    does not depend on `workers`, because the last bits of a sum depend on it.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, before - 1))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
+    """What one of the processes of a training does."""
+    folder, device = Path(cfg.out), ranks.device
+    settings = OmegaConf.to_container(cfg, resolve=True)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cfg.seed)
+        if cfg.weights:
+            network = load_weights(cfg.weights, settings["model"])
+            network.checkpointing = cfg.checkpointing
+        else:
+            network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
+    network.frozen_norms = cfg.frozen_norms
+    architecture = network.architecture
+    protocol = instantiate(cfg.get("protocol"), _convert_="all")
+
+    preparation = Preparation(
+        architecture.voxel,
+        instantiate(cfg.augment, _convert_="all"),
+        positive_radius=cfg.positive_radius * architecture.voxel,
+        maximum_points=cfg.maximum_points,
+        snap=architecture.snap,
+        scales=tuple(cfg.scales),
+    )
+    with ranks.main_process_first():
+        batches = instantiate(cfg.batches)(
+            preparation=preparation, geometry=architecture.geometry, ranks=ranks
+        )
+        if ranks.first:  # which alone validates
+            validation = instantiate(cfg.validation)
+            keep_evenly(validation, cfg.validate.pairs)
+    optimizer = instantiate(cfg.optimizer, network.parameters())
+    trainer = Trainer(
+        network,
+        optimizer,
+        folder,
+        scheduler=instantiate(cfg.scheduler, optimizer),
+        precision=cfg.precision,
+        loss=instantiate(cfg.loss),
+        checkpoint_every=cfg.checkpoint_every,
+        ema=cfg.ema,
+        seed=cfg.seed,
+        ranks=ranks,
+        identity=_identity(settings),
+    )
+    with locked(folder, "give this one an out= of its own") if ranks.first else nullcontext():
+        if cfg.resume and trainer.resume() and ranks.first:
+            print(f"resuming {folder} at epoch {trainer.state.epoch}, batch {trainer.state.batch}")
+        if ranks.first:
+            with replacing(folder / "config.yaml") as temporary:
+                temporary.write_text(OmegaConf.to_yaml(cfg))
+
+        def validate(network: ResUNet) -> dict[str, float]:
+            return feature_match_recall(
+                FCGF(network, device, scales=tuple(cfg.scales)),
+                validation,
+                cfg.validate.points,
+                cfg.validate.tau,
+                cfg.validate.minimum,
+            )
+
+        if ranks.first:
+            print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
+        with unwrap_loader_errors():
+            figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
+        if cfg.weights and ranks.first:
+            start, network = load_weights(cfg.weights), trainer.kept
+            if cfg.interpolation:
+                network = interpolate_weights(start, network, cfg.interpolation)
+                save_weights(folder / "mixed.safetensors", network)
+            if protocol:
+                before, after = FCGF(start, device), FCGF(network, device)
+                print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
+        return figures
+
+
+def _identity(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that a training shares with its continuation."""
+    kept = {key: value for key, value in settings.items() if key not in NON_IDENTITY_KEYS}
+    return kept | {
+        "batches": {key: value for key, value in kept["batches"].items() if key not in NON_IDENTITY_KEYS}
+    }

@@ -1,0 +1,18 @@
+"""A window in which two registered clouds can be turned round."""
+
+import numpy as np
+
+from pcreg.geometry.se3 import transform
+from pcreg.viz.overview import SOURCE, TARGET
+
+
+def show(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
+    """Open it with the moved source (N, 3) and the target (M, 3); returns when it is closed."""
+    import open3d
+
+    centre = target.mean(0)  # the window works in float32
+    drawn = []
+    for points, color in ((transform(T_target_source, source), SOURCE), (target, TARGET)):
+        cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points - centre))
+        drawn.append(cloud.paint_uniform_color(color))
+    open3d.visualization.draw_geometries(drawn, "pcreg")

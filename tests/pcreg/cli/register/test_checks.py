@@ -1,0 +1,141 @@
+"""Options that cannot be used are refused before anything is read, and nothing is written."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from pcreg.cli.register import main
+from pcreg.features.pretrained import weights_for
+from pcreg.models.weights import load_weights
+from tests.pcreg.cli.register.commands import FAST, refusal
+
+
+@pytest.mark.parametrize("where", [["nowhere"], ["1,2"], ["1,2,x"]])
+def test_a_viewpoint_that_is_none(scans, tmp_path, capsys, where):
+    with pytest.raises(SystemExit) as stop:
+        main([*map(str, scans), "--viewpoint", *where, "--out", str(tmp_path)])
+    assert stop.value.code == 2
+    assert "use auto, sensor, unknown, or x, y, z in metres" in capsys.readouterr().err
+
+
+def test_three_viewpoints_for_two_clouds(scans, tmp_path, capsys):
+    assert "too often" in refusal(capsys, *scans, *["--viewpoint", "auto"] * 3, "--out", tmp_path)
+
+
+@pytest.mark.parametrize("voxel", ["0", "-0.1", "nan", "inf"])
+def test_a_voxel_that_is_no_size(scans, tmp_path, capsys, voxel):
+    message = refusal(capsys, *scans, "--voxel", voxel, "--out", tmp_path / "out")
+    assert message == f"error: voxel {float(voxel)} is no size; use a positive number of metres\n"
+
+
+def test_out_is_a_file(scans, capsys):
+    assert "--out" in refusal(capsys, *scans, "--out", scans[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that nobody can write to")
+def test_out_cannot_be_made(scans, capsys, monkeypatch):
+    monkeypatch.setattr("pcreg.cli.register.pair.as_cloud", None)  # nothing is read before
+    assert "/proc/nope/deeper" in refusal(capsys, *scans, "--out", "/proc/nope/deeper")
+
+
+def test_what_is_made_to_try_out_is_removed(tmp_path, capsys):
+    refusal(capsys, "nowhere.ply", "nowhere.ply", "--out", tmp_path / "new" / "folder")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_negative_seed(scans, tmp_path, capsys):
+    message = refusal(capsys, *scans, "--seed", "-1", "--out", tmp_path / "out")
+    assert message == "error: seed=-1: a whole number is needed, 0 or more\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["a.ply", "b.ply", "--voxel", "x"], ["a", "b", "--units", "m", "mile"], ["a", "b", "c"]]
+)
+def test_a_misspelt_command_is_status_two(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_a_device_that_is_not_there(scans, tmp_path, capsys):
+    message = refusal(capsys, *scans, *FAST, "--device", "cuda:99", "--out", tmp_path / "out")
+    assert "device=cuda:99: not on this machine" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_for_a_descriptor_that_takes_none(scans, tmp_path, capsys):
+    message = refusal(
+        capsys, *scans, "--descriptor", "fpfh", "--weights", "w.safetensors", "--out", tmp_path / "out"
+    )
+    assert "fpfh takes no weights" in message
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no checkpoint"])
+def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, content):
+    weights = tmp_path / "weights.pt"
+    if content is not None:
+        weights.write_bytes(content)
+    assert "weights.pt" in refusal(capsys, *scans, "--weights", weights, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_are_looked_at_before_clouds_are_read(scans, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("pcreg.cli.register.pair.as_cloud", None)
+    assert "no such weights" in refusal(capsys, *scans, "--weights", "WRONG", "--out", tmp_path / "out")
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_weights_are_loaded_once(scans, tmp_path, capsys, monkeypatch, batch):
+    loaded = []
+
+    def load(path, *arguments):
+        loaded.append(Path(path).name)
+        return load_weights(path, *arguments)
+
+    monkeypatch.setattr("pcreg.features.fcgf.load_weights", load)
+    (tmp_path / "pairs.csv").write_text(f"{scans[0]},{scans[1]}\n")
+    pair = ["--batch", str(tmp_path / "pairs.csv")] if batch else [*map(str, scans), "--no-picture"]
+    command = [*pair, *FAST, "--weights", str(weights_for(0.05)), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert loaded == ["indoor.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.ply"], "two files are needed"),
+        (["a.ply", "b.ply", "--batch", "l.csv"], "--batch"),
+        (["--batch", "l.csv", "--html"], "--batch"),
+        (["--batch", "l.csv", "--units", "mm", "m"], "one unit"),
+        (["--batch", "l.csv", "--device", "cuda"], "--device"),
+        (["--batch", "nowhere.csv"], "nowhere.csv"),
+        (["--batch", "nowhere/*.ply"], "nowhere/*.ply"),
+    ],
+)
+def test_settings_that_contradict_each_other(arguments, words, capsys):
+    assert words in refusal(capsys, *arguments)
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert re.fullmatch(r"pcreg \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_a_pattern_that_the_shell_has_expanded(count, tmp_path, capsys):
+    files = [tmp_path / f"{number}.npy" for number in range(count)]
+    message = refusal(capsys, "--out", tmp_path / "out", "--batch", *files, "--seed", "1")
+    assert f"quote it: '{tmp_path}/*.npy'" in message
+
+
+def test_without_a_display_show_is_refused_before_anything_is_done(scans, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert "--html" in refusal(capsys, *scans, "--show", "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

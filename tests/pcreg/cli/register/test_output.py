@@ -1,0 +1,88 @@
+"""--quiet, --verbose and --json: what goes to stdout, what to stderr."""
+
+import json
+
+import pytest
+
+from pcreg.cli.register import main
+from tests.pcreg.cli.register.commands import FAST, refusal
+
+FPFH = [*FAST, "--descriptor", "fpfh"]
+
+
+@pytest.fixture(scope="module")
+def pairs(scans, other, tmp_path_factory):
+    """A list of three pairs: one that overlaps, one that does not, and one with a file that is missing."""
+    path = tmp_path_factory.mktemp("list") / "pairs.csv"
+    path.write_text(f"{scans[0]},{scans[1]}\n{other},{scans[1]}\nmissing.ply,{scans[1]}\n")
+    return path
+
+
+def test_json_is_the_result_alone_in_one_line(scans, tmp_path, capsys):
+    assert main([*map(str, scans), *FPFH, "--json", "--no-picture", "--out", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == json.loads((tmp_path / "result.json").read_text())
+    assert captured.out.count("\n") == 1
+    assert "\nregistered, confidence" in captured.err
+
+
+def test_json_with_quiet_leaves_stderr_empty(scans, other, tmp_path, capsys):
+    assert main([str(scans[0]), str(other), *FPFH, "--json", "--quiet", "--out", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["registered"] is False
+    assert captured.err == ""
+
+
+def test_json_is_there_although_a_file_cannot_be_written(scans, tmp_path, capsys):
+    (tmp_path / "aligned.ply" / "taken").mkdir(parents=True)
+    assert main([*map(str, scans), *FPFH, "--json", "--out", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["registered"] is True
+    assert "aligned.ply: cannot be written" in captured.err
+
+
+def test_quiet_prints_nothing(scans, tmp_path, capsys):
+    assert main([*map(str, scans), *FPFH, "--quiet", "--no-picture", "--out", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+    assert json.loads((tmp_path / "result.json").read_text())["registered"] is True
+
+
+def test_quiet_still_says_what_is_wrong(scans, tmp_path, capsys):
+    assert "no such file" in refusal(capsys, scans[0], "missing.ply", "--quiet", "--out", tmp_path / "out")
+
+
+def test_verbose_logs_each_step_on_stderr(scans, tmp_path, capsys):
+    assert main([*map(str, scans), *FPFH, "--verbose", "--no-picture", "--out", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    assert {line.split(": ")[0] for line in captured.err.splitlines()} == {
+        "describe",
+        "match",
+        "estimate",
+        "refine",
+    }
+    assert "\nregistered, confidence" in captured.out
+
+
+def test_quiet_and_verbose_exclude_each_other(scans, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([*map(str, scans), "--quiet", "--verbose"])
+    assert stop.value.code == 2
+    assert "--verbose: not allowed with argument --quiet" in capsys.readouterr().err
+
+
+def test_json_of_a_batch_is_a_line_per_pair(pairs, tmp_path, capsys):
+    command = ["--batch", str(pairs), *FPFH, "--out", str(tmp_path)]
+    assert main([*command, "--json"]) == 1
+    captured = capsys.readouterr()
+    records = [json.loads(line) for line in captured.out.splitlines()]
+    assert records == [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    assert [record["registered"] for record in records] == [True, False, False]
+    assert "1 of 3 pairs registered" in captured.err
+    assert "descriptor: FPFH" in captured.err
+
+    (tmp_path / "pairs.jsonl").unlink()
+    assert main([*command, "--quiet"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+    assert (tmp_path / "pairs.jsonl").is_file()

@@ -1,0 +1,71 @@
+"""`pcreg` and its verbs."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from pcreg.cli.main import VERBS, main
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def test_help_lists_the_verbs(capsys):
+    assert main(["--help"]) == 0
+    listed = re.findall(r"^  (\w+) +\w", capsys.readouterr().out, re.MULTILINE)
+    assert listed == list(VERBS) == ["register", "evaluate", "train", "publish"]
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pcreg {version('pcreg')}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["regster", "a.ply"], "regster is no verb of pcreg; did you mean register?"),
+        (["colour"], "colour is no verb of pcreg; use one of register, evaluate, train, publish"),
+        (["--quiet"], "--quiet is no verb of pcreg; use one of register, evaluate, train, publish"),
+        ([], "a verb is needed, one of register, evaluate, train, publish; pcreg --help explains them"),
+    ],
+)
+def test_what_is_no_verb_is_refused_in_one_sentence(arguments, sentence, capsys):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"error: {sentence}\n"
+
+
+def process(*words: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, **options)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_names_the_command_that_was_typed(verb, tmp_path):
+    pcreg = str(Path(sys.executable).with_name("pcreg"))
+    for command, cwd, name in (
+        ([pcreg, verb], tmp_path, f"pcreg {verb}"),
+        ([sys.executable, f"{verb}.py"], CHECKOUT, f"{verb}.py"),
+    ):
+        done = process(*command, "--help", cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"usage: {name} [")
+        assert done.stderr == ""
+
+
+def test_it_is_a_module_too(tmp_path):
+    done = process(sys.executable, "-m", "pcreg", "register", "a.ply", cwd=tmp_path)
+    sentence = "two files are needed: pcreg register SOURCE TARGET; --help shows all"
+    assert (done.returncode, done.stderr) == (2, f"error: {sentence}\n")
+
+
+def test_a_verb_imports_no_other(tmp_path):
+    program = (
+        "import sys; from pcreg.cli.main import main; main(['register', 'a.ply']); "
+        "print(sorted({'hydra', 'matplotlib', 'open3d', 'torch'} & set(sys.modules)))"
+    )
+    assert process(sys.executable, "-c", program, cwd=tmp_path).stdout == "[]\n"
