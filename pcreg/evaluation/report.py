@@ -101,10 +101,13 @@ def _figure(wrong: FailureCase, setup: Setup) -> str:
         else f"RTE {row['RTE']:.3f} m, RRE {row['RRE']:.2f} deg, RMSE {row['rmse']:.3f} m"
     )
     verdict = "registered" if succeeded([row], setup.protocol)[0] else "not registered"
-    words = (
-        f"<b>{escape(row['pair'])}</b><br>{errors}, {verdict}; overlap {row['overlap_measured']:.2f}, "
-        f"IR {100 * row['IR']:.1f} %, {row['inliers']} inliers of {row['matches']} matches"
-    )
+    if "IR" in row:
+        found = f"IR {100 * row['IR']:.1f} %, {row['inliers']} inliers of {row['matches']} matches"
+    else:
+        accepted = "accepted" if row["registered"] else "refused"
+        found = f"{accepted} with confidence {row['confidence']:.2f}: {escape(row['reason'])}"
+    overlap = "unknown" if row["overlap_measured"] is None else f"{row['overlap_measured']:.2f}"
+    words = f"<b>{escape(row['pair'])}</b><br>{errors}, {verdict}; overlap {overlap}, {found}"
     estimated = "no estimate" if wrong.estimated is None else _picture("estimated", wrong.estimated)
     return (
         f'<figure><div class="views"><div>estimated<br>{estimated}</div>'
