@@ -194,7 +194,6 @@ def test_estimators_are_chosen_by_name(name):
             ["data.root=.", "protocol=system", "protocol.viewpoint=sensor", "data.moved=3"],
             "data.moved=3 takes the origins away",
         ),
-        (["data=synthetic", "data.count=1", "data.step=4", "data.beams=4"], "no LiDAR scans"),
     ],
 )
 def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):
