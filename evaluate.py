@@ -34,7 +34,7 @@ from pcreg.runtime.records import Records
 
 # What the system has of its own, by group: the usual choice of configs/evaluate.yaml
 USUAL = {"descriptor": "fcgf", "estimator": "open3d"}
-Score = Callable[[Records], list[dict[str, Any]]]
+Measure = Callable[[Records], list[dict[str, Any]]]
 
 # What may differ between a run and its continuation: no figure depends on it.
 NON_IDENTITY_KEYS = ("out", "limit", "workers", "cache")
@@ -47,9 +47,9 @@ def main(cfg: DictConfig) -> dict[str, float]:
     _check(cfg)
     protocol = instantiate(cfg.protocol, _convert_="all")
     if isinstance(protocol, System):
-        setup, dataset, score = _system(cfg, protocol)
+        setup, dataset, measure = _system(cfg, protocol)
     else:
-        setup, dataset, score = _descriptor_and_estimator(cfg, protocol)
+        setup, dataset, measure = _descriptor_and_estimator(cfg, protocol)
 
     name = f"{setup.benchmark}-{protocol.name}-{setup.descriptor}-{setup.estimator}".replace(" ", "-")
     folder = Path(cfg.out or f"outputs/evaluate/{name}")
@@ -57,14 +57,14 @@ def main(cfg: DictConfig) -> dict[str, float]:
         records = Records(folder / "records.jsonl", _identity(cfg, setup))
         with replacing(folder / "config.yaml") as temporary:
             temporary.write_text(OmegaConf.to_yaml(cfg, resolve=True))
-        scored = score(records)
+        scored = measure(records)
         print(_write(folder, scored, setup))
         report(scored, setup, dataset, folder / "report.html")
         print(folder)
         return measured(scored, setup, setup.protocol.samples[0])[0]
 
 
-def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setup, PairDataset, Score]:
+def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setup, PairDataset, Measure]:
     descriptor = instantiate(cfg.descriptor, _convert_="all")
     estimator = instantiate(cfg.estimator, _convert_="all")
     dataset = _dataset(cfg)
@@ -82,15 +82,15 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
         left_out=tuple(dataset.left_out),
     )
 
-    def score(records: Records) -> list[dict[str, Any]]:
+    def measure(records: Records) -> list[dict[str, Any]]:
         features = FeatureCache(cfg.cache, descriptor, _what_features_depend_on(cfg, setup))
         about = {"seeds": setup.seeds, "workers": cfg.workers}
         return runner.run(dataset, descriptor, estimator, protocol, records, features, **about)
 
-    return setup, dataset, score
+    return setup, dataset, measure
 
 
-def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Score]:
+def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Measure]:
     """Of the settings what the system does not use is taken out; InputError if it was chosen."""
     for group, usual in USUAL.items():
         with open_dict(cfg):
@@ -116,10 +116,10 @@ def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Scor
         left_out=tuple(dataset.left_out),
     )
 
-    def score(records: Records) -> list[dict[str, Any]]:
+    def measure(records: Records) -> list[dict[str, Any]]:
         return runner.run_system(dataset, system, records, seeds=setup.seeds, workers=cfg.workers)
 
-    return setup, dataset, score
+    return setup, dataset, measure
 
 
 def _dataset(cfg: DictConfig) -> PairDataset:
