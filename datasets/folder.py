@@ -13,6 +13,7 @@ import numpy as np
 from pcreg.datasets.odometry import Odometry
 from pcreg.datasets.poses import read_poses, rigid
 from pcreg.datasets.splits import split_rows
+from pcreg.features.pretrained import OUTDOOR_FROM
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import inverse
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -56,6 +57,7 @@ class Folder:
 
     name = "own scans"
     left_out = ()
+    viewpoint = "auto"
 
     def __init__(
         self,
@@ -91,6 +93,11 @@ class Folder:
         self.proposals = proposals
         self.cache = Path(cache) if cache else self.root / "odometry"
         self.poses = self._read_poses()
+
+    @property
+    def outdoor(self) -> bool:
+        """Whether the clouds are taken for LiDAR scans, as weights are chosen."""
+        return self.voxel >= OUTDOOR_FROM
 
     @cached_property
     def pairs(self) -> list[Pair]:

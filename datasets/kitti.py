@@ -42,6 +42,9 @@ class Kitti:
     scans that are: then their pairs are `left_out`.
     """
 
+    outdoor = True
+    viewpoint = "sensor"
+
     def __init__(
         self,
         root: str | Path,

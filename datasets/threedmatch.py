@@ -42,6 +42,8 @@ class ThreeDMatch:
     """
 
     left_out = ()
+    outdoor = False
+    viewpoint = "sensor"  # the first of the frames that a fragment is fused from
 
     def __init__(
         self, root: str | Path, benchmark: str = "3DMatch", scenes: str | Sequence[str] | None = None

@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from pcreg.datasets.simulated.endless import COARSE, Recorder, Scene
+from pcreg.features.pretrained import OUTDOOR_FROM
 from pcreg.geometry.se3 import inverse
 from pcreg.io.pairs import Pair
 from pcreg.runtime.device import choose_device
@@ -20,6 +21,7 @@ class Recorded:
 
     name = "simulated scenes"
     left_out = ()
+    viewpoint = "sensor"
 
     def __init__(
         self,
@@ -37,6 +39,10 @@ class Recorded:
         self.count, self.per_scene, self.minimum_overlap = count, per_scene, minimum_overlap
         self.device = choose_device(device)
         self._clouds: dict[str, np.ndarray] = {}
+
+    @property
+    def outdoor(self) -> bool:
+        return self.voxel >= OUTDOOR_FROM
 
     @cached_property
     def pairs(self) -> list[Pair]:

@@ -82,6 +82,8 @@ class SyntheticRooms:
 
     name = "generated rooms"
     left_out = ()
+    outdoor = False
+    viewpoint = "sensor"
 
     def __init__(
         self,

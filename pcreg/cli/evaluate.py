@@ -1,33 +1,42 @@
-"""Measure a descriptor and an estimator on the pairs of a data set.
+"""Measure a descriptor and an estimator, or all of `pcreg.register`, on the pairs of a data set.
 
     pcreg evaluate data=3dmatch data.root=/data/3dmatch
     pcreg evaluate data=3dmatch data.root=/data/3dmatch descriptor=fpfh
     pcreg evaluate data=3dlomatch data.root=/data/3dmatch protocol=proto-b estimator=kiss seeds=[0]
+    pcreg evaluate data=3dlomatch data.root=/data/3dmatch protocol=system seeds=[0]
     pcreg evaluate --help        every setting
 
 Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.html` and `config.yaml` to
 `out`. Run again, the same command goes on where it was stopped; `limit=20` takes a quick look.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from pcreg.cli import config
+from pcreg.datasets.altered import EveryBeam, Moved
 from pcreg.evaluation import runner
 from pcreg.evaluation.caption import Setup, caption
+from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.report import report
+from pcreg.evaluation.system import System
 from pcreg.evaluation.tables import measured, per_scene, tables
 from pcreg.evaluation.trial import score
 from pcreg.features.cache import FeatureCache
-from pcreg.io.pairs import keep_evenly
+from pcreg.io.pairs import PairDataset, keep_evenly
 from pcreg.runtime.code_fingerprint import code_fingerprint, named_in
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.lock import locked
 from pcreg.runtime.records import Records
+
+# What the system has of its own, by group: the usual choice of configs/evaluate.yaml
+USUAL = {"descriptor": "fcgf", "estimator": "open3d"}
+Measure = Callable[[Records], list[dict[str, Any]]]
 
 # What may differ between a run and its continuation: no figure depends on it.
 NON_IDENTITY_KEYS = ("out", "limit", "workers", "cache")
@@ -44,10 +53,28 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
     """
     _check(cfg)
     protocol = instantiate(cfg.protocol, _convert_="all")
+    if isinstance(protocol, System):
+        setup, dataset, measure = _system(cfg, protocol)
+    else:
+        setup, dataset, measure = _descriptor_and_estimator(cfg, protocol)
+
+    name = f"{setup.benchmark}-{protocol.name}-{setup.descriptor}-{setup.estimator}".replace(" ", "-")
+    folder = Path(cfg.out or f"outputs/evaluate/{name}")
+    with locked(folder, "give this run an out= of its own"):
+        records = Records(folder / "records.jsonl", _identity(cfg, setup))
+        with replacing(folder / "config.yaml") as temporary:
+            temporary.write_text(OmegaConf.to_yaml(cfg, resolve=True))
+        scored = measure(records)
+        print(_write(folder, scored, setup))
+        report(scored, setup, dataset, folder / "report.html")
+        print(folder)
+        return measured(scored, setup, setup.protocol.samples[0])[0]
+
+
+def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setup, PairDataset, Measure]:
     descriptor = instantiate(cfg.descriptor, _convert_="all")
     estimator = instantiate(cfg.estimator, _convert_="all")
-    dataset = instantiate(cfg.data, _convert_="all")
-    keep_evenly(dataset, cfg.limit)
+    dataset = _dataset(cfg)
     print(f"descriptor: {descriptor.label}")
     setup = Setup(
         benchmark=dataset.name,
@@ -58,31 +85,68 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
         estimation=estimator.label(protocol),
         seeds=tuple(cfg.seeds),
         versions=runner.versions(estimator.packages),
+        alterations=_alterations(cfg),
         left_out=tuple(dataset.left_out),
     )
 
-    name = f"{setup.benchmark}-{protocol.name}-{setup.descriptor}-{setup.estimator}".replace(" ", "-")
-    folder = Path(cfg.out or f"outputs/evaluate/{name}")
-    with locked(folder, "give this run an out= of its own"):
-        records = Records(folder / "records.jsonl", _identity(cfg, setup))
-        with replacing(folder / "config.yaml") as temporary:
-            temporary.write_text(OmegaConf.to_yaml(cfg, resolve=True))
+    def measure(records: Records) -> list[dict[str, Any]]:
         features = FeatureCache(cfg.cache, descriptor, _what_features_depend_on(cfg, setup))
+        about = {"seeds": setup.seeds, "workers": cfg.workers}
+        return runner.run(dataset, descriptor, estimator, protocol, records, features, **about)
 
-        scored = runner.run(
-            dataset,
-            descriptor,
-            estimator,
-            protocol,
-            records,
-            features,
-            seeds=setup.seeds,
-            workers=cfg.workers,
-        )
-        print(_write(folder, scored, setup))
-        report(scored, setup, dataset, folder / "report.html")
-        print(folder)
-        return measured(scored, setup, protocol.samples[0])[0]
+    return setup, dataset, measure
+
+
+def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Measure]:
+    """Of the settings what the system does not use is taken out; InputError if it was chosen."""
+    for group, usual in USUAL.items():
+        with open_dict(cfg):
+            chosen = cfg.pop(group)
+        if chosen != OmegaConf.load(config.CONFIGS / group / f"{usual}.yaml"):
+            raise InputError(
+                f"{group}=...: protocol={protocol.name} has none to choose; leave it out, or look among "
+                "protocol.* of: --help protocol=system"
+            )
+    fingerprint = protocol.fingerprint
+    dataset = _dataset(cfg)
+    system = protocol.on(dataset)
+    setup = Setup(
+        benchmark=dataset.name,
+        protocol=system,
+        descriptor=system.descriptor,
+        fingerprint=fingerprint,
+        estimator="register",
+        estimation=system.label,
+        seeds=tuple(cfg.seeds),
+        versions=runner.versions(),
+        alterations=_alterations(cfg),
+        left_out=tuple(dataset.left_out),
+    )
+
+    def measure(records: Records) -> list[dict[str, Any]]:
+        return runner.run_system(dataset, system, records, seeds=setup.seeds, workers=cfg.workers)
+
+    return setup, dataset, measure
+
+
+def _dataset(cfg: DictConfig) -> PairDataset:
+    """The pairs that are scored, their clouds thinned and moved as `data.beams` and `data.moved` say."""
+    cfg = cfg.copy()
+    with open_dict(cfg):
+        beams, moved = cfg.data.pop("beams"), cfg.data.pop("moved")
+    dataset = instantiate(cfg.data, _convert_="all")
+    keep_evenly(dataset, cfg.limit)
+    if beams != 1:
+        dataset = EveryBeam(dataset, beams)
+    return Moved(dataset, moved, cfg.seeds[0]) if moved else dataset
+
+
+def _alterations(cfg: DictConfig) -> tuple[str, ...]:
+    """What was done to the clouds, in words."""
+    beams, moved = cfg.data.beams, cfg.data.moved
+    thinned = f"Of the source 1 beam in {beams:g} is kept, the target is whole."
+    away = f"Each cloud is moved by {moved:g} m in a direction of its own; errors are those before the moves."
+    return (*([thinned] if beams != 1 else []), *([away] if moved else []))
 
 
 def _check(cfg: DictConfig) -> None:
@@ -93,6 +157,11 @@ def _check(cfg: DictConfig) -> None:
     whole = seeds and all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds)
     if not whole or len(set(seeds)) < len(seeds):
         raise InputError(f"seeds={seeds}: give whole numbers from 0, each once, such as [0,1,2]")
+    if cfg.data.moved and cfg.protocol.get("viewpoint") == "sensor":
+        raise InputError(
+            f"protocol.viewpoint=sensor: data.moved={cfg.data.moved:g} takes the origins away from the "
+            "sensors; leave one of the two out"
+        )
 
 
 def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
@@ -100,7 +169,7 @@ def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
     settings = {key: value for key, value in _plain(cfg).items() if key not in NON_IDENTITY_KEYS}
     settings["data"].pop("workers", None)
     return settings | {
-        "code": code_fingerprint(score.__module__, *named_in(settings)),
+        "code": code_fingerprint(score.__module__, EveryBeam.__module__, *named_in(settings)),
         "weights_checksum": setup.fingerprint,
         "versions": setup.versions,
         "left_out": list(setup.left_out),

@@ -5,7 +5,8 @@ information matrix (official 3DMatch), RR_rmse by true RMSE, RR_<m>m_<deg>deg by
 RTE_<mask>_<statistic> and RRE_<mask>_<statistic> in metres and degrees, with the masks `joint` (pairs
 within the first gate in both), `separate` (each error over the pairs below its own half of the gate)
 and `all`; seconds_<step> per pair; pairs, and pairs_RR that the official recall counts. Ratios are
-fractions.
+fractions. Of what judges its own answers, the numbers of pairs: accepted, accepted_right and refused_right,
+right by the protocol's own criterion.
 """
 
 from collections.abc import Sequence
@@ -14,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from pcreg.evaluation import metrics
-from pcreg.evaluation.protocol import Protocol
+from pcreg.evaluation.protocol import Scoring
 
 Figures = dict[str, float]
 Row = dict[str, Any]  # one trial of one pair
-COUNTS = ("pairs", "pairs_RR")
+PAIRS = ("pairs", "pairs_RR")
+VERDICTS = ("accepted", "accepted_right", "refused_right")
+COUNTS = PAIRS + VERDICTS
 MASKS = ("joint", "separate", "all")
 STATISTICS = {"mean": metrics.mean, "std": metrics.std, "median": metrics.median}
 
@@ -46,7 +49,7 @@ def column(scored: Sequence[Row], key: str) -> np.ndarray:
     return np.array([np.nan if row[key] is None else row[key] for row in scored], dtype=np.float64)
 
 
-def succeeded(scored: Sequence[Row], protocol: Protocol) -> np.ndarray:
+def succeeded(scored: Sequence[Row], protocol: Scoring) -> np.ndarray:
     """Which pairs (P,) count as registered, by the protocol's own criterion if the data allow it."""
     if protocol.recall == "gate":
         return metrics.within(column(scored, "RTE"), column(scored, "RRE"), protocol.gates[0])
@@ -54,9 +57,8 @@ def succeeded(scored: Sequence[Row], protocol: Protocol) -> np.ndarray:
     return column(scored, "information_rmse" if official else "rmse") <= protocol.recall_rmse
 
 
-def figures(scored: Sequence[Row], protocol: Protocol) -> Figures:
+def figures(scored: Sequence[Row], protocol: Scoring) -> Figures:
     """The figures of these rows, pooled."""
-    IR = column(scored, "IR")
     result: Figures = {"pairs": len(scored)}
     if has(scored, "information_rmse"):
         official = column(scored, "information_rmse")[~column(scored, "consecutive").astype(bool)]
@@ -66,15 +68,23 @@ def figures(scored: Sequence[Row], protocol: Protocol) -> Figures:
     for gate in protocol.gates:
         passed = metrics.within(column(scored, "RTE"), column(scored, "RRE"), gate)
         result[gate_key(gate)] = metrics.mean(passed)
-    result |= {"FMR": metrics.mean(metrics.feature_matched(IR, protocol.tau2)), "IR": metrics.mean(IR)}
+    if has(scored, "registered"):
+        accepted, right = column(scored, "registered").astype(bool), succeeded(scored, protocol)
+        counted = accepted.sum(), (accepted & right).sum(), (~accepted & right).sum()
+        result |= dict(zip(VERDICTS, map(int, counted), strict=True))
+    if has(scored, "IR"):
+        IR = column(scored, "IR")
+        result["FMR"] = metrics.mean(metrics.feature_matched(IR, protocol.tau2))
+        result["IR"] = metrics.mean(IR)
     if has(scored, "IR_one_way"):
         one_way = column(scored, "IR_one_way")
         result["FMR_one_way"] = metrics.mean(metrics.feature_matched(one_way, protocol.tau2))
         result["IR_one_way"] = metrics.mean(one_way)
     if protocol.gates:
         result |= _errors(scored, protocol.gates[0])
-    result["seconds_describe"] = metrics.mean(column(scored, "describe_seconds"))
-    for step in ("match", "estimate"):
+    if has(scored, "describe_seconds"):
+        result["seconds_describe"] = metrics.mean(column(scored, "describe_seconds"))
+    for step in scored[0]["seconds"]:
         result[f"seconds_{step}"] = metrics.mean([row["seconds"][step] for row in scored])
     return result
 
@@ -93,18 +103,18 @@ def _errors(scored: Sequence[Row], gate: Sequence[float]) -> Figures:
     }
 
 
-def by_scene(scored: Sequence[Row], protocol: Protocol) -> dict[str, Figures]:
+def by_scene(scored: Sequence[Row], protocol: Scoring) -> dict[str, Figures]:
     """The figures of every scene, by name."""
     scenes = sorted({row["scene"] for row in scored})
     return {scene: figures([r for r in scored if r["scene"] == scene], protocol) for scene in scenes}
 
 
-def overall(scored: Sequence[Row], protocol: Protocol) -> Figures:
+def overall(scored: Sequence[Row], protocol: Scoring) -> Figures:
     """The figures of all rows, averaged over scenes or pooled, as the protocol says."""
     return over_scenes(scored, protocol) if protocol.scene_mean else figures(scored, protocol)
 
 
-def over_scenes(scored: Sequence[Row], protocol: Protocol) -> Figures:
+def over_scenes(scored: Sequence[Row], protocol: Scoring) -> Figures:
     """The plain mean of the scenes' figures, a scene of few pairs weighing as much as one of many."""
     scenes = by_scene(scored, protocol).values()
     return {

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pcreg.evaluation.protocol import Protocol
+from pcreg.evaluation.protocol import Protocol, Scoring
 
 
 @dataclass(frozen=True)
@@ -12,13 +12,14 @@ class Setup:
     """A run of a benchmark, for those who read its records."""
 
     benchmark: str
-    protocol: Protocol
+    protocol: Scoring
     descriptor: str
     fingerprint: str  # of the weights; "" if nothing is learned
     estimator: str
     estimation: str  # in words, see Estimator.label
     seeds: tuple[int, ...]
     versions: dict[str, str]
+    alterations: tuple[str, ...] = ()  # of the benchmark's clouds, a sentence each
     left_out: tuple[str, ...] = ()  # pairs that the benchmark has and this run has not, with the reason
 
     @property
@@ -31,18 +32,29 @@ def caption(records: Sequence[dict[str, Any]], setup: Setup) -> str:
     protocol = setup.protocol
     weights = f" (weights {setup.fingerprint})" if setup.fingerprint else ""
     seeds = f"Seed{'s' if len(setup.seeds) > 1 else ''} {', '.join(map(str, setup.seeds))}"
+    once = ""
+    if isinstance(protocol, Protocol):
+        once = "; both clouds are described once for all N and seeds"
+        measured = [
+            f"{_counted(records)}; {setup.descriptor}{weights} at one point per {protocol.voxel:g} m; "
+            f"{_drawn(protocol)}.",
+            f"{setup.estimation}; it gets {_given(protocol)}.",
+            *_matching(protocol),
+        ]
+    else:
+        measured = [
+            f"{_counted(records)}; {setup.descriptor}{weights}. {setup.estimation}.",
+            *_verdicts(protocol),
+        ]
     sentences = [
-        f"{_counted(records)}; {setup.descriptor}{weights} at one point per {protocol.voxel:g} m; "
-        f"{_drawn(protocol)}.",
-        f"{setup.estimation}; it gets {_given(protocol)}.",
-        *_matching(protocol),
+        *measured,
+        *setup.alterations,
         *_recalls(records, protocol),
         *_errors(records, protocol),
         "Means over scenes weigh every scene the same; pooled means weigh every pair the same. "
         f"{'Scene means' if protocol.scene_mean else 'Pooled means'} unless stated.",
         f"{seeds}." if len(setup.seeds) == 1 else f"{seeds}; ± is the sample standard deviation over them.",
-        "s: CPU seconds per pair (on a GPU, seconds on the clock); both clouds are described once for all N "
-        "and seeds.",
+        f"s: CPU seconds per pair (on a GPU, seconds on the clock){once}.",
         f"{', '.join(f'{package} {version}' for package, version in setup.versions.items())}.",
     ]
     if protocol.note:
@@ -82,7 +94,15 @@ def _matching(protocol: Protocol) -> list[str]:
     ]
 
 
-def _recalls(records: Sequence[dict[str, Any]], protocol: Protocol) -> list[str]:
+def _verdicts(protocol: Scoring) -> list[str]:
+    metres, degrees = protocol.gates[0]
+    return [
+        "Recalls are of the motions that it answers with, accepted or not; accepted, accepted right, refused "
+        f"right: numbers of pairs, right below {metres:g} m and {degrees:g} deg."
+    ]
+
+
+def _recalls(records: Sequence[dict[str, Any]], protocol: Scoring) -> list[str]:
     official = (
         f"RR: information-matrix RMSE at most {protocol.recall_rmse:g} m, over the "
         f"{sum(not record['consecutive'] for record in records)} pairs of fragments that do not follow "
@@ -91,10 +111,11 @@ def _recalls(records: Sequence[dict[str, Any]], protocol: Protocol) -> list[str]
     if any("information_rmse" not in trial for record in records for trial in record["trials"]):
         official = "The data set has no information matrices: the official recall is left out."
     true = f"RR rmse: RMSE over all described source points at most {protocol.recall_rmse:g} m, all pairs, %."
-    return [*([official] if protocol.recall != "gate" else []), true]
+    asked = protocol.recall != "gate" or not isinstance(protocol, Protocol)
+    return [*([official] if asked else []), true]
 
 
-def _errors(records: Sequence[dict[str, Any]], protocol: Protocol) -> list[str]:
+def _errors(records: Sequence[dict[str, Any]], protocol: Scoring) -> list[str]:
     if not protocol.gates:
         return []
     metres, degrees = protocol.gates[0]

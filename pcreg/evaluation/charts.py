@@ -27,11 +27,17 @@ Records = Sequence[dict[str, Any]]
 
 def charts(records: Records, setup: Setup) -> dict[str, bytes]:
     """All charts by title."""
+    curves = 4 if _matched_pairs(records) else 2
     return {
-        "Recall against thresholds": _drawn(4, lambda axes: _recall_curves(axes, records, setup)),
+        "Recall against thresholds": _drawn(curves, lambda axes: _recall_curves(axes, records, setup)),
         "Errors": _drawn(3, lambda axes: _histograms(axes, records, setup)),
         "Success against overlap": _drawn(1, lambda axes: _overlap(axes[0], records, setup)),
     }
+
+
+def _matched_pairs(records: Records) -> bool:
+    """Whether there are inlier ratios."""
+    return all("IR" in trial for record in records for trial in record["trials"])
 
 
 def recall_curve(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -63,28 +69,35 @@ def _drawn(count: int, draw: Any) -> bytes:
 
 
 def _recall_curves(axes: Sequence[Axes], records: Records, setup: Setup) -> None:
-    """Recall by RRE and RTE, FMR by inlier distance and by inlier ratio: a line per number of samples."""
+    """Recall by RRE and RTE; FMR, if there are matches, by inlier distance and by inlier ratio.
+
+    A line per number of samples.
+    """
     protocol = setup.protocol
     RRE = np.linspace(0, 15, 151)
     RTE = np.linspace(0, 2.0 if protocol.gates else 10 * protocol.tau1, 151)
-    tau1, tau2 = TAU_FACTORS * protocol.tau1, np.linspace(0, 0.3, 151)
+    matched = _matched_pairs(records)
     for samples in protocol.samples:
         label = "all" if samples is None else str(samples)
         runs = [aggregate.rows(records, samples, seed) for seed in setup.seeds]
         found = [
             (RRE, [recall_curve(aggregate.column(run, "RRE"), RRE) for run in runs]),
             (RTE, [recall_curve(aggregate.column(run, "RTE"), RTE) for run in runs]),
-            (tau1, [_matched([row["IR_curve"] for row in run], protocol.tau2) for run in runs]),
-            (tau2, [_matched(aggregate.column(run, "IR")[:, None], tau2) for run in runs]),
         ]
+        if matched:
+            tau1, tau2 = TAU_FACTORS * protocol.tau1, np.linspace(0, 0.3, 151)
+            found += [
+                (tau1, [_matched([row["IR_curve"] for row in run], protocol.tau2) for run in runs]),
+                (tau2, [_matched(aggregate.column(run, "IR")[:, None], tau2) for run in runs]),
+            ]
         for axis, (x, curves) in zip(axes, found, strict=True):
             axis.plot(x, 100 * np.mean(curves, axis=0), label=label, linewidth=1.3)
-    words = (
-        ("RRE below, deg", "pairs, %"),
-        ("RTE below, m", "pairs, %"),
-        ("inlier distance τ1, m", f"pairs with IR > {protocol.tau2:g}, %"),
-        ("inlier ratio τ2", f"pairs with IR > τ2 at {protocol.tau1:g} m, %"),
-    )
+    words = [("RRE below, deg", "pairs, %"), ("RTE below, m", "pairs, %")]
+    if matched:
+        words += [
+            ("inlier distance τ1, m", f"pairs with IR > {protocol.tau2:g}, %"),
+            ("inlier ratio τ2", f"pairs with IR > τ2 at {protocol.tau1:g} m, %"),
+        ]
     for axis, (x, y) in zip(axes, words, strict=True):
         axis.set(xlabel=x, ylabel=y, ylim=(0, 101))
     axes[0].legend(title="N", fontsize=8, loc="lower right")
@@ -119,7 +132,8 @@ def _overlap(axis: Axes, records: Records, setup: Setup) -> None:
     samples = setup.protocol.samples[0]
     overlap = aggregate.column(records, "overlap_measured")
     runs = [aggregate.succeeded(aggregate.rows(records, samples, s), setup.protocol) for s in setup.seeds]
-    rate, pairs = success_by_overlap(overlap, np.mean(runs, axis=0))
+    known = np.isfinite(overlap)  # where a pair could be prepared at all
+    rate, pairs = success_by_overlap(overlap[known], np.mean(runs, axis=0)[known])
     middle = (np.arange(BINS) + 0.5) / BINS
     axis.bar(middle, 100 * np.nan_to_num(rate), width=0.9 / BINS, color=PASSED)
     for x, y, count in zip(middle, 100 * np.nan_to_num(rate), pairs, strict=True):

@@ -33,12 +33,14 @@ def failures(
     """The pairs with the largest RMSE at the first N and seed, those without an estimate first."""
     rows = aggregate.rows(records, setup.protocol.samples[0], setup.seeds[0])
     chosen = sorted(rows, key=lambda row: np.inf if row["rmse"] is None else row["rmse"], reverse=True)
-    return [_drawn(row, dataset, setup.protocol.voxel) for row in chosen[:count]]
+    return [_drawn(row, dataset, row.get("voxel") or setup.protocol.voxel) for row in chosen[:count]]
 
 
-def _drawn(row: dict[str, Any], dataset: PairDataset, voxel: float) -> FailureCase:
+def _drawn(row: dict[str, Any], dataset: PairDataset, voxel: float | None) -> FailureCase:
+    """`voxel` thins the clouds; None: they could not be prepared, and are shown as they are."""
     source, target = (dataset.cloud(row[side]) for side in ("source", "target"))
-    source, target = source[voxel_downsample(source, voxel)], target[voxel_downsample(target, voxel)]
+    if voxel:
+        source, target = source[voxel_downsample(source, voxel)], target[voxel_downsample(target, voxel)]
     camera = _along_the_thinnest(target)
     views = [
         None

@@ -1,7 +1,7 @@
 """The protocol of a benchmark: what has to be fixed before figures can be compared."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from pcreg.runtime.errors import InputError
 
@@ -11,8 +11,41 @@ RECALLS = ("information", "rmse", "gate")
 
 
 @dataclass(frozen=True)
-class Protocol:
-    """Lengths in metres, angles in degrees.
+class Scoring:
+    """When a pair counts as registered, and how pairs are averaged. Metres and degrees.
+
+    Raises InputError for values that cannot be.
+    """
+
+    name: str
+    _: KW_ONLY
+    recall: str = "gate"  # what RR is: by information matrix (non-consecutive pairs), RMSE, or first gate
+    recall_rmse: float = 0.2  # registered, by information matrix or RMSE
+    gates: Sequence[Sequence[float]] = ()  # registered, by RTE and RRE; the first masks their means
+    scene_mean: bool = True  # average within scenes first, then over scenes; else over all pairs
+    note: str = ""  # what else a reader has to know, printed in captions
+
+    def __post_init__(self) -> None:
+        gates = tuple((float(metres), float(degrees)) for metres, degrees in self.gates)
+        object.__setattr__(self, "gates", gates)  # the way to fill a default of a frozen dataclass
+        self._positive("recall_rmse")
+        self._one_of("recall", RECALLS)
+
+    def _positive(self, *names: str) -> None:
+        for name in names:
+            if not getattr(self, name) > 0:
+                raise InputError(f"protocol.{name}={getattr(self, name)}: it must be positive")
+
+    def _one_of(self, name: str, choices: Sequence[str]) -> None:
+        if getattr(self, name) not in choices:
+            raise InputError(
+                f"protocol.{name}={getattr(self, name)}: unknown; choose one of {', '.join(choices)}"
+            )
+
+
+@dataclass(frozen=True)
+class Protocol(Scoring):
+    """How a descriptor and an estimator are measured. Lengths in metres, angles in degrees.
 
     `samples` are the values of N that are measured, each by itself, from the same features. With
     `draw="points"` N random points of each cloud are matched; with `draw="matches"` N of the mutual
@@ -22,7 +55,6 @@ class Protocol:
     Raises InputError for values that cannot be.
     """
 
-    name: str
     voxel: float  # one point per cell of this edge is described
     samples: Sequence[int | None] = (None,)
     draw: str = "points"
@@ -35,28 +67,18 @@ class Protocol:
     confidence: float = 0.999
     n: int = 3  # matches per RANSAC sample
     edge_length: float | None = 0.9  # RANSAC: ratio of edges within a sample; None: not checked
-    recall: str = "gate"  # what RR is: by information matrix (non-consecutive pairs), RMSE, or first gate
-    recall_rmse: float = 0.2  # registered, by information matrix or RMSE
-    gates: Sequence[Sequence[float]] = ()  # registered, by RTE and RRE; the first masks their means
-    scene_mean: bool = True  # average within scenes first, then over scenes; else over all pairs
-    note: str = ""  # what else a reader has to know, printed in captions
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, value in (
             ("tau1", 2 * self.voxel if self.tau1 is None else self.tau1),
             ("distance", 1.5 * self.voxel if self.distance is None else self.distance),
-            ("gates", tuple((float(metres), float(degrees)) for metres, degrees in self.gates)),
             ("samples", tuple(self.samples)),
         ):
-            object.__setattr__(self, name, value)  # the way to fill a default of a frozen dataclass
-        for name in ("voxel", "tau1", "distance", "iterations", "recall_rmse"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"protocol.{name}={getattr(self, name)}: it must be positive")
-        for name, choices in (("draw", DRAWN), ("fit", FITTED_TO), ("recall", RECALLS)):
-            if getattr(self, name) not in choices:
-                raise InputError(
-                    f"protocol.{name}={getattr(self, name)}: unknown; choose one of {', '.join(choices)}"
-                )
+            object.__setattr__(self, name, value)
+        self._positive("voxel", "tau1", "distance", "iterations")
+        self._one_of("draw", DRAWN)
+        self._one_of("fit", FITTED_TO)
         if not 0 < self.confidence < 1:
             raise InputError(
                 f"protocol.confidence={self.confidence}: RANSAC ends early only below 1; set 0.999"

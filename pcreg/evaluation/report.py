@@ -48,7 +48,10 @@ def _figures(case: FailureCase, setup: Setup) -> str:
         else f"RTE {row['RTE']:.3f} m, RRE {row['RRE']:.2f} deg, RMSE {row['rmse']:.3f} m"
     )
     verdict = "registered" if succeeded([row], setup.protocol)[0] else "not registered"
-    return (
-        f"{errors}, {verdict}; overlap {row['overlap_measured']:.2f}, IR {100 * row['IR']:.1f} %, "
-        f"{row['inliers']} inliers of {row['matches']} matches"
-    )
+    if "IR" in row:
+        found = f"IR {100 * row['IR']:.1f} %, {row['inliers']} inliers of {row['matches']} matches"
+    else:
+        accepted = "accepted" if row["registered"] else "refused"
+        found = f"{accepted} with confidence {row['confidence']:.2f}: {row['reason']}"
+    overlap = "unknown" if row["overlap_measured"] is None else f"{row['overlap_measured']:.2f}"
+    return f"{errors}, {verdict}; overlap {overlap}, {found}"

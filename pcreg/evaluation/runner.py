@@ -1,4 +1,4 @@
-"""Run a descriptor and an estimator over the pairs of a data set, and record every figure of every pair.
+"""Run a descriptor and an estimator, or the system, over the pairs of a data set; record every figure.
 
 Features first, once per cloud and kept on disk, then the pairs, both in worker processes.
 """
@@ -9,10 +9,11 @@ from typing import Any
 
 from pcreg.evaluation.estimators import Estimator
 from pcreg.evaluation.protocol import Protocol
+from pcreg.evaluation.system import System, score_system
 from pcreg.evaluation.trial import score
 from pcreg.features.base import Descriptor
 from pcreg.features.cache import FeatureCache, describe_cloud
-from pcreg.io.pairs import PairDataset
+from pcreg.io.pairs import Pair, PairDataset
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
@@ -37,14 +38,12 @@ def run(
     own random numbers, may not repeat). Raises InputError if there are no pairs, and if descriptor and
     protocol differ in voxel size.
     """
-    if not dataset.pairs:
-        raise InputError("the data set holds no pairs; check data.* and limit")
+    todo = _todo(dataset, records)
     if descriptor.voxel != protocol.voxel:
         raise InputError(
             f"the descriptor works at voxel {descriptor.voxel:g} m and the protocol asks for "
             f"{protocol.voxel:g} m; set protocol.voxel={descriptor.voxel:g}"
         )
-    todo = [pair for pair in dataset.pairs if pair.name not in records.by_pair]
     names = dict.fromkeys(name for pair in todo for name in (pair.source, pair.target))
     with executor_of(workers) as executor:
         describing = executor if descriptor.device == "cpu" else None  # a GPU is not shared by processes
@@ -53,6 +52,34 @@ def run(
         scored = map_unordered(executor, score, (files, protocol, estimator, tuple(seeds)), todo)
         for _, record in progress(scored, f"{protocol.name}, {estimator.name}", len(todo)):
             records.add(record)
+    return _in_order(dataset, records)
+
+
+def run_system(
+    dataset: PairDataset,
+    system: System,
+    records: Records,
+    *,
+    seeds: Sequence[int] = (0,),
+    workers: Workers = None,
+) -> list[dict[str, Any]]:
+    """Have the system register all pairs of the data set, recorded and returned as by `run`."""
+    todo = _todo(dataset, records)
+    with executor_of(workers) as executor:
+        registering = executor if system.device == "cpu" else None  # a GPU is not shared by processes
+        scored = map_unordered(registering, score_system, (dataset, system, tuple(seeds)), todo)
+        for _, record in progress(scored, system.name, len(todo)):
+            records.add(record)
+    return _in_order(dataset, records)
+
+
+def _todo(dataset: PairDataset, records: Records) -> list[Pair]:
+    if not dataset.pairs:
+        raise InputError("the data set holds no pairs; check data.* and limit")
+    return [pair for pair in dataset.pairs if pair.name not in records.by_pair]
+
+
+def _in_order(dataset: PairDataset, records: Records) -> list[dict[str, Any]]:
     records.order([pair.name for pair in dataset.pairs])
     return [records.by_pair[pair.name] for pair in dataset.pairs]
 

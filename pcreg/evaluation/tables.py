@@ -14,6 +14,7 @@ from tabulate import tabulate
 from pcreg.evaluation import aggregate, metrics
 from pcreg.evaluation.aggregate import Figures, Row
 from pcreg.evaluation.caption import Setup
+from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.published import PUBLISHED, Published
 
 LATEX = str.maketrans({"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "~": r"\textasciitilde{}"})
@@ -45,7 +46,9 @@ def tables(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
     """All tables but those per scene."""
     several = len(setup.protocol.samples) > 1
     found = _by_samples(records, setup) if several else [_by_figure(records, setup)]
-    return found + ([_errors(records, setup)] if setup.protocol.gates else [])
+    found += [_errors(records, setup)] if setup.protocol.gates else []
+    judged = all("registered" in trial for record in records for trial in record["trials"])
+    return [*found, _wrongly_accepted(records, setup)] if judged else found
 
 
 def _averages(setup: Setup) -> dict[str, Callable[[Sequence[Row], Any], Figures]]:
@@ -144,6 +147,23 @@ def _errors(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
     return Table(f"{setup.benchmark}: errors", header, rows)
 
 
+def _wrongly_accepted(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
+    """A row per pair that was accepted and is not right, the surest first."""
+    scored = [row for seed in setup.seeds for row in aggregate.rows(records, None, seed)]
+    right = aggregate.succeeded(scored, setup.protocol)
+    wrong = [row for row, passed in zip(scored, right, strict=True) if row["registered"] and not passed]
+    rows = [
+        [
+            row["pair"],
+            str(row["seed"]),
+            *(f"{row[key]:.3f}" for key in ("confidence", "RTE", "RRE", "rmse", "overlap_measured")),
+        ]
+        for row in sorted(wrong, key=lambda row: -row["confidence"])
+    ]
+    header = ["pair", "seed", "confidence", "RTE m", "RRE deg", "RMSE m", "overlap"]
+    return Table(f"{setup.benchmark}: accepted and wrong, {len(rows)}", header, rows)
+
+
 def per_scene(records: Sequence[dict[str, Any]], setup: Setup, samples: int | None) -> Table:
     """A row per scene at this number of samples, mean over the seeds, and the mean and spread of scenes."""
     runs = [aggregate.by_scene(aggregate.rows(records, samples, s), setup.protocol) for s in setup.seeds]
@@ -158,9 +178,10 @@ def per_scene(records: Sequence[dict[str, Any]], setup: Setup, samples: int | No
                 if key not in aggregate.COUNTS
             }
             rows.append([name, *(cell(key, values) for key in keys)])
-    what = "points" if setup.protocol.draw == "points" else "matches"
-    number = f"all {what}" if samples is None else f"{samples} {what}"
-    return Table(f"{setup.benchmark} by scene, {number}", ["", *map(heading, keys)], rows)
+    title = f"{setup.benchmark} by scene"
+    if isinstance(setup.protocol, Protocol):
+        title += f", {'all' if samples is None else samples} {setup.protocol.draw}"
+    return Table(title, ["", *map(heading, keys)], rows)
 
 
 def _keys(figures: Figures, setup: Setup, counts: bool = False) -> list[str]:
@@ -168,9 +189,9 @@ def _keys(figures: Figures, setup: Setup, counts: bool = False) -> list[str]:
     gates = setup.protocol.gates
     own = {"information": "RR", "rmse": "RR_rmse", "gate": aggregate.gate_key(gates[0]) if gates else ""}
     first = own[setup.protocol.recall]
-    keys = [key for key in figures if key not in aggregate.COUNTS or counts]
+    keys = [key for key in figures if key not in aggregate.PAIRS or counts]
     keys = [key for key in keys if not key.startswith(("RTE", "RRE")) or _is_mean(key)]
-    return sorted(keys, key=lambda key: (key not in aggregate.COUNTS, key != first))
+    return sorted(keys, key=lambda key: (key not in aggregate.PAIRS, key != first))
 
 
 def _is_mean(key: str) -> bool:
@@ -180,7 +201,7 @@ def _is_mean(key: str) -> bool:
 def heading(key: str) -> str:
     """The name of a figure with its unit."""
     name, *rest = key.split("_")
-    if name == "pairs":
+    if key in aggregate.COUNTS:
         return key.replace("_", " ")
     if name == "seconds":
         return f"s {' '.join(rest)}"
@@ -197,7 +218,7 @@ def cell(key: str, figures: Figures, spread: Figures | None = None) -> str:
     if np.isnan(value):
         return ""
     if key in aggregate.COUNTS:
-        return f"{int(value)}"
+        return f"{round(value, 1):g}"
     scale, digits = (1, 3) if key.startswith(("RTE", "RRE")) else (1, 2) if key.startswith("s") else (100, 1)
     text = f"{scale * value:.{digits}f}"
     return text if np.isnan(deviation) else f"{text} ± {scale * deviation:.{digits}f}"

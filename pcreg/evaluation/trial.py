@@ -58,6 +58,16 @@ def score(
         about = {"samples": samples, "seed": seed}
         trials.append(about | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
     reach = OVERLAP_DISTANCE * protocol.voxel
+    return facts(pair) | {
+        "overlap_measured": measured_overlap(clouds[0].points, clouds[1].points, pair.T_target_source, reach),
+        "points": [len(cloud.points) for cloud in clouds],
+        "describe_seconds": source.seconds + target.seconds,
+        "trials": trials,
+    }
+
+
+def facts(pair: Pair) -> dict[str, Any]:
+    """What the record of a pair says whatever is done with it."""
     return {
         "pair": pair.name,
         "source": pair.source,
@@ -65,11 +75,7 @@ def score(
         "scene": pair.scene,
         "consecutive": pair.consecutive,
         "overlap": pair.overlap,
-        "overlap_measured": measured_overlap(clouds[0].points, clouds[1].points, pair.T_target_source, reach),
-        "points": [len(cloud.points) for cloud in clouds],
-        "describe_seconds": source.seconds + target.seconds,
         "truth": pair.T_target_source.tolist(),
-        "trials": trials,
     }
 
 
@@ -150,21 +156,32 @@ def _trial(
     trial["inliers"] = (
         0 if T is None else int((_distances(matched, matched.matches, T) < protocol.distance).sum())
     )
-    trial |= _errors(T, pair.T_target_source, points)
+    return trial | held_against_truth(pair, T, points)
+
+
+def held_against_truth(pair: Pair, T: np.ndarray | None, points: np.ndarray) -> dict[str, Any]:
+    """The motion of a trial and all its errors; `points` (N, 3) of the source are those of its RMSE."""
+    trial = _errors(pair, T, pair.T_target_source, points)
     if pair.T_compat is not None:
-        trial["compat"] = _errors(T, pair.T_compat, points)
+        trial["compat"] = _errors(pair, T, pair.T_compat, points)
     if pair.information is not None:
-        error = np.nan if T is None else metrics.information_rmse(T, pair.T_target_source, pair.information)
+        motions = (T, pair.T_target_source)
+        error = (
+            np.nan
+            if T is None
+            else metrics.information_rmse(*map(pair.before_moves, motions), pair.information)
+        )
         trial["information_rmse"] = None if np.isnan(error) else error
     return trial | {"T_target_source": None if T is None else T.tolist()}
 
 
-def _errors(T: np.ndarray | None, T_true: np.ndarray, points: np.ndarray) -> dict[str, float | None]:
+def _errors(pair: Pair, T: np.ndarray | None, T_true: np.ndarray, points: np.ndarray) -> dict[str, Any]:
     if T is None:
         return {"RTE": None, "RRE": None, "rmse": None}
+    motions = pair.before_moves(T), pair.before_moves(T_true)
     return {
-        "RTE": translation_error(T, T_true),
-        "RRE": rotation_error(T, T_true),
+        "RTE": translation_error(*motions),
+        "RRE": rotation_error(*motions),
         "rmse": metrics.rmse(T, T_true, points),
     }
 

@@ -6,6 +6,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from pcreg.geometry.se3 import inverse
+
 Item = TypeVar("Item")
 
 
@@ -25,16 +27,27 @@ class Pair:
     overlap: float | None = None  # fraction of the source that has a partner in the target
     information: np.ndarray | None = None  # (6, 6) of gt.info, for the official 3DMatch recall
     consecutive: bool = False  # 3DMatch: recall leaves out neighbouring fragments
+    # (4, 4) each: how source and target were moved out of the frames in which errors are measured
+    moves: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def name(self) -> str:
         return f"{self.source}->{self.target}"
+
+    def before_moves(self, T_target_source: np.ndarray) -> np.ndarray:
+        """A motion (4, 4) between the clouds, as it is between their frames before they were moved."""
+        if self.moves is None:
+            return T_target_source
+        source, target = self.moves
+        return inverse(target) @ T_target_source @ source
 
 
 class PairDataset(Protocol):
     """What training and evaluation ask of a data set."""
 
     name: str  # what a table calls the benchmark
+    outdoor: bool  # LiDAR scans of large places, not rooms: what counts as registered there differs
+    viewpoint: str  # `sensor` if the origin of every cloud is its sensor, else `auto`
     pairs: list[Pair]
     left_out: Sequence[str]  # pairs of the benchmark that this copy lacks, with the reason
 

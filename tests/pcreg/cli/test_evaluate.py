@@ -139,6 +139,30 @@ def test_each_data_set_brings_its_protocol_and_the_shipped_weights_for_it(data, 
     assert protocol.distance == pytest.approx(distance)
 
 
+@pytest.mark.parametrize("moved", [0, 10])
+def test_the_system_registers_a_folder_of_scans(own_scans, tmp_path, moved, capsys):
+    overrides = [
+        "data=folder",
+        f"data.root={own_scans}",
+        f"data.moved={moved}",
+        "protocol=system",
+        "protocol.descriptor=fpfh",
+        f"out={tmp_path / 'out'}",
+        "workers=1",
+        "seeds=[0]",
+    ]
+    figures = evaluate.main(compose_config("evaluate", overrides))
+    assert (figures["pairs"], figures["RR_0.3m_15deg"]) == (3, 1.0)
+    assert figures["accepted"] == figures["accepted_right"]
+    assert figures["RTE_joint_mean"] < 0.05  # wherever the clouds lie
+    words = capsys.readouterr().out
+    assert ("moved by 10 m" in words) == bool(moved)
+    assert "viewpoint: auto" in words
+    run = json.loads((tmp_path / "out" / "records.jsonl").read_text().splitlines()[0])["run"]
+    assert (run["protocol"]["descriptor"], run["data"]["moved"]) == ("fpfh", moved)
+    assert "estimator" not in run
+
+
 def test_another_protocol_can_be_asked_for():
     cfg = compose_config("evaluate", ["data=folder", "data.root=anywhere", "protocol=kitti"])
     assert instantiate(cfg.protocol).name == "KITTI"
@@ -181,6 +205,13 @@ def test_estimators_are_chosen_by_name(name):
         (["data.root=.", "seeds=[]"], "seeds="),
         (["data.root=.", "seeds=[1,1]"], "each once"),
         (["data.root=.", "workers=0"], "workers=0"),
+        (["data.root=.", "protocol=system", "descriptor=fpfh"], "descriptor=...: protocol=system has none"),
+        (["data.root=.", "protocol=system", "estimator=ransac"], "estimator=...: protocol=system has none"),
+        (["data.root=.", "protocol=system", "protocol.weights=nowhere"], "nowhere"),
+        (
+            ["data.root=.", "protocol=system", "protocol.viewpoint=sensor", "data.moved=3"],
+            "data.moved=3 takes the origins away",
+        ),
     ],
 )
 def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):

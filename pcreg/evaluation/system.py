@@ -1,0 +1,120 @@
+"""The whole system as a benchmark sees it: what `pcreg.register` answers to a pair, and whether it is right.
+
+Voxel size, scales, refinement and verdict are those of `register`; no descriptor or estimator is chosen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter, process_time
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pcreg.evaluation.protocol import Scoring
+from pcreg.evaluation.trial import facts, held_against_truth
+from pcreg.features.fcgf import FCGF
+from pcreg.features.pretrained import checksum
+from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
+from pcreg.geometry.viewpoint import OPTIONS
+from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.io.pairs import Pair, PairDataset
+from pcreg.registration.api import DESCRIPTORS, register
+from pcreg.registration.result import Registration
+from pcreg.runtime.device import choose_device
+from pcreg.runtime.errors import InputError, OutputError
+
+# Registered, by RTE in metres and RRE in degrees; the first says what is right.
+INDOOR_GATES = ((0.3, 15.0),)
+OUTDOOR_GATES = ((2.0, 5.0), (0.5, 1.0), (0.2, 1.0))
+
+
+@dataclass(frozen=True)
+class System(Scoring):
+    """The settings of `register`, and how its answers are scored.
+
+    Raises InputError for values that cannot be.
+    """
+
+    samples: ClassVar[tuple[None]] = (None,)  # every point counts
+
+    descriptor: str = "fcgf"
+    weights: str | None = None  # a .safetensors file; None: the shipped ones
+    voxel: float | None = None  # metres; None: chosen from the clouds
+    viewpoint: str | None = None  # of both clouds; None: what the data set states
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._one_of("descriptor", DESCRIPTORS)
+        if self.voxel is not None:
+            self._positive("voxel")
+        if self.viewpoint is not None:
+            self._one_of("viewpoint", OPTIONS)
+        if self.weights and self.descriptor != FCGF.name:
+            raise InputError(f"protocol.weights={self.weights}: {self.descriptor} takes none; leave it out")
+        choose_device(self.device)
+
+    def on(self, dataset: PairDataset) -> "System":
+        """The same with what is left to the data set: the viewpoint that it states, and its gates."""
+        gates = self.gates or (OUTDOOR_GATES if dataset.outdoor else INDOOR_GATES)
+        return replace(self, gates=gates, viewpoint=self.viewpoint or dataset.viewpoint)
+
+    @property
+    def fingerprint(self) -> str:
+        """A checksum of the weights that may be used; empty for a descriptor that learns nothing."""
+        if self.descriptor != FCGF.name:
+            return ""
+        return FCGF.load(self.weights).fingerprint if self.weights else checksum()
+
+    @property
+    def label(self) -> str:
+        """How it registers, for a caption."""
+        size = "chosen from the clouds" if self.voxel is None else f"of {self.voxel:g} m"
+        return f"`pcreg.register`, refinement and all looks, at voxels {size}; viewpoint: {self.viewpoint}"
+
+    def register(self, source: np.ndarray, target: np.ndarray, seed: int) -> Registration:
+        """What `pcreg.register` answers; InputError for clouds that it cannot use."""
+        settings = {name: getattr(self, name) for name in ("descriptor", "weights", "voxel", "device")}
+        return register(source, target, viewpoint=self.viewpoint, seed=seed, **settings)
+
+
+def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pair: Pair) -> dict[str, Any]:
+    """The record of a pair. One whose clouds cannot be used is refused, without a motion."""
+    source, target = dataset.cloud(pair.source), dataset.cloud(pair.target)
+    clock = process_time if system.device == "cpu" else perf_counter
+    overlap, trials = None, []
+    for seed in seeds:
+        start = clock()
+        try:
+            found, reason = system.register(source, target, seed), ""
+        except OutputError:  # no fault of the clouds
+            raise
+        except InputError as error:
+            found, reason = None, str(error)
+        seconds = {"register": clock() - start}
+        if found is None:
+            trial = _refused(reason) | held_against_truth(pair, None, source)
+        else:
+            a, b = (cloud[voxel_downsample(cloud, found.voxel)] for cloud in (source, target))
+            if overlap is None:
+                overlap = measured_overlap(a, b, pair.T_target_source, OVERLAP_DISTANCE * found.voxel)
+            trial = _answered(found) | held_against_truth(pair, found.T_target_source, a)
+        trials.append({"samples": None, "seed": seed} | trial | {"seconds": seconds})
+    points = [len(source), len(target)]
+    return facts(pair) | {"overlap_measured": overlap, "points": points, "trials": trials}
+
+
+def _answered(found: Registration) -> dict[str, Any]:
+    said = ("registered", "confidence", "voxel", "inliers", "reason")
+    return {name: getattr(found, name) for name in said} | {"notes": list(found.notes)}
+
+
+def _refused(reason: str) -> dict[str, Any]:
+    return {
+        "registered": False,
+        "confidence": 0.0,
+        "voxel": None,
+        "inliers": 0,
+        "reason": reason,
+        "notes": [],
+    }

@@ -1,0 +1,98 @@
+"""Thinned and moved data sets: what is left of a scan, and figures that do not depend on the frame."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pcreg.datasets.altered import EveryBeam, Moved
+from pcreg.evaluation.trial import held_against_truth
+from pcreg.geometry.se3 import inverse, random_rotation, rotation_about, se3, transform
+from pcreg.io.pairs import Pair
+from pcreg.runtime.errors import InputError
+from tests.pcreg.geometry.test_beams import VLP16, scan
+
+RNG = np.random.default_rng(4)
+MOTION = se3(random_rotation(RNG), RNG.normal(size=3))
+
+
+class Scans:
+    """Three scans by 16 beams; the second is the target of one pair and the source of another."""
+
+    name = "scans"
+    left_out = ("a->z (z is missing)",)
+    outdoor = True
+    viewpoint = "sensor"
+
+    def __init__(self):
+        self.scans = {"a": scan(VLP16)[0]}
+        self.scans |= {name: transform(MOTION, self.scans["a"]) for name in ("b", "c")}
+        information = np.diag([5.0, 5, 5, 10, 10, 10])
+        compat = se3(np.eye(3), np.array([0.03, 0, 0])) @ MOTION
+        self.pairs = [
+            Pair("a", "b", MOTION, T_compat=compat, information=information),
+            Pair("b", "c", np.eye(4)),
+        ]
+
+    def cloud(self, name):
+        return self.scans[name]
+
+
+def test_the_source_keeps_every_fourth_beam_and_the_target_all():
+    scans = Scans()
+    scans.scans["b"] = scan(VLP16, seed=1)[0]
+    thinned = EveryBeam(scans, 4)
+    assert (thinned.name, thinned.left_out, thinned.viewpoint) == ("scans, beams=4", scans.left_out, "sensor")
+    for pair, whole in zip(thinned.pairs, scans.pairs, strict=True):
+        source = scans.cloud(whole.source).reshape(16, -1, 3)
+        np.testing.assert_array_equal(thinned.cloud(pair.source), source[::4].reshape(-1, 3))
+        np.testing.assert_array_equal(thinned.cloud(pair.target), scans.cloud(whole.target))
+        assert pair.T_target_source is whole.T_target_source
+
+
+def test_clouds_without_enough_beams_are_refused():
+    scans = Scans()
+    with pytest.raises(InputError, match=r"a: 16 beams can be told apart, and data.beams=16 needs"):
+        EveryBeam(scans, 16).cloud("thinned:a")
+    scans.scans["a"] = np.random.default_rng(0).normal(size=(5000, 3))
+    with pytest.raises(InputError, match="a: no beams can be told apart"):
+        EveryBeam(scans, 4).cloud("thinned:a")
+    for step in (0, 2.5):
+        with pytest.raises(InputError, match=f"data.beams={step}: give a whole number"):
+            EveryBeam(scans, step)
+    scans.outdoor = False
+    with pytest.raises(InputError, match=r"data.beams=4: scans are no LiDAR scans"):
+        EveryBeam(scans, 4)
+
+
+def test_moved_clouds_keep_their_truth():
+    scans = Scans()
+    moved = Moved(scans, 10.0, seed=3)
+    offsets = {name: moved.cloud(name)[0] - scans.cloud(name)[0] for name in "abc"}
+    assert [np.linalg.norm(each) for each in offsets.values()] == pytest.approx([10.0] * 3)
+    assert np.linalg.norm(offsets["b"] - offsets["c"]) > 1  # each in a direction of its own
+    for pair in moved.pairs:
+        there = transform(pair.T_target_source, moved.cloud(pair.source))
+        np.testing.assert_allclose(there, moved.cloud(pair.target), atol=1e-9)
+    assert (moved.viewpoint, moved.name) == ("auto", "scans, moved=10")
+    np.testing.assert_array_equal(moved.cloud("a"), Moved(Scans(), 10.0, seed=3).cloud("a"))
+    assert not np.allclose(moved.cloud("a"), Moved(scans, 10.0, seed=4).cloud("a"), atol=1)
+    with pytest.raises(InputError, match=r"data.moved=-1: give metres"):
+        Moved(scans, -1.0)
+
+
+@pytest.mark.parametrize("error", [np.eye(4), se3(rotation_about([0, 0, 1], 2.0), np.array([0.1, 0, 0]))])
+def test_figures_do_not_depend_on_the_move(error):
+    """Of an answer that is the truth, and of one that is wrong by as much in either frame."""
+    scans = Scans()
+    still, moved = scans.pairs[0], Moved(scans, 1000.0).pairs[0]
+    answer = still.T_target_source @ error
+    source, target = moved.moves
+    there = target @ answer @ inverse(source)
+    figures = held_against_truth(still, answer, scans.cloud("a"))
+    again = held_against_truth(moved, there, Moved(scans, 1000.0).cloud("a"))
+    assert figures["RTE"] == pytest.approx(np.linalg.norm(error[:3, 3]), abs=1e-9)
+    for name in ("RTE", "RRE", "rmse", "information_rmse"):
+        assert again[name] == pytest.approx(figures[name], abs=1e-5)
+    assert again["compat"] == pytest.approx(figures["compat"], abs=1e-5)
+    assert replace(moved, moves=None).before_moves(there) is there

@@ -1,0 +1,144 @@
+"""The system's answers, scored: on answers known in advance, with `register` itself in test_evaluate.py."""
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pcreg.evaluation import aggregate, runner
+from pcreg.evaluation.caption import Setup, caption
+from pcreg.evaluation.report import report
+from pcreg.evaluation.system import INDOOR_GATES, OUTDOOR_GATES, System
+from pcreg.evaluation.tables import measured, tables
+from pcreg.geometry.se3 import se3
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.records import Records
+from tests.pcreg.evaluation.test_runner import Rooms
+
+ASIDE = se3(np.eye(3), np.array([0.0, 0.5, 0.0]))  # half a metre beside the truth: outside the gate
+
+
+class Views(Rooms):
+    """Two scenes, three pairs each, the clouds of which say which pair they are of."""
+
+    outdoor = False
+    viewpoint = "sensor"
+
+
+@dataclass(frozen=True)
+class Told(System):
+    """A system whose answers to the six pairs are given: the error of each, and the verdict."""
+
+    answers: tuple = (
+        (np.eye(4), True),
+        (np.eye(4), True),
+        (ASIDE, True),
+        (np.eye(4), False),
+        (ASIDE, False),
+        (None, False),
+    )
+
+    def register(self, source, target, seed):
+        views = Views()
+        which = next(
+            number
+            for number, pair in enumerate(views.pairs)
+            if np.array_equal(views.cloud(pair.source), source)
+            and np.array_equal(views.cloud(pair.target), target)
+        )
+        error, registered = self.answers[which]
+        if error is None:
+            raise InputError("target: fewer than 10 points are left")
+        T = error @ views.pairs[which].T_target_source
+        said = {"inliers": 30, "voxel": 0.2, "reason": "so it <is>", "notes": ("mind the gap",)}
+        confidence = 0.9 if registered else 0.4
+        return SimpleNamespace(T_target_source=T, registered=registered, confidence=confidence, **said)
+
+
+@pytest.fixture
+def scored(tmp_path):
+    system = Told("system").on(Views())
+    records = Records(tmp_path / "records.jsonl", {})
+    return system, runner.run_system(Views(), system, records, seeds=(0, 1), workers=0)
+
+
+def setup_of(system):
+    return Setup("rooms", system, "fcgf", "abc", "register", system.label, (0, 1), {"numpy": "2"})
+
+
+def test_verdicts_are_counted(scored):
+    system, records = scored
+    figures, spread = measured(records, setup_of(system), None)
+    assert figures["RR_0.3m_15deg"] == figures["RR_rmse"] == 0.5  # refused or not
+    assert figures["pairs_RR"] == 2  # of each three pairs two follow one another
+    assert [figures[name] for name in aggregate.VERDICTS] == [3, 2, 1]
+    assert figures["RTE_joint_mean"] == pytest.approx(0, abs=1e-9)
+    assert figures["seconds_register"] >= 0
+    assert spread["accepted"] == 0
+    assert "IR" not in figures
+    trial = records[3]["trials"][1]
+    assert (trial["seed"], trial["registered"], trial["reason"]) == (1, False, "so it <is>")
+    assert records[0]["overlap_measured"] == 1.0
+    lost = records[5]["trials"][0]
+    assert (lost["T_target_source"], lost["RTE"], lost["voxel"]) == (None, None, None)
+    assert lost["reason"] == "target: fewer than 10 points are left"
+    assert records[5]["overlap_measured"] is None
+
+
+def test_what_was_accepted_wrongly_is_listed_and_shown(scored, tmp_path):
+    system, records = scored
+    setup = setup_of(system)
+    main, _, listed = tables(records, setup)
+    assert {"accepted", "accepted right", "refused right"} < set(main.header)
+    assert listed.title == "rooms: accepted and wrong, 2"  # one pair with both seeds
+    wrong = Views().pairs[2].name
+    assert [row[:4] for row in listed.rows] == [[wrong, seed, "0.900", "0.500"] for seed in "01"]
+    report(records, setup, Views(), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "accepted and wrong, 2" in text
+    assert "accepted with confidence 0.90: so it &lt;is&gt;" in text
+    assert "overlap unknown, refused with confidence 0.00: target: fewer than 10" in text
+    words = caption(records, setup)
+    assert "viewpoint: sensor" in words
+    assert "right below 0.3 m and 15 deg" in words
+    assert "over the 2 pairs of fragments" in words
+
+
+def test_a_run_goes_on_where_it_was_stopped(tmp_path):
+    path = tmp_path / "records.jsonl"
+    system = Told("system").on(Views())
+    part = Views()
+    part.pairs = part.pairs[:2]
+    runner.run_system(part, system, Records(path, {}), workers=0)
+    nothing = replace(system, answers=((None, False),) * 6)
+    records = runner.run_system(Views(), nothing, Records(path, {}), workers=0)
+    assert [record["trials"][0]["registered"] for record in records] == [True, True] + [False] * 4
+    part.pairs = []
+    with pytest.raises(InputError, match="holds no pairs"):
+        runner.run_system(part, system, Records(path, {}), workers=0)
+
+
+def test_gates_and_viewpoint_are_the_data_sets_unless_given():
+    streets = SimpleNamespace(outdoor=True, viewpoint="auto")
+    found = System("system").on(streets)
+    assert (found.gates, found.viewpoint) == (OUTDOOR_GATES, "auto")
+    assert System("system").on(Views()).gates == INDOOR_GATES
+    given = System("system", gates=[[1, 2]], viewpoint="unknown").on(Views())
+    assert (given.gates, given.viewpoint) == (((1.0, 2.0),), "unknown")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"descriptor": "sift"}, "descriptor=sift: unknown; choose one of fcgf, fpfh"),
+        ({"viewpoint": "here"}, "viewpoint=here"),
+        ({"voxel": 0.0}, "voxel=0.0: it must be positive"),
+        ({"descriptor": "fpfh", "weights": "w.safetensors"}, "fpfh takes none"),
+        ({"recall": "luck"}, "recall=luck"),
+        ({"device": "abacus"}, "abacus"),
+    ],
+)
+def test_an_impossible_system_is_refused(wrong, named):
+    with pytest.raises(InputError, match=named):
+        System("system", **wrong)
