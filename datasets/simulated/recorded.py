@@ -45,9 +45,10 @@ class Recorded:
             recording = self.record(self.seed, index, self.device)
             scene = Scene.of(recording, COARSE * self.voxel, self.minimum_overlap)
             rng = np.random.default_rng([self.seed, index])
-            drawn = {scene.draw(rng) for _ in range(10 * self.per_scene)} if len(scene.pairs) else set()
+            draws = 10 * self.per_scene if len(scene.pairs) else 0
+            drawn = sorted({scene.draw(rng) for _ in range(draws)})
             T = recording.T_world_cloud
-            for source, target in sorted(drawn, key=lambda _: rng.random())[: self.per_scene]:
+            for source, target in rng.permutation(drawn)[: self.per_scene].tolist():
                 names = [f"scene-{index}/{n}" for n in (source, target)]
                 motion = inverse(T[target]) @ T[source]
                 shared = scene.overlap[(scene.pairs == (source, target)).all(1)][0]
