@@ -12,17 +12,11 @@ import numpy as np
 import pytest
 
 import register
-from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.geometry.se3 import rotation_error, transform, translation_error
 from pcreg.io.cloud import read_cloud, write_ply
 
 SCRIPT = Path(register.__file__)
 FAST = ["--voxel", "0.08"]
-
-
-@pytest.fixture(scope="module")
-def room():
-    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pcreg.datasets.simulated.endless import COARSE, Recorder, Scene
-from pcreg.geometry.se3 import inverse
+from pcreg.datasets.simulated.recording import Recorder, ScenePairs
 from pcreg.io.pairs import Pair
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
@@ -43,14 +42,13 @@ class Recorded:
         pairs = []
         for index in range(self.count):
             recording = self.record(self.seed, index, self.device)
-            scene = Scene.of(recording, COARSE * self.voxel, self.minimum_overlap)
+            scene = ScenePairs.of(recording, self.voxel, self.minimum_overlap)
             rng = np.random.default_rng([self.seed, index])
             draws = 10 * self.per_scene if len(scene.pairs) else 0
             drawn = sorted({scene.draw(rng) for _ in range(draws)})
-            T = recording.T_world_cloud
             for source, target in rng.permutation(drawn)[: self.per_scene].tolist():
                 names = [f"scene-{index}/{n}" for n in (source, target)]
-                motion = inverse(T[target]) @ T[source]
+                motion = recording.motion(source, target)
                 shared = scene.overlap[(scene.pairs == (source, target)).all(1)][0]
                 pairs.append(Pair(*names, motion, scene=f"scene-{index}", overlap=float(shared)))
                 for name, n in zip(names, (source, target), strict=True):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from pcreg.datasets.simulated.endless import Scene
 from pcreg.datasets.simulated.recorded import Recorded
+from pcreg.datasets.simulated.recording import ScenePairs
 from pcreg.geometry.se3 import transform
 from pcreg.runtime.errors import InputError
 from tests.datasets.simulated.test_endless import record
@@ -34,10 +34,10 @@ def test_the_pairs_do_not_depend_on_how_they_hash(monkeypatch):
             __slots__ = ()
             __hash__ = hashed
 
-        monkeypatch.setattr(Scene, "draw", lambda self, rng: Drawn(draw(self, rng)))
+        monkeypatch.setattr(ScenePairs, "draw", lambda self, rng: Drawn(draw(self, rng)))
         return [pair.name for pair in Recorded(record, voxel=0.05, count=4, per_scene=2, device="cpu").pairs]
 
-    draw = Scene.draw
+    draw = ScenePairs.draw
     assert pairs(lambda pair: pair[0]) == pairs(lambda pair: -pair[0] - 5 * pair[1])
 
 
