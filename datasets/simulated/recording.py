@@ -39,7 +39,7 @@ class ScenePairs:
 
     @staticmethod
     def of(recording: Recording, voxel: float, minimum_overlap: float) -> "ScenePairs":
-        """Overlap is estimated with cells of COARSE times `voxel` metres, at which the clouds are described."""
+        """Clouds are described at `voxel` metres; overlap is estimated in cells COARSE times as wide."""
         if len(recording.clouds) < 2:
             return ScenePairs(recording, np.empty((0, 2), np.int64), np.empty(0))
         shared = shared_cells(recording, COARSE * voxel)

@@ -1,4 +1,4 @@
-"""Procedural rooms seen by a hand-held depth camera: `record` makes fragments, `record_scans` single images."""
+"""Simulated rooms seen by a depth camera: `record` makes fragments, `record_scans` single images."""
 
 from pcreg.datasets.simulated.indoor.recording import record, record_scans
 
