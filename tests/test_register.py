@@ -170,7 +170,7 @@ def test_huge_clouds_are_thinned_in_the_file_and_that_is_said(scans, tmp_path, c
     monkeypatch.setattr("pcreg.viz.files.MOST_ALIGNED", 10_000)
     assert register.main([*map(str, scans), *FAST, "--out", str(tmp_path)]) == 0
     assert 10_000 < len(read_cloud(tmp_path / "aligned.ply").points) <= 20_000
-    assert "aligned.ply holds one of 4 points of the source" in capsys.readouterr().out
+    assert "aligned.ply holds one of 3 points of the source" in capsys.readouterr().out
 
 
 def test_as_a_command_status_one(scans, other, tmp_path):
@@ -344,7 +344,7 @@ def test_a_reader_that_leaves_after_the_first_line_loses_no_file(scans, tmp_path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are text")
-def test_names_that_are_not_utf_8(scans, tmp_path):
+def test_names_that_are_not_utf_8(room, scans, tmp_path):
     """Read, printed, drawn and written as they are."""
     files = [os.fsencode(tmp_path) + name for name in (b"/caf\xe9.npy", b"/\xff\xfe.ply")]
     for file, scan in zip(files, scans, strict=True):
@@ -362,7 +362,7 @@ def test_names_that_are_not_utf_8(scans, tmp_path):
     ]
     done = subprocess.run(command, capture_output=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert files[0] + b": 31961 points" in done.stdout
+    assert files[0] + b": %d points" % len(room.source) in done.stdout
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert [os.fsencode(result[side]) for side in ("source", "target")] == files
     assert files[1] in (tmp_path / "out" / "viewer.html").read_bytes()

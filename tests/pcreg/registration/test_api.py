@@ -238,7 +238,7 @@ def test_wherever_the_clouds_are_the_answer_is_right_or_refused(rooms_apart, tur
 
 @pytest.fixture(scope="module")
 def rooms_apart(room):
-    return room, stored_room(2)
+    return room, stored_room(1)
 
 
 REPEAT = """
