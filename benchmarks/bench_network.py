@@ -2,7 +2,7 @@
 
     python benchmarks/bench_network.py [CLOUD] [--voxel 0.025 ...] [--only SECTION ...] [--json FILE]
 
-CLOUD is any point cloud file, thinned to one point per voxel (default: a generated room). Runs on the
+CLOUD is any point cloud file, thinned to one point per voxel (default: a simulated room). Runs on the
 GPU if there is one; on a CPU in float32 on smaller clouds. Everything is compared with the same network
 on voxels (`snap=True`).
 

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_operators.py [CLOUD] [--voxel 0.025 ...] [--channels 64:64 ...] [--json FILE]
 
-CLOUD is any point cloud file, thinned to one point per voxel (default: a generated room). Runs on the
+CLOUD is any point cloud file, thinned to one point per voxel (default: a simulated room). Runs on the
 GPU if there is one.
 
     dense         one torch.matmul of all T rows, gathered beforehand

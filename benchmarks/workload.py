@@ -68,11 +68,11 @@ class Pairs:
 
 
 def load(path: Path | None, size: float, device: torch.device) -> Workload:
-    """The cloud in `path`, by default a generated room, thinned to one point per voxel."""
+    """The cloud in `path`, by default a scan of a simulated room, thinned to one point per voxel."""
     if path is None:
-        from pcreg.datasets.simulated.synthetic import SyntheticRooms
+        from pcreg.datasets.simulated.indoor import record_scans
 
-        points = SyntheticRooms(seed=0, count=1).cloud("room-0/source")
+        points = record_scans(seed=0, index=0).clouds[0].double().numpy()
     else:
         points = read_cloud(path).points
     points = points[voxel_downsample(points, size)]

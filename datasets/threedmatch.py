@@ -13,7 +13,6 @@ import numpy as np
 
 from pcreg.datasets.pickles import load_pickle, load_pth
 from pcreg.datasets.poses import rigid
-from pcreg.geometry.se3 import se3
 from pcreg.io.cloud import read_cloud
 from pcreg.io.pairs import Pair
 from pcreg.runtime.errors import InputError
@@ -127,7 +126,7 @@ def _pairs_of_log(scene: str, log: Path) -> Iterator[Pair]:
         yield Pair(
             source=f"{scene}/cloud_bin_{j}",
             target=f"{scene}/cloud_bin_{i}",
-            T_target_source=_motion(log, (i, j), T_i_j),
+            T_target_source=_motion(log, f"({i}, {j})", T_i_j),
             scene=scene,
             overlap=overlaps.get((i, j)),
             information=informations.get((i, j)),
@@ -135,12 +134,13 @@ def _pairs_of_log(scene: str, log: Path) -> Iterator[Pair]:
         )
 
 
-def _motion(log: Path, numbers: tuple[int, int], matrix: np.ndarray) -> np.ndarray:
+def _motion(path: Path, pair: str, matrix: np.ndarray) -> np.ndarray:
+    """The motion (4, 4) of a pair whose upper rows `path` gives; InputError unless it is rigid."""
     try:
         return rigid(matrix)
     except ValueError as error:
         raise InputError(
-            f"{log}: pair {numbers} has {error}; the file is damaged: download it again"
+            f"{path}: the motion of pair {pair} is {error}; the file is damaged: download it again"
         ) from error
 
 
@@ -156,7 +156,7 @@ def _read_overlaps(path: Path) -> dict[tuple[int, int], float]:
 
 def _pairs_of_pickle(path: Path) -> list[Pair]:
     try:
-        return [_pickled_pair(*row) for row in _rows_of_pickle(path)]
+        return [_pickled_pair(path, *row) for row in _rows_of_pickle(path)]
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -179,13 +179,16 @@ def _rows_of_pickle(path: Path) -> Iterator[tuple]:
             yield row["pcd1"], row["pcd0"], row["rotation"], row["translation"], row["overlap"]
 
 
-def _pickled_pair(source: str, target: str, R: np.ndarray, t: np.ndarray, overlap: float | None) -> Pair:
+def _pickled_pair(
+    path: Path, source: str, target: str, R: np.ndarray, t: np.ndarray, overlap: float | None
+) -> Pair:
     scene, number = _fragment(source)
     _, target_number = _fragment(target)
+    source, target = (f"{scene}/cloud_bin_{n}" for n in (number, target_number))
     return Pair(
-        source=f"{scene}/cloud_bin_{number}",
-        target=f"{scene}/cloud_bin_{target_number}",
-        T_target_source=se3(np.reshape(R, (3, 3)), np.reshape(t, 3)),
+        source,
+        target,
+        _motion(path, f"{source}->{target}", np.c_[np.reshape(R, (3, 3)), np.reshape(t, 3)]),
         scene=scene,
         overlap=None if overlap is None else float(overlap),
         consecutive=abs(number - target_number) == 1,

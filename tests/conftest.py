@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.rooms import Room, stored_room
+
 # Without a GPU the Triton kernels run in Triton's interpreter, on CPU tensors. Read when Triton is imported.
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
@@ -38,6 +40,12 @@ def real_data() -> Path:
     if not REAL_DATA.is_dir():
         pytest.skip("no real scans beside the checkout (shared/data)")
     return REAL_DATA
+
+
+@pytest.fixture(scope="session")
+def room() -> Room:
+    """Two scans of a simulated room that share about half of their surface."""
+    return stored_room(0)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,9 +5,9 @@ What a batch holds depends on the seed and its number alone, wherever a resumed 
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -16,62 +16,11 @@ from torch.utils.data import IterableDataset, get_worker_info
 from pcreg.datasets.collate import Collate, TrainingBatch
 from pcreg.datasets.loading import load
 from pcreg.datasets.preparation import Preparation, RawPair
-from pcreg.datasets.simulated.recording import Recording
-from pcreg.geometry.se3 import inverse, transform
+from pcreg.datasets.simulated.recording import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import ALONE, Ranks
-
-# (seed, index, device) -> the recording of scene number `index`
-Recorder = Callable[[int, int, str], Recording]
-
-ALIKE = 0.02  # overlaps that differ by no more are drawn alike
-COARSE = 4  # voxels: edge of the cells by which overlap is estimated
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A recording and those of its pairs that have enough in common."""
-
-    recording: Recording
-    pairs: np.ndarray  # (P, 2), source and target
-    overlap: np.ndarray  # (P,), of the smaller cloud, estimated
-
-    @staticmethod
-    def of(recording: Recording, edge: float, minimum_overlap: float) -> "Scene":
-        if len(recording.clouds) < 2:
-            return Scene(recording, np.empty((0, 2), np.int64), np.empty(0))
-        shared = shared_cells(recording, edge)
-        overlap = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
-        np.fill_diagonal(overlap, 0.0)
-        pairs = np.argwhere(overlap >= minimum_overlap)
-        return Scene(recording, pairs, overlap[tuple(pairs.T)])
-
-    def draw(self, rng: np.random.Generator) -> tuple[int, int]:
-        """A pair; every overlap is as likely as another, though most pairs may have little."""
-        missed = np.abs(self.overlap - rng.uniform(self.overlap.min(), self.overlap.max()))
-        return tuple(self.pairs[rng.choice(np.flatnonzero(missed <= missed.min() + ALIKE))].tolist())
-
-
-def shared_cells(recording: Recording, edge: float) -> np.ndarray:
-    """Of how many cells of `edge` metres in the world do two clouds both have points: (n, n)."""
-    clouds = recording.clouds
-    number = torch.repeat_interleave(
-        torch.arange(len(clouds)), torch.tensor([len(cloud) for cloud in clouds])
-    ).to(clouds[0].device)
-    moved = [
-        transform(torch.from_numpy(T).to(cloud.device), cloud.double())
-        for cloud, T in zip(clouds, recording.T_world_cloud, strict=True)
-    ]
-    cells = torch.floor(torch.cat(moved) / edge).long()
-    cells = cells - cells.amin(0)
-    size = cells.amax(0) + 1
-    key = (cells[:, 0] * size[1] + cells[:, 1]) * size[2] + cells[:, 2]
-    cell = torch.unique(key, return_inverse=True)[1]
-    seen = torch.zeros(len(clouds), int(cell.max()) + 1, device=cell.device)
-    seen[number, cell] = 1.0
-    return (seen @ seen.T).cpu().numpy()
 
 
 class Endless:
@@ -120,7 +69,7 @@ class Endless:
                 f"batches.device={self.device} is for a training on a GPU; this one is on the CPU"
             )
         self.collate = Collate(geometry, on_gpu=ranks.device != "cpu", scales=preparation.scales)
-        self._scenes: dict[int, Scene] = {}
+        self._scenes: dict[int, ScenePairs] = {}
         self._stream: Iterator[TrainingBatch | None] = iter(())
         self._next = -1  # the number of its next batch, counted over all epochs
 
@@ -178,8 +127,8 @@ class Endless:
             if index not in self._scenes:
                 scene = index * self.ranks.count + self.ranks.rank
                 recording = self.record(self.seed, scene, self.device)
-                edge = COARSE * self.preparation.voxel
-                self._scenes[index] = Scene.of(recording, edge, self.minimum_overlap)
+                voxel = self.preparation.voxel
+                self._scenes[index] = ScenePairs.of(recording, voxel, self.minimum_overlap)
 
     def _pair(self, index: int, rng: np.random.Generator) -> RawPair | None:
         """None of a scene whose clouds have nothing in common."""
@@ -187,10 +136,9 @@ class Endless:
         if len(scene.pairs) == 0:
             return None
         source, target = scene.draw(rng)
-        clouds, T = scene.recording.clouds, scene.recording.T_world_cloud
-        T_target_source = inverse(T[target]) @ T[source]
         name = f"scene {index}, {source}->{target}"
-        return RawPair(name, clouds[source], clouds[target], T_target_source)
+        clouds, motion = scene.recording.clouds, scene.recording.motion(source, target)
+        return RawPair(name, clouds[source], clouds[target], motion)
 
 
 class _From(IterableDataset):

@@ -4,9 +4,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pcreg.datasets.simulated.endless import COARSE, Recorder, Scene
+from pcreg.datasets.simulated.recording import Recorder, ScenePairs
 from pcreg.features.pretrained import OUTDOOR_FROM
-from pcreg.geometry.se3 import inverse
 from pcreg.io.pairs import Pair
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
@@ -49,13 +48,13 @@ class Recorded:
         pairs = []
         for index in range(self.count):
             recording = self.record(self.seed, index, self.device)
-            scene = Scene.of(recording, COARSE * self.voxel, self.minimum_overlap)
+            scene = ScenePairs.of(recording, self.voxel, self.minimum_overlap)
             rng = np.random.default_rng([self.seed, index])
-            drawn = {scene.draw(rng) for _ in range(10 * self.per_scene)} if len(scene.pairs) else set()
-            T = recording.T_world_cloud
-            for source, target in sorted(drawn, key=lambda _: rng.random())[: self.per_scene]:
+            draws = 10 * self.per_scene if len(scene.pairs) else 0
+            drawn = sorted({scene.draw(rng) for _ in range(draws)})
+            for source, target in rng.permutation(drawn)[: self.per_scene].tolist():
                 names = [f"scene-{index}/{n}" for n in (source, target)]
-                motion = inverse(T[target]) @ T[source]
+                motion = recording.motion(source, target)
                 shared = scene.overlap[(scene.pairs == (source, target)).all(1)][0]
                 pairs.append(Pair(*names, motion, scene=f"scene-{index}", overlap=float(shared)))
                 for name, n in zip(names, (source, target), strict=True):

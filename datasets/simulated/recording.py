@@ -1,9 +1,16 @@
 """Clouds of one scene from several places: what the generators make, and training draws pairs of."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
+
+from pcreg.geometry.se3 import inverse, transform
+
+ALIKE = 0.02  # overlaps that differ by no more are drawn alike
+COARSE = 4  # voxels: edge of the cells by which overlap is estimated
 
 
 @dataclass(frozen=True)
@@ -12,3 +19,56 @@ class Recording:
 
     clouds: list[Tensor]  # (N, 3) float32 each, metres
     T_world_cloud: np.ndarray  # (clouds, 4, 4) float64
+
+    def motion(self, source: int, target: int) -> np.ndarray:
+        """T_target_source (4, 4) between two of the clouds."""
+        return inverse(self.T_world_cloud[target]) @ self.T_world_cloud[source]
+
+
+# (seed, index, device) -> the recording of scene number `index`
+Recorder = Callable[[int, int, str], Recording]
+
+
+@dataclass(frozen=True)
+class ScenePairs:
+    """A recording and those of its pairs that overlap enough."""
+
+    recording: Recording
+    pairs: np.ndarray  # (P, 2), source and target
+    overlap: np.ndarray  # (P,), of the smaller cloud, estimated
+
+    @staticmethod
+    def of(recording: Recording, voxel: float, minimum_overlap: float) -> "ScenePairs":
+        """Clouds are described at `voxel` metres; overlap is estimated in cells COARSE times as wide."""
+        if len(recording.clouds) < 2:
+            return ScenePairs(recording, np.empty((0, 2), np.int64), np.empty(0))
+        shared = shared_cells(recording, COARSE * voxel)
+        overlap = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
+        np.fill_diagonal(overlap, 0.0)
+        pairs = np.argwhere(overlap >= minimum_overlap)
+        return ScenePairs(recording, pairs, overlap[tuple(pairs.T)])
+
+    def draw(self, rng: np.random.Generator) -> tuple[int, int]:
+        """A pair; every overlap is as likely as another, though most pairs may have little."""
+        missed = np.abs(self.overlap - rng.uniform(self.overlap.min(), self.overlap.max()))
+        return tuple(self.pairs[rng.choice(np.flatnonzero(missed <= missed.min() + ALIKE))].tolist())
+
+
+def shared_cells(recording: Recording, edge: float) -> np.ndarray:
+    """Of how many cells of `edge` metres in the world do two clouds both have points: (n, n)."""
+    clouds = recording.clouds
+    number = torch.repeat_interleave(
+        torch.arange(len(clouds)), torch.tensor([len(cloud) for cloud in clouds])
+    ).to(clouds[0].device)
+    moved = [
+        transform(torch.from_numpy(T).to(cloud.device), cloud.double())
+        for cloud, T in zip(clouds, recording.T_world_cloud, strict=True)
+    ]
+    cells = torch.floor(torch.cat(moved) / edge).long()
+    cells = cells - cells.amin(0)
+    size = cells.amax(0) + 1
+    key = (cells[:, 0] * size[1] + cells[:, 1]) * size[2] + cells[:, 2]
+    cell = torch.unique(key, return_inverse=True)[1]
+    seen = torch.zeros(len(clouds), int(cell.max()) + 1, device=cell.device)
+    seen[number, cell] = 1.0
+    return (seen @ seen.T).cpu().numpy()

@@ -1,6 +1,5 @@
 """Scenes made of simple solids: unit shapes moved by affine maps."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -50,8 +49,7 @@ class Solids:
         return Solids(np.tile(self.shape, len(T)), moved.reshape(-1, 4, 4), np.tile(self.relief, len(T)))
 
     @staticmethod
-    def join(parts: Iterable["Solids"]) -> "Solids":
-        parts = list(parts)
+    def join(*parts: "Solids") -> "Solids":
         if not parts:
             return Solids(np.empty(0, np.int64), np.empty((0, 4, 4)))
         return Solids(*(np.concatenate(arrays) for arrays in zip(*map(_arrays, parts), strict=True)))

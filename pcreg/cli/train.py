@@ -29,7 +29,7 @@ from pcreg.runtime.lock import locked
 from pcreg.training.compare import compare
 from pcreg.training.distributed import Ranks, init_distributed
 from pcreg.training.trainer import Trainer
-from pcreg.training.validation import feature_match_recall
+from pcreg.training.validation import check_pairs, feature_match_recall
 
 # What may differ between a training and its continuation.
 NON_IDENTITY_KEYS = {
@@ -124,6 +124,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         if ranks.first:  # which alone validates
             validation = instantiate(cfg.validation)
             keep_evenly(validation, cfg.validate.pairs)
+            check_pairs(validation)
     optimizer = instantiate(cfg.optimizer, network.parameters())
     trainer = Trainer(
         network,

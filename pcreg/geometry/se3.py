@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# SciPy's Rotation gives the same matrices but for the last digits; through seeded searches these would
+# change results, so rotation_about and random_rotation stay.
+
 
 def se3(R: np.ndarray, t: np.ndarray) -> np.ndarray:
     """The (4, 4) motion p -> R p + t of a rotation (3, 3) and a translation (3,)."""

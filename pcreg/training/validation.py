@@ -8,8 +8,18 @@ from pcreg.evaluation.metrics import feature_matched, inlier_ratio
 from pcreg.features.base import Description, Descriptor
 from pcreg.io.pairs import PairDataset
 from pcreg.registration.matching import nearest_neighbors
+from pcreg.runtime.errors import InputError
 
 CLOUDS_KEPT = 64  # descriptions in memory at a time
+
+
+def check_pairs(dataset: PairDataset) -> None:
+    """InputError for a validation set without pairs: figures of none would choose no best weights."""
+    if not dataset.pairs:
+        raise InputError(
+            f"validation: {dataset.name} has no pairs; check the settings under validation "
+            "(its root, scenes, overlap or distance), or name another data set"
+        )
 
 
 def feature_match_recall(
@@ -23,8 +33,10 @@ def feature_match_recall(
     """Match random points one way, source to target, and count the matches that the truth confirms.
 
     A match is an inlier when it is less than `tau` metres off. Returns `inlier_ratio`, the mean over
-    pairs, and `feature_match_recall`, the fraction of pairs with more than `minimum`.
+    pairs, and `feature_match_recall`, the fraction of pairs with more than `minimum`. Raises InputError for
+    a data set without pairs.
     """
+    check_pairs(dataset)
 
     @lru_cache(maxsize=CLOUDS_KEPT)
     def describe(name: str) -> Description:

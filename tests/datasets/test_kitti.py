@@ -1,6 +1,5 @@
 """The KITTI data set: frames, pairs and truths, on one written tree, so that all of its tests share it."""
 
-import json
 import runpy
 import shutil
 
@@ -11,58 +10,10 @@ import pcreg.datasets.icp_truth
 import pcreg.datasets.kitti
 from pcreg.datasets.kitti import Kitti, distance_pairs
 from pcreg.datasets.poses import read_poses
-from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, transform, translation_error
+from pcreg.geometry.se3 import rotation_about, rotation_error, se3, translation_error
 from pcreg.io.pairs import evenly, keep_evenly
 from pcreg.runtime.errors import InputError
-
-X, Y, Z = np.eye(3)
-# Velodyne to camera of KITTI's drives of 2011-09-26.
-V = np.array(
-    [
-        [0.007533745, -0.9999714, -0.000616602, -0.004069766],
-        [0.01480249, 0.0007280733, -0.9998902, -0.07631618],
-        [0.9998621, 0.00752379, 0.01480755, -0.2717806],
-        [0, 0, 0, 1],
-    ]
-)
-
-
-def line(x):
-    return np.stack([np.asarray(x, dtype=np.float64), np.zeros(len(x)), np.zeros(len(x))], 1)
-
-
-def drive(poses):
-    """Poses of the LiDAR as poses of the camera, which is what KITTI's files hold."""
-    return [V @ pose @ inverse(V) for pose in poses]
-
-
-def write_tree(root, camera_poses, clouds=None, sequence=8):
-    folder = root / "sequences" / f"{sequence:02d}"
-    (folder / "velodyne").mkdir(parents=True)
-    for frame in range(len(camera_poses)):
-        points = np.ones((3, 3)) if clouds is None else clouds[frame]
-        np.c_[points, np.zeros(len(points))].astype("<f4").tofile(folder / "velodyne" / f"{frame:06d}.bin")
-    rows = " ".join(f"{value:.9e}" for value in V[:3].ravel())
-    (folder / "calib.txt").write_text(f"P0: {rows.replace('9', '8')}\nTr: {rows}\n")
-    (root / "poses").mkdir(exist_ok=True)
-    np.savetxt(root / "poses" / f"{sequence:02d}.txt", [pose[:3].ravel() for pose in camera_poses])
-
-
-@pytest.fixture
-def tree(tmp_path):
-    """Three scans of one scene, the last two 8 and 16 m on; odometry is 6 cm and 0.3 degrees wrong."""
-    rng = np.random.default_rng(0)
-    floor = np.c_[rng.uniform(-5, 25, (4000, 2)), np.full(4000, -1.7)]
-    walls = np.r_[
-        np.c_[rng.uniform(-5, 25, 4000), np.full(4000, 4.0), rng.uniform(-1.7, 2, 4000)],
-        np.c_[np.full(4000, 25.0), rng.uniform(-5, 5, 4000), rng.uniform(-1.7, 2, 4000)],
-    ]
-    scene = np.r_[floor, walls]
-    poses = [se3(rotation_about(Z, 3 * n), np.array([8.0 * n, 0.1 * n, 0])) for n in range(3)]
-    error = se3(rotation_about(Z, 0.3), np.array([0.05, -0.03, 0.0]))
-    clouds = [transform(inverse(pose), scene) for pose in poses]
-    write_tree(tmp_path / "dataset", drive([poses[0], poses[1] @ error, poses[2]]), clouds)
-    return tmp_path, inverse(poses[1]) @ poses[0]
+from tests.datasets.kitti_tree import Y, Z, line, write_tree
 
 
 @pytest.mark.parametrize(
@@ -148,31 +99,6 @@ def test_icp_mends_the_odometry(tree):
     assert rotation_error(refined.T_target_source, T_true) < 0.02
 
 
-def test_corrections_are_computed_once_and_shared_by_both_orders(tree, monkeypatch):
-    root, _ = tree
-    first = Kitti(root, 8, workers=0).pairs[0]
-    assert [path.name for path in (root / "icp").iterdir()] == ["08_000000_000001.json"]
-    monkeypatch.setattr(pcreg.datasets.icp_truth, "icp", None)  # a second run would fail
-    np.testing.assert_array_equal(Kitti(root, 8).pairs[0].T_target_source, first.T_target_source)
-    assert len(Kitti(root, 8, truth="icp-fcgf-compat").pairs) == 1
-
-
-def test_corrections_are_computed_in_parallel_and_go_on_where_they_were_stopped(tree):
-    root, _ = tree
-    tree = root / "dataset"
-    shutil.copytree(tree / "sequences/08", tree / "sequences/09")
-    shutil.copy(tree / "poses/08.txt", tree / "poses/09.txt")
-    whole = Kitti(root, [8, 9], workers=2).pairs
-    first, second = sorted((root / "icp").iterdir())
-    assert first.read_text() == second.read_text()  # of the same scans
-    kept, written = second.stat().st_mtime_ns, first.read_text()
-    first.unlink()
-    again = Kitti(root, [8, 9], workers=1).pairs
-    assert (first.read_text(), second.stat().st_mtime_ns) == (written, kept)
-    for one, other in zip(whole, again, strict=True):
-        np.testing.assert_array_equal(one.T_target_source, other.T_target_source)
-
-
 def test_a_limit_takes_effect_before_the_corrections(tree):
     root, _ = tree
     tree = root / "dataset"
@@ -191,58 +117,6 @@ def test_a_limit_takes_effect_before_the_corrections(tree):
     assert sorted(kept) == ["08_000000_000001.json", "10_000000_000001.json"]
     keep_evenly(limited, 1)  # also of pairs that were asked for
     assert [pair.name for pair in limited.pairs] == [whole[0].name]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda text: "",
-        lambda text: text[: len(text) // 2],
-        lambda text: "[1, 2]",
-        lambda text: json.dumps(json.loads(text) | {"correction": np.full((4, 4), np.nan).tolist()}),
-        lambda text: json.dumps(json.loads(text) | {"correction": [0.0] * 16}),
-    ],
-)
-def test_a_damaged_cache_is_replaced(tree, change):
-    root, _ = tree
-    cache = root / "elsewhere"
-    expected = Kitti(root, 8, cache=cache, workers=0).pairs[0].T_target_source
-    (path,) = cache.iterdir()
-    whole = path.read_text()
-    assert change(whole) != whole
-    path.write_text(change(whole))
-    replaced = Kitti(root, 8, cache=cache, workers=0).pairs[0].T_target_source
-    np.testing.assert_allclose(replaced, expected, atol=1e-9)
-    assert json.loads(path.read_text())["settings"] == json.loads(whole)["settings"]
-    assert not (root / "icp").exists()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "named"),
-    [
-        ('"iterations": 200', '"iterations": 100', "made by other code .*'iterations': 100"),
-        ('"code": "', '"code": "0', "made by other code"),
-        ('"open3d": "', '"open3d": "9.', "made by other code"),
-        ('"start": [[0.', '"start": [[0.1', "made from other poses"),
-    ],
-)
-def test_a_cache_of_other_code_or_poses_is_refused(tree, old, new, named):
-    root, _ = tree
-    _ = Kitti(root, 8, workers=0).pairs
-    (path,) = (root / "icp").iterdir()
-    changed = path.read_text().replace(old, new)
-    assert changed != path.read_text()
-    path.write_text(changed)
-    with pytest.raises(InputError, match=rf"json: {named}.*data.cache=FOLDER"):
-        _ = Kitti(root, 8, workers=0).pairs
-    assert path.read_text() == changed
-
-
-def test_cache_that_cannot_be_written_is_bad_input(tree):
-    root, _ = tree
-    (root / "file").write_text("")
-    with pytest.raises(InputError, match=r"data.cache=FOLDER"):
-        _ = Kitti(root, 8, cache=root / "file", workers=0).pairs
 
 
 def test_cloud_is_read_by_sequence_and_frame(tree):

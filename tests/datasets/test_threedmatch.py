@@ -208,6 +208,35 @@ def test_damaged_lists_are_bad_input(tmp_path):
             ThreeDMatch(tmp_path, "3DLoMatch")
 
 
+@pytest.mark.parametrize("lists", [predator_lists, geotransformer_lists])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (2 * np.eye(3), "not a rotation and a translation"),
+        (np.diag([1.0, 1, -1]), "a mirror image"),
+        (np.full((3, 3), np.nan), "not a rotation and a translation"),
+    ],
+)
+def test_a_pickled_motion_that_is_not_rigid_is_refused_by_file_and_pair(tmp_path, lists, change, words):
+    content = lists()
+    if isinstance(content, dict):
+        content["rot"][1] = content["rot"][1] @ change
+    else:
+        content[1]["rotation"] = content[1]["rotation"] @ change
+    (tmp_path / "3DLoMatch.pkl").write_bytes(pickle.dumps(content))
+    pair = "pair kitchen/cloud_bin_3->kitchen/cloud_bin_0"
+    with pytest.raises(InputError, match=f"3DLoMatch.pkl: the motion of {pair} is {words}"):
+        ThreeDMatch(tmp_path, "3DLoMatch")
+
+
+def test_a_logged_motion_that_is_not_rigid_is_refused_by_file_and_pair(tmp_path):
+    write_logs(tmp_path / "benchmarks/3DMatch")
+    log = tmp_path / "benchmarks/3DMatch/kitchen/gt.log"
+    log.write_text(entries([(0, 3)], lambda i, j: motion(i, j) * 1.1))
+    with pytest.raises(InputError, match=r"kitchen/gt.log: the motion of pair \(0, 3\) is not a rotation"):
+        ThreeDMatch(tmp_path)
+
+
 def test_log_keeps_the_order_of_the_file(tmp_path):
     path = tmp_path / "gt.log"
     path.write_text(entries([(2, 3), (0, 1)], motion))

@@ -1,5 +1,5 @@
-"""Procedural rooms seen by a hand-held depth camera, in fragments: `record` is the way in."""
+"""Simulated rooms seen by a depth camera: `record` makes fragments, `record_scans` single images."""
 
-from pcreg.datasets.simulated.indoor.recording import record
+from pcreg.datasets.simulated.indoor.recording import record, record_scans
 
-__all__ = ["record"]
+__all__ = ["record", "record_scans"]

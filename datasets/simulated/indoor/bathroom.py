@@ -22,7 +22,7 @@ def toilet(rng: np.random.Generator) -> Piece:
     )
     seat = ring(0.17, 0, 0.03, 16, 0.06).placed(pose(0, -0.42, h + 0.02) @ np.diag([1, 1.35, 1, 1]))
     lid = balls([(0, 0, 0.22, 0.19, 0.02, 0.24)]).placed(pose(0, -0.2, h + 0.04, 0, 0, rng.choice([-4, 78])))
-    return Piece(Solids.join([*parts, seat, lid]), [(-0.18, -0.18, 0.18, -0.03, h + 0.4)])
+    return Piece(Solids.join(*parts, seat, lid), [(-0.18, -0.18, 0.18, -0.03, h + 0.4)])
 
 
 def washbasin(rng: np.random.Generator) -> Piece:
@@ -45,7 +45,7 @@ def washbasin(rng: np.random.Generator) -> Piece:
     parts.append(boxes([(-half * 0.8, -0.03, h + 0.25, half * 0.8, 0, h + rng.uniform(0.7, 1.1))]))
     for x in (-half + 0.08, half - 0.08):
         parts.append(clutter(rng, 0.15).placed(pose(x, -0.06, h)))
-    return Piece(Solids.join(parts))
+    return Piece(Solids.join(*parts))
 
 
 def bath(rng: np.random.Generator) -> Piece:
@@ -63,7 +63,7 @@ def bath(rng: np.random.Generator) -> Piece:
         rods([(0.012, -half + 0.05, -0.05, h + 0.3, -half + 0.05, -0.05, 2.0)]),
         balls([(-half + 0.12, -0.1, 2.0, 0.07, 0.07, 0.03)]),
     ]
-    return Piece(Solids.join(parts), [(-half, -t, half, 0, h)])
+    return Piece(Solids.join(*parts), [(-half, -t, half, 0, h)])
 
 
 def towel_rail(rng: np.random.Generator) -> Piece:
@@ -72,4 +72,4 @@ def towel_rail(rng: np.random.Generator) -> Piece:
     towel = boxes(
         [(-half * 0.7, -0.1, z - rng.uniform(0.3, 0.6), half * rng.uniform(0, 0.9), -0.05, z + 0.02)]
     )
-    return Piece(Solids.join([rods(bars), towel.uneven(0.012)]))
+    return Piece(Solids.join(rods(bars), towel.uneven(0.012)))

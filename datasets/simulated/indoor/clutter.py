@@ -37,7 +37,7 @@ def lathe(rng: np.random.Generator) -> Solids:
     rows = np.c_[radius, np.zeros((count, 2)), z[:-1], np.zeros((count, 2)), z[1:]]
     middle = (z[:-1] + z[1:]) / 2
     bulge = balls(np.c_[np.zeros((count, 2)), middle, radius * 1.08, radius * 1.08, np.diff(z) * 0.7])
-    return Solids.join([rods(rows), bulge] if rng.random() < 0.5 else [rods(rows)])
+    return Solids.join(*([rods(rows), bulge] if rng.random() < 0.5 else [rods(rows)]))
 
 
 def blob(rng: np.random.Generator) -> Solids:
@@ -69,7 +69,7 @@ def assembly(rng: np.random.Generator) -> Solids:
         upright = rng.random() < 0.6
         tilt = np.zeros(2) if upright else rng.uniform(-90, 90, 2)
         parts.append(part.placed(pose(x, y, z, rng.choice([0, 90, rng.uniform(0, 90)]), *tilt)))
-    return Solids.join(parts)
+    return Solids.join(*parts)
 
 
 def carton(rng: np.random.Generator) -> Solids:
@@ -95,7 +95,7 @@ def carton(rng: np.random.Generator) -> Solids:
     flap = boxes([(-a, 0, -t / 2, a, b, t / 2)])
     flaps = [flap.placed(pose(0, b, 2 * c, yaw, 0, rng.uniform(-80, 60))) for yaw in (0,)]
     flaps += [flap.placed(pose(0, -b, 2 * c, 180, 0, rng.uniform(-80, 60)))]
-    return Solids.join([walls, *flaps])
+    return Solids.join(walls, *flaps)
 
 
 def books(rng: np.random.Generator) -> Solids:
@@ -112,16 +112,14 @@ def bottle(rng: np.random.Generator) -> Solids:
     r, h = rng.uniform(0.03, 0.055), rng.uniform(0.12, 0.24)
     neck = r * rng.uniform(0.25, 0.5)
     return Solids.join(
-        [
-            rods(
-                [
-                    (r, 0, 0, 0, 0, 0, h),
-                    (neck, 0, 0, h, 0, 0, h + 1.6 * r),
-                    (neck * 1.2, 0, 0, h + 1.4 * r, 0, 0, h + 1.8 * r),
-                ]
-            ),
-            balls([(0, 0, h, r, r, r * rng.uniform(0.4, 1.2))]),
-        ]
+        rods(
+            [
+                (r, 0, 0, 0, 0, 0, h),
+                (neck, 0, 0, h, 0, 0, h + 1.6 * r),
+                (neck * 1.2, 0, 0, h + 1.4 * r, 0, 0, h + 1.8 * r),
+            ]
+        ),
+        balls([(0, 0, h, r, r, r * rng.uniform(0.4, 1.2))]),
     )
 
 
@@ -130,7 +128,7 @@ def mug(rng: np.random.Generator) -> Solids:
     angles = np.linspace(-np.pi / 2, np.pi / 2, 6)
     loop = np.c_[r + 0.03 * np.cos(angles), np.zeros(6), h / 2 + h / 3 * np.sin(angles)]
     handle = rods(np.c_[np.full(5, 0.006), loop[:-1], loop[1:]])
-    return Solids.join([ring(r, 0, h), rods([(r, 0, 0, 0, 0, 0, 0.01)]), handle])
+    return Solids.join(ring(r, 0, h), rods([(r, 0, 0, 0, 0, 0, 0.01)]), handle)
 
 
 def bowl(rng: np.random.Generator) -> Solids:
@@ -142,7 +140,7 @@ def bowl(rng: np.random.Generator) -> Solids:
         parts.append(
             balls(np.c_[rng.uniform(-r / 2, r / 2, (count, 2)), rng.uniform(0.03, 0.07, count), size])
         )
-    return Solids.join(parts)
+    return Solids.join(*parts)
 
 
 def pan(rng: np.random.Generator) -> Solids:
@@ -150,19 +148,17 @@ def pan(rng: np.random.Generator) -> Solids:
     lid = balls([(0, 0, h, r, r, 0.3 * r), (0, 0, h + 0.32 * r, 0.02, 0.02, 0.02)])
     handles = rods([(0.01, r, 0, h * 0.8, r + rng.uniform(0.04, 0.2), 0, h * 0.9)])
     parts = [ring(r, 0, h, 16), rods([(r, 0, 0, 0, 0, 0, 0.01)]), handles]
-    return Solids.join([*parts, lid] if rng.random() < 0.5 else parts)
+    return Solids.join(*([*parts, lid] if rng.random() < 0.5 else parts))
 
 
 def kettle(rng: np.random.Generator) -> Solids:
     r, h = rng.uniform(0.06, 0.09), rng.uniform(0.12, 0.22)
     loop = np.array([(-r * 0.8, 0, h), (-r * 1.7, 0, h * 0.95), (-r * 1.8, 0, h * 0.4), (-r, 0, h * 0.15)])
     return Solids.join(
-        [
-            rods([(r, 0, 0, 0, 0, 0, h)]),
-            balls([(0, 0, h, r, r, r * 0.4), (0, 0, h + r * 0.45, 0.015, 0.015, 0.015)]),
-            cones([(0.035, r * 0.6, 0, h * 0.6, r * 1.9, 0, h * 1.05)]),
-            rods(np.c_[np.full(3, 0.012), loop[:-1], loop[1:]]),
-        ]
+        rods([(r, 0, 0, 0, 0, 0, h)]),
+        balls([(0, 0, h, r, r, r * 0.4), (0, 0, h + r * 0.45, 0.015, 0.015, 0.015)]),
+        cones([(0.035, r * 0.6, 0, h * 0.6, r * 1.9, 0, h * 1.05)]),
+        rods(np.c_[np.full(3, 0.012), loop[:-1], loop[1:]]),
     )
 
 
@@ -170,19 +166,19 @@ def monitor(rng: np.random.Generator) -> Solids:
     w, h, foot = rng.uniform([0.2, 0.13, 0.08], [0.33, 0.22, 0.18])
     screen = boxes([(-w, -0.02, 0, w, 0.02, 2 * h), (-w * 0.6, 0.02, h * 0.5, w * 0.6, 0.06, 1.4 * h)])
     stand = boxes([(-0.12, -0.09, 0, 0.12, 0.09, 0.015), (-0.03, 0.02, 0, 0.03, 0.05, foot + h)])
-    return Solids.join([screen.placed(pose(z=foot, roll=rng.uniform(-12, 6))), stand])
+    return Solids.join(screen.placed(pose(z=foot, roll=rng.uniform(-12, 6))), stand)
 
 
 def keyboard(rng: np.random.Generator) -> Solids:
     w = rng.uniform(0.14, 0.23)
     mouse = balls([(w + rng.uniform(0.06, 0.15), 0, 0.015, 0.03, 0.05, 0.025)])
-    return Solids.join([boxes([(-w, -0.07, 0, w, 0.07, 0.025)]), mouse])
+    return Solids.join(boxes([(-w, -0.07, 0, w, 0.07, 0.025)]), mouse)
 
 
 def laptop(rng: np.random.Generator) -> Solids:
     w, d = rng.uniform([0.14, 0.1], [0.19, 0.13])
     lid = boxes([(-w, -0.005, 0, w, 0.005, 2 * d)]).placed(pose(0, d, 0.02, roll=rng.uniform(-40, -5)))
-    return Solids.join([boxes([(-w, -d, 0, w, d, 0.02)]), lid])
+    return Solids.join(boxes([(-w, -d, 0, w, d, 0.02)]), lid)
 
 
 def lamp(rng: np.random.Generator) -> Solids:
@@ -194,11 +190,11 @@ def lamp(rng: np.random.Generator) -> Solids:
         )
         arm = rods([(0.01, 0, 0, 0, *elbow), (0.01, *elbow, *head), (0.08, 0, 0, 0, 0, 0, 0.02)])
         return Solids.join(
-            [arm, cones([(0.07, *(head + np.array([0.05, 0, -0.09])), *(head + np.array([-0.01, 0, 0.03])))])]
+            arm, cones([(0.07, *(head + np.array([0.05, 0, -0.09])), *(head + np.array([-0.01, 0, 0.03])))])
         )
     shade = ring(r * rng.uniform(0.9, 1.3), h, h + rng.uniform(0.12, 0.25), 14, 0.004, rng.uniform(0.5, 1))
     foot = balls([(0, 0, h * 0.3, r * 0.6, r * 0.6, h * 0.32)])
-    return Solids.join([shade, foot, rods([(0.012, 0, 0, 0, 0, 0, h + 0.1), (r * 0.7, 0, 0, 0, 0, 0, 0.02)])])
+    return Solids.join(shade, foot, rods([(0.012, 0, 0, 0, 0, 0, h + 0.1), (r * 0.7, 0, 0, 0, 0, 0, 0.02)]))
 
 
 def plant(rng: np.random.Generator, size: float = 0.3) -> Solids:
@@ -215,9 +211,9 @@ def plant(rng: np.random.Generator, size: float = 0.3) -> Solids:
         lean = size * rng.normal(0, 0.25, 2) * (0.2 if blade else 1)
         turns.append(pose(*lean, up, rng.uniform(0, 360), -rng.uniform(-30, 80), rng.uniform(-30, 30)))
         stalks.append((0.003, 0, 0, pot, *lean, up))
-    leaves = Solids.join([leaf] * count).placed(np.stack(turns))
+    leaves = Solids.join(*([leaf] * count)).placed(np.stack(turns))
     body = [ring(pot * 0.75, 0, pot * 1.6, 12, 0.008, 1.3), rods([(pot * 0.8, 0, 0, 0, 0, 0, pot * 1.35)])]
-    return Solids.join([*body, leaves, *([] if blade else [rods(stalks)])])
+    return Solids.join(*body, leaves, *([] if blade else [rods(stalks)]))
 
 
 def cable(rng: np.random.Generator) -> Solids:
@@ -236,7 +232,7 @@ def bag(rng: np.random.Generator) -> Solids:
     block = boxes([(-a * 0.8, -b * 0.7, 0, a * 0.8, b * 0.7, c * 1.4)])
     angles = np.linspace(0, np.pi, 6)
     loop = np.c_[a * 0.5 * np.cos(angles), np.full(6, b * 0.3), c * 1.5 + c * 0.5 * np.sin(angles)]
-    return Solids.join([body, block, rods(np.c_[np.full(5, 0.01), loop[:-1], loop[1:]])]).uneven(
+    return Solids.join(body, block, rods(np.c_[np.full(5, 0.01), loop[:-1], loop[1:]])).uneven(
         rng.uniform(0.005, 0.02)
     )
 
@@ -260,13 +256,11 @@ def cloth(rng: np.random.Generator) -> Solids:
 
 def shoes(rng: np.random.Generator) -> Solids:
     shoe = Solids.join(
-        [
-            balls([(0, -0.08, 0.035, 0.048, 0.1, 0.05), (0, 0.08, 0.05, 0.042, 0.06, 0.07)]),
-            boxes([(-0.04, -0.12, 0, 0.04, 0.13, 0.03)]),
-        ]
+        balls([(0, -0.08, 0.035, 0.048, 0.1, 0.05), (0, 0.08, 0.05, 0.042, 0.06, 0.07)]),
+        boxes([(-0.04, -0.12, 0, 0.04, 0.13, 0.03)]),
     )
     return Solids.join(
-        [shoe.placed(pose(x, rng.normal(0, 0.04), 0, rng.normal(0, 15))) for x in (-0.07, 0.07)]
+        *[shoe.placed(pose(x, rng.normal(0, 0.04), 0, rng.normal(0, 15))) for x in (-0.07, 0.07)]
     ).uneven(0.004)
 
 
@@ -301,7 +295,7 @@ def rack(rng: np.random.Generator) -> Solids:
         )
     plates = plates.placed(pose(pitch=lean))
     base = rods([(0.006, x[0] - 0.03, y, 0.02, x[-1] + 0.05, y, 0.02) for y in (-half * 0.8, half * 0.8)])
-    return Solids.join([plates, base])
+    return Solids.join(plates, base)
 
 
 def cup_of_pens(rng: np.random.Generator) -> Solids:
@@ -309,7 +303,7 @@ def cup_of_pens(rng: np.random.Generator) -> Solids:
     feet = rng.uniform(-0.02, 0.02, (count, 2))
     tips = feet + rng.uniform(-0.05, 0.05, (count, 2))
     pens = rods(np.c_[np.full(count, 0.005), feet, np.full(count, 0.01), tips, rng.uniform(0.12, 0.2, count)])
-    return Solids.join([ring(0.04, 0, rng.uniform(0.08, 0.12)), pens])
+    return Solids.join(ring(0.04, 0, rng.uniform(0.08, 0.12)), pens)
 
 
 def basket(rng: np.random.Generator) -> Solids:
@@ -317,7 +311,7 @@ def basket(rng: np.random.Generator) -> Solids:
     parts = [ring(r, 0, h, 16, 0.008, rng.uniform(0.95, 1.3)), rods([(r, 0, 0, 0, 0, 0, 0.01)])]
     if rng.random() < 0.6:
         parts.append(cloth(rng).placed(pose(z=h * rng.uniform(0.3, 0.8)) @ np.diag([r * 4, r * 4, 1.5, 1])))
-    return Solids.join(parts)
+    return Solids.join(*parts)
 
 
 FAMILIES = [

@@ -70,6 +70,10 @@ class DepthCamera:
         z = self._image(distance, F) / length
         return self._measured(z, self._image(hits.cosine, F), generator)
 
+    def points(self, depth: Tensor) -> Tensor:
+        """Points (N, 3) in the camera's frame of a depth image (height, width), row by row, none missing."""
+        return (self.rays(depth.device) * depth[..., None])[depth > 0]
+
     def _measured(self, z: Tensor, cosine: Tensor, generator: torch.Generator) -> Tensor:
         """What the sensor makes of true depths (F, height, width), 0 for nothing, and angles of incidence."""
         F, device = len(z), z.device

@@ -34,7 +34,7 @@ def radiator(rng: np.random.Generator) -> Piece:
             (0.011, half, -0.08, z0 + 0.05, half + 0.03, -0.08, z0 + 0.05),
         ]
     )
-    return Piece(Solids.join([ribs, pipe]))
+    return Piece(Solids.join(ribs, pipe))
 
 
 def pictures(rng: np.random.Generator) -> Piece:
@@ -68,7 +68,7 @@ def television(rng: np.random.Generator) -> Piece:
             (-0.04, -0.25, z, 0.04, -0.22, z + 0.2),
         ]
     )
-    return Piece(Solids.join([low, screen]), [(-half * 1.15, -0.4, half * 1.15, -0.3, z)])
+    return Piece(Solids.join(low, screen), [(-half * 1.15, -0.4, half * 1.15, -0.3, z)])
 
 
 def curtain(rng: np.random.Generator) -> Piece:
@@ -85,13 +85,13 @@ def curtain(rng: np.random.Generator) -> Piece:
     linear = sheets.T_world_unit.copy()
     linear[:, :3, :2] *= [fold * 0.75]
     folds = Solids(sheets.shape, linear).uneven(0.012)
-    return Piece(Solids.join([folds, rods([(0.014, -half - 0.1, -0.09, top, half + 0.1, -0.09, top)])]))
+    return Piece(Solids.join(folds, rods([(0.014, -half - 0.1, -0.09, top, half + 0.1, -0.09, top)])))
 
 
 def blinds(rng: np.random.Generator) -> Piece:
     half, top, low = rng.uniform([0.3, 1.9, 0.8], [0.8, 2.2, 1.4])
     z = np.arange(low, top, rng.uniform(0.035, 0.06))
-    slats = Solids.join([boxes([(-half, -0.02, -0.002, half, 0.02, 0.002)])] * len(z))
+    slats = Solids.join(*([boxes([(-half, -0.02, -0.002, half, 0.02, 0.002)])] * len(z)))
     tilt = rng.uniform(10, 60)
     return Piece(slats.placed(np.stack([pose(0, -0.04, a, 0, 0, tilt) for a in z])))
 
@@ -132,7 +132,7 @@ def fireplace(rng: np.random.Generator) -> Piece:
             for n in range(3)
         ]
     )
-    return Piece(Solids.join([boxes(rows), logs]), [(-half, -d, half, 0, h + 0.05)])
+    return Piece(Solids.join(boxes(rows), logs), [(-half, -d, half, 0, h + 0.05)])
 
 
 def door(rng: np.random.Generator) -> Piece:
@@ -151,19 +151,17 @@ def door(rng: np.random.Generator) -> Piece:
     ]
     grip = half - 0.07
     leaf = Solids.join(
-        [
-            boxes([(-half, -0.04, 0.01, half, 0, h), *(raised if rng.random() < 0.5 else [])]),
-            rods(
-                [
-                    (0.01, grip, -0.04, 1.02, grip, -0.09, 1.02),
-                    (0.01, grip, -0.09, 1.02, grip - 0.12, -0.09, 1.02),
-                ]
-            ),
-        ]
+        boxes([(-half, -0.04, 0.01, half, 0, h), *(raised if rng.random() < 0.5 else [])]),
+        rods(
+            [
+                (0.01, grip, -0.04, 1.02, grip, -0.09, 1.02),
+                (0.01, grip, -0.09, 1.02, grip - 0.12, -0.09, 1.02),
+            ]
+        ),
     )
     if rng.random() < 0.4:
         leaf = leaf.placed(pose(-half, -0.02, 0, -rng.uniform(20, 110)) @ pose(half))
-    return Piece(Solids.join([boxes(frame), leaf]))
+    return Piece(Solids.join(boxes(frame), leaf))
 
 
 def stairs(rng: np.random.Generator) -> Piece:
@@ -176,7 +174,7 @@ def stairs(rng: np.random.Generator) -> Piece:
     steps = boxes(np.c_[x, -wide * full, np.maximum(z - 2 * rise, 0), x + run, 0 * full, z])
     posts = rods(np.c_[0.012 * full, x + run / 2, -wide * full, z, x + run / 2, -wide * full, z + 0.9])
     rail = rods([(0.025, x[0], -wide, z[0] + 0.85, x[-1] + run, -wide, z[-1] + 0.95)])
-    return Piece(Solids.join([steps, posts, rail]))
+    return Piece(Solids.join(steps, posts, rail))
 
 
 def railing(rng: np.random.Generator) -> Piece:
@@ -194,7 +192,7 @@ def railing(rng: np.random.Generator) -> Piece:
         ]
     )
     rails = rods([(0.022, -half, -0.5, z, half, -0.5, z) for z in (0.08, 0.95)])
-    return Piece(Solids.join([bars, rails]))
+    return Piece(Solids.join(bars, rails))
 
 
 def bin(rng: np.random.Generator) -> Piece:
@@ -204,13 +202,13 @@ def bin(rng: np.random.Generator) -> Piece:
         parts.append(blob(rng).placed(pose(z=h * 0.6)))
     elif rng.random() < 0.5:
         parts.append(balls([(0, 0, h, r * 1.1, r * 1.1, r * rng.uniform(0.2, 0.6))]))
-    return Piece(Solids.join(parts))
+    return Piece(Solids.join(*parts))
 
 
 def floor_lamp(rng: np.random.Generator) -> Piece:
     top, r = rng.uniform([1.3, 0.12], [1.8, 0.24])
     shade = ring(r, top, top + rng.uniform(0.2, 0.35), 16, 0.005, rng.uniform(0.5, 1))
-    return Piece(Solids.join([shade, rods([(0.15, 0, 0, 0, 0, 0, 0.03), (0.014, 0, 0, 0, 0, 0, top + 0.1)])]))
+    return Piece(Solids.join(shade, rods([(0.15, 0, 0, 0, 0, 0, 0.03), (0.014, 0, 0, 0, 0, 0, top + 0.1)])))
 
 
 def big_plant(rng: np.random.Generator) -> Piece:
@@ -233,7 +231,7 @@ def easel(rng: np.random.Generator) -> Piece:
         if rng.random() < 0.5
         else clutter(rng, 0.2).placed(pose(z=h * 0.9))
     )
-    return Piece(Solids.join([legs, top]))
+    return Piece(Solids.join(legs, top))
 
 
 def ladder(rng: np.random.Generator) -> Piece:
@@ -271,7 +269,7 @@ def bicycle(rng: np.random.Generator) -> Piece:
     ]
     rows += [(0.012, 0.32, -0.25, 1.0, 0.32, 0.25, 1.0), (0.012, *head, 0.32, 0, 1.0)]
     saddle = balls([(-0.22, 0, 0.95, 0.13, 0.07, 0.04)])
-    return Piece(Solids.join([rods(rows), saddle]).placed(pose(0, -0.3, 0, 0, 0, rng.uniform(-8, 0))))
+    return Piece(Solids.join(rods(rows), saddle).placed(pose(0, -0.3, 0, 0, 0, rng.uniform(-8, 0))))
 
 
 def figure(rng: np.random.Generator) -> Piece:
@@ -281,7 +279,7 @@ def figure(rng: np.random.Generator) -> Piece:
     limbs = [(0.075, s * 0.1, 0, 0.05, s * 0.1, rng.normal(0, 0.06), 0.9) for s in (-1, 1)]
     limbs += [(0.045, s * 0.22, 0, 1.42, s * 0.27, rng.uniform(-0.3, 0.1), 1.0) for s in (-1, 1)]
     feet = [(s * 0.1, -0.06, 0.04, 0.05, 0.13, 0.05) for s in (-1, 1)]
-    return Piece(Solids.join([balls(body + feet), rods(limbs)]).uneven(0.012).placed(np.diag([h, h, h, 1])))
+    return Piece(Solids.join(balls(body + feet), rods(limbs)).uneven(0.012).placed(np.diag([h, h, h, 1])))
 
 
 def pendant(rng: np.random.Generator, ceiling: float) -> Solids:
@@ -295,7 +293,7 @@ def pendant(rng: np.random.Generator, ceiling: float) -> Solids:
         if rng.random() < 0.5
         else cones([(r, 0, 0, ceiling - drop - r, 0, 0, ceiling - drop + 0.1)])
     )
-    return Solids.join([cord, shade])
+    return Solids.join(cord, shade)
 
 
 def beams(rng: np.random.Generator, width: float, depth: float, ceiling: float) -> Solids:

@@ -45,7 +45,7 @@ def counter(rng: np.random.Generator) -> Piece:
     tops = [(-half, -d, at - 0.3 if kind == 0 else half, 0, h)]
     if kind == 0:
         tops.append((at + 0.3, -d, half, 0, h))
-    return Piece(Solids.join(parts), [top for top in tops if top[2] - top[0] > 0.1])
+    return Piece(Solids.join(*parts), [top for top in tops if top[2] - top[0] > 0.1])
 
 
 def fridge(rng: np.random.Generator) -> Piece:
@@ -63,7 +63,7 @@ def fridge(rng: np.random.Generator) -> Piece:
             (0.012, x, -d - 0.09, split + 0.05, x, -d - 0.09, min(split + 0.35, h)),
         ]
     )
-    return Piece(Solids.join([boxes(rows), grip]), [(-half, -d, half, 0, h)])
+    return Piece(Solids.join(boxes(rows), grip), [(-half, -d, half, 0, h)])
 
 
 def machine(rng: np.random.Generator) -> Piece:
@@ -81,7 +81,7 @@ def machine(rng: np.random.Generator) -> Piece:
         ]
     else:
         parts.append(rods([(0.012, -half * 0.8, -d - 0.05, h - 0.18, half * 0.8, -d - 0.05, h - 0.18)]))
-    return Piece(Solids.join(parts), [(-half, -d, half, 0, h)])
+    return Piece(Solids.join(*parts), [(-half, -d, half, 0, h)])
 
 
 def microwave_stand(rng: np.random.Generator) -> Piece:
@@ -99,15 +99,13 @@ def tap(rng: np.random.Generator) -> Solids:
     """A tap at the origin that reaches out to -y."""
     h, reach = rng.uniform([0.1, 0.1], [0.32, 0.22])
     return Solids.join(
-        [
-            rods(
-                [
-                    (0.014, 0, 0, 0, 0, 0, h),
-                    (0.012, 0, 0, h, 0, -reach, h),
-                    (0.012, 0, -reach, h, 0, -reach, h - 0.05),
-                    (0.025, 0, 0, 0, 0, 0, 0.04),
-                ]
-            ),
-            balls([(0.05, 0, 0.05, 0.04, 0.012, 0.012)]),
-        ]
+        rods(
+            [
+                (0.014, 0, 0, 0, 0, 0, h),
+                (0.012, 0, 0, h, 0, -reach, h),
+                (0.012, 0, -reach, h, 0, -reach, h - 0.05),
+                (0.025, 0, 0, 0, 0, 0, 0.04),
+            ]
+        ),
+        balls([(0.05, 0, 0.05, 0.04, 0.012, 0.012)]),
     )

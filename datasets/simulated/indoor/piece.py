@@ -20,7 +20,7 @@ class Piece:
     tops: Sequence[tuple[float, float, float, float, float]] = ()
 
     def carrying(self, others: Iterable[Solids]) -> "Piece":
-        return replace(self, solids=Solids.join([self.solids, *others]))
+        return replace(self, solids=Solids.join(self.solids, *others))
 
 
 def pose(
@@ -64,4 +64,4 @@ def ring(
     lean = np.degrees(np.arctan2(radius * (flare - 1), z1 - z0))
     slat = boxes([(-thickness / 2, -wide, -length / 2, thickness / 2, wide, length / 2)])
     turns = [pose(yaw=360 * n / count) @ pose(middle, 0, (z0 + z1) / 2, 0, lean) for n in range(count)]
-    return Solids.join([slat] * count).placed(np.stack(turns))
+    return Solids.join(*([slat] * count)).placed(np.stack(turns))

@@ -14,6 +14,9 @@ SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published 
 FEWEST = 2000  # points, of 5,000 to 30,000: a fragment with fewer has seen next to nothing and is left out
 DRIFT = (0.0005, 0.004)  # metres; poses within a fragment are known this well at a depth of 1.5 m
 
+# Sees most of a room at once: a good scanner.
+WIDE = DepthCamera(width=416, height=312, horizontal=90.0, far=6.5, noise=0.01, distortion=0.0, wander=0.3)
+
 
 def record(
     seed: int,
@@ -28,8 +31,7 @@ def record(
     Each fragment is fused from `frames` images; those that show next to nothing are left out. The same
     arguments on the same machine give the same clouds.
     """
-    rng = np.random.default_rng([seed, index])
-    generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+    rng, generator = _random(seed, index, device)
     if camera is None:  # no two sensors are alike
         camera = DepthCamera(
             noise=rng.uniform(0.015, 0.05), distortion=rng.uniform(0.02, 0.08), wander=rng.uniform(1.0, 2.0)
@@ -47,6 +49,30 @@ def record(
     clouds = fusion.fragments(camera, depth, torch.from_numpy(T_first_camera).float().to(device), generator)
     kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= FEWEST]
     return Recording([clouds[n] for n in kept], T_world_camera[kept, 0])
+
+
+def record_scans(
+    seed: int,
+    index: int,
+    device: torch.device | str = "cpu",
+    *,
+    scans: int = 6,
+    camera: DepthCamera = WIDE,
+) -> Recording:
+    """Recording `index` of single depth images from places some steps apart: much of a room in each.
+
+    The same arguments on the same machine give the same clouds.
+    """
+    rng, generator = _random(seed, index, device)
+    scene = indoor_scene(rng)
+    T_world_camera = camera_path(rng, scene, scans, frames=1)[:, 0]
+    depth = camera.depth(scene.solids, torch.from_numpy(T_world_camera).float().to(device), generator)
+    return Recording([camera.points(image) for image in depth], T_world_camera)
+
+
+def _random(seed: int, index: int, device: torch.device | str) -> tuple[np.random.Generator, torch.Generator]:
+    rng = np.random.default_rng([seed, index])
+    return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
 
 
 def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:

@@ -46,7 +46,7 @@ def _two_rooms(rng: np.random.Generator, first: Style, second: Style) -> Scene:
         _room(rng, second, w2, d2, height, two, beyond=False).placed(pose(w1 + WALL)),
     ]
     floors = [(0, 0, w1, d1), (w1 - 0.3, y, w1 + WALL + 0.3, y + wide), (w1 + WALL, 0, w1 + WALL + w2, d2)]
-    return Scene(Solids.join(solids), np.array(floors))
+    return Scene(Solids.join(*solids), np.array(floors))
 
 
 def _size(rng: np.random.Generator, style: Style) -> tuple[float, float, float]:
@@ -114,7 +114,7 @@ def _room(
         )
     if rng.random() < 0.25:
         parts.append(fixtures.beams(rng, width, depth, height))
-    return _worn(rng, Solids.join(parts))
+    return _worn(rng, Solids.join(*parts))
 
 
 def _worn(rng: np.random.Generator, solids: Solids) -> Solids:
@@ -135,7 +135,7 @@ def _at_window(rng: np.random.Generator, x: float) -> Solids:
         parts.append(fixtures.curtain(rng).solids.placed(pose(x + side * rng.uniform(0.3, 0.8))))
     elif kind < 0.55:
         parts.append(fixtures.blinds(rng).solids.placed(pose(x)))
-    return Solids.join(parts)
+    return Solids.join(*parts)
 
 
 def _along_wall(

@@ -38,7 +38,7 @@ def chair(rng: np.random.Generator) -> Piece:
     parts.append(back.placed(pose(0, d * 0.9, seat, 0, 0, lean)))
     if rng.random() < 0.25:
         parts.append(cloth(rng).placed(pose(0, d * 0.9 + 0.05, top - 0.05) @ np.diag([1.2, 0.5, 2.5, 1])))
-    return Piece(Solids.join(parts), [(-w, -d, w, d, seat)])
+    return Piece(Solids.join(*parts), [(-w, -d, w, d, seat)])
 
 
 def office_chair(rng: np.random.Generator) -> Piece:
@@ -49,14 +49,12 @@ def office_chair(rng: np.random.Generator) -> Piece:
     spokes = [(0.022, 0, 0, 0.12, *foot, 0.07) for foot in feet]
     castors = balls([(*foot, 0.03, 0.03, 0.03, 0.03) for foot in feet])
     cushion = Solids.join(
-        [
-            balls([(0, 0, seat, w * 1.1, w * 1.1, 0.06)]),
-            boxes([(-w * 0.85, -w * 0.85, seat - 0.04, w * 0.85, w * 0.85, seat + 0.03)]),
-        ]
+        balls([(0, 0, seat, w * 1.1, w * 1.1, 0.06)]),
+        boxes([(-w * 0.85, -w * 0.85, seat - 0.04, w * 0.85, w * 0.85, seat + 0.03)]),
     )
     tall = rng.uniform(0.2, 0.36)
     back = Solids.join(
-        [balls([(0, 0, tall, w, 0.06, tall)]), boxes([(-w * 0.7, -0.04, 0.1, w * 0.7, 0.03, tall * 1.6)])]
+        balls([(0, 0, tall, w, 0.06, tall)]), boxes([(-w * 0.7, -0.04, 0.1, w * 0.7, 0.03, tall * 1.6)])
     )
     parts = [
         rods([*spokes, (0.03, 0, 0, 0.1, 0, 0, seat), (0.02, 0, 0.2, seat - 0.05, 0, w + 0.04, seat + 0.2)])
@@ -75,7 +73,7 @@ def office_chair(rng: np.random.Generator) -> Piece:
             )
         )
     return Piece(
-        Solids.join(parts).placed(pose(yaw=rng.uniform(-60, 60))), [(-0.15, -0.15, 0.15, 0.15, seat + 0.05)]
+        Solids.join(*parts).placed(pose(yaw=rng.uniform(-60, 60))), [(-0.15, -0.15, 0.15, 0.15, seat + 0.05)]
     )
 
 
@@ -129,13 +127,13 @@ def sofa(rng: np.random.Generator) -> Piece:
             rng.uniform(50, 80),
         )
         soft.append(_pad(rng.uniform(0.18, 0.26), rng.uniform(0.14, 0.24), 0.07).placed(place))
-    parts.append(Solids.join(soft).uneven(rng.uniform(0.006, 0.015)))
+    parts.append(Solids.join(*soft).uneven(rng.uniform(0.006, 0.015)))
     if rng.random() < 0.4:
         throw = cloth(rng).placed(
             pose(rng.uniform(-half, half), -d * 0.6, seat) @ np.diag([1.8, 1.8, 1.0, 1])
         )
         parts.append(throw)
-    return Piece(Solids.join(parts), [(-half, -d, half, -thick - 0.1, seat + 0.02)])
+    return Piece(Solids.join(*parts), [(-half, -d, half, -thick - 0.1, seat + 0.02)])
 
 
 def bed(rng: np.random.Generator) -> Piece:
@@ -172,8 +170,8 @@ def bed(rng: np.random.Generator) -> Piece:
     soft.append(balls(np.c_[np.zeros((fold, 3)), radii]).placed(place))
     hang = rng.uniform(0.1, 0.35)
     soft.append(boxes([(-w - 0.03, -d - 0.03, top - hang, w + 0.03, -rng.uniform(0.6, 1.2), top + 0.04)]))
-    parts.append(Solids.join(soft).uneven(rng.uniform(0.012, 0.03)))
-    return Piece(Solids.join(parts), [(-w, -d, w, -0.8, top + 0.05)])
+    parts.append(Solids.join(*soft).uneven(rng.uniform(0.012, 0.03)))
+    return Piece(Solids.join(*parts), [(-w, -d, w, -0.8, top + 0.05)])
 
 
 def bench(rng: np.random.Generator) -> Piece:
@@ -190,7 +188,7 @@ def bench(rng: np.random.Generator) -> Piece:
     frame = [(-half, -0.25, seat - 0.08, half, -0.19, seat - 0.02)]
     frame += [(x - 0.03, -0.42, 0, x + 0.03, -0.05, 0.03) for x in (-half * 0.8, half * 0.8)]
     frame += [(x - 0.03, -0.25, 0, x + 0.03, -0.19, seat) for x in (-half * 0.8, half * 0.8)]
-    return Piece(Solids.join([*parts, boxes(frame)]), [(-half, -0.4, half, -0.1, seat + 0.03)])
+    return Piece(Solids.join(*parts, boxes(frame)), [(-half, -0.4, half, -0.1, seat + 0.03)])
 
 
 def _pad(x: float, y: float, z: float) -> Solids:
@@ -199,8 +197,8 @@ def _pad(x: float, y: float, z: float) -> Solids:
     rims = [(edge, -x, s * y, 0, x, s * y, 0) for s in (-1, 1)] + [
         (edge, s * x, -y, 0, s * x, y, 0) for s in (-1, 1)
     ]
-    body = Solids.join([boxes([(-x, -y, -edge, x, y, edge)]), balls([(0, 0, 0, x * 1.1, y * 1.1, z * 1.25)])])
-    return Solids.join([body, rods(rims).placed(np.diag([0.9, 0.9, 1, 1]))])
+    body = Solids.join(boxes([(-x, -y, -edge, x, y, edge)]), balls([(0, 0, 0, x * 1.1, y * 1.1, z * 1.25)]))
+    return Solids.join(body, rods(rims).placed(np.diag([0.9, 0.9, 1, 1])))
 
 
 def _square(rows: list) -> Solids:

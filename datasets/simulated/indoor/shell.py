@@ -23,7 +23,7 @@ def shell(
     parts = [slabs]
     for (T, length), holes in zip(walls(width, depth), openings, strict=True):
         parts.append(_wall(rng, length, height, holes, skirting, cornice).placed(T))
-    return Solids.join(parts).uneven(rng.uniform(0.0, 0.002))
+    return Solids.join(*parts).uneven(rng.uniform(0.0, 0.002))
 
 
 def walls(width: float, depth: float) -> list[tuple[np.ndarray, float]]:
@@ -77,4 +77,4 @@ def passage_beyond(rng: np.random.Generator, height: float) -> Solids:
     ]
     rows.append((half, WALL, 0, half + 0.1, WALL + deep, height))
     rail = rods([(0.02, -half, WALL + deep - 0.06, 0.95, half, WALL + deep - 0.06, 0.95)])
-    return Solids.join([boxes(rows), rail] if rng.random() < 0.4 else [boxes(rows)])
+    return Solids.join(*([boxes(rows), rail] if rng.random() < 0.4 else [boxes(rows)]))

@@ -21,7 +21,7 @@ def shelf(rng: np.random.Generator) -> Piece:
     for left, right in zip(x[:-1] + 0.015, x[1:] - 0.015, strict=True):
         for low, high in zip(z[:-1], z[1:] - 0.022, strict=True):
             parts.append(_filled(rng, left, right, d, low, high))
-    return Piece(Solids.join(parts), [(-half, -d, half, 0, top)])
+    return Piece(Solids.join(*parts), [(-half, -d, half, 0, top)])
 
 
 def wall_shelf(rng: np.random.Generator) -> Piece:
@@ -31,7 +31,7 @@ def wall_shelf(rng: np.random.Generator) -> Piece:
     for z in rng.uniform(1.1, 1.4) + np.arange(rng.integers(1, 3)) * 0.38:
         parts.append(boxes([(-half, -d, z - 0.025, half, 0, z)]))
         parts.append(_filled(rng, -half, half, d, z, z + 0.33))
-    return Piece(Solids.join(parts))
+    return Piece(Solids.join(*parts))
 
 
 def cabinet(rng: np.random.Generator) -> Piece:
@@ -47,7 +47,7 @@ def cabinet(rng: np.random.Generator) -> Piece:
     body = [(-half, -d, 0.08, half, 0, top), (-half + 0.03, -d + 0.04, 0, half - 0.03, 0, 0.08)]
     body.append((-half - 0.015, -d - 0.02, top - 0.02, half + 0.015, 0, top + 0.01))
     parts = [fronts(rng, -half, half, -d, 0.1, top - 0.03, columns, rows), boxes(body)]
-    return Piece(Solids.join(parts), [(-half, -d, half, 0, top + 0.01)])
+    return Piece(Solids.join(*parts), [(-half, -d, half, 0, top + 0.01)])
 
 
 def fronts(
@@ -93,7 +93,7 @@ def fronts(
                 )
             elif kind != 2:
                 grips.append(balls([(at[0], y - thick - 0.015, at[1], 0.016, 0.018, 0.016)]))
-    return Solids.join([boxes(doors), boxes(panels), *grips, *ajar])
+    return Solids.join(boxes(doors), boxes(panels), *grips, *ajar)
 
 
 def rack_with_clothes(rng: np.random.Generator) -> Piece:
@@ -104,7 +104,7 @@ def rack_with_clothes(rng: np.random.Generator) -> Piece:
     ]
     frame += [(0.015, x, -0.48, 0.02, x, -0.02, 0.02) for x in (-half, half)]
     return Piece(
-        Solids.join([rods(frame), garments(rng, rng.integers(3, 12), half * 0.9, top).placed(pose(y=-0.25))])
+        Solids.join(rods(frame), garments(rng, rng.integers(3, 12), half * 0.9, top).placed(pose(y=-0.25)))
     )
 
 
@@ -112,7 +112,7 @@ def coat_hooks(rng: np.random.Generator) -> Piece:
     half, z = rng.uniform([0.2, 1.5], [0.6, 1.8])
     board = boxes([(-half, -0.02, z - 0.05, half, 0, z + 0.05)])
     hung = garments(rng, rng.integers(1, 6), half, z).placed(pose(y=-0.12))
-    return Piece(Solids.join([board, hung]))
+    return Piece(Solids.join(board, hung))
 
 
 def garments(rng: np.random.Generator, count: int, half: float, top: float) -> Solids:
@@ -132,7 +132,7 @@ def garments(rng: np.random.Generator, count: int, half: float, top: float) -> S
                 rng.uniform(0.01, 0.03)
             )
         )
-    return Solids.join(parts)
+    return Solids.join(*parts)
 
 
 def safe_stack(rng: np.random.Generator) -> Piece:
@@ -154,7 +154,7 @@ def _filled(rng: np.random.Generator, x0: float, x1: float, d: float, z0: float,
     """What stands in one bay: mostly books or things."""
     kind, room = rng.random(), z1 - z0
     if kind < 0.15 or room < 0.08:
-        return Solids.join([])
+        return Solids.join()
     if kind < 0.5:
         thick = rng.uniform(0.012, 0.06, 64)
         right = x0 + np.cumsum(thick)
@@ -175,5 +175,5 @@ def _filled(rng: np.random.Generator, x0: float, x1: float, d: float, z0: float,
     count = 1 + rng.poisson((x1 - x0) * 4)
     xs = np.linspace(x0, x1, count + 2)[1:-1] + rng.normal(0, 0.02, count)
     return Solids.join(
-        clutter(rng, min(room * 0.95, 0.35)).placed(pose(x, -d * rng.uniform(0.4, 0.65), z0)) for x in xs
+        *(clutter(rng, min(room * 0.95, 0.35)).placed(pose(x, -d * rng.uniform(0.4, 0.65), z0)) for x in xs)
     )

@@ -57,17 +57,17 @@ def chair_rows(rng: np.random.Generator) -> Piece:
         for c in range(columns)
         for r in range(rows)
     ]
-    return Piece(Solids.join(chair.placed(T) for T in places))
+    return Piece(Solids.join(*(chair.placed(T) for T in places)))
 
 
 def desk_rows(rng: np.random.Generator) -> Piece:
     """Two desks face to face, or one behind the other, each with its chair."""
     piece = tables.desk(rng)
     seat = seats.office_chair(rng).solids
-    one = Solids.join([laden(rng, piece, 6).solids, seat.placed(pose(0, -1.1, 0, 180))])
-    two = Solids.join([laden(rng, piece, 6).solids, seat.placed(pose(0.1, -1.15, 0, 200))])
+    one = Solids.join(laden(rng, piece, 6).solids, seat.placed(pose(0, -1.1, 0, 180)))
+    two = Solids.join(laden(rng, piece, 6).solids, seat.placed(pose(0.1, -1.15, 0, 200)))
     turn = pose(0, 0.02, 0, 180) if rng.random() < 0.7 else pose(0, 1.6)
-    return Piece(Solids.join([one, two.placed(turn)]))
+    return Piece(Solids.join(one, two.placed(turn)))
 
 
 WALL_PIECES = [

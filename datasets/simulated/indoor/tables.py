@@ -29,7 +29,7 @@ def low_table(rng: np.random.Generator) -> Piece:
     if rng.random() < 0.5:
         body.append(boxes([(-w * 0.9, -d * 0.9, 0.12, w * 0.9, d * 0.9, 0.14)]))
         tops.append((-w * 0.9, -d * 0.9, w * 0.9, d * 0.9, 0.14))
-    return Piece(Solids.join(body), tops)
+    return Piece(Solids.join(*body), tops)
 
 
 def desk(rng: np.random.Generator) -> Piece:
@@ -47,7 +47,7 @@ def desk(rng: np.random.Generator) -> Piece:
         parts.append(monitor(rng).placed(pose(rng.uniform(-w * 0.7, w * 0.7), -0.22, h, rng.normal(0, 15))))
     if rng.random() < 0.7:
         parts.append(keyboard(rng).placed(pose(rng.uniform(-0.2, 0.2), -d + 0.15, h, rng.normal(0, 8))))
-    return Piece(Solids.join(parts), [(-w, -d, w, 0, h)])
+    return Piece(Solids.join(*parts), [(-w, -d, w, 0, h)])
 
 
 def bedside(rng: np.random.Generator) -> Piece:
@@ -55,7 +55,7 @@ def bedside(rng: np.random.Generator) -> Piece:
     rows = [(-w, -d, 0.1, w, 0, h), (-w + 0.02, -d - 0.015, 0.14, w - 0.02, -d, h - 0.04)]
     legs = [(0.015, x, y, 0, x, y, 0.1) for x in (-w * 0.8, w * 0.8) for y in (-d * 0.9, -0.05)]
     knob = balls([(0, -d - 0.03, h * 0.6, 0.015, 0.02, 0.015)])
-    return Piece(Solids.join([boxes(rows), rods(legs), knob]), [(-w, -d, w, 0, h)])
+    return Piece(Solids.join(boxes(rows), rods(legs), knob), [(-w, -d, w, 0, h)])
 
 
 def piano(rng: np.random.Generator) -> Piece:
@@ -70,7 +70,7 @@ def piano(rng: np.random.Generator) -> Piece:
         [(-0.3, -d - 0.55, 0.45, 0.3, -d - 0.2, 0.53)]
         + [(x, y, 0, x + 0.04, y + 0.04, 0.45) for x in (-0.28, 0.24) for y in (-d - 0.53, -d - 0.26)]
     )
-    return Piece(Solids.join([boxes(rows), seat]), [(-w, -d * 0.5, w, 0, h + 0.02)])
+    return Piece(Solids.join(boxes(rows), seat), [(-w, -d * 0.5, w, 0, h + 0.02)])
 
 
 def _on_legs(rng: np.random.Generator, w: float, d: float, h: float, thick: float) -> Solids:
@@ -86,5 +86,5 @@ def _on_legs(rng: np.random.Generator, w: float, d: float, h: float, thick: floa
         return boxes(rows)
     splay = rng.uniform(1, 1.1)
     return Solids.join(
-        [boxes(rows), rods([(leg, a * splay, b * splay, 0, a, b, h - thick) for a, b in corners])]
+        boxes(rows), rods([(leg, a * splay, b * splay, 0, a, b, h - thick) for a, b in corners])
     )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.things import Things
-from pcreg.datasets.simulated.solids import Solids, box, rod
+from pcreg.datasets.simulated.solids import box, rod
 
 
 def fence(rng: np.random.Generator, length: float) -> Things:
@@ -24,21 +24,17 @@ def fence(rng: np.random.Generator, length: float) -> Things:
         parts.append(box(np.c_[x - 0.03, 0 * x - 0.03, 0 * x - 0.2], np.c_[x + 0.03, 0 * x, 0 * x + height]))
     if kind == 2:
         parts.append(box([-length / 2, 0, 0], [length / 2, 0.03, height]))
-    return Things.of(Solids.join(parts))
+    return Things.of(*parts)
 
 
 def guard_rail(rng: np.random.Generator, length: float) -> Things:
     posts = np.arange(-length / 2, length / 2, 3.0)
     return Things.of(
-        Solids.join(
-            [
-                box(
-                    np.c_[posts - 0.05, 0 * posts, 0 * posts - 0.8],
-                    np.c_[posts + 0.05, 0 * posts + 0.15, 0 * posts + 0.7],
-                ),
-                box([-length / 2, -0.08, 0.45], [length / 2, 0.0, 0.75]),
-            ]
-        )
+        box(
+            np.c_[posts - 0.05, 0 * posts, 0 * posts - 0.8],
+            np.c_[posts + 0.05, 0 * posts + 0.15, 0 * posts + 0.7],
+        ),
+        box([-length / 2, -0.08, 0.45], [length / 2, 0.0, 0.75]),
     )
 
 
@@ -46,15 +42,11 @@ def noise_barrier(rng: np.random.Generator, length: float) -> Things:
     height = rng.uniform(2, 5)
     posts = np.arange(-length / 2, length / 2 + 0.1, 4.0)
     return Things.of(
-        Solids.join(
-            [
-                box([-length / 2, 0, -1.5], [length / 2, 0.12, height]),
-                box(
-                    np.c_[posts - 0.12, 0 * posts - 0.1, 0 * posts - 1.5],
-                    np.c_[posts + 0.12, 0 * posts + 0.25, 0 * posts + height + 0.1],
-                ),
-            ]
-        )
+        box([-length / 2, 0, -1.5], [length / 2, 0.12, height]),
+        box(
+            np.c_[posts - 0.12, 0 * posts - 0.1, 0 * posts - 1.5],
+            np.c_[posts + 0.12, 0 * posts + 0.25, 0 * posts + height + 0.1],
+        ),
     )
 
 
@@ -63,20 +55,16 @@ def gantry(rng: np.random.Generator, span: float) -> Things:
     height = rng.uniform(5.5, 7)
     boards = rng.uniform(-span / 2 + 2, span / 2 - 2, 3)
     return Things.of(
-        Solids.join(
-            [
-                rod(
-                    0.2,
-                    [[0, -span / 2, -1], [0, span / 2, -1]],
-                    [[0, -span / 2, height], [0, span / 2, height]],
-                ),
-                box([-0.25, -span / 2, height], [0.25, span / 2, height + 0.5]),
-                box(
-                    np.c_[0 * boards - 0.3, boards - 1.5, 0 * boards + height - 0.5],
-                    np.c_[0 * boards - 0.25, boards + 1.5, 0 * boards + height + 1.8],
-                ),
-            ]
-        )
+        rod(
+            0.2,
+            [[0, -span / 2, -1], [0, span / 2, -1]],
+            [[0, -span / 2, height], [0, span / 2, height]],
+        ),
+        box([-0.25, -span / 2, height], [0.25, span / 2, height + 0.5]),
+        box(
+            np.c_[0 * boards - 0.3, boards - 1.5, 0 * boards + height - 0.5],
+            np.c_[0 * boards - 0.25, boards + 1.5, 0 * boards + height + 1.8],
+        ),
     )
 
 
@@ -85,18 +73,14 @@ def bridge(rng: np.random.Generator, span: float) -> Things:
     half, height = rng.uniform([3, 5], [8, 6.5])
     piers = np.array([[x, y, -1] for x in (-half * 0.6, half * 0.6) for y in (-span / 2, 0, span / 2)])
     return Things.of(
-        Solids.join(
-            [
-                box([-half, -span, height], [half, span, height + 1.0]),
-                box(
-                    [[-half, -span, height], [half - 0.3, -span, height]],
-                    [[-half + 0.3, span, height + 2], [half, span, height + 2]],
-                ),
-                rod(0.5, piers, piers + np.array([0, 0, height + 1])),
-                box(
-                    [[-half, -span, -2], [-half, span * 0.75, -2]],
-                    [[half, -span * 0.75, height], [half, span, height]],
-                ),
-            ]
-        )
+        box([-half, -span, height], [half, span, height + 1.0]),
+        box(
+            [[-half, -span, height], [half - 0.3, -span, height]],
+            [[-half + 0.3, span, height + 2], [half, span, height + 2]],
+        ),
+        rod(0.5, piers, piers + np.array([0, 0, height + 1])),
+        box(
+            [[-half, -span, -2], [-half, span * 0.75, -2]],
+            [[half, -span * 0.75, height], [half, span, height]],
+        ),
     )

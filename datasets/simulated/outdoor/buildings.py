@@ -51,8 +51,8 @@ def block(rng: np.random.Generator, width: float, depth: float, height: float) -
     walls.append(_rows(jambs, -0.15, 0, jambs + 0.2, 0.1, 2.5))
     walls.append(_rows(door - 1.0, -0.4, -0.5, door + 1.0, 0.1, rng.uniform(0.1, 0.4)))
     core = box([-half + recess, recess, -DEEP], [half - recess, depth - recess, height])
-    solids = Solids.join([boxes(np.concatenate(walls)), _roof(rng, width, depth, height)])
-    return Things.join([Things.of(solids), Things.of(core, Material.GLASS)])
+    solids = Solids.join(boxes(np.concatenate(walls)), _roof(rng, width, depth, height))
+    return Things.join(Things.of(solids), Things.of(core, material=Material.GLASS))
 
 
 def house(rng: np.random.Generator) -> Things:
@@ -81,7 +81,7 @@ def house(rng: np.random.Generator) -> Things:
                 [[at - 1.2, -1.5, 2.4], [at + 1.2, -1.5, 2.4]],
             )
         )
-    return Things.of(Solids.join(walls))
+    return Things.of(*walls)
 
 
 def shed(rng: np.random.Generator) -> Things:
@@ -100,7 +100,7 @@ def shed(rng: np.random.Generator) -> Things:
     ]
     if rng.random() < 0.5:
         walls.append(_gable(width, depth, height, 0.2, 0.0))
-    return Things.of(Solids.join(walls))
+    return Things.of(*walls)
 
 
 def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
@@ -122,11 +122,9 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
     behind = np.eye(4)
     behind[1, 3] = deep
     return Things.join(
-        [
-            Things(upper.solids.placed(raised), upper.material),
-            Things(back.solids.placed(behind), back.material),
-            Things.of(columns),
-        ]
+        Things(upper.solids.placed(raised), upper.material),
+        Things(back.solids.placed(behind), back.material),
+        Things.of(columns),
     )
 
 
@@ -134,27 +132,16 @@ def garden_wall(rng: np.random.Generator, length: float) -> Things:
     height = rng.uniform(0.6, 2.5)
     x = _spread(length, rng.uniform(2.5, 6))
     return Things.of(
-        Solids.join(
-            [
-                box([-length / 2, -0.12, -1], [length / 2, 0.12, height]),
-                box([-length / 2, -0.17, height], [length / 2, 0.17, height + 0.08]),
-                box(
-                    np.c_[x - 0.2, 0 * x - 0.2, 0 * x - 1], np.c_[x + 0.2, 0 * x + 0.2, 0 * x + height + 0.25]
-                ),
-            ]
-        )
+        box([-length / 2, -0.12, -1], [length / 2, 0.12, height]),
+        box([-length / 2, -0.17, height], [length / 2, 0.17, height + 0.08]),
+        box(np.c_[x - 0.2, 0 * x - 0.2, 0 * x - 1], np.c_[x + 0.2, 0 * x + 0.2, 0 * x + height + 0.25]),
     )
 
 
 def tank(rng: np.random.Generator) -> Things:
     radius, height = rng.uniform([1, 3], [4, 9])
     return Things.of(
-        Solids.join(
-            [
-                rod(radius, [0, 0, -1], [0, 0, height]),
-                cone(radius, [0, 0, height], [0, 0, height + 0.4 * radius]),
-            ]
-        )
+        rod(radius, [0, 0, -1], [0, 0, height]), cone(radius, [0, 0, height], [0, 0, height + 0.4 * radius])
     )
 
 
@@ -186,4 +173,4 @@ def _gable(width: float, depth: float, height: float, steep: float, front: float
         slabs.append(
             box([-width / 2, y + low, height - 0.1], [width / 2, y + high, height + 0.15]).placed(shear)
         )
-    return Solids.join(slabs)
+    return Solids.join(*slabs)

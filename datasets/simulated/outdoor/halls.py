@@ -7,7 +7,7 @@ from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.outdoor.layout import people
 from pcreg.datasets.simulated.outdoor.site import Site
 from pcreg.datasets.simulated.outdoor.things import Things
-from pcreg.datasets.simulated.solids import Solids, box, rod
+from pcreg.datasets.simulated.solids import box, rod
 
 
 def hall(rng: np.random.Generator) -> Site:
@@ -47,7 +47,7 @@ def hall(rng: np.random.Generator) -> Site:
             np.c_[lights + 0.3, 0 * lights[:, :1] + height - deep - 0.2],
         )
     )
-    site.put(Things.of(Solids.join(beams)), 0.0, 0.0, 0.0)
+    site.put(Things.of(*beams), 0.0, 0.0, 0.0)
     if rng.random() < 0.75:
         cx, cy = (grid.ravel() for grid in np.meshgrid(x, y))
         free = site.clear(cx, cy, 0.4)

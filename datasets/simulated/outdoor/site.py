@@ -63,7 +63,7 @@ class Site:
         return Scene(
             kind,
             self.ground,
-            Things.join(things.copies(T) for things, T in self.placed),
+            Things.join(*(things.copies(T) for things, T in self.placed)),
             tuple(self.movers),
             tuple(self.roads),
             self.reach,

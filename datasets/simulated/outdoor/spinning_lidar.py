@@ -224,7 +224,7 @@ def _at_all_times(scene: Scene, drive: Drive) -> tuple[Things, np.ndarray]:
         away = np.linalg.norm(T[:, :2, 3] - drive.T_world_sensor[:, :2, 3], axis=1) > mover.length / 2 + 1
         parts.append(mover.things.copies(T[away]))
         sweeps.append(np.repeat(np.flatnonzero(away), len(mover.things)))
-    return Things.join(parts), np.concatenate(sweeps)
+    return Things.join(*parts), np.concatenate(sweeps)
 
 
 def _moved(turn: Tensor, velocity: Tensor, spin: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,22 +3,18 @@
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.things import Things
-from pcreg.datasets.simulated.solids import Solids, box
+from pcreg.datasets.simulated.solids import box
 
 
 def container(rng: np.random.Generator) -> Things:
     half, high = rng.choice([3.03, 6.06]), rng.integers(1, 3)
     ribs = np.arange(-half, half, 0.6)
     return Things.of(
-        Solids.join(
-            [
-                box([-half, -1.18, 0], [half, 1.18, 2.6 * high]),
-                box(
-                    np.c_[ribs, 0 * ribs - 1.22, 0 * ribs],
-                    np.c_[ribs + 0.25, 0 * ribs + 1.22, 0 * ribs + 2.6 * high],
-                ),
-            ]
-        )
+        box([-half, -1.18, 0], [half, 1.18, 2.6 * high]),
+        box(
+            np.c_[ribs, 0 * ribs - 1.22, 0 * ribs],
+            np.c_[ribs + 0.25, 0 * ribs + 1.22, 0 * ribs + 2.6 * high],
+        ),
     )
 
 
@@ -39,17 +35,13 @@ def rack(rng: np.random.Generator) -> Things:
     at, level = rng.uniform(-half + 0.6, half - 0.6, n), rng.choice(levels, n)
     size = rng.uniform([0.3, 0.3, 0.4], [0.6, 0.5, 1.3], (n, 3))
     return Things.of(
-        Solids.join(
-            [
-                box(posts - [0.05, 0.05, 0], posts + np.array([0.05, 0.05, height])),
-                box(
-                    np.c_[0 * levels - half, 0 * levels - 0.5, levels],
-                    np.c_[0 * levels + half, 0 * levels + 0.5, levels + 0.1],
-                ),
-                box(
-                    np.c_[at - size[:, 0], -size[:, 1], level],
-                    np.c_[at + size[:, 0], size[:, 1], level + size[:, 2]],
-                ),
-            ]
-        )
+        box(posts - [0.05, 0.05, 0], posts + np.array([0.05, 0.05, height])),
+        box(
+            np.c_[0 * levels - half, 0 * levels - 0.5, levels],
+            np.c_[0 * levels + half, 0 * levels + 0.5, levels + 0.1],
+        ),
+        box(
+            np.c_[at - size[:, 0], -size[:, 1], level],
+            np.c_[at + size[:, 0], size[:, 1], level + size[:, 2]],
+        ),
     )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.things import Material, Things
-from pcreg.datasets.simulated.solids import Solids, ball, box, cone, rod
+from pcreg.datasets.simulated.solids import ball, box, cone, rod
 
 
 def lamp(rng: np.random.Generator) -> Things:
@@ -16,9 +16,7 @@ def lamp(rng: np.random.Generator) -> Things:
     if rng.random() < 0.3:
         head = [ball(0.25, [0, 0, height])]
     return Things.of(
-        Solids.join(
-            [rod(radius, [0, 0, -0.5], [0, 0, height]), rod(radius * 1.8, [0, 0, -0.5], [0, 0, 0.9]), *head]
-        )
+        rod(radius, [0, 0, -0.5], [0, 0, height]), rod(radius * 1.8, [0, 0, -0.5], [0, 0, 0.9]), *head
     )
 
 
@@ -29,62 +27,48 @@ def sign(rng: np.random.Generator) -> Things:
         if rng.random() < 0.5
         else rod(half, [0, -0.07, height - half], [0, -0.04, height - half])
     )
-    return Things.of(Solids.join([rod(0.035, [0, 0, -0.5], [0, 0, height]), board]))
+    return Things.of(rod(0.035, [0, 0, -0.5], [0, 0, height]), board)
 
 
 def traffic_light(rng: np.random.Generator) -> Things:
     height, reach = rng.uniform([3.0, 0.3], [6.0, 5.0])
     return Things.of(
-        Solids.join(
-            [
-                rod(0.08, [0, 0, -0.5], [0, 0, height]),
-                rod(0.05, [0, 0, height], [0, -reach, height]),
-                box([-0.17, -0.35, 2.2], [0.17, -0.1, 3.2]),
-                box([-0.2, -reach - 0.2, height - 0.9], [0.2, -reach + 0.2, height + 0.1]),
-            ]
-        )
+        rod(0.08, [0, 0, -0.5], [0, 0, height]),
+        rod(0.05, [0, 0, height], [0, -reach, height]),
+        box([-0.17, -0.35, 2.2], [0.17, -0.1, 3.2]),
+        box([-0.2, -reach - 0.2, height - 0.9], [0.2, -reach + 0.2, height + 0.1]),
     )
 
 
 def utility_pole(rng: np.random.Generator) -> Things:
     height = rng.uniform(6, 10)
     return Things.of(
-        Solids.join(
-            [
-                rod(0.14, [0, 0, -0.5], [0, 0, height]),
-                box([-0.06, -1, height - 0.6], [0.06, 1, height - 0.5]),
-                rod(0.2, [0.3, 0, height - 2], [0.3, 0, height - 1.2]),
-            ]
-        )
+        rod(0.14, [0, 0, -0.5], [0, 0, height]),
+        box([-0.06, -1, height - 0.6], [0.06, 1, height - 0.5]),
+        rod(0.2, [0.3, 0, height - 2], [0.3, 0, height - 1.2]),
     )
 
 
 def bollard(rng: np.random.Generator) -> Things:
     radius, height = rng.uniform([0.06, 0.6], [0.15, 1.1])
-    return Things.of(Solids.join([rod(radius, [0, 0, -0.5], [0, 0, height]), ball(radius, [0, 0, height])]))
+    return Things.of(rod(radius, [0, 0, -0.5], [0, 0, height]), ball(radius, [0, 0, height]))
 
 
 def litter_bin(rng: np.random.Generator) -> Things:
     if rng.random() < 0.5:
         return Things.of(rod(rng.uniform(0.2, 0.35), [0, 0, -0.3], [0, 0, rng.uniform(0.8, 1.1)]))
-    return Things.of(
-        Solids.join([box([-0.6, -0.5, 0.1], [0.6, 0.5, 1.2]), box([-0.65, -0.55, 1.2], [0.65, 0.55, 1.32])])
-    )
+    return Things.of(box([-0.6, -0.5, 0.1], [0.6, 0.5, 1.2]), box([-0.65, -0.55, 1.2], [0.65, 0.55, 1.32]))
 
 
 def bench(rng: np.random.Generator) -> Things:
     half = rng.uniform(0.6, 1.1)
     return Things.of(
-        Solids.join(
-            [
-                box([-half, -0.5, 0.4], [half, -0.05, 0.46]),
-                box([-half, -0.05, 0.5], [half, 0.02, 0.9]),
-                box(
-                    [[-half + 0.1, -0.45, -0.2], [half - 0.2, -0.45, -0.2]],
-                    [[-half + 0.2, 0, 0.42], [half - 0.1, 0, 0.42]],
-                ),
-            ]
-        )
+        box([-half, -0.5, 0.4], [half, -0.05, 0.46]),
+        box([-half, -0.05, 0.5], [half, 0.02, 0.9]),
+        box(
+            [[-half + 0.1, -0.45, -0.2], [half - 0.2, -0.45, -0.2]],
+            [[-half + 0.2, 0, 0.42], [half - 0.1, 0, 0.42]],
+        ),
     )
 
 
@@ -92,30 +76,20 @@ def bus_stop(rng: np.random.Generator) -> Things:
     half, deep = rng.uniform([1.5, 1.2], [2.5, 1.8])
     posts = np.array([[x, y, -0.3] for x in (-half, half) for y in (-deep / 2, deep / 2)])
     return Things.join(
-        [
-            Things.of(
-                Solids.join(
-                    [
-                        rod(0.05, posts, posts + np.array([0, 0, 2.8])),
-                        box([-half - 0.2, -deep / 2 - 0.2, 2.45], [half + 0.2, deep / 2 + 0.2, 2.6]),
-                        box([-half + 0.4, deep / 2 - 0.5, 0.4], [half - 0.4, deep / 2 - 0.1, 0.47]),
-                    ]
-                )
-            ),
-            Things.of(box([-half, deep / 2, 0.2], [half, deep / 2 + 0.02, 2.3]), Material.GLASS),
-        ]
+        Things.of(
+            rod(0.05, posts, posts + np.array([0, 0, 2.8])),
+            box([-half - 0.2, -deep / 2 - 0.2, 2.45], [half + 0.2, deep / 2 + 0.2, 2.6]),
+            box([-half + 0.4, deep / 2 - 0.5, 0.4], [half - 0.4, deep / 2 - 0.1, 0.47]),
+        ),
+        Things.of(box([-half, deep / 2, 0.2], [half, deep / 2 + 0.02, 2.3]), material=Material.GLASS),
     )
 
 
 def kiosk(rng: np.random.Generator) -> Things:
     half, deep, height = rng.uniform([0.5, 0.4, 1.2], [2.0, 1.5, 3.0])
     return Things.of(
-        Solids.join(
-            [
-                box([-half, -deep, -0.3], [half, deep, height]),
-                box([-half - 0.15, -deep - 0.2, height], [half + 0.15, deep + 0.2, height + 0.15]),
-            ]
-        )
+        box([-half, -deep, -0.3], [half, deep, height]),
+        box([-half - 0.15, -deep - 0.2, height], [half + 0.15, deep + 0.2, height + 0.15]),
     )
 
 
@@ -127,10 +101,5 @@ def cabinet(rng: np.random.Generator) -> Things:
 def advertising_column(rng: np.random.Generator) -> Things:
     radius, height = rng.uniform([0.5, 2.5], [0.8, 3.6])
     return Things.of(
-        Solids.join(
-            [
-                rod(radius, [0, 0, -0.3], [0, 0, height]),
-                cone(radius + 0.1, [0, 0, height], [0, 0, height + 0.5]),
-            ]
-        )
+        rod(radius, [0, 0, -0.3], [0, 0, height]), cone(radius + 0.1, [0, 0, height], [0, 0, height + 0.5])
     )

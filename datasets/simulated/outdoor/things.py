@@ -1,6 +1,5 @@
 """What outdoor scenes are made of: solids of some material, copied to where they stand."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -37,13 +36,14 @@ class Things:
         return Things(Solids(self.solids.shape[kept], self.solids.T_world_unit[kept]), self.material[kept])
 
     @staticmethod
-    def of(solids: Solids, material: Material = Material.MATT) -> "Things":
-        return Things(solids, np.full(len(solids), material, np.int64))
+    def of(*solids: Solids, material: Material = Material.MATT) -> "Things":
+        """All of the solids, of one material."""
+        joined = Solids.join(*solids)
+        return Things(joined, np.full(len(joined), material, np.int64))
 
     @staticmethod
-    def join(parts: Iterable["Things"]) -> "Things":
-        parts = list(parts)
-        solids = Solids.join(part.solids for part in parts)
+    def join(*parts: "Things") -> "Things":
+        solids = Solids.join(*(part.solids for part in parts))
         return Things(solids, np.concatenate([np.empty(0, np.int64), *(part.material for part in parts)]))
 
 

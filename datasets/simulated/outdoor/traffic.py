@@ -18,81 +18,63 @@ def car(rng: np.random.Generator) -> Things:
     paint = rng.choice([Material.MATT, Material.MATT, Material.DARK])
     front, rear = half - bonnet - 0.15, -half + boot + 0.05
     body = Solids.join(
-        [
-            box([-half, -wide, 0.28], [half, wide, 0.62]),
-            box([-half + 0.06, -wide + 0.02, 0.6], [half - 0.12, wide - 0.02, waist - 0.08]),
-            box([rear - 0.1, -wide + 0.04, waist - 0.1], [front + 0.25, wide - 0.04, waist]),
-            box([rear + 0.35, -wide + 0.16, roof - 0.06], [front - 0.6, wide - 0.16, roof]),
-            rod(0.14, [half - 0.1, -wide + 0.05, 0.5], [half - 0.1, wide - 0.05, 0.5]),
-            box([front - 0.35, -wide - 0.14, waist - 0.02], [front - 0.2, wide + 0.14, waist + 0.1]),
-        ]
+        box([-half, -wide, 0.28], [half, wide, 0.62]),
+        box([-half + 0.06, -wide + 0.02, 0.6], [half - 0.12, wide - 0.02, waist - 0.08]),
+        box([rear - 0.1, -wide + 0.04, waist - 0.1], [front + 0.25, wide - 0.04, waist]),
+        box([rear + 0.35, -wide + 0.16, roof - 0.06], [front - 0.6, wide - 0.16, roof]),
+        rod(0.14, [half - 0.1, -wide + 0.05, 0.5], [half - 0.1, wide - 0.05, 0.5]),
+        box([front - 0.35, -wide - 0.14, waist - 0.02], [front - 0.2, wide + 0.14, waist + 0.1]),
     )
     return Things.join(
-        [
-            Things.of(body, paint),
-            Things.of(_greenhouse(rear, front, waist, roof - 0.02, wide - 0.1), Material.GLASS),
-            Things.of(_wheels(0.31, 0.1, [half - 0.75, -half + 0.7], wide - 0.09), Material.DARK),
-        ]
+        Things.of(body, material=paint),
+        Things.of(_greenhouse(rear, front, waist, roof - 0.02, wide - 0.1), material=Material.GLASS),
+        Things.of(_wheels(0.31, 0.1, [half - 0.75, -half + 0.7], wide - 0.09), material=Material.DARK),
     )
 
 
 def van(rng: np.random.Generator) -> Things:
     half, wide, roof = rng.uniform([2.3, 0.92, 1.9], [3.0, 1.02, 2.7])
     body = Solids.join(
-        [
-            box([-half, -wide, 0.3], [half - 0.15, wide, 1.05]),
-            box([half - 0.2, -wide + 0.05, 0.3], [half, wide - 0.05, 0.85]),
-            box([-half, -wide + 0.04, 1.0], [half - 1.5, wide - 0.04, roof]),
-            _leaning(half - 1.6, half - 0.9, 1.0, roof, wide - 0.06, -0.45),
-        ]
+        box([-half, -wide, 0.3], [half - 0.15, wide, 1.05]),
+        box([half - 0.2, -wide + 0.05, 0.3], [half, wide - 0.05, 0.85]),
+        box([-half, -wide + 0.04, 1.0], [half - 1.5, wide - 0.04, roof]),
+        _leaning(half - 1.6, half - 0.9, 1.0, roof, wide - 0.06, -0.45),
     )
     pane = _leaning(half - 1.2, half - 0.45, 1.0, roof - 0.1, wide - 0.1, -0.5)
     return Things.join(
-        [
-            Things.of(body),
-            Things.of(pane, Material.GLASS),
-            Things.of(_wheels(0.34, 0.12, [half - 0.8, -half + 0.8], wide - 0.1), Material.DARK),
-        ]
+        Things.of(body),
+        Things.of(pane, material=Material.GLASS),
+        Things.of(_wheels(0.34, 0.12, [half - 0.8, -half + 0.8], wide - 0.1), material=Material.DARK),
     )
 
 
 def truck(rng: np.random.Generator) -> Things:
     half, wide, roof = rng.uniform([3.5, 1.15, 3.0], [7.5, 1.27, 4.0])
     body = Solids.join(
-        [
-            box([-half, -wide, 1.1], [half - 2.4, wide, roof]),
-            box([half - 2.0, -wide + 0.05, 0.4], [half, wide - 0.05, 2.2]),
-            box([-half, -0.4, 0.7], [half - 1.0, 0.4, 1.1]),
-        ]
+        box([-half, -wide, 1.1], [half - 2.4, wide, roof]),
+        box([half - 2.0, -wide + 0.05, 0.4], [half, wide - 0.05, 2.2]),
+        box([-half, -0.4, 0.7], [half - 1.0, 0.4, 1.1]),
     )
     cab = box([half - 2.0, -wide + 0.08, 2.2], [half - 0.08, wide - 0.08, rng.uniform(2.7, 3.3)])
     axles = [half - 1.0, *(-half + np.arange(rng.integers(1, 4)) * 1.3 + 1.0)]
     return Things.join(
-        [
-            Things.of(body),
-            Things.of(cab, Material.GLASS),
-            Things.of(_wheels(0.5, 0.15, axles, wide - 0.17), Material.DARK),
-        ]
+        Things.of(body),
+        Things.of(cab, material=Material.GLASS),
+        Things.of(_wheels(0.5, 0.15, axles, wide - 0.17), material=Material.DARK),
     )
 
 
 def bus(rng: np.random.Generator) -> Things:
     half, wide, roof = rng.uniform([4.5, 1.2, 2.8], [9.0, 1.28, 3.4])
     return Things.join(
-        [
-            Things.of(
-                Solids.join(
-                    [
-                        box([-half, -wide, 0.35], [half, wide, 1.2]),
-                        box([-half, -wide, roof - 0.5], [half, wide, roof]),
-                    ]
-                )
-            ),
-            Things.of(
-                box([-half + 0.03, -wide + 0.03, 1.2], [half - 0.03, wide - 0.03, roof - 0.5]), Material.GLASS
-            ),
-            Things.of(_wheels(0.48, 0.15, [half - 2.0, -half + 2.2], wide - 0.15), Material.DARK),
-        ]
+        Things.of(
+            box([-half, -wide, 0.35], [half, wide, 1.2]), box([-half, -wide, roof - 0.5], [half, wide, roof])
+        ),
+        Things.of(
+            box([-half + 0.03, -wide + 0.03, 1.2], [half - 0.03, wide - 0.03, roof - 0.5]),
+            material=Material.GLASS,
+        ),
+        Things.of(_wheels(0.48, 0.15, [half - 2.0, -half + 2.2], wide - 0.15), material=Material.DARK),
     )
 
 
@@ -107,7 +89,7 @@ def bicycle(rng: np.random.Generator) -> Things:
     shear = np.eye(4)
     shear[1, 2] = lean
     seat = box([-0.3, -0.07, 0.86], [-0.08, 0.07, 0.92])
-    return Things.of(Solids.join([rod(0.025, ends[:, 0], ends[:, 1]), bar, wheels, seat]).placed(shear))
+    return Things.of(Solids.join(rod(0.025, ends[:, 0], ends[:, 1]), bar, wheels, seat).placed(shear))
 
 
 def person(rng: np.random.Generator) -> Things:
@@ -119,14 +101,10 @@ def person(rng: np.random.Generator) -> Things:
     hands = [[swing, 0.3, 0.85], [-swing, -0.3, 0.85]]
     shoulders = [[0.0, 0.2, 1.4], [0.0, -0.2, 1.4]]
     return Things.of(
-        Solids.join(
-            [
-                rod(0.085, feet, hips),
-                rod(0.055, hands, shoulders),
-                ball(1.0, [0, 0, 1.15], (0.15, 0.23, 0.36)),
-                ball(0.12, [0.02, 0, 1.63], (1, 0.9, 1.15)),
-            ]
-        )
+        rod(0.085, feet, hips),
+        rod(0.055, hands, shoulders),
+        ball(1.0, [0, 0, 1.15], (0.15, 0.23, 0.36)),
+        ball(0.12, [0.02, 0, 1.63], (1, 0.9, 1.15)),
     )
 
 
@@ -134,7 +112,7 @@ def cyclist(rng: np.random.Generator) -> Things:
     rider = person(rng)
     raised = np.eye(4)
     raised[:3, 3] = [-0.15, 0, 0.15]
-    return Things.join([bicycle(rng), Things(rider.solids.placed(raised), rider.material)])
+    return Things.join(bicycle(rng), Things(rider.solids.placed(raised), rider.material))
 
 
 def _wheels(radius: float, half: float, x: list[float], y: float) -> Solids:
@@ -156,8 +134,6 @@ def _greenhouse(rear: float, front: float, low: float, high: float, wide: float)
     """Windows all round: two leaning boxes that make a trapezium together."""
     middle = (rear + front) / 2
     return Solids.join(
-        [
-            _leaning(middle - 0.5, front, low, high, wide, -0.7),
-            _leaning(rear, middle + 0.2, low, high, wide, 0.4),
-        ]
+        _leaning(middle - 0.5, front, low, high, wide, -0.7),
+        _leaning(rear, middle + 0.2, low, high, wide, 0.4),
     )

@@ -15,7 +15,7 @@ def bush(rng: np.random.Generator) -> Things:
     n = rng.integers(5, 12)
     radius = rng.uniform(0.2, 0.5, n)
     centre = rng.normal(0, 0.35, (n, 3)) * [1, 1, 0.6] + [0, 0, 0.55]
-    return Things.of(ball(radius, centre, (1, 1, 0.8)), Material.LEAVES)
+    return Things.of(ball(radius, centre, (1, 1, 0.8)), material=Material.LEAVES)
 
 
 def hedge(rng: np.random.Generator, length: float) -> Things:
@@ -25,7 +25,7 @@ def hedge(rng: np.random.Generator, length: float) -> Things:
     n = len(ends) - 1
     low = np.stack([ends[:-1], -depth * rng.uniform(0.8, 1, n), np.full(n, -0.4)], 1)
     high = np.stack([ends[1:], depth * rng.uniform(0.8, 1, n), height * rng.uniform(0.92, 1, n)], 1)
-    return Things.of(box(low, high), Material.LEAVES)
+    return Things.of(box(low, high), material=Material.LEAVES)
 
 
 def _broadleaf(rng: np.random.Generator) -> Things:
@@ -38,11 +38,9 @@ def _broadleaf(rng: np.random.Generator) -> Things:
     trunk = _trunk(rng, height * rng.uniform(0.012, 0.025), stem)
     boughs = crown[: rng.integers(5, 9)]
     return Things.join(
-        [
-            Things.of(trunk),
-            Things.of(rod(0.006 * height, [0, 0, stem * 0.9], boughs)),
-            Things.of(ball(radius, crown, rng.uniform(0.6, 1, (len(crown), 3))), Material.LEAVES),
-        ]
+        Things.of(trunk),
+        Things.of(rod(0.006 * height, [0, 0, stem * 0.9], boughs)),
+        Things.of(ball(radius, crown, rng.uniform(0.6, 1, (len(crown), 3))), material=Material.LEAVES),
     )
 
 
@@ -55,7 +53,7 @@ def _column(rng: np.random.Generator) -> Things:
     centre = np.stack([out * np.cos(angle), out * np.sin(angle), z], 1)
     leaves = ball(wide * rng.uniform(0.35, 0.6, n), centre, (1, 1, 1.6))
     return Things.join(
-        [Things.of(_trunk(rng, 0.014 * height, height * 0.6)), Things.of(leaves, Material.LEAVES)]
+        Things.of(_trunk(rng, 0.014 * height, height * 0.6)), Things.of(leaves, material=Material.LEAVES)
     )
 
 
@@ -69,7 +67,8 @@ def _conifer(rng: np.random.Generator) -> Things:
     centre = np.stack([out * np.cos(angle), out * np.sin(angle), z * height], 1)
     leaves = ball(0.12 * wide + 0.4 * wide * (1 - z), centre, (1, 1, 0.35))
     return Things.join(
-        [Things.of(rod(0.012 * height, [0, 0, -0.5], [0, 0, height])), Things.of(leaves, Material.LEAVES)]
+        Things.of(rod(0.012 * height, [0, 0, -0.5], [0, 0, height])),
+        Things.of(leaves, material=Material.LEAVES),
     )
 
 
@@ -83,11 +82,9 @@ def _bare(rng: np.random.Generator) -> Things:
     twigs = boughs[rng.integers(0, 10, 30)] + rng.normal(0, 0.1 * height, (30, 3))
     return Things.of(
         Things.join(
-            [
-                Things.of(_trunk(rng, 0.016 * height, stem)),
-                Things.of(rod(0.008 * height, [0, 0, stem * 0.9], boughs)),
-                Things.of(rod(0.004 * height, boughs[rng.integers(0, 10, 30)], twigs)),
-            ]
+            Things.of(_trunk(rng, 0.016 * height, stem)),
+            Things.of(rod(0.008 * height, [0, 0, stem * 0.9], boughs)),
+            Things.of(rod(0.004 * height, boughs[rng.integers(0, 10, 30)], twigs)),
         ).solids
     )
 

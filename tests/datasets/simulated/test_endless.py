@@ -4,8 +4,8 @@ import torch
 
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.preparation import Preparation
-from pcreg.datasets.simulated.endless import Endless, Scene, shared_cells
-from pcreg.datasets.simulated.recording import Recording
+from pcreg.datasets.simulated.endless import Endless
+from pcreg.datasets.simulated.recording import Recording, ScenePairs, shared_cells
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.errors import InputError
@@ -40,15 +40,17 @@ def test_shared_cells_are_counted_in_the_world():
 
 def test_pairs_need_enough_overlap():
     recording = record(0, 0, "cpu")
-    overlap = dict(zip(map(tuple, Scene.of(recording, 0.2, 0.05).pairs.tolist()), [0] * 6, strict=False))
+    overlap = dict(
+        zip(map(tuple, ScenePairs.of(recording, 0.05, 0.05).pairs.tolist()), [0] * 6, strict=False)
+    )
     assert set(overlap) == {(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)}
     recording.T_world_cloud[2, 2, 3] = 100  # now the third one is far away
-    assert Scene.of(recording, 0.2, 0.05).pairs.tolist() == [[0, 1], [1, 0]]
+    assert ScenePairs.of(recording, 0.05, 0.05).pairs.tolist() == [[0, 1], [1, 0]]
 
 
 def test_every_overlap_is_as_likely_as_another_and_either_direction():
     pairs = np.array([(n, n + 1) for n in range(9)] + [(20, 21), (21, 20)])
-    scene = Scene(None, pairs, np.array([0.2] * 9 + [0.8] * 2))
+    scene = ScenePairs(None, pairs, np.array([0.2] * 9 + [0.8] * 2))
     rng = np.random.default_rng(0)
     drawn = [scene.draw(rng) for _ in range(300)]
     assert 100 < sum(source >= 20 for source, _ in drawn) < 200
@@ -58,7 +60,7 @@ def test_every_overlap_is_as_likely_as_another_and_either_direction():
 def test_a_scene_seen_once_has_no_pairs():
     recording = record(0, 0, "cpu")
     once = Recording(recording.clouds[:1], recording.T_world_cloud[:1])
-    assert Scene.of(once, 0.2, 0.05).pairs.shape == (0, 2)
+    assert ScenePairs.of(once, 0.2, 0.05).pairs.shape == (0, 2)
 
 
 def test_the_truth_matches_points_that_lie_together():

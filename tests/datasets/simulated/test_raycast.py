@@ -43,7 +43,7 @@ def test_a_ray_that_starts_within_meets_the_far_side():
 
 
 def test_the_nearer_of_two_shapes_wins():
-    scene = Solids.join([box((6, -1, -1), (7, 1, 1)), ball(1, (4, 0, 0)), rod(0.5, (9, 0, -1), (9, 0, 1))])
+    scene = Solids.join(box((6, -1, -1), (7, 1, 1)), ball(1, (4, 0, 0)), rod(0.5, (9, 0, -1), (9, 0, 1)))
     assert first_meeting(scene, (0, 0, 0), (1, 0, 0))[::2] == (pytest.approx(3, abs=1e-4), 1)
     assert first_meeting(scene, (20, 0, 0), (-1, 0, 0))[2] == 2
 
@@ -65,7 +65,7 @@ def test_moving_scene_and_rays_together_changes_nothing():
 
 
 def test_solids_that_are_absent_are_not_met():
-    walls = Solids.join([box([1, -5, -5], [1.1, 5, 5]), box([2, -5, -5], [2.1, 5, 5])])
+    walls = Solids.join(box([1, -5, -5], [1.1, 5, 5]), box([2, -5, -5], [2.1, 5, 5]))
     directions = torch.tensor([1.0, 0, 0]).expand(2, 3, 3)
     present = torch.tensor([[True, True], [False, True]])
     hits = cast(walls, torch.zeros(2, 1, 3), directions, far=10.0, present=present)
@@ -85,7 +85,7 @@ def test_each_group_looks_as_far_as_it_should():
 def test_many_at_once_are_the_same_as_one_by_one():
     rows = np.array([[0.5, 0, 0, 0, 0, 0, 2], [0.2, 1, 2, 3, 3, 1, 2]])
     for many, one in ((rods, rod), (cones, cone)):
-        singly = Solids.join(one(r, row[:3], row[3:]) for r, *row in rows)
+        singly = Solids.join(*(one(r, row[:3], row[3:]) for r, *row in rows))
         np.testing.assert_allclose(many(rows).T_world_unit, singly.T_world_unit)
     np.testing.assert_allclose(
         boxes([(0, 0, 0, 1, 2, 3)]).T_world_unit, box((0, 0, 0), (1, 2, 3)).T_world_unit
@@ -93,11 +93,11 @@ def test_many_at_once_are_the_same_as_one_by_one():
     np.testing.assert_allclose(
         balls([(0, 1, 0, 2, 2, 4)]).T_world_unit, ball(2, (0, 1, 0), (1, 1, 2)).T_world_unit
     )
-    assert len(Solids.join([])) == len(boxes([])) == 0
+    assert len(Solids.join()) == len(boxes([])) == 0
 
 
 def test_relief_goes_along():
-    scene = Solids.join([box((0, 0, 0), (1, 1, 1)), ball(1, (0, 0, 0)).uneven(0.01)]).placed(np.eye(4))
+    scene = Solids.join(box((0, 0, 0), (1, 1, 1)), ball(1, (0, 0, 0)).uneven(0.01)).placed(np.eye(4))
     assert scene.relief.tolist() == [0, 0.01]
 
 
@@ -131,4 +131,4 @@ def random_scene(rng, count, kinds=4):
         lambda s: cone(s[0], (0, 0, 0), (0, 0, s[1])),
     ]
     places = [se3(random_rotation(rng), rng.uniform(-4, 4, 3)) for _ in range(count)]
-    return Solids.join(makers[n % kinds](rng.uniform(0.1, 0.6, 3)).placed(T) for n, T in enumerate(places))
+    return Solids.join(*(makers[n % kinds](rng.uniform(0.1, 0.6, 3)).placed(T) for n, T in enumerate(places)))

@@ -1,4 +1,5 @@
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -103,6 +104,19 @@ def scans(tmp_path):
     numbers = " ".join(map(str, T.ravel()))
     (tmp_path / "scans" / "pairs.txt").write_text(f"a.ply b.ply {numbers}\n")
     return tmp_path / "scans"
+
+
+def test_a_validation_set_without_pairs_is_refused_before_anything_is_trained(tmp_path):
+    fragments = {f"pcd{n}": f"train/room/cloud_bin_{n}.pth" for n in range(2)}
+    pair = fragments | {"rotation": np.eye(3), "translation": np.zeros(3), "overlap": 1.0}
+    (tmp_path / "train.pkl").write_bytes(pickle.dumps([pair]))
+    (tmp_path / "val.pkl").write_bytes(pickle.dumps([]))
+    out = tmp_path / "out"
+    settings = [f"data.root={tmp_path}", f"out={out}", "batches.batch_size=1", "workers=0", "device=cpu"]
+    cfg = compose_config("train", ["experiment=3dmatch", *settings])
+    with pytest.raises(InputError, match="validation: val has no pairs; check the settings under validation"):
+        train.main(cfg)
+    assert not out.exists()
 
 
 def test_a_training_from_files_to_usable_weights(scans, tmp_path):

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.geometry.planarity import has_surface, planar_share, surface_variation
 from pcreg.geometry.se3 import random_rotation
 from pcreg.registration.preprocess import downsample_and_filter
@@ -48,12 +47,11 @@ def test_noise_has_no_surface(kind, voxel):
     assert not has_surface(noise, voxel)
 
 
-def test_sheets_rooms_and_noisy_walls_have():
+def test_sheets_rooms_and_noisy_walls_have(room):
     rng = np.random.default_rng(0)
-    room = SyntheticRooms(seed=1, count=1, step=0.5).room(0).source
     wall = rng.uniform(0, 6, (20_000, 3)) * [1, 1, 0] + rng.normal(0, 0.03, (20_000, 3))  # 0.3 of a voxel
     leaves = np.concatenate([wall[:10_000], 6 + box(rng, 20_000, (3, 3, 3))])
-    for points in (room, wall, leaves, wavy_sheet(20_000, extent=6.0)):
+    for points in (room.source, wall, leaves, wavy_sheet(20_000, extent=6.0)):
         assert has_surface(downsample_and_filter(points, 0.1, np.zeros(3)), 0.1)
 
 

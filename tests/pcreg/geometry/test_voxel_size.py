@@ -1,18 +1,18 @@
 import numpy as np
 import pytest
 
-from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.geometry.se3 import random_rotation, se3, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import CELLS, _alone, extent, voxel_of, voxels
 from pcreg.runtime.errors import InputError
+from tests.rooms import stored_room
 
 NAMES = ("left.ply", "right.ply")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def scan():
-    return SyntheticRooms(seed=1, count=1, step=0.3).room(0).source
+    return stored_room(1).source
 
 
 def test_a_scan_fills_as_many_cells_as_wanted(scan):

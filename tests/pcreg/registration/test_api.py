@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from pcreg import register
-from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import (
     inverse,
@@ -28,14 +27,10 @@ from pcreg.geometry.se3 import (
 from pcreg.io.cloud import write_ply
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
+from tests.rooms import stored_room
 
 VOXEL = 0.1  # coarse: a registration in less than a second
 FINE = 0.065  # about what is chosen for these scans
-
-
-@pytest.fixture(scope="module")
-def room():
-    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
 
 
 def correct(found, T_true, degrees=1.0, metres=0.06) -> bool:
@@ -99,7 +94,7 @@ def test_millimetres_against_metres_are_suspected_not_guessed(room):
 
 
 def test_a_refused_pair_in_millimetres_says_so(room):
-    other = SyntheticRooms(seed=2, count=1, step=1.0).room(0).target
+    other = stored_room(1).target[::4]
     found = register(room.source[::4] * 1000, other * 1000, voxel=150.0)
     assert not found.registered
     assert any("--units mm mm" in note for note in found.notes)
@@ -243,7 +238,7 @@ def test_wherever_the_clouds_are_the_answer_is_right_or_refused(rooms_apart, tur
 
 @pytest.fixture(scope="module")
 def rooms_apart(room):
-    return room, SyntheticRooms(seed=4, count=1, step=0.5).room(0)
+    return room, stored_room(1)
 
 
 REPEAT = """
@@ -251,6 +246,7 @@ import sys
 import numpy as np, torch
 torch.set_num_threads(4)
 from pcreg import register
+from tests.rooms import stored_room
 source, target = (np.load(path) for path in sys.argv[1:])
 for _ in range(6):
     found = register(source, target, voxel=0.12)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from pcreg.cli import register
-from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.geometry.se3 import rotation_error
 from pcreg.geometry.voxel_size import voxel_of
 from pcreg.io.cloud import write_ply
@@ -18,11 +17,6 @@ from pcreg.registration import batch
 from pcreg.runtime.errors import InputError
 
 VOXEL = 0.1
-
-
-@pytest.fixture(scope="module")
-def room():
-    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.features.fpfh import FPFH
 from pcreg.registration import diagnostics
 from pcreg.registration.api import register_points
@@ -12,11 +11,6 @@ from pcreg.registration.confidence import MIN_CONFIDENCE
 from pcreg.registration.fallback import register_with_fallback
 from pcreg.registration.registrar import Registrar
 from tests.pcreg.registration.test_api import VOXEL, correct
-
-
-@pytest.fixture(scope="module")
-def room():
-    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
 
 
 def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room):

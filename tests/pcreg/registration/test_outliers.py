@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.io.cloud import Cloud, write_ply
 from pcreg.registration.inputs import as_cloud
 from pcreg.registration.outliers import without_outliers
@@ -12,11 +11,6 @@ from pcreg.runtime.errors import InputError
 
 UTM = np.array([500_000.0, 4_000_000.0, 100.0])
 ZERO = np.zeros((1, 3))
-
-
-@pytest.fixture(scope="module")
-def room():
-    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
 
 
 def added(points: np.ndarray, rows: np.ndarray) -> np.ndarray:

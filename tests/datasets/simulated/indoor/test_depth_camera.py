@@ -53,7 +53,7 @@ def test_out_of_range_and_grazing_is_missing():
 
 def test_the_projector_casts_a_shadow_on_one_side():
     board = box((-0.3, -9, 1), (0.3, 9, 1.02))
-    far = [image for image in seeds_that_see(PERFECT, Solids.join([board, WALL]), 5) if (image > 1.5).any()]
+    far = [image for image in seeds_that_see(PERFECT, Solids.join(board, WALL), 5) if (image > 1.5).any()]
     row = (far[0][0, 60] == 0).nonzero().squeeze(1)
     middle = (PERFECT.width - 1) / 2
     width = PERFECT.focal * BASELINE * (1 / 1 - 1 / 2)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -48,6 +50,35 @@ def test_same_arguments_same_clouds_and_other_index_other_clouds(room):
     np.testing.assert_array_equal(room.T_world_cloud, again.T_world_cloud)
     other = recording.record(3, 1, frames=3, camera=SMALL)
     assert [len(cloud) for cloud in other.clouds] != [len(cloud) for cloud in room.clouds]
+
+
+@pytest.fixture(scope="module")
+def scans():
+    return recording.record_scans(3, 0, scans=3, camera=replace(recording.WIDE, width=96, height=72))
+
+
+def test_scans_lie_on_the_same_surface(scans):
+    """Whose points are found again, in a scan that sees the same, at twice the spacing of its rays."""
+    clouds = [cloud.double().numpy() for cloud in scans.clouds]
+    assert len(clouds) == len(scans.T_world_cloud) == 3
+    assert all(0 < len(cloud) <= 96 * 72 for cloud in clouds)
+    T = scans.motion(1, 0)
+    assert measured_overlap(clouds[1], clouds[0], T, 0.1) > 0.4
+    assert measured_overlap(clouds[1], clouds[0], inverse(T), 0.1) < 0.8 * measured_overlap(
+        clouds[1], clouds[0], T, 0.1
+    )
+
+
+def test_a_scan_is_a_view_in_the_cameras_field(scans):
+    for cloud in scans.clouds:
+        assert recording.WIDE.near <= cloud[:, 2].min() <= cloud[:, 2].max() <= recording.WIDE.far
+        assert (cloud[:, :2].abs() <= cloud[:, 2:] * torch.tensor([1.0, 0.75]) + 1e-6).all()
+
+
+def test_same_arguments_same_scans(scans):
+    camera = replace(recording.WIDE, width=96, height=72)
+    again = recording.record_scans(3, 0, scans=3, camera=camera)
+    assert all(torch.equal(a, b) for a, b in zip(scans.clouds, again.clouds, strict=True))
 
 
 def test_scenes_are_proper_and_each_style_occurs():

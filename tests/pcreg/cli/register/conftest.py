@@ -1,13 +1,7 @@
 import numpy as np
 import pytest
 
-from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.io.cloud import write_ply
-
-
-@pytest.fixture(scope="package")
-def room():
-    return SyntheticRooms(seed=1, count=1, step=0.5).room(0)
 
 
 @pytest.fixture(scope="package")

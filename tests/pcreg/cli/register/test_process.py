@@ -60,7 +60,7 @@ def test_a_reader_that_leaves_after_the_first_line_loses_no_file(scans, tmp_path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are text")
-def test_names_that_are_not_utf_8(scans, tmp_path):
+def test_names_that_are_not_utf_8(room, scans, tmp_path):
     """Read, printed, drawn and written as they are."""
     files = [os.fsencode(tmp_path) + name for name in (b"/caf\xe9.npy", b"/\xff\xfe.ply")]
     for file, scan in zip(files, scans, strict=True):
@@ -78,7 +78,7 @@ def test_names_that_are_not_utf_8(scans, tmp_path):
     ]
     done = subprocess.run(command, capture_output=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert files[0] + b": 31961 points" in done.stdout
+    assert files[0] + b": %d points" % len(room.source) in done.stdout
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert [os.fsencode(result[side]) for side in ("source", "target")] == files
     assert files[1] in (tmp_path / "out" / "viewer.html").read_bytes()
