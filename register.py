@@ -18,9 +18,10 @@ before the other files are tried.
                 reason                   the verdict in words
                 notes                    what looked wrong with the clouds, a list of sentences
                 T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
-                inliers, overlap, rmse   matches that agree; fraction of the source; metres
-                evidence                 the numbers that the confidence is made of; `observability`
-                                         names the directions in which the overlap could slide or turn
+                evidence                 the numbers that the confidence is made of, among them `inliers`
+                                         of `matches`; `overlap`, the fraction of the source that lies
+                                         on the target; `rmse` of that in metres; and `observability`,
+                                         the directions in which the overlap could slide or turn
                 alternative              another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN, infinite or as notes say
@@ -54,9 +55,8 @@ from pcreg.geometry.se3 import transform
 from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint, of_both
 from pcreg.io.cloud import WIDEST, Cloud
 from pcreg.registration import task as registration_task
-from pcreg.registration.api import DESCRIPTORS, descriptors, register_points
-from pcreg.registration.inputs import METRES, as_cloud
-from pcreg.registration.registrar import Registrar
+from pcreg.registration.inputs import METRES
+from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
@@ -202,10 +202,6 @@ def _check(options: argparse.Namespace) -> None:
         raise InputError("--show needs a display and there is none; --html writes a page instead")
     if options.weights and options.descriptor != DESCRIPTORS[0]:
         raise InputError(f"{options.weights}: {options.descriptor} takes no weights; leave one out")
-    if options.weights:
-        from pcreg.features.fcgf import FCGF  # PyTorch takes a second to import
-
-        FCGF.load(options.weights, options.device)
     check_folder(options.out)
 
 
@@ -217,28 +213,31 @@ def _one_or_two(viewpoints: list[ViewpointOption] | None) -> ViewpointOption | t
 
 def run(options: argparse.Namespace) -> Registration:
     """Read, register, write, report."""
-    clock, files = Clock(), (str(options.source), str(options.target))
+    files = str(options.source), str(options.target)
+    registrar = Registrar(
+        descriptor=options.descriptor, weights=options.weights, voxel=options.voxel, device=options.device
+    )
+    clock = Clock()
     with Steps("reading"):
-        clouds = tuple(
-            as_cloud(file, file, unit, options.columns)
-            for file, unit in zip(files, options.units, strict=True)
-        )
+        prepared = [
+            registrar.prepare(file, units=unit, columns=options.columns, viewpoint=viewpoint)
+            for file, unit, viewpoint in zip(
+                files, options.units, of_both(_one_or_two(options.viewpoint)), strict=True
+            )
+        ]
+    clouds = prepared[0].cloud, prepared[1].cloud
     for file, cloud in zip(files, clouds, strict=True):
         print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN, infinite or outliers)")
     clock.lap("read")
-    points = [cloud.points for cloud in clouds]
-    choices = descriptors(*points, files, options.descriptor, options.weights, options.voxel, options.device)
-    registrars = [Registrar(each) for each in choices]
+    first, *further = registrar.scales(*prepared)
     clock.lap("scale")
-    print(f"descriptor: {choices[0].label}")
-    others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
-    print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
-    viewpoints = of_both(_one_or_two(options.viewpoint))
+    print(f"descriptor: {first.descriptor.label}")
+    others = ", ".join(f"{each.voxel:g}" for each in further)
+    print(f"voxel {first.voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
     with Steps("registering"):
-        found = register_points(*points, registrars, seed=options.seed, names=files, viewpoints=viewpoints)
-    notes = (*clouds[0].notes, *clouds[1].notes, *found.notes)
-    found = replace(found, seconds=clock.seconds | found.seconds, notes=notes)
-    task = registration_task.Task(files, tuple(options.units), choices[0].name, options.seed)
+        found = registrar.register(*prepared, seed=options.seed)
+    found = replace(found, seconds=clock.seconds | found.seconds)
+    task = registration_task.Task(files, tuple(options.units), options.descriptor, options.seed)
     report(found)
     picture = not options.no_picture
     with Steps("writing"):
