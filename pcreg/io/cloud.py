@@ -53,8 +53,9 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     .pts) has blanks, commas or semicolons between its numbers, and may name its columns in a first line.
     Columns after the third (intensity, colour, normals) are ignored, and of meshes (.ply .obj .off .stl) all
     but the vertices. A .bin holds rows of float32, `columns` of them, or as many as its content tells: 4 as
-    KITTI's, 5 as those of nuScenes. The VIEWPOINT of a .pcd and the pose of the
-    only scan of an .e57 say where the sensor stood. Raises InputError for a file that is missing, of another format, empty, truncated or damaged, and for .las, .laz and .e57 where their
+    KITTI's, 5 as those of nuScenes. The VIEWPOINT of a .pcd, and the pose of an .e57 that is a single scan,
+    say where the sensor stood. Raises InputError for a file that is missing, of another format, empty,
+    truncated or damaged, and for .las, .laz and .e57 where their
     packages are not installed. Memory grows with what the file holds, whatever a header says, within the
     bounds of pcreg.io.size_checks.
     """

@@ -23,7 +23,7 @@ class PreparedCloud:
     """
 
     def __init__(self, cloud: Cloud, viewpoint: ViewpointOption = "auto", name: str | None = None) -> None:
-        """`auto` takes the viewpoint that the cloud's file states; `name`, if there is one, is for messages."""
+        """`auto` takes the viewpoint that the file of the cloud states; messages call it `name`."""
         self.cloud, self.name = cloud, name
         stated = cloud.viewpoint is not None and isinstance(viewpoint, str) and viewpoint == "auto"
         self.viewpoint: ViewpointOption = cloud.viewpoint if stated else viewpoint

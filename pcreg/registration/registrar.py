@@ -1,8 +1,8 @@
 """The one road from two clouds to an answer, for one pair or for many pairs of few clouds.
 
-    registrar = Registrar(device="cuda")
-    clouds = [registrar.prepare(points) for points in scans]
-    result = registrar.register(clouds[0], clouds[1])
+registrar = Registrar(device="cuda")
+clouds = [registrar.prepare(points) for points in scans]
+result = registrar.register(clouds[0], clouds[1])
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ class Registrar:
             raise InputError(f"{weights}: fpfh takes no weights; leave one of the two out")
         self.descriptor, self.voxel, self.device = descriptor, voxel, device
         self.weights = None if weights is None else expanded(weights)
-        self._loaded: dict[Path, "FCGF"] = {}
+        self._loaded: dict[Path, FCGF] = {}
         if self.weights is not None:  # a wrong name is told before clouds are read
             self._learned(0.0)
 

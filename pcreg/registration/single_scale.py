@@ -9,6 +9,7 @@ from pcreg.features.base import Descriptor
 from pcreg.geometry.planarity import has_surface
 from pcreg.geometry.se3 import transform
 from pcreg.geometry.viewpoint import ViewpointOption
+from pcreg.registration import preprocess
 from pcreg.registration.confidence import (
     HANDCRAFTED,
     LEARNED,
@@ -20,7 +21,6 @@ from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement, refine
 from pcreg.registration.matching import mutual_within_bound, pca_project
-from pcreg.registration import preprocess
 from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.ransac import ransac
 from pcreg.registration.result import Registration

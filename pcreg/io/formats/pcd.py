@@ -35,7 +35,7 @@ def read_pcd(path: Path) -> np.ndarray:
 
 
 def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
-    """Where the VIEWPOINT line of a .pcd file puts the sensor: x, y, z (3,) float64 in the frame of the points.
+    """Where the VIEWPOINT line of a .pcd file puts the sensor, in the frame of the points: (3,) float64.
 
     The line holds a place and a quaternion w x y z. 0 0 0 1 0 0 0 is the default of the format, which every
     tool writes that does not know: it says nothing, and neither does a file without the line.
