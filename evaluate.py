@@ -9,6 +9,7 @@ Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.htm
 `out`. Run again, the same command goes on where it was stopped; `limit=20` takes a quick look.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from pcreg.evaluation import runner
 from pcreg.evaluation.caption import Setup, caption
 from pcreg.evaluation.report import report
 from pcreg.evaluation.tables import measured, per_scene, tables
+from pcreg.evaluation.trial import score
 from pcreg.features.cache import FeatureCache
 from pcreg.io.pairs import keep_evenly
+from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.lock import locked
@@ -93,10 +96,20 @@ def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
     settings = {key: value for key, value in _plain(cfg).items() if key not in NON_IDENTITY_KEYS}
     settings["data"].pop("workers", None)
     return settings | {
+        "code": code_fingerprint(score.__module__, *_named(settings)),
         "weights_checksum": setup.fingerprint,
         "versions": setup.versions,
         "left_out": list(setup.left_out),
     }
+
+
+def _named(settings: Any) -> Iterator[str]:
+    """What of pcreg the settings name: classes, and functions that these are given."""
+    if isinstance(settings, dict | list):
+        for value in settings.values() if isinstance(settings, dict) else settings:
+            yield from _named(value)
+    elif isinstance(settings, str) and settings.startswith("pcreg."):
+        yield settings
 
 
 def _what_features_depend_on(cfg: DictConfig, setup: Setup) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pcreg.registration.observability import DegenerateDirection, Observability
 from pcreg.registration.preprocess import PreparedCloud
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.workers import Workers
+from pcreg.runtime.workers import executor_of, map_unordered
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
 MERGED = 0.3  # of the questions whose viewpoints are unknown
@@ -85,8 +85,8 @@ def answers(
 ) -> Iterator[dict[str, Any]]:
     """For each question, in any order, the motions found as plain values: their evidence, and if right."""
     learned = bool(registrar.descriptor.fingerprint)
-    with Workers(workers) as pool:
-        for question, found in pool.each(_answer, (dataset, registrar, gate), asked):
+    with executor_of(workers) as executor:
+        for question, found in map_unordered(executor, _answer, (dataset, registrar, gate), asked):
             if found:
                 yield {"data": dataset.name, "kind": question.kind, "learned": learned, "motions": found}
 

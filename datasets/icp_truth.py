@@ -7,6 +7,7 @@ iterations), so that results stand beside published ones.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
@@ -15,13 +16,13 @@ import numpy as np
 from pcreg.geometry.se3 import transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
+from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
-from pcreg.runtime.workers import Workers
+from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 SETTINGS = {
-    "code": "pcreg 1",  # the number grows whenever the same scans would get another correction
     "method": "point to point",
     "voxel": 0.05,
     "distance": 0.2,
@@ -55,16 +56,16 @@ def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> 
     ).transformation
 
 
-def corrections(starts: Sequence[Start], workers: int | None = None) -> list[np.ndarray]:
+def corrections(starts: Sequence[Start], workers: Workers = None) -> list[np.ndarray]:
     """icp() of every pair (4, 4), taken from its file if it was computed before.
 
-    The rest is computed in `workers` processes, one per core by default, 0 for none; each pair is kept
-    as soon as it is done. A file that is damaged is computed anew. Raises InputError for a file that
-    other code, other settings or another start made, and if files cannot be written.
+    The rest is computed by `workers`: processes, one per core by default, 0 for none, or an executor. Each
+    pair is kept as soon as it is done. A file that is damaged is computed anew. Raises InputError for a file
+    that other code, other settings or another start made, and if files cannot be written.
     """
     todo = [start for start in starts if _read(start) is None]
-    with Workers(workers) as pool:
-        for _ in progress(pool.each(_correct, (), todo), "ground truth by ICP", len(todo)):
+    with executor_of(workers) as executor:
+        for _ in progress(map_unordered(executor, _correct, (), todo), "ground truth by ICP", len(todo)):
             pass
     return [_read(start) for start in starts]
 
@@ -103,5 +104,7 @@ def _read(start: Start) -> np.ndarray | None:
     return correction
 
 
+@cache
 def _settings() -> dict[str, str | float]:
-    return SETTINGS | {"open3d": version(packages_distributions()["open3d"][0])}
+    installed = packages_distributions()["open3d"][0]  # builds of Open3D differ in their name
+    return SETTINGS | {"code": code_fingerprint(__name__), "open3d": version(installed)}

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.one_thread import ONE_THREAD
 from pcreg.runtime.parent import end_with
 
 END = object()

@@ -6,7 +6,6 @@ guessed across a cut. Everything is computed once and kept in a file of records,
 """
 
 import hashlib
-import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -24,6 +23,7 @@ from pcreg.datasets.fit import Fit, Scan, register, small_gicp
 from pcreg.geometry.se3 import inverse
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.io.pairs import Pair
+from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.records import Records
 
@@ -47,13 +47,12 @@ class Odometry:
         small_gicp()  # refuse before anything is read
         self.names, self._cloud, self.voxel = list(sizes), cloud, voxel
         self._console = Console(file=sys.stderr, soft_wrap=True, highlight=False)
-        code = [Path(inspect.getfile(each)).read_bytes() for each in (Fit, Odometry)]
         scans = _digest(repr(list(sizes.items())).encode())
         settings = {
             "scans": f"{len(sizes)} with {sum(sizes.values())} bytes, {scans}",
             "voxel": voxel,
             "small_gicp": version("small_gicp"),
-            "code": _digest(b"".join(code)),
+            "code": code_fingerprint(__name__),
         }
         remedy = f"delete {path.name} to compute it anew, or give another folder with data.cache="
         self._records = Records(path, settings, remedy)

@@ -39,7 +39,7 @@ def own_scans(tmp_path):
     return root
 
 
-def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path, capsys):
+def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path, capsys, monkeypatch):
     overrides = [
         "data=folder",
         f"data.root={own_scans}",
@@ -71,6 +71,10 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
     kept = (tmp_path / "out" / "config.yaml").read_bytes()
     with pytest.raises(InputError, match=r"seeds is \[0, 1, 2\] there and \[1\] here"):
         evaluate.main(compose_config("evaluate", [*overrides, "seeds=[1]"]))
+    with monkeypatch.context() as changed:
+        changed.setattr(evaluate, "code_fingerprint", lambda *_: "changed")
+        with pytest.raises(InputError, match=r"code is [0-9a-f]{12} there and changed here\); give this one"):
+            evaluate.main(compose_config("evaluate", overrides))
     with pytest.raises(InputError, match=r"protocol.tau2 is 0.05 there and 0.1 here"):
         evaluate.main(compose_config("evaluate", [*overrides, "protocol.tau2=0.1"]))
     assert (tmp_path / "out" / "config.yaml").read_bytes() == kept

@@ -164,6 +164,18 @@ def test_the_last_bits_do_not_depend_on_the_number_of_workers(scans, tmp_path):
     assert all(torch.equal(tensor, trained[1][name]) for name, tensor in trained[0].items())
 
 
+def test_trainings_one_after_another_have_the_same_threads(scans, tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "_train", lambda *_: {"threads": torch.get_num_threads()})
+    cfg = compose_config("train", ["experiment=folder", f"data.root={scans}", f"out={tmp_path}"])
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        assert [train.main(cfg)["threads"] for _ in range(3)] == [3, 3, 3]
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.fixture
 def training(scans, tmp_path):
     """A training without end, in a process, from its first step on."""

@@ -16,7 +16,7 @@ from pcreg.io.pairs import PairDataset
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
-from pcreg.runtime.workers import Workers
+from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 
 def run(
@@ -28,14 +28,14 @@ def run(
     features: FeatureCache,
     *,
     seeds: Sequence[int] = (0,),
-    workers: int | None = None,
+    workers: Workers = None,
 ) -> list[dict[str, Any]]:
     """Score all pairs of the data set into `records`; returns one record per pair, in their order.
 
     Pairs recorded before are not done again. The records do not depend on the number of `workers`
-    (one per core by default; 0 works here and, with an estimator that draws its own random numbers,
-    may not repeat). Raises InputError if there are no pairs, and if descriptor and protocol differ in
-    voxel size.
+    (processes, one per core by default, or an executor; 0 works here and, with an estimator that draws its
+    own random numbers, may not repeat). Raises InputError if there are no pairs, and if descriptor and
+    protocol differ in voxel size.
     """
     if not dataset.pairs:
         raise InputError("the data set holds no pairs; check data.* and limit")
@@ -46,11 +46,11 @@ def run(
         )
     todo = [pair for pair in dataset.pairs if pair.name not in records.by_pair]
     names = dict.fromkeys(name for pair in todo for name in (pair.source, pair.target))
-    with Workers(workers) as pool:
-        describing = pool if descriptor.device == "cpu" else Workers(0)  # a GPU is not shared by processes
-        described = describing.each(describe_cloud, (dataset, features), names)
+    with executor_of(workers) as executor:
+        describing = executor if descriptor.device == "cpu" else None  # a GPU is not shared by processes
+        described = map_unordered(describing, describe_cloud, (dataset, features), names)
         files = dict(progress(described, f"{descriptor.name} features", len(names)))
-        scored = pool.each(score, (files, protocol, estimator, tuple(seeds)), todo)
+        scored = map_unordered(executor, score, (files, protocol, estimator, tuple(seeds)), todo)
         for _, record in progress(scored, f"{protocol.name}, {estimator.name}", len(todo)):
             records.add(record)
     records.order([pair.name for pair in dataset.pairs])

@@ -8,8 +8,6 @@ import hashlib
 import json
 import zipfile
 from dataclasses import dataclass, fields
-from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -18,21 +16,10 @@ import numpy as np
 
 from pcreg.features.base import Description, Descriptor
 from pcreg.io.pairs import PairDataset
+from pcreg.runtime.code_fingerprint import code_fingerprint
+from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
-from pcreg.runtime.repeatable import repeatable
-
-DESCRIBING = (
-    "pcreg.features.base",
-    "pcreg.features.fcgf",
-    "pcreg.features.fpfh",
-    "pcreg.geometry.normals",
-    "pcreg.geometry.viewpoint",
-    "pcreg.geometry.voxel_grid",
-    "pcreg.models.layers",
-    "pcreg.models.resunet",
-    "pcreg.registration.preprocess",
-)  # and all of pcreg.kernels
 
 
 @dataclass(frozen=True)
@@ -50,7 +37,8 @@ class FeatureCache:
     """
 
     def __init__(self, folder: str | Path, descriptor: Descriptor, identity: dict[str, Any]):
-        depends = json.dumps([identity, describing_code()], sort_keys=True)
+        code = code_fingerprint(__name__, type(descriptor).__module__)
+        depends = json.dumps([identity, code], sort_keys=True)
         self.folder = Path(folder) / f"{descriptor.name}-{_digest(depends.encode())}"
         self.descriptor = descriptor
 
@@ -61,7 +49,7 @@ class FeatureCache:
         if not path.is_file():
             clock = process_time if self.descriptor.device == "cpu" else perf_counter
             start = clock()
-            with repeatable():
+            with deterministic():
                 found = self.descriptor.describe(points)
             seconds = clock() - start
             with replacing(path) as temporary:
@@ -89,13 +77,6 @@ def read_described(path: Path, kind: type[Description] = Description) -> Describ
         ) from error
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: kept features are damaged; delete the file and run again") from error
-
-
-def describing_code() -> str:
-    """A checksum over the source code that descriptions come from: changed code, other features."""
-    sources = sorted(Path(str(files("pcreg.kernels"))).rglob("*.py"))
-    sources += [Path(find_spec(module).origin) for module in DESCRIBING]
-    return _digest(b"".join(path.read_bytes() for path in sources))
 
 
 def _digest(content: bytes) -> str:

@@ -16,9 +16,9 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, load_weights
+from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.one_thread import ONE_THREAD
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from pcreg.models.resunet import Architecture, ResUNet
+from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
-from pcreg.runtime.one_thread import ONE_THREAD
 
 KEY = "pcreg.architecture"  # in the file's metadata
 

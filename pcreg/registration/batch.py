@@ -8,9 +8,9 @@ import csv
 import glob
 import io
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,12 @@ from pcreg.registration.inputs import as_cloud
 from pcreg.registration.preprocess import PreparedCloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.task import Task, facts
+from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
-from pcreg.runtime.workers import Workers
+from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
 Pair = tuple[str, str]  # the files of source and target
@@ -94,7 +95,7 @@ def run(
     viewpoint: ViewpointOption = "auto",
     columns: int | None = None,
     seed: int = 0,
-    workers: int | None = None,
+    workers: Workers = None,
 ) -> list[dict[str, Any]]:
     """Register the pairs; returns their records, in order, also written to `folder` with table.csv.
 
@@ -110,20 +111,20 @@ def run(
         "viewpoint": viewpoint if isinstance(viewpoint, str) else list(viewpoint),
         "columns": columns,
         "seed": seed,
-        "version": version("pcreg"),
+        "code": code_fingerprint(__name__),
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
     read = partial(as_cloud, unit=unit, columns=columns)
     todo = [pair for pair in pairs if records.by_pair.get(_name(pair), {}).get("stamp") != _stamp(pair)]
-    with Workers(workers) as pool:
+    with executor_of(workers) as executor:
         if todo:
             scale = voxel or next((each["scale"] for each in records.by_pair.values()), None)
-            scale = scale or _scale(pool, todo, read)
+            scale = scale or _scale(executor, todo, read)
             sizes = [scale] if voxel else [scale, 2 * scale, scale / 2]
             choices = at_scales(descriptor, weights, sizes, fixed=voxel is not None)
             print(f"descriptor: {choices[0].label}, voxel {choices[0].voxel:g} m; {len(todo)} pairs to do")
             registrars = [Registrar(each, viewpoint=viewpoint) for each in choices]
-            _register(pool, todo, registrars, scale, records, folder, read, unit, seed)
+            _register(executor, todo, registrars, scale, records, folder, read, unit, seed)
     records.order([_name(pair) for pair in pairs])
     chosen = [records.by_pair[_name(pair)] for pair in pairs]
     _write_table(folder / "table.csv", chosen)
@@ -137,10 +138,10 @@ def _weights(descriptor: str, weights: str | Path | None) -> str:
     return pretrained.checksum() if descriptor == FCGF.name else ""
 
 
-def _scale(pool: Workers, pairs: Sequence[Pair], read: Reader) -> float:
+def _scale(executor: Executor | None, pairs: Sequence[Pair], read: Reader) -> float:
     """The median of the voxel sizes that suit the clouds, metres."""
     files = dict.fromkeys(file for pair in pairs for file in pair)
-    found = dict(progress(pool.each(_voxel_of_file, (read,), files), "voxel size", len(files)))
+    found = dict(progress(map_unordered(executor, _voxel_of_file, (read,), files), "voxel size", len(files)))
     sizes = sorted(size for size in found.values() if size)
     if not sizes:
         raise InputError(f"none of the {len(files)} files can be used: {_first_error(files, read)}")
@@ -148,7 +149,7 @@ def _scale(pool: Workers, pairs: Sequence[Pair], read: Reader) -> float:
 
 
 def _register(
-    pool: Workers,
+    executor: Executor | None,
     todo: Sequence[Pair],
     registrars: Sequence[Registrar],
     scale: float,
@@ -160,13 +161,13 @@ def _register(
 ) -> None:
     """Describe the clouds, match the pairs, and record each as soon as it is done."""
     descriptor = registrars[0].descriptor
-    depends = {"voxel": descriptor.voxel, "weights": descriptor.fingerprint, "version": version("pcreg")}
-    depends["viewpoint"] = records.run["viewpoint"]
+    depends = {"voxel": descriptor.voxel, "weights": descriptor.fingerprint}
+    depends |= {key: records.run[key] for key in ("viewpoint", "code")}
     cache = FeatureCache(folder / "descriptions", registrars[0], depends)
     files = dict.fromkeys(file for pair in todo for file in pair)
-    described = pool.each(_describe, (cache, read), files)
+    described = map_unordered(executor, _describe, (cache, read), files)
     kept = dict(progress(described, "describe", len(files)))
-    matched = pool.each(_match, (kept, registrars, read, unit, seed), todo)
+    matched = map_unordered(executor, _match, (kept, registrars, read, unit, seed), todo)
     for pair, record in progress(matched, "register", len(todo)):
         records.add(record | {"pair": _name(pair), "stamp": _stamp(pair), "scale": scale})
 

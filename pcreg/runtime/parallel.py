@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from threading import Lock
 from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -34,14 +36,39 @@ def cores_for(points: int) -> int:
     return max(1, min(cores(), points // MIN_POINTS_PER_THREAD))
 
 
-def one_for_blas() -> threadpool_limits:
+class _OneForBlas:
+    """The first to enter holds BLAS to one thread, the last to leave gives it back what it had.
+
+    How many threads it uses is one number for the whole process, which several callers may limit at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limits = threadpool_limits(1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limits.restore_original_limits()
+
+
+_ONE_FOR_BLAS = _OneForBlas()
+
+
+def one_for_blas() -> AbstractContextManager[None]:
     """A context in which each product of matrices stays on the thread that asks for it.
 
     Ours have three columns or some dozens, or go to several threads anyway. BLAS would spread each over all
     cores and wait for them, busily: on a machine that does other things as well, several times as long as
     it takes alone.
     """
-    return threadpool_limits(1, user_api="blas")
+    return _ONE_FOR_BLAS
 
 
 def each(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:

@@ -1,4 +1,4 @@
-"""Worker processes, each held to one core.
+"""Work for an executor: processes of this machine, each held to one core, or a cluster's.
 
 Numbers then do not depend on how many workers there are: every sum is added up by one thread, and
 libraries that share random numbers among threads (Open3D's RANSAC) have one thread to give them to.
@@ -9,10 +9,9 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from functools import lru_cache
-from itertools import islice
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -22,82 +21,80 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.leftovers import clear_once, mark
 from pcreg.runtime.parent import end_with
-from pcreg.runtime.termination import deferred
+from pcreg.runtime.termination import Deferral, deferred
+
+Workers = int | Executor | None  # processes to start, one per core by default, or an executor that runs
 
 
-class Workers:
-    """`count` processes, one per core by default, that start with the first work; 0: no others than this.
+@contextmanager
+def executor_of(workers: Workers) -> Iterator[Executor | None]:
+    """The executor that is meant; None for 0 workers: the work is done by the caller.
 
-    A context manager, at whose end they stop. They also end when this process does.
+    An executor that is given goes on running. Processes that are counted start with the first work, stop at
+    the end of the context, and end when this process does.
     """
+    if workers == 0 or isinstance(workers, Executor):
+        yield workers or None
+        return
+    cores = parallel.allowed()
+    count = workers or len(cores)
+    context = get_context("spawn")
+    core_of_next = context.SimpleQueue()
+    for number in range(count):
+        core_of_next.put(cores[number % len(cores)])
+    with ProcessPoolExecutor(count, context, _begin, (core_of_next,)) as pool:
+        yield pool
 
-    def __init__(self, count: int | None = None):
-        allowed = parallel.allowed()
-        self.count = len(allowed) if count is None else count
-        if self.count:
-            context = get_context("spawn")
-            core_of_next = context.Queue()
-            for each in range(self.count):
-                core_of_next.put(allowed[each % len(allowed)])
-            self._pool = ProcessPoolExecutor(self.count, context, _begin, (core_of_next,))
 
-    def __enter__(self) -> "Workers":
-        return self
+def map_unordered(
+    executor: Executor | None, function: Callable[..., Any], shared: tuple, items: Iterable[Any]
+) -> Iterator[tuple[Any, Any]]:
+    """Yield (item, function(*shared, item)) as calls are done, in any order; here if there is no executor.
 
-    def __exit__(self, *_: object) -> None:
-        if self.count:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+    Function, arguments and results must be picklable. `shared` is for what is large: each worker reads it
+    once, from a file in the folder for temporary files, which a cluster must share ($TMPDIR). An exception
+    in a worker is raised here. Ctrl-C and SIGTERM let the calls under way end, and yield them, before
+    they are raised; a second one is not so patient. Calls that were not begun are dropped.
+    """
+    if executor is None:
+        for item in items:
+            yield item, function(*shared, item)
+        return
+    clear_once(Path(gettempdir()))
+    pending: dict[Future, Any] = {}
+    with TemporaryDirectory(prefix=f"pcreg.{mark()}-") as folder:
+        work = Path(folder) / "work.pickle"
+        work.write_bytes(pickle.dumps((function, shared)))
+        try:
+            with deferred("finishing what is under way; Ctrl-C again stops at once") as deferral:
+                pending = {executor.submit(_call, work, item): item for item in items}
+                yield from _completed(pending, deferral)
+        except BrokenExecutor as error:
+            raise InputError(
+                "a worker process ended without a word, probably for want of memory; "
+                "run again with fewer: workers=1 (what is done is kept)"
+            ) from error
+        finally:
+            for future in pending:
+                future.cancel()
 
-    def each(
-        self, function: Callable[..., Any], shared: tuple, items: Iterable[Any]
-    ) -> Iterator[tuple[Any, Any]]:
-        """Yield (item, function(*shared, item)) as calls are done, in any order.
 
-        Function, arguments and results must be picklable; `shared` is for what is large. An exception
-        in a worker is raised here. Ctrl-C and SIGTERM let the calls under way end, and yield them, before
-        they are raised; a second one is not so patient. Calls that were not begun are dropped.
-        """
-        if not self.count:
-            for item in items:
-                yield item, function(*shared, item)
-            return
-        clear_once(Path(gettempdir()))
-        with TemporaryDirectory(prefix=f"pcreg.{mark()}-") as folder:
-            work = Path(folder) / "work.pickle"  # read once by each worker
-            work.write_bytes(pickle.dumps((function, shared)))
-            try:
-                yield from self._each(work, iter(items))
-            except BrokenProcessPool as error:
-                raise InputError(
-                    "a worker process ended without a word, probably for want of memory; "
-                    "run again with fewer: workers=1 (what is done is kept)"
-                ) from error
-
-    def _each(self, work: Path, items: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-        under_way = {}
-
-        def submit(count: int) -> None:
-            for item in islice(items, count):
-                under_way[self._pool.submit(_call, work, item)] = item
-
-        with deferred("finishing what is under way; Ctrl-C again stops at once") as deferral:
-            submit(2 * self.count)  # one at work and one waiting for each
-            while under_way:
-                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield under_way.pop(future), future.result()
-                if deferral.came is None:
-                    submit(len(done))
-                else:
-                    for future in [each for each in under_way if each.cancel()]:
-                        del under_way[future]
+def _completed(pending: dict[Future, Any], deferral: Deferral) -> Iterator[tuple[Any, Any]]:
+    """Item and result of what is pending, as it is done; once a signal came, of what cannot be cancelled."""
+    for future in as_completed(pending):
+        yield pending.pop(future), future.result()
+        if deferral.came is not None:
+            break
+    begun = [future for future in pending if not future.cancel()]
+    for future in as_completed(begun):
+        yield pending.pop(future), future.result()
 
 
 def _begin(core_of_next: Any) -> None:
     """In a new worker: hold it to its core, leave Ctrl-C to the parent, and end with the parent."""
-    import torch
-
-    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"  # for libraries that are not loaded yet
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
     if sys.platform == "linux":
         core = core_of_next.get()
         for thread in os.listdir("/proc/self/task"):  # those of BLAS, too; later ones inherit it

@@ -10,6 +10,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Descriptor
 from pcreg.features.cache import FeatureCache
 from pcreg.io.pairs import PairDataset
+from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.records import Records
 
 
@@ -25,7 +26,13 @@ def compare(
         names[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
     figures = []
     for descriptor in (before, after):
-        measured = {"protocol": asdict(protocol), "fingerprint": descriptor.fingerprint, "seed": seed}
+        code = code_fingerprint(__name__, type(descriptor).__module__, type(dataset).__module__)
+        measured = {
+            "code": code,
+            "protocol": asdict(protocol),
+            "fingerprint": descriptor.fingerprint,
+            "seed": seed,
+        }
         name = "-".join(descriptor.fingerprint.replace(",", "").split())
         records = Records(folder / f"{name}.jsonl", measured)
         features = FeatureCache(folder / "features", descriptor, {"fingerprint": descriptor.fingerprint})

@@ -20,9 +20,9 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import save_weights
+from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import first_difference
-from pcreg.runtime.repeatable import repeatable
 from pcreg.runtime.termination import deferred
 from pcreg.training.checkpoint import load_checkpoint, save_checkpoint
 from pcreg.training.distributed import ALONE, Ranks
@@ -141,7 +141,7 @@ class Trainer:
         )
         figures: dict[str, float] = {}
         with (
-            repeatable() if self.ranks.device == "cpu" else nullcontext(),  # which GPUs are slower by
+            deterministic() if self.ranks.device == "cpu" else nullcontext(),  # which GPUs are slower by
             deferred() as deferral,
             # Steps after the checkpoint were written and will be written again.
             self._writer(purge_step=self.state.step + 1) as writer,

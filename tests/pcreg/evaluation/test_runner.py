@@ -21,7 +21,7 @@ from pcreg.geometry.se3 import inverse, random_rotation, se3, transform
 from pcreg.io.pairs import Pair
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
-from pcreg.runtime.workers import Workers
+from pcreg.runtime.workers import executor_of, map_unordered
 
 PROTOCOL = Protocol(name="toy", voxel=0.1, samples=(150, 60), gates=((2.0, 5.0), (0.2, 1.0)))
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -160,8 +160,9 @@ def test_records_do_not_depend_on_the_number_of_workers(tmp_path):
     shared = (files, protocol, Open3DRansac(), (0, 1))
     scored = []
     for count in (1, 2):
-        with Workers(count) as workers:
-            found = sorted(workers.each(score, shared, dataset.pairs), key=lambda each: each[0].name)
+        with executor_of(count) as executor:
+            found = map_unordered(executor, score, shared, dataset.pairs)
+            found = sorted(found, key=lambda each: each[0].name)
             scored.append(untimed(record for _, record in found))
     one, two = scored
     assert one == two
@@ -196,7 +197,6 @@ def test_a_run_goes_on_where_it_was_killed(tmp_path):
 SLOW_RUN = """
 import sys, time
 from pathlib import Path
-from pcreg.runtime import workers
 from tests.pcreg.evaluation import test_runner as t
 
 class Slow(t.NativeRansac):

@@ -27,7 +27,7 @@ def test_a_cloud_is_described_once_for_what_it_depends_on(tmp_path, monkeypatch)
         FeatureCache(tmp_path, descriptor, {"radius": 1}).file_of(moved),
         FeatureCache(tmp_path, descriptor, {"radius": 2}).file_of(points),
     }
-    monkeypatch.setattr(cache, "describing_code", lambda: "changed")
+    monkeypatch.setattr(cache, "code_fingerprint", lambda *_: "changed")
     files.add(FeatureCache(tmp_path, descriptor, {"radius": 1}).file_of(points))
     assert len(files) == 4
 
@@ -50,7 +50,3 @@ def test_features_of_a_network_are_kept_as_it_gives_them(tmp_path):
     descriptor, points = FCGF(network()), wavy_sheet(600)
     kept = read_described(FeatureCache(tmp_path, descriptor, {}).file_of(points)).description
     np.testing.assert_allclose(kept.features, descriptor.describe(points).features, atol=1e-6)
-
-
-def test_the_code_that_describes_is_found():
-    assert len(cache.describing_code()) == 24

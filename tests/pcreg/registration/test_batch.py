@@ -61,6 +61,9 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     assert (out / "pairs.jsonl").read_bytes() == before
     assert register.main([*command, "--seed", "1"]) == 2
     assert "--out" in capsys.readouterr().err
+    monkeypatch.setattr(batch, "code_fingerprint", lambda *_: "changed")
+    assert register.main(command) == 2
+    assert "there and changed here); name another folder with --out" in capsys.readouterr().err
 
 
 def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path):

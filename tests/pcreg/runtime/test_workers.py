@@ -2,13 +2,14 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parallel import allowed as allowed_cores
-from pcreg.runtime.workers import Workers
+from pcreg.runtime.workers import executor_of, map_unordered
 
 
 def about(base, item):
@@ -29,9 +30,9 @@ def misbehave(item):
 
 
 def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another():
-    with Workers(1) as workers:
-        first = list(workers.each(about, (10,), range(5)))
-        second = list(workers.each(about, (20,), range(2)))
+    with executor_of(1) as worker:
+        first = list(map_unordered(worker, about, (10,), range(5)))
+        second = list(map_unordered(worker, about, (20,), range(2)))
         assert sorted((item, result[0]) for item, result in first) == [(n, 10 + n) for n in range(5)]
         assert sorted((item, result[0]) for item, result in second) == [(0, 20), (1, 21)]
         for _, (_, allowed, threads, _) in first:
@@ -40,9 +41,18 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
         assert len({result[3] for _, result in first + second} | {os.getpid()}) == 2
         # an error of bad input is raised here, a worker that is gone is explained
         with pytest.raises(InputError, match="this item is refused"):
-            list(workers.each(misbehave, (), ["refuse"]))
+            list(map_unordered(worker, misbehave, (), ["refuse"]))
         with pytest.raises(InputError, match=r"ended without a word.*workers=1"):
-            list(workers.each(misbehave, (), ["die"]))
+            list(map_unordered(worker, misbehave, (), ["die"]))
+
+
+def test_a_worker_imports_torch_only_for_work_that_does():
+    with executor_of(1) as worker:
+        assert list(map_unordered(worker, loaded, (), ["torch"])) == [("torch", False)]
+
+
+def loaded(name):
+    return name in sys.modules
 
 
 def asked_to_stop(number, results, done):
@@ -56,18 +66,49 @@ def asked_to_stop(number, results, done):
 def test_what_is_under_way_ends_when_the_process_is_asked_to_stop():
     numbers = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
     usual = [signal.getsignal(number) for number in numbers]
-    with Workers(1) as workers:
+    with executor_of(1) as worker:
         for number, raised in numbers.items():
             done = []
             with pytest.raises(raised):
-                asked_to_stop(number, workers.each(about, (0,), range(10)), done)
-            assert sorted(done) == [0, 1]  # in any order
+                asked_to_stop(number, map_unordered(worker, slowly, (), range(20)), done)
+            # in any order: one was at work, and two wait where they cannot be called back
+            assert sorted(done) == list(range(len(done)))
+            assert 1 < len(done) < 6
             assert [signal.getsignal(each) for each in numbers] == usual
         # workers that are stopped with this process are not in want of memory
         with pytest.raises(SystemExit):
-            asked_to_stop(signal.SIGTERM, workers.each(misbehave, (), ["work", "die"]), [])
+            asked_to_stop(signal.SIGTERM, map_unordered(worker, misbehave, (), ["work", "die"]), [])
+
+
+def slowly(item):
+    time.sleep(0.05)
+
+
+BEGUN: list[int] = []
+
+
+def note(item):
+    BEGUN.append(item)
+    time.sleep(0.05)
+
+
+def test_what_was_not_begun_is_dropped_with_the_iterator():
+    with ThreadPoolExecutor(1) as executor:
+        results = map_unordered(executor, note, (), range(20))
+        next(results)
+        results.close()
+    assert len(BEGUN) < 5
+
+
+def test_any_executor_does_the_work_and_goes_on_running():
+    with ThreadPoolExecutor(2) as executor:
+        for _ in range(2):
+            with executor_of(executor) as same:
+                assert same is executor
+                assert sorted(map_unordered(same, np.add, (1,), range(50))) == [(n, n + 1) for n in range(50)]
 
 
 def test_no_workers_means_here():
-    results = list(Workers(0).each(np.add, (1,), iter([2, 3])))
+    with executor_of(0) as executor:
+        results = list(map_unordered(executor, np.add, (1,), iter([2, 3])))
     assert results == [(2, 3), (3, 4)]

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.runtime.deterministic import ONE_THREAD
 from tests.pcreg.scenes import wavy_sheet
 
 ROOT = Path(__file__).parents[3]
@@ -50,6 +52,24 @@ def test_a_forked_child_registers_what_its_parent_registered(tmp_path):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_contexts_that_overlap_in_two_threads_leave_each_thread_what_it_had():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+
+            def threads(executor, do=None):
+                return executor.submit(lambda: (do and do(), torch.get_num_threads())[1]).result()
+
+            assert (threads(first), threads(second)) == (3, 3)
+            assert threads(first, ONE_THREAD.__enter__) == threads(second, ONE_THREAD.__enter__) == 1
+            assert threads(first, ONE_THREAD.__exit__) == 3
+            assert threads(second) == 1
+            assert threads(second, ONE_THREAD.__exit__) == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_loading_weights_draws_no_random_numbers():
