@@ -190,8 +190,6 @@ def _check(options: argparse.Namespace) -> None:
             "--batch takes one list and writes one table; leave out SOURCE, TARGET, --html, --no-picture and "
             "--show"
         )
-    if options.batch and options.device != "cpu":
-        raise InputError("--batch uses all cores of the CPU; leave out --device")
     if options.batch and len(set(options.units)) > 1:
         raise InputError(
             f"--units {' '.join(options.units)}: the files of a batch have one unit; name it twice"
@@ -304,6 +302,7 @@ def batch(options: argparse.Namespace) -> bool:
             viewpoint=_one_or_two(options.viewpoint),
             columns=options.columns,
             seed=options.seed,
+            device=options.device,
         )
     done = sum(record["registered"] for record in records)
     print(f"{done} of {len(records)} pairs registered\nwritten: {options.out / 'table.csv'}")

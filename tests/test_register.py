@@ -15,6 +15,7 @@ import register
 from pcreg.datasets.simulated.synthetic import SyntheticRooms
 from pcreg.geometry.se3 import rotation_error, transform, translation_error
 from pcreg.io.cloud import read_cloud, write_ply
+from pcreg.registration.registrar import Registrar
 
 SCRIPT = Path(register.__file__)
 FAST = ["--voxel", "0.08"]
@@ -237,7 +238,7 @@ def test_out_is_a_file(scans, capsys):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that nobody can write to")
 def test_out_cannot_be_made(scans, capsys, monkeypatch):
-    monkeypatch.setattr(register, "as_cloud", None)  # nothing is read before
+    monkeypatch.setattr(Registrar, "prepare", None)  # nothing is read before
     assert "/proc/nope/deeper" in refusal(capsys, *scans, "--out", "/proc/nope/deeper")
 
 
@@ -289,7 +290,6 @@ def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, cont
         (["a.ply", "b.ply", "--batch", "l.csv"], "--batch"),
         (["--batch", "l.csv", "--html"], "--batch"),
         (["--batch", "l.csv", "--units", "mm", "m"], "one unit"),
-        (["--batch", "l.csv", "--device", "cuda"], "--device"),
         (["--batch", "nowhere.csv"], "nowhere.csv"),
         (["--batch", "nowhere/*.ply"], "nowhere/*.ply"),
     ],
@@ -318,7 +318,7 @@ def test_a_pattern_that_the_shell_has_expanded(count, tmp_path, capsys):
 
 
 def test_weights_are_looked_at_before_clouds_are_read(scans, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(register, "as_cloud", None)
+    monkeypatch.setattr(Registrar, "prepare", None)
     assert "no such weights" in refusal(capsys, *scans, "--weights", "WRONG", "--out", tmp_path / "out")
 
 
@@ -334,7 +334,7 @@ def test_the_answer_is_there_although_a_picture_cannot_be_written(scans, tmp_pat
 
 
 def test_a_fault_of_the_program_is_status_70_and_one_line(scans, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(register, "register_points", None)
+    monkeypatch.setattr(Registrar, "register", None)
     assert register.main([*map(str, scans), *FAST, "--out", str(tmp_path)]) == 70
     error = capsys.readouterr().err
     assert "report it" in error

@@ -11,7 +11,7 @@ from pcreg.registration.prepared import MIRROR, PreparedCloud
 from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, OutputError
 
 MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
 MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
@@ -111,6 +111,8 @@ def mirrored(
     """
     try:
         flipped = source.mirrored.at(scale, replace(viewpoint, position=viewpoint.position * MIRROR))
+    except OutputError:
+        raise
     except InputError:  # mirrored cells are others, and a few points more may be lost
         return 0.0
     return replace(scale, attempts=1).match(flipped, target, seed=seed).confidence

@@ -12,7 +12,7 @@ from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.timer import Clock
 
 ACCEPT_CONFIDENCE = 0.95  # confidence from which no fallback is tried
@@ -36,6 +36,8 @@ def register_at_scales(
     first, clock = next(scales), Clock()
     try:
         a, b = parallel.each(lambda cloud: cloud.at(first), (source, target))
+    except OutputError:  # no fault of the clouds
+        raise
     except InputError as error:
         if mixed := diagnostics.mixed_units(source.points, target.points):  # then no voxel size suits both
             names = source.name or "source", target.name or "target"
@@ -77,6 +79,8 @@ def register_at_scales(
             described = parallel.each(
                 lambda pair, scale=scale: pair[0].at(scale, _decided(pair[1])), ((source, a), (target, b))
             )
+        except OutputError:
+            raise
         except InputError:  # too few points at this scale
             continue
         clock.lap("describe")

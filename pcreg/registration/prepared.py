@@ -8,7 +8,7 @@ import numpy as np
 from pcreg.geometry.viewpoint import Viewpoint, ViewpointOption
 from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud
-from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud, describe
 from pcreg.registration.single_scale import SingleScaleRegistrar
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
@@ -52,8 +52,7 @@ class PreparedCloud:
     @cached_property
     def mirrored(self) -> "PreparedCloud":
         """The cloud with its first axis turned round."""
-        points = self.points * MIRROR
-        return PreparedCloud(replace(self.cloud, points=points, viewpoint=None), name=self.name)
+        return PreparedCloud(mirror(self.cloud), name=self.name)
 
     def at(self, scale: SingleScaleRegistrar, viewpoint: Viewpoint | None = None) -> DescribedCloud:
         """The cloud described at that scale, with the `viewpoint` decided at another scale if it is given.
@@ -69,6 +68,15 @@ class PreparedCloud:
         return self._described[key]
 
     def _describe(self, scale: SingleScaleRegistrar, viewpoint: ViewpointOption) -> DescribedCloud:
-        described = scale.describe(self.points, self.name or "cloud", viewpoint)
+        return describe(self._downsample(scale, viewpoint), scale.descriptor)
+
+    def _downsample(self, scale: SingleScaleRegistrar, viewpoint: ViewpointOption) -> DownsampledCloud:
+        """Its rows are those of the cloud as it was given."""
+        downsampled = scale.downsample(self.points, self.name or "cloud", viewpoint)
         rows = self.cloud.rows
-        return described if rows is None else replace(described, rows=rows[described.rows])
+        return downsampled if rows is None else replace(downsampled, rows=rows[downsampled.rows])
+
+
+def mirror(cloud: Cloud) -> Cloud:
+    """The cloud with its first axis turned round; of its viewpoint nothing is stated."""
+    return replace(cloud, points=cloud.points * MIRROR, viewpoint=None)

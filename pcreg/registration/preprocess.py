@@ -26,7 +26,8 @@ class DownsampledCloud:
     normals: np.ndarray  # (S, 3) float64, of the surface, to the side of the viewpoint
     viewpoint: np.ndarray  # (3,) float64, metres
     viewpoint_known: np.ndarray  # () bool: a sensor stood there; else it is estimated
-    kept: np.ndarray  # (K,) int64, the rows of the cloud to describe: one per cell about the viewpoint
+    keypoints: np.ndarray  # (K, 3) float64, metres, what is described: a point per cell about the viewpoint
+    rows: np.ndarray  # (K,) int64, which rows of the cloud the keypoints are
 
 
 @dataclass(frozen=True)
@@ -59,28 +60,26 @@ def downsample(
     normals = normals_of(surface, NORMAL_RADIUS * voxel)
     chosen = viewpoint_of(points, surface, normals, voxel, viewpoint)
     normals = towards(chosen.position, surface, normals)
-    kept = downsample_and_filter(points, voxel, chosen.position)
-    return DownsampledCloud(surface, normals, chosen.position, np.array(chosen.known), kept)
+    rows = downsample_and_filter(points, voxel, chosen.position)
+    if len(rows) < MIN_POINTS:  # of other cells, so others are left out as isolated points
+        raise InputError(f"{name}: {_too_few(points, len(rows), voxel)}")
+    return DownsampledCloud(surface, normals, chosen.position, np.array(chosen.known), points[rows], rows)
 
 
-def describe(
-    points: np.ndarray, downsampled: DownsampledCloud, descriptor: Descriptor, name: str = "cloud"
-) -> DescribedCloud:
-    """The cloud (N, 3), downsampled before, described; InputError when too few points are left."""
-    origin = downsampled.viewpoint  # for descriptors, which take the origin for the sensor
-    local = points[downsampled.kept] - origin
+def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
+    """The downsampled cloud with descriptors of its keypoints."""
+    origin = cloud.viewpoint  # for descriptors, which take the origin for the sensor
+    local = cloud.keypoints - origin
     found = descriptor.describe(local)
-    if len(found.points) < MIN_POINTS:  # of other cells, so others are left out as isolated points
-        raise InputError(f"{name}: {_too_few(points, len(found.points), descriptor.voxel)}")
     which = cKDTree(local).query(found.points)[1]  # exact: they are rows of it
     return DescribedCloud(
         found.points + origin,
         found.features,
-        downsampled.kept[which],
-        downsampled.surface,
-        downsampled.normals,
+        cloud.rows[which],
+        cloud.surface,
+        cloud.normals,
         origin,
-        downsampled.viewpoint_known,
+        cloud.viewpoint_known,
     )
 
 

@@ -6,12 +6,14 @@ result = registrar.register(clouds[0], clouds[1])
 """
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pcreg.features.base import Descriptor
 from pcreg.features.fpfh import FPFH
-from pcreg.features.pretrained import scales, weights_for
+from pcreg.features.pretrained import checksum, scales, weights_for
 from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
@@ -99,12 +101,40 @@ class Registrar:
         near it are used at the voxel size of their training. What the further ones need of the clouds is
         computed when they are asked for.
         """
-        own = self.voxel or max(source.voxel, target.voxel)
-        yield self._at(own if self.voxel else self._usable([own])[0], own)
-        if self.voxel is None:
-            sizes = [own, *further_voxels(own, source.sample, target.sample)]
-            for voxel in self._usable(sizes)[1:]:
-                yield self._at(voxel, own)
+        if self.voxel is not None:
+            yield self.at(self.voxel)
+            return
+        own = max(source.voxel, target.voxel)
+        yield self.at(self._usable([own])[0], own)
+        sizes = [own, *further_voxels(own, source.sample, target.sample)]
+        for voxel in self._usable(sizes)[1:]:
+            yield self.at(voxel, own)
+
+    def at(self, voxel: float, own: float | None = None) -> SingleScaleRegistrar:
+        """One scale, of a voxel size in metres, for clouds whose `own` voxel size is that or another."""
+        learned = None if self.descriptor == "fpfh" else self._learned(voxel if own is None else own)
+        return SingleScaleRegistrar(FPFH(voxel) if learned is None else learned.at(voxel))
+
+    @property
+    def fingerprint(self) -> str:
+        """A checksum of all weights that may be used; empty for a descriptor that learns nothing."""
+        if self.weights is not None:
+            return self._learned(0.0).fingerprint
+        return "" if self.descriptor == "fpfh" else checksum()
+
+    def for_workers(self) -> "Registrar":
+        """A copy for processes of the CPU: on another device it has no networks, and describes nothing."""
+        other = copy(self)
+        other._loaded = {
+            weights: learned if learned.device == "cpu" else learned.without_network()
+            for weights, learned in self._loaded.items()
+        }
+        return other
+
+    def with_network(self, descriptor: Descriptor) -> Descriptor:
+        """The descriptor that this one is a copy of without its network."""
+        loaded = {learned.fingerprint: learned for learned in self._loaded.values()}
+        return loaded[descriptor.fingerprint].at(descriptor.voxel)
 
     def _prepared(self, cloud: "Points | PreparedCloud", side: str) -> PreparedCloud:
         return cloud if isinstance(cloud, PreparedCloud) else self.prepare(cloud, name=side)
@@ -112,11 +142,6 @@ class Registrar:
     def _usable(self, sizes: Sequence[float]) -> Sequence[float]:
         """The voxel sizes to describe clouds at that suit `sizes`."""
         return sizes if self.descriptor == "fpfh" else scales(self._learned(sizes[0]).voxel, sizes)
-
-    def _at(self, voxel: float, own: float) -> SingleScaleRegistrar:
-        """At a voxel size, of clouds that suit their `own`."""
-        fpfh = self.descriptor == "fpfh"
-        return SingleScaleRegistrar(FPFH(voxel) if fpfh else self._learned(own).at(voxel))
 
     def _learned(self, own: float) -> "FCGF":
         """The learned descriptor for clouds that suit this voxel size, at that of its training."""

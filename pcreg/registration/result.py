@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pcreg.geometry import se3
 from pcreg.registration.evidence import Evidence
@@ -17,7 +18,7 @@ from pcreg.runtime.files import replacing
 class Registration:
     """The motion found, and whether to believe it. Two results are equal if they are the same object."""
 
-    T_target_source: np.ndarray  # (4, 4) float64, moves source into target; meaningless if not registered
+    T_target_source: NDArray[np.float64]  # (4, 4), moves source into target; meaningless if not registered
     registered: bool
     confidence: float  # probability that the motion is right; at least 0.7 exactly when registered
     reason: str  # the verdict in words
@@ -25,12 +26,12 @@ class Registration:
     voxel: float  # metres, the scale at which it was found
     # The matches that the motion brings together, rows of source and target as they were given: of the array,
     # or of the file, counted before anything was left out.
-    matches: np.ndarray = field(repr=False)  # (inliers, 2) int64
-    matched_points: np.ndarray = field(repr=False)  # (inliers, 2, 3) float64, their coordinates in metres
+    matches: NDArray[np.int64] = field(repr=False)  # (inliers, 2)
+    matched_points: NDArray[np.float64] = field(repr=False)  # (inliers, 2, 3), their coordinates, metres
     # where the sensors of source and target stood (3,), metres; None: that is estimated
-    viewpoints: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
+    viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
     # (4, 4) another motion about as likely, if there is one
-    alternative: np.ndarray | None = field(default=None, repr=False)
+    alternative: NDArray[np.float64] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()  # what looked wrong with the clouds, a sentence each
     seconds: dict[str, float] = field(default_factory=dict)  # by step
 
@@ -49,7 +50,7 @@ class Registration:
         """The distance in metres, root mean square, of the points of the overlap to the target."""
         return self.evidence.rmse
 
-    def transform(self, points: np.ndarray) -> np.ndarray:
+    def transform(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Points (N, 3) of the source, metres, in the frame of the target."""
         return se3.transform(self.T_target_source, points)
 

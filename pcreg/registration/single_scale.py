@@ -21,7 +21,7 @@ from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement, refine
 from pcreg.registration.matching import mutual_within_bound, pca_project
-from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud
 from pcreg.registration.ransac import ransac
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
@@ -93,9 +93,14 @@ class SingleScaleRegistrar:
         `name` is what an error calls it, `viewpoint` says where the sensor stood (pcreg.geometry.viewpoint).
         Raises InputError when too few points are left at this voxel size.
         """
+        return preprocess.describe(self.downsample(points, name, viewpoint), self.descriptor)
+
+    def downsample(
+        self, points: np.ndarray, name: str = "cloud", viewpoint: ViewpointOption = "auto"
+    ) -> DownsampledCloud:
+        """The first half of `describe`, without the descriptor."""
         log.info("describe: %s, %d points, voxel %g m", name, len(points), self.voxel)
-        downsampled = preprocess.downsample(points, self.voxel, name, viewpoint)
-        return preprocess.describe(points, downsampled, self.descriptor, name)
+        return preprocess.downsample(points, self.voxel, name, viewpoint)
 
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds: pair up features, estimate, refine, judge.

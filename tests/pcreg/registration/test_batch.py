@@ -1,7 +1,6 @@
 import csv
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pcreg
 import register
 from pcreg.datasets.simulated.synthetic import SyntheticRooms
+from pcreg.features.fcgf import FCGF
 from pcreg.geometry.se3 import rotation_error
-from pcreg.geometry.voxel_size import voxel_of
 from pcreg.io.cloud import write_ply
+from pcreg.models.weights import load_weights
 from pcreg.registration import batch
 from pcreg.runtime.errors import InputError
 
@@ -53,10 +54,10 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     assert (damaged["registered"], damaged["T00"]) == ("False", "")
     assert "c.ply" in damaged["words"]
     assert "2 of 3 pairs registered" in capsys.readouterr().out
-    assert len(list((out / "descriptions").glob("*/*.npz"))) == 2  # of three pairs, each cloud once
+    assert len(list((out / "descriptions").rglob("*.npz"))) == 2  # of three pairs, each cloud once
 
     before = (out / "pairs.jsonl").read_bytes()
-    monkeypatch.setattr(batch, "_register", None)  # nothing is left to do
+    monkeypatch.setattr(batch, "_registered", None)  # nothing is left to do
     assert register.main(command) == 1
     assert (out / "pairs.jsonl").read_bytes() == before
     assert register.main([*command, "--seed", "1"]) == 2
@@ -82,14 +83,78 @@ def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path)
     assert again[1] == rest[1]
 
 
-def test_a_pattern_registers_each_file_to_the_one_before(scans, room, tmp_path):
+def test_a_pattern_registers_each_file_to_the_one_before(scans, tmp_path):
     pairs = batch.pairs_of(str(scans / "[ab].ply"))
     assert pairs == [(str(scans / "b.ply"), str(scans / "a.ply"))]
-    (record,) = batch.run(pairs, tmp_path / "out", workers=0)
-    sizes = [voxel_of(points[::2], "a") for points in (room.target, room.source)]
-    assert record["scale"] in sizes
+    (record,) = batch.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0)
     assert record["registered"]
-    assert rotation_error(np.array(record["T_target_source"]), room.T_target_source) < 1
+
+
+@pytest.fixture
+def lists(scans, room):
+    """Pairs of several scales, among them one that is refused and one whose first cloud is mirrored."""
+    write_ply(scans / "sparse.ply", room.source[::9])
+    write_ply(scans / "mirrored.ply", room.source[::4] * [-1, 1, 1])
+    write_ply(scans / "small.ply", room.source[::2] / 20)
+    names = [("b", "a"), ("sparse", "a"), ("mirrored", "a"), ("small", "b"), ("c", "a")]
+    return [tuple(str(scans / f"{name}.ply") for name in pair) for pair in names]
+
+
+def test_every_pair_gets_the_answer_that_register_gives(lists, tmp_path):
+    """To the last bit, with any number of workers, whatever scales the other pairs have."""
+    alone = []
+    for pair in lists:
+        try:
+            alone.append(pcreg.register(*pair, descriptor="fpfh").to_dict())
+        except InputError as error:
+            alone.append({"registered": False, "error": str(error)})
+    assert len({each.get("voxel") for each in alone}) > 2
+    for workers in (0, 2):
+        out = tmp_path / str(workers)
+        records = batch.run(lists, out, descriptor="fpfh", workers=workers)
+        for record, answer in zip(records, alone, strict=True):
+            assert {key: record[key] for key in answer} == json.loads(json.dumps(answer))
+    assert (
+        batch.run(lists[:1], tmp_path / "one", descriptor="fpfh", workers=0)[0]["voxel"] == alone[0]["voxel"]
+    )
+
+
+def on_another_device(path, _device):
+    """The descriptor of these weights on what counts as another device than the CPU."""
+    learned = FCGF(load_weights(path))
+    learned.device = "cpu:0"
+    return learned
+
+
+def test_on_another_device_this_process_describes_and_workers_do_the_rest(lists, tmp_path, monkeypatch):
+    """Answers are those of one process, and no description is computed twice or by a worker."""
+    pairs = lists[:3:2]
+    here = batch.run(pairs, tmp_path / "here", workers=0)
+    described, original = [], batch.keep
+
+    def keep(path, *rest):
+        described.append(path)
+        return original(path, *rest)
+
+    monkeypatch.setattr(FCGF, "load", on_another_device)
+    monkeypatch.setattr(batch, "keep", keep)
+    there = batch.run(pairs, tmp_path / "there", workers=2)
+    for key in ("T_target_source", "confidence", "notes"):
+        assert [each[key] for each in there] == [each[key] for each in here]
+    kept = list((tmp_path / "there" / "descriptions").rglob("*.npz"))
+    assert sorted(described) == sorted(kept)
+    assert len(kept) > 3  # of further scales and a mirror image as well
+
+
+def test_fpfh_imports_no_torch(scans, tmp_path):
+    """PyTorch takes longer to import than a pair takes to register, here and in the workers."""
+    program = (
+        "import sys; from pcreg.registration import batch; "
+        f"batch.run({[(str(scans / 'b.ply'), str(scans / 'a.ply'))]}, batch.Path({str(tmp_path / 'out')!r}), "
+        f"descriptor='fpfh', voxel={VOXEL}, workers=0); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
 def test_numbers_in_names_are_counted(tmp_path):
@@ -140,18 +205,23 @@ def test_a_full_disk_stops_the_run_and_blames_no_pair(scans, tmp_path):
     assert "2 of 3 pairs registered" in again.stdout
 
 
-def test_descriptions_that_were_removed_meanwhile_are_not_called_damaged(scans, tmp_path, monkeypatch):
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-99])])
+def test_descriptions_that_were_removed_or_damaged_meanwhile_are_made_again(
+    scans, tmp_path, monkeypatch, spoil
+):
+    pairs = [(str(scans / "b.ply"), str(scans / "a.ply"))]
+    settings = {"descriptor": "fpfh", "voxel": VOXEL, "workers": 0}
+    (sound,) = batch.run(pairs, tmp_path / "sound", **settings)
     describe = batch._describe
 
-    def removed(*arguments):
-        kept = describe(*arguments)
-        shutil.rmtree(tmp_path / "out")
-        return kept
+    def spoilt(*arguments):
+        describe(*arguments)
+        for path in (tmp_path / "out" / "descriptions").rglob("*.npz"):
+            spoil(path)
 
-    monkeypatch.setattr(batch, "_describe", removed)
-    with pytest.raises(InputError, match="removed while they were needed"):
-        batch.run([(str(scans / "b.ply"), str(scans / "a.ply"))], tmp_path / "out", voxel=VOXEL, workers=0)
-    assert not (tmp_path / "out" / "pairs.jsonl").exists()
+    monkeypatch.setattr(batch, "_describe", spoilt)
+    (record,) = batch.run(pairs, tmp_path / "out", **settings)
+    assert {**record, "seconds": 0} == {**sound, "seconds": 0}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are text")

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import random_rotation
-from pcreg.registration.preprocess import describe, downsample, downsample_and_filter
+from pcreg.registration.preprocess import downsample, downsample_and_filter
 from pcreg.runtime.errors import InputError
 
 
@@ -36,4 +35,4 @@ def test_points_that_only_one_thinning_keeps_are_too_few():
     points = (corners + around).reshape(-1, 3)
     assert len(downsample_and_filter(points, voxel, np.zeros(3))) == len(points)
     with pytest.raises(InputError, match=r"islands\.ply"):
-        describe(points, downsample(points, voxel, "islands.ply"), FPFH(voxel), "islands.ply")
+        downsample(points, voxel, "islands.ply")

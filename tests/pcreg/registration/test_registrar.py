@@ -1,6 +1,7 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -200,3 +201,32 @@ def test_a_viewpoint_that_a_file_states_is_used_by_auto_alone(tmp_path, room, re
     assert registrar.register(unknown, room.target).viewpoints[0] is None
     at_origin = registrar.prepare(path, units="mm", viewpoint="sensor")
     assert not registrar.register(at_origin, room.target).viewpoints[0].any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "sizes", "voxels"),
+    [
+        ({}, (0.03, 0.02), [0.05, 0.1]),  # that of the training, and in proportion
+        ({"descriptor": "fpfh"}, (0.02, 0.03), [0.03, 0.06]),
+        ({"voxel": 0.07}, (0.02, 0.03), [0.07]),
+    ],
+)
+def test_scales_of_a_pair(settings, sizes, voxels):
+    """The larger size of both clouds, twice that, and no finer one as their points lie too far apart."""
+    far_apart = SimpleNamespace(fills=lambda voxel: False)
+    clouds = (SimpleNamespace(voxel=size, sample=far_apart) for size in sizes)
+    assert [each.voxel for each in Registrar(**settings).scales(*clouds)] == voxels
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"descriptor": "shot"}, "descriptor shot is not known; use fcgf or fpfh"),
+        ({"descriptor": "fpfh", "weights": "w.safetensors"}, "fpfh takes no weights"),
+        ({"weights": "nowhere.safetensors"}, "no such weights"),
+        ({"voxel": -1.0}, "voxel -1.0 is no size"),
+    ],
+)
+def test_settings_are_checked_before_any_cloud(settings, words):
+    with pytest.raises(InputError, match=words):
+        Registrar(**settings)
