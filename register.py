@@ -36,7 +36,8 @@ Many pairs: python register.py --batch LIST [--out DIR]
 
 LIST is a .csv file whose lines name source and target (paths from its own folder), or a pattern in
 quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before
-scan_10. Each file is described once, all cores work, and run again, the command goes on where it ended.
+scan_10. Each pair gets the answer that it gets alone. Each file is described once per scale, all cores work
+(--device cuda describes on a GPU), and run again, the command goes on where it ended.
 DIR then holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status: 0 all
 registered, 1 some not, 2 and 70 as above; a disk that is full stops the run, and no pair is blamed.
 """
@@ -122,7 +123,8 @@ def parser() -> argparse.ArgumentParser:
         type=_viewpoint,
         metavar="V",
         help="where the sensor stood: X,Y,Z in metres, sensor (at the origin), unknown (estimated), or auto "
-        "(at the origin if the cloud looks like a view from there, else unknown; the default). Once for both "
+        "(what a .pcd or .e57 states, else at the origin if the cloud looks like a view from there, else "
+        "unknown; the default). Once for both "
         "clouds, twice for source and target; --viewpoint=-1,2,3 where a number is negative",
     )
     parser.add_argument(
@@ -209,13 +211,16 @@ def _one_or_two(viewpoints: list[ViewpointOption] | None) -> ViewpointOption | t
     return given[0] if len(given) == 1 else tuple(given)
 
 
+def _registrar(options: argparse.Namespace) -> Registrar:
+    return Registrar(
+        descriptor=options.descriptor, weights=options.weights, voxel=options.voxel, device=options.device
+    )
+
+
 def run(options: argparse.Namespace) -> Registration:
     """Read, register, write, report."""
     files = str(options.source), str(options.target)
-    registrar = Registrar(
-        descriptor=options.descriptor, weights=options.weights, voxel=options.voxel, device=options.device
-    )
-    clock = Clock()
+    registrar, clock = _registrar(options), Clock()
     with Steps("reading"):
         prepared = [
             registrar.prepare(file, units=unit, columns=options.columns, viewpoint=viewpoint)
@@ -290,19 +295,16 @@ def batch(options: argparse.Namespace) -> bool:
     """Register the pairs of a list; whether all are registered."""
     from pcreg.registration.batch import pairs_of, run
 
-    pairs = pairs_of(options.batch)
+    pairs, registrar = pairs_of(options.batch), _registrar(options)
     with locked(options.out, "name another folder with --out"):
         records = run(
+            registrar,
             pairs,
             options.out,
-            descriptor=options.descriptor,
-            weights=options.weights,
-            voxel=options.voxel,
             unit=options.units[0],
             viewpoint=_one_or_two(options.viewpoint),
             columns=options.columns,
             seed=options.seed,
-            device=options.device,
         )
     done = sum(record["registered"] for record in records)
     print(f"{done} of {len(records)} pairs registered\nwritten: {options.out / 'table.csv'}")

@@ -1,6 +1,5 @@
 """Point cloud registration with learned descriptors on native points."""
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from pcreg.features.fpfh import FPFH
@@ -12,14 +11,19 @@ from pcreg.runtime.errors import InputError
 if TYPE_CHECKING:
     from pcreg.features.fcgf import FCGF
 
+    __version__: str
+
 __all__ = ["FCGF", "FPFH", "InputError", "Registrar", "Registration", "__version__", "register"]
-__version__ = version("pcreg")
 
 
 def __getattr__(name: str) -> Any:
-    """FCGF, imported when it is first asked for: PyTorch takes a second."""
-    if name != "FCGF":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pcreg.features.fcgf import FCGF
+    """What is looked up when it is first asked for: PyTorch, which FCGF needs, takes a second to import."""
+    if name == "FCGF":
+        from pcreg.features.fcgf import FCGF
 
-    return FCGF
+        return FCGF
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("pcreg")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

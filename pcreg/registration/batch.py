@@ -70,37 +70,33 @@ def pairs_of(listed: str) -> list[Pair]:
 
 
 def run(
+    registrar: Registrar,
     pairs: Sequence[Pair],
     folder: Path,
     *,
-    descriptor: str = "fcgf",
-    weights: str | Path | None = None,
-    voxel: float | None = None,
     unit: str = "m",
     viewpoint: ViewpointOption = "auto",
     columns: int | None = None,
     seed: int = 0,
-    device: str = "cpu",
     workers: Workers = None,
 ) -> list[dict[str, Any]]:
     """Register the pairs; returns their records, in order, also written to `folder` with table.csv.
 
-    Each gets the answer that `pcreg.register` gives with these options. Pairs recorded there before are not
-    done again unless a file of theirs has changed. Answers do not depend on the number of `workers` (one per
-    core by default). On another `device` than the CPU the clouds are described in this process, and workers
-    do the rest. Raises InputError for settings that differ from those of the records.
+    Each gets the answer that the registrar gives it alone. Pairs recorded there before are not done again
+    unless a file of theirs has changed. Answers do not depend on the number of `workers` (one per core by
+    default). On another device than the CPU the clouds are described in this process, and workers do the
+    rest. Raises InputError for settings that differ from those of the records.
     """
     option = check_viewpoint(viewpoint)
-    registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
     settings = {
-        "descriptor": descriptor,
+        "descriptor": registrar.descriptor,
         "weights": registrar.fingerprint,
-        "voxel": voxel,
+        "voxel": registrar.voxel,
         "unit": unit,
         "viewpoint": option if isinstance(option, str) else np.asarray(option).tolist(),
         "columns": columns,
         "seed": seed,
-        "device": _resolved(device) if descriptor == "fcgf" else "cpu",
+        "device": _device(registrar),
         "code": code_fingerprint(__name__),
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
@@ -109,7 +105,7 @@ def run(
         if todo:
             log.info("%d of %d pairs to do", len(todo), len(pairs))
             files = [CloudFile(path, unit, columns, option) for path in dict.fromkeys(sum(todo, ()))]
-            files = _examined(executor, files, voxel is None)
+            files = _examined(executor, files, registrar.voxel is None)
             work = _Work(registrar, files, folder / "descriptions", seed)
             _describe(executor, work, todo)
             for pair, record in _registered(executor, work, todo):
@@ -225,10 +221,13 @@ def _registered(
         todo = again
 
 
-def _resolved(device: str) -> str:
+def _device(registrar: Registrar) -> str:
+    """On which clouds are described."""
+    if registrar.descriptor == "fpfh":
+        return "cpu"
     from pcreg.runtime.device import choose_device  # PyTorch takes a second to import
 
-    return choose_device(device)
+    return choose_device(registrar.device)
 
 
 def _name(pair: Pair) -> str:

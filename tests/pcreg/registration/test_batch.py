@@ -16,6 +16,7 @@ from pcreg.geometry.se3 import rotation_error
 from pcreg.io.cloud import write_ply
 from pcreg.models.weights import load_weights
 from pcreg.registration import batch
+from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 
 VOXEL = 0.1
@@ -69,15 +70,15 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
 
 def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path):
     pairs = batch.pairs_of(str(scans / "pairs.csv"))
-    whole = batch.run(pairs, tmp_path / "whole", voxel=VOXEL, workers=0)
-    batch.run(pairs[1:2], tmp_path / "part", voxel=VOXEL, workers=0)
+    whole = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path / "whole", workers=0)
+    batch.run(Registrar(voxel=VOXEL), pairs[1:2], tmp_path / "part", workers=0)
     kept = json.loads((tmp_path / "part" / "pairs.jsonl").read_text())
-    rest = batch.run(pairs, tmp_path / "part", voxel=VOXEL, workers=0)
+    rest = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path / "part", workers=0)
     assert rest[1]["seconds"] == kept["seconds"]  # not done again
     for one, other in zip(whole, rest, strict=True):
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
     os.utime(scans / "b.ply", ns=(1, 1))
-    again = batch.run(pairs, tmp_path / "part", voxel=VOXEL, workers=0)
+    again = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path / "part", workers=0)
     assert again[0]["stamp"] != rest[0]["stamp"]
     assert again[0]["T_target_source"] == rest[0]["T_target_source"]
     assert again[1] == rest[1]
@@ -86,7 +87,7 @@ def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path)
 def test_a_pattern_registers_each_file_to_the_one_before(scans, tmp_path):
     pairs = batch.pairs_of(str(scans / "[ab].ply"))
     assert pairs == [(str(scans / "b.ply"), str(scans / "a.ply"))]
-    (record,) = batch.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0)
+    (record,) = batch.run(Registrar(descriptor="fpfh", voxel=VOXEL), pairs, tmp_path / "out", workers=0)
     assert record["registered"]
 
 
@@ -111,12 +112,9 @@ def test_every_pair_gets_the_answer_that_register_gives(lists, tmp_path):
     assert len({each.get("voxel") for each in alone}) > 2
     for workers in (0, 2):
         out = tmp_path / str(workers)
-        records = batch.run(lists, out, descriptor="fpfh", workers=workers)
+        records = batch.run(Registrar(descriptor="fpfh"), lists, out, workers=workers)
         for record, answer in zip(records, alone, strict=True):
             assert {key: record[key] for key in answer} == json.loads(json.dumps(answer))
-    assert (
-        batch.run(lists[:1], tmp_path / "one", descriptor="fpfh", workers=0)[0]["voxel"] == alone[0]["voxel"]
-    )
 
 
 def on_another_device(path, _device):
@@ -129,7 +127,7 @@ def on_another_device(path, _device):
 def test_on_another_device_this_process_describes_and_workers_do_the_rest(lists, tmp_path, monkeypatch):
     """Answers are those of one process, and no description is computed twice or by a worker."""
     pairs = lists[:3:2]
-    here = batch.run(pairs, tmp_path / "here", workers=0)
+    here = batch.run(Registrar(), pairs, tmp_path / "here", workers=0)
     described, original = [], batch.keep
 
     def keep(path, *rest):
@@ -138,7 +136,7 @@ def test_on_another_device_this_process_describes_and_workers_do_the_rest(lists,
 
     monkeypatch.setattr(FCGF, "load", on_another_device)
     monkeypatch.setattr(batch, "keep", keep)
-    there = batch.run(pairs, tmp_path / "there", workers=2)
+    there = batch.run(Registrar(), pairs, tmp_path / "there", workers=2)
     for key in ("T_target_source", "confidence", "notes"):
         assert [each[key] for each in there] == [each[key] for each in here]
     kept = list((tmp_path / "there" / "descriptions").rglob("*.npz"))
@@ -150,8 +148,9 @@ def test_fpfh_imports_no_torch(scans, tmp_path):
     """PyTorch takes longer to import than a pair takes to register, here and in the workers."""
     program = (
         "import sys; from pcreg.registration import batch; "
-        f"batch.run({[(str(scans / 'b.ply'), str(scans / 'a.ply'))]}, batch.Path({str(tmp_path / 'out')!r}), "
-        f"descriptor='fpfh', voxel={VOXEL}, workers=0); print('torch' in sys.modules)"
+        f"batch.run(batch.Registrar(descriptor='fpfh', voxel={VOXEL}), "
+        f"{[(str(scans / 'b.ply'), str(scans / 'a.ply'))]}, batch.Path({str(tmp_path / 'out')!r}), "
+        "workers=0); print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.stdout.splitlines()[-1] == "False", done.stderr
@@ -210,8 +209,8 @@ def test_descriptions_that_were_removed_or_damaged_meanwhile_are_made_again(
     scans, tmp_path, monkeypatch, spoil
 ):
     pairs = [(str(scans / "b.ply"), str(scans / "a.ply"))]
-    settings = {"descriptor": "fpfh", "voxel": VOXEL, "workers": 0}
-    (sound,) = batch.run(pairs, tmp_path / "sound", **settings)
+    registrar = Registrar(descriptor="fpfh", voxel=VOXEL)
+    (sound,) = batch.run(registrar, pairs, tmp_path / "sound", workers=0)
     describe = batch._describe
 
     def spoilt(*arguments):
@@ -220,7 +219,7 @@ def test_descriptions_that_were_removed_or_damaged_meanwhile_are_made_again(
             spoil(path)
 
     monkeypatch.setattr(batch, "_describe", spoilt)
-    (record,) = batch.run(pairs, tmp_path / "out", **settings)
+    (record,) = batch.run(registrar, pairs, tmp_path / "out", workers=0)
     assert {**record, "seconds": 0} == {**sound, "seconds": 0}
 
 
@@ -229,15 +228,19 @@ def test_names_that_are_not_utf_8(scans, tmp_path):
     (scans / "b.ply").rename(os.fsdecode(os.fsencode(scans) + b"/caf\xe9.ply"))
     (scans / "pairs.csv").write_bytes(b"caf\xe9.ply,a.ply\n")
     pairs = batch.pairs_of(str(scans / "pairs.csv"))
-    (record,) = batch.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0)
+    (record,) = batch.run(Registrar(descriptor="fpfh", voxel=VOXEL), pairs, tmp_path / "out", workers=0)
     assert record["registered"]
     assert os.fsencode(scans) + b"/caf\xe9.ply," in (tmp_path / "out" / "table.csv").read_bytes()
-    assert batch.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0) == [record]
+    assert batch.run(Registrar(descriptor="fpfh", voxel=VOXEL), pairs, tmp_path / "out", workers=0) == [
+        record
+    ]
 
 
 def test_no_file_that_can_be_used(tmp_path):
     with pytest.raises(InputError, match="none of the 2 files"):
-        batch.run([(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0)
+        batch.run(
+            Registrar(), [(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0
+        )
 
 
 def test_a_batch_tells_of_rows_that_no_sensor_saw_and_knows_columns(room, tmp_path):
