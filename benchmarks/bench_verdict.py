@@ -17,6 +17,7 @@ m indoors, within 5 degrees and 2 m outdoors.
 import argparse
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,8 @@ from pcreg.datasets.simulated import indoor, outdoor
 from pcreg.datasets.simulated.recorded import Recorded
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.api import DESCRIPTORS, at_scales
 from pcreg.registration.confidence import HANDCRAFTED, LEARNED, MIN_CONFIDENCE, TERMS, terms
-from pcreg.registration.registrar import Registrar
+from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
@@ -84,9 +84,9 @@ def collect(options: argparse.Namespace) -> None:
                 dataset, options.true, options.unrelated, options.mirrored, options.seed, unknown
             )
             done = 0
-            (descriptor,) = at_scales(options.descriptor, None, [voxel], fixed=True)
-            registrar = Registrar(descriptor, iterations=options.iterations)
-            for answer in answers(dataset, registrar, gate, asked, options.workers):
+            scale = Registrar(descriptor=options.descriptor).at(voxel)
+            scale = replace(scale, iterations=options.iterations)
+            for answer in answers(dataset, scale, gate, asked, options.workers):
                 file.write(json.dumps(answer) + "\n")
                 file.flush()
                 done += 1

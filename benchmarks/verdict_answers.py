@@ -12,8 +12,8 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import PairDataset, evenly
 from pcreg.registration.evidence import Evidence
 from pcreg.registration.observability import DegenerateDirection, Observability
-from pcreg.registration.preprocess import PreparedCloud
-from pcreg.registration.registrar import Registrar
+from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
 
@@ -81,12 +81,16 @@ def _question(
 
 
 def answers(
-    dataset: PairDataset, registrar: Registrar, gate: Gate, asked: list[Question], workers: int | None = None
+    dataset: PairDataset,
+    scale: SingleScaleRegistrar,
+    gate: Gate,
+    asked: list[Question],
+    workers: int | None = None,
 ) -> Iterator[dict[str, Any]]:
     """For each question, in any order, the motions found as plain values: their evidence, and if right."""
-    learned = bool(registrar.descriptor.fingerprint)
+    learned = bool(scale.descriptor.fingerprint)
     with executor_of(workers) as executor:
-        for question, found in map_unordered(executor, _answer, (dataset, registrar, gate), asked):
+        for question, found in map_unordered(executor, _answer, (dataset, scale, gate), asked):
             if found:
                 yield {"data": dataset.name, "kind": question.kind, "learned": learned, "motions": found}
 
@@ -103,35 +107,33 @@ def evidence_of(motion: dict[str, Any]) -> Evidence:
 
 
 def _answer(
-    dataset: PairDataset, registrar: Registrar, gate: Gate, question: Question
+    dataset: PairDataset, scale: SingleScaleRegistrar, gate: Gate, question: Question
 ) -> list[dict[str, Any]]:
     try:
-        source = _source(dataset, registrar, question)
-        target = _shape(dataset, registrar, question.target, question.viewpoint)
+        source = _source(dataset, scale, question)
+        target = _shape(dataset, scale, question.target, question.viewpoint)
     except InputError:  # too few points
         return []
     found = []
-    for candidate in registrar.candidates(source, target):
+    for candidate in scale.candidates(source, target):
         T = candidate.refined.T_target_source
         right = question.T_target_source is not None and gate.lets_in(T, question.T_target_source)
         found.append({"evidence": asdict(candidate.evidence), "right": right})
     return found
 
 
-def _source(dataset: PairDataset, registrar: Registrar, question: Question) -> PreparedCloud:
+def _source(dataset: PairDataset, scale: SingleScaleRegistrar, question: Question) -> DescribedCloud:
     if question.kind == "mirrored":
-        return registrar.describe(
-            dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint
-        )
+        return scale.describe(dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint)
     if question.merged:
-        points = merged(dataset, question.source, question.target, registrar.descriptor.voxel / 2)
-        return registrar.describe(points, question.source, question.viewpoint)
-    return _shape(dataset, registrar, question.source, question.viewpoint)
+        points = merged(dataset, question.source, question.target, scale.descriptor.voxel / 2)
+        return scale.describe(points, question.source, question.viewpoint)
+    return _shape(dataset, scale, question.source, question.viewpoint)
 
 
 @lru_cache(maxsize=60)
-def _shape(dataset: PairDataset, registrar: Registrar, name: str, viewpoint: str) -> PreparedCloud:
-    return registrar.describe(dataset.cloud(name), name, viewpoint)
+def _shape(dataset: PairDataset, scale: SingleScaleRegistrar, name: str, viewpoint: str) -> DescribedCloud:
+    return scale.describe(dataset.cloud(name), name, viewpoint)
 
 
 def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.ndarray:

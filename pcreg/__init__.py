@@ -1,5 +1,29 @@
 """Point cloud registration with learned descriptors on native points."""
 
-from pcreg.registration.api import register
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["register"]
+from pcreg.features.fpfh import FPFH
+from pcreg.registration.api import register
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.result import Registration
+from pcreg.runtime.errors import InputError
+
+if TYPE_CHECKING:
+    from pcreg.features.fcgf import FCGF
+
+    __version__: str
+
+__all__ = ["FCGF", "FPFH", "InputError", "Registrar", "Registration", "__version__", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    """What is looked up when it is first asked for: PyTorch, which FCGF needs, takes a second to import."""
+    if name == "FCGF":
+        from pcreg.features.fcgf import FCGF
+
+        return FCGF
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("pcreg")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

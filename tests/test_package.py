@@ -1,5 +1,6 @@
 """The package as pyproject.toml lists it, against the tree."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,3 +34,34 @@ def test_what_is_imported_is_this_checkout(package):
     that.
     """
     assert Path(package.__file__).is_relative_to(CHECKOUT)
+
+
+IMPORT = """
+import sys, time
+start = time.perf_counter()
+import pcreg
+seconds = time.perf_counter() - start
+assert not {"torch", "open3d", "matplotlib"} & set(sys.modules), sorted(sys.modules)
+assert all(hasattr(pcreg, name) for name in pcreg.__all__) and "torch" in sys.modules
+print(seconds)
+"""
+
+
+def test_importing_it_is_quick_and_leaves_pytorch_and_open3d_alone():
+    """FCGF alone needs PyTorch, and is imported when it is asked for. It takes 0.4 s; a busy machine more."""
+    seconds = []
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        seconds.append(float(done.stdout))
+        if seconds[-1] < 0.7:
+            break
+    assert min(seconds) < 3
+
+
+def test_what_it_exports():
+    assert set(pcreg.__all__) == {
+        *("register", "Registrar", "Registration", "FCGF", "FPFH", "InputError", "__version__")
+    }
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = pcreg.nothing

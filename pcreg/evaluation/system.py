@@ -5,6 +5,7 @@ Voxel size, scales, refinement and verdict are those of `register`; no descripto
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter, process_time
 from typing import Any, ClassVar
 
@@ -12,13 +13,11 @@ import numpy as np
 
 from pcreg.evaluation.protocol import Scoring
 from pcreg.evaluation.trial import facts, held_against_truth
-from pcreg.features.fcgf import FCGF
-from pcreg.features.pretrained import checksum
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.viewpoint import OPTIONS
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import Pair, PairDataset
-from pcreg.registration.api import DESCRIPTORS, register
+from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, OutputError
@@ -50,7 +49,7 @@ class System(Scoring):
             self._positive("voxel")
         if self.viewpoint is not None:
             self._one_of("viewpoint", OPTIONS)
-        if self.weights and self.descriptor != FCGF.name:
+        if self.weights and self.descriptor == "fpfh":
             raise InputError(f"protocol.weights={self.weights}: {self.descriptor} takes none; leave it out")
         choose_device(self.device)
 
@@ -59,12 +58,11 @@ class System(Scoring):
         gates = self.gates or (OUTDOOR_GATES if dataset.outdoor else INDOOR_GATES)
         return replace(self, gates=gates, viewpoint=self.viewpoint or dataset.viewpoint)
 
-    @property
-    def fingerprint(self) -> str:
-        """A checksum of the weights that may be used; empty for a descriptor that learns nothing."""
-        if self.descriptor != FCGF.name:
-            return ""
-        return FCGF.load(self.weights).fingerprint if self.weights else checksum()
+    @cached_property
+    def registrar(self) -> Registrar:
+        """What registers, with weights that are loaded once."""
+        settings = {name: getattr(self, name) for name in ("descriptor", "weights", "voxel", "device")}
+        return Registrar(**settings)
 
     @property
     def label(self) -> str:
@@ -74,8 +72,11 @@ class System(Scoring):
 
     def register(self, source: np.ndarray, target: np.ndarray, seed: int) -> Registration:
         """What `pcreg.register` answers; InputError for clouds that it cannot use."""
-        settings = {name: getattr(self, name) for name in ("descriptor", "weights", "voxel", "device")}
-        return register(source, target, viewpoint=self.viewpoint, seed=seed, **settings)
+        prepared = (
+            self.registrar.prepare(points, name=name, viewpoint=self.viewpoint)
+            for name, points in (("source", source), ("target", target))
+        )
+        return self.registrar.register(*prepared, seed=seed)
 
 
 def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pair: Pair) -> dict[str, Any]:
@@ -105,8 +106,9 @@ def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pai
 
 
 def _answered(found: Registration) -> dict[str, Any]:
-    said = ("registered", "confidence", "voxel", "inliers", "reason")
-    return {name: getattr(found, name) for name in said} | {"notes": list(found.notes)}
+    said = ("registered", "confidence", "voxel", "reason")
+    about = {"inliers": found.evidence.inliers, "notes": list(found.notes)}
+    return {name: getattr(found, name) for name in said} | about
 
 
 def _refused(reason: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class FCGF:
             raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
         self.device, self.scales = choose_device(device), tuple(scales)
         self.network = network.to(self.device).eval()
-        self.voxel = network.architecture.voxel
+        self.voxel = self.trained_voxel = network.architecture.voxel
         several = ", ".join(f"{scale:g}" for scale in self.scales)
         self.fingerprint = fingerprint(network) + (f", scales {several}" if len(self.scales) > 1 else "")
 
@@ -74,9 +74,15 @@ class FCGF:
         other.voxel = voxel
         return other
 
+    def without_network(self) -> "FCGF":
+        """All but the network, for a process that describes nothing."""
+        other = copy(self)
+        del other.network
+        return other
+
     @property
     def label(self) -> str:
-        trained = self.network.architecture.voxel
+        trained = self.trained_voxel
         elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
         return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
 

@@ -19,34 +19,13 @@ BLOCK = 2  # bits of a cell's numbers: cells are taken together four by four by 
 HALVINGS = 12  # of the interval of sizes, whose ends differ by a factor of 400: to within half a percent
 
 
-def voxels(source: np.ndarray, target: np.ndarray, names: tuple[str, str]) -> list[float]:
-    """Voxel sizes in metres to try for source (N, 3) and target (M, 3), the most promising first.
+def further_voxels(first: float, source: "Sample", target: "Sample") -> list[float]:
+    """The voxel sizes in metres to try if `first`, the larger of the two clouds' own, does not do.
 
-    The larger of the two clouds' own sizes, twice that, and half of it unless the points of one lie
-    too far apart for that: unless such cells hold fewer than 2.5 of its points on average. Raises
-    InputError, by its name, for a cloud that has no scale.
+    Twice that, and half of it unless the points of one cloud lie too far apart for that: unless such cells
+    hold fewer than 2.5 of its points on average.
     """
-    samples = [Sample.of(points, name) for points, name in zip((source, target), names, strict=True)]
-    first = max(
-        sample.voxel(_cells(points)) for sample, points in zip(samples, (source, target), strict=True)
-    )
-    finer = all(
-        sample.occupied(first / 2) <= min(SAMPLE, len(points)) / POINTS_PER_CELL
-        for sample, points in zip(samples, (source, target), strict=True)
-    )
-    return [first, 2 * first, *([first / 2] if finer else [])]
-
-
-def voxel_of(points: np.ndarray, name: str) -> float:
-    """The voxel size at which the cloud (N, 3) fills about 15,000 cells, to two digits.
-
-    Of a small cloud it fills fewer, so that a cell holds 2.5 points on average.
-    """
-    return Sample.of(points, name).voxel(_cells(points))
-
-
-def _cells(points: np.ndarray) -> float:
-    return min(CELLS, len(points) / POINTS_PER_CELL)
+    return [2 * first, *([first / 2] if source.fills(first / 2) and target.fills(first / 2) else [])]
 
 
 def extent(points: np.ndarray) -> float:
@@ -67,13 +46,15 @@ class Sample:
     """About 200,000 points of a cloud, without strays and outliers: those would fill cells of their own."""
 
     points: np.ndarray  # (3, S) float32, from zero on
+    count: int  # of the cloud's points
     kept: float  # fraction of the points that are within the middle of the cloud
     extent: float  # metres
 
     @staticmethod
     def of(points: np.ndarray, name: str) -> "Sample":
         """The sample of the cloud (N, 3); InputError, by its name, if it has no scale."""
-        points = points[:: max(1, len(points) // SAMPLE)]
+        count = len(points)
+        points = points[:: max(1, count // SAMPLE)]
         low, high = middle_box(points) if len(points) else np.zeros((2, 3))
         if (low == high).all():
             raise InputError(f"{name}: holds no two points apart, so it has no scale; check the file")
@@ -84,11 +65,19 @@ class Sample:
             kept = points
         columns = np.ascontiguousarray((kept - kept.min(0)).T, dtype=np.float32)
         extent = float(np.linalg.norm(high - low))
-        return Sample(columns[:, ~_alone(columns, extent)], len(kept) / len(points), extent)
+        return Sample(columns[:, ~_alone(columns, extent)], count, len(kept) / len(points), extent)
 
-    def voxel(self, cells: float) -> float:
-        """The voxel size, to two digits, at which the cloud fills so many cells."""
+    def voxel(self) -> float:
+        """The voxel size in metres at which the cloud fills about 15,000 cells, to two digits.
+
+        Of a small cloud it fills fewer, so that a cell holds 2.5 points on average.
+        """
+        cells = min(CELLS, self.count / POINTS_PER_CELL)
         return float(f"{_smallest(self.extent, lambda voxel: self.occupied(voxel) <= cells):.2g}")
+
+    def fills(self, voxel: float) -> bool:
+        """Whether cells of this size hold 2.5 points or more on average."""
+        return self.occupied(voxel) <= min(SAMPLE, self.count) / POINTS_PER_CELL
 
     def occupied(self, voxel: float) -> float:
         """How many cells the cloud fills, its strays taken for as many as their number."""

@@ -5,7 +5,7 @@ Coordinates are read as float64 and stay so: UTM coordinates have no digits to l
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,11 +13,11 @@ import numpy as np
 
 from pcreg.io.formats.arrays import read_npy, read_npz
 from pcreg.io.formats.bin import read_bin
-from pcreg.io.formats.e57 import read_e57
+from pcreg.io.formats.e57 import read_e57, viewpoint_of_e57
 from pcreg.io.formats.las import read_las
 from pcreg.io.formats.obj import read_obj
 from pcreg.io.formats.off import read_off
-from pcreg.io.formats.pcd import read_pcd
+from pcreg.io.formats.pcd import read_pcd, viewpoint_of_pcd
 from pcreg.io.formats.ply import read_ply
 from pcreg.io.formats.stl import read_stl
 from pcreg.io.formats.text import read_pts, read_xyz
@@ -32,8 +32,18 @@ class Cloud:
     """Finite points (N, 3) float64, metres, in the order of the file."""
 
     points: np.ndarray
-    dropped: int  # rows of the file left out: those that are not finite, and those that `notes` tell of
+    dropped: int = 0  # rows of the file left out: those that are not finite, and those that `notes` tell of
     notes: tuple[str, ...] = ()  # what else than NaN and infinity was left out and why, a sentence each
+    viewpoint: np.ndarray | None = None  # (3,) float64, metres, where the file says its sensor stood
+    rows: np.ndarray | None = None  # (N,) int64, ascending, which rows of the file these are; None: all
+
+    def select(self, kept: np.ndarray, notes: tuple[str, ...] = ()) -> "Cloud":
+        """The cloud of the points in the mask `kept` (N,), with further notes on what was left out."""
+        rows = np.flatnonzero(kept) if self.rows is None else self.rows[kept]
+        dropped = self.dropped + len(kept) - len(rows)
+        return replace(
+            self, points=self.points[kept], rows=rows, dropped=dropped, notes=(*self.notes, *notes)
+        )
 
 
 def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
@@ -43,8 +53,9 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     .pts) has blanks, commas or semicolons between its numbers, and may name its columns in a first line.
     Columns after the third (intensity, colour, normals) are ignored, and of meshes (.ply .obj .off .stl) all
     but the vertices. A .bin holds rows of float32, `columns` of them, or as many as its content tells: 4 as
-    KITTI's, 5 as those of nuScenes. Raises InputError for a file that is
-    missing, of another format, empty, truncated or damaged, and for .las, .laz and .e57 where their
+    KITTI's, 5 as those of nuScenes. The VIEWPOINT of a .pcd, and the pose of an .e57 that is a single scan,
+    say where the sensor stood. Raises InputError for a file that is missing, of another format, empty,
+    truncated or damaged, and for .las, .laz and .e57 where their
     packages are not installed. Memory grows with what the file holds, whatever a header says, within the
     bounds of pcreg.io.size_checks.
     """
@@ -63,6 +74,8 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows = reader(path)
+            viewpoint_of = _VIEWPOINTS.get(path.suffix.lower())
+            viewpoint = viewpoint_of(path) if viewpoint_of else None
     except InputError:
         raise
     except Exception as error:  # a damaged file can raise nearly anything
@@ -70,7 +83,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
             f"{path}: cannot be read as {path.suffix} ({_first_line(error)}); "
             "it may be truncated or damaged: write it again"
         ) from error
-    return cloud_of(rows, str(path))
+    return replace(cloud_of(rows, str(path)), viewpoint=viewpoint)
 
 
 def expanded(path: str | Path) -> Path:
@@ -97,9 +110,8 @@ def cloud_of(rows: np.ndarray, name: str) -> Cloud:
     if points.base is not None or not points.flags.writeable:  # a view of the file, or of more than it
         points = points.copy()
     if np.isfinite(points).all():
-        return Cloud(points, dropped=0)
-    finite = np.isfinite(points).all(1)
-    return Cloud(points[finite], int(len(points) - finite.sum()))
+        return Cloud(points)
+    return Cloud(points).select(np.isfinite(points).all(1))
 
 
 def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = None) -> None:
@@ -146,6 +158,7 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".off": read_off,
     ".stl": read_stl,
 }
+_VIEWPOINTS = {".pcd": viewpoint_of_pcd, ".e57": viewpoint_of_e57}  # of the formats that state one
 SUFFIXES = tuple(_READERS)  # of the files that read_cloud knows
 
 

@@ -1,14 +1,14 @@
-"""Many pairs of clouds: describe each cloud once, match the pairs, one record and one table row for each.
+"""Many pairs of clouds: one record and one table row for each, with the answer that `register` gives.
 
-Worker processes share the work as they do in a benchmark, and a run that was stopped goes on where it
-ended. A cloud that cannot be used spoils its own pairs and no other.
+Each file is described once per scale, in a folder that worker processes share. A run that was stopped goes on
+where it ended. A cloud that cannot be used spoils its own pairs and no other.
 """
 
 import csv
 import glob
 import io
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,18 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.features import pretrained
-from pcreg.features.cache import FeatureCache, read_described
-from pcreg.features.fcgf import FCGF
-from pcreg.geometry.viewpoint import ViewpointOption
-from pcreg.geometry.voxel_size import voxel_of
-from pcreg.io.cloud import Cloud
+from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint
 from pcreg.io.natural_order import natural
-from pcreg.registration.api import at_scales
-from pcreg.registration.fallback import register_with_fallback
-from pcreg.registration.inputs import as_cloud
-from pcreg.registration.preprocess import PreparedCloud
 from pcreg.registration.registrar import Registrar
+from pcreg.registration.stored import CloudFile, NotDescribed, StoredCloud, keep
 from pcreg.registration.task import Task, facts
 from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
@@ -42,16 +34,6 @@ log = logging.getLogger(__name__)
 
 COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
 Pair = tuple[str, str]  # the files of source and target
-Reader = Callable[[str, str], Cloud]  # of a file and what errors call it
-
-
-@dataclass(frozen=True)
-class PreparedFile:
-    """A described cloud."""
-
-    file: Path | None  # with its PreparedCloud; None if it could not be described
-    error: str = ""  # why not
-    notes: tuple[str, ...] = ()  # of the cloud
 
 
 def pairs_of(listed: str) -> list[Pair]:
@@ -88,12 +70,10 @@ def pairs_of(listed: str) -> list[Pair]:
 
 
 def run(
+    registrar: Registrar,
     pairs: Sequence[Pair],
     folder: Path,
     *,
-    descriptor: str = "fcgf",
-    learned: FCGF | None = None,
-    voxel: float | None = None,
     unit: str = "m",
     viewpoint: ViewpointOption = "auto",
     columns: int | None = None,
@@ -102,135 +82,152 @@ def run(
 ) -> list[dict[str, Any]]:
     """Register the pairs; returns their records, in order, also written to `folder` with table.csv.
 
-    Pairs recorded there before are not done again unless a file of theirs has changed. `learned` has the
-    weights to use instead of shipped ones. The voxel size is
-    the median of what suits the clouds if left out. Answers do not depend on the number of `workers`
-    (processes, one per core by default, or an executor). Raises InputError for settings that differ from
-    those of the records.
+    Each gets the answer that the registrar gives it alone. Pairs recorded there before are not done again
+    unless a file of theirs has changed. Answers do not depend on the number of `workers` (one per core by
+    default). On another device than the CPU the clouds are described in this process, and workers do the
+    rest. Raises InputError for settings that differ from those of the records.
     """
+    option = check_viewpoint(viewpoint)
     settings = {
-        "descriptor": descriptor,
-        "weights": _checksum(descriptor, learned),
-        "voxel": voxel,
+        "descriptor": registrar.descriptor,
+        "weights": registrar.fingerprint,
+        "voxel": registrar.voxel,
         "unit": unit,
-        "viewpoint": viewpoint if isinstance(viewpoint, str) else list(viewpoint),
+        "viewpoint": option if isinstance(option, str) else np.asarray(option).tolist(),
         "columns": columns,
         "seed": seed,
+        "device": _device(registrar),
         "code": code_fingerprint(__name__),
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
-    read = partial(as_cloud, unit=unit, columns=columns)
     todo = [pair for pair in pairs if records.by_pair.get(_name(pair), {}).get("stamp") != _stamp(pair)]
     with executor_of(workers) as executor:
         if todo:
-            scale = voxel or next((each["scale"] for each in records.by_pair.values()), None)
-            scale = scale or _scale(executor, todo, read)
-            sizes = [scale] if voxel else [scale, 2 * scale, scale / 2]
-            choices = at_scales(descriptor, learned, sizes, fixed=voxel is not None)
-            log.info(
-                "descriptor: %s, voxel %g m; %d pairs to do", choices[0].label, choices[0].voxel, len(todo)
-            )
-            registrars = [Registrar(each, viewpoint=viewpoint) for each in choices]
-            _register(executor, todo, registrars, scale, records, folder, read, unit, seed)
+            log.info("%d of %d pairs to do", len(todo), len(pairs))
+            files = [CloudFile(path, unit, columns, option) for path in dict.fromkeys(sum(todo, ()))]
+            files = _examined(executor, files, registrar.voxel is None)
+            work = _Work(registrar, files, folder / "descriptions", seed)
+            _describe(executor, work, todo)
+            for pair, record in _registered(executor, work, todo):
+                records.add(record | {"pair": _name(pair), "stamp": _stamp(pair)})
     records.order([_name(pair) for pair in pairs])
     chosen = [records.by_pair[_name(pair)] for pair in pairs]
     _write_table(folder / "table.csv", chosen)
     return chosen
 
 
-def _checksum(descriptor: str, learned: FCGF | None) -> str:
-    """Of the weights that the descriptor may be computed with; empty for one that learns nothing."""
-    if learned:
-        return learned.fingerprint
-    return pretrained.checksum() if descriptor == FCGF.name else ""
+@dataclass(frozen=True)
+class _Work:
+    """What worker processes share."""
 
+    registrar: Registrar
+    files: dict[str, CloudFile]
+    folder: Path  # of descriptions
+    seed: int
 
-def _scale(executor: Executor | None, pairs: Sequence[Pair], read: Reader) -> float:
-    """The median of the voxel sizes that suit the clouds, metres."""
-    files = dict.fromkeys(file for pair in pairs for file in pair)
-    found = dict(progress(map_unordered(executor, _voxel_of_file, (read,), files), "voxel size", len(files)))
-    sizes = sorted(size for size in found.values() if size)
-    if not sizes:
-        raise InputError(f"none of the {len(files)} files can be used: {_first_error(files, read)}")
-    return sizes[len(sizes) // 2]
+    def errors(self, pair: Pair) -> list[str]:
+        """Why its files cannot be used; empty if they can."""
+        return [self.files[path].error for path in pair if self.files[path].error]
 
+    def clouds(self, pair: Pair) -> tuple[StoredCloud, StoredCloud]:
+        source, target = (StoredCloud(self.files[path], self.folder) for path in pair)
+        return source, target
 
-def _register(
-    executor: Executor | None,
-    todo: Sequence[Pair],
-    registrars: Sequence[Registrar],
-    scale: float,
-    records: Records,
-    folder: Path,
-    read: Reader,
-    unit: str,
-    seed: int,
-) -> None:
-    """Describe the clouds, match the pairs, and record each as soon as it is done."""
-    descriptor = registrars[0].descriptor
-    depends = {"voxel": descriptor.voxel, "weights": descriptor.fingerprint}
-    depends |= {key: records.run[key] for key in ("viewpoint", "code")}
-    cache = FeatureCache(folder / "descriptions", registrars[0], depends)
-    files = dict.fromkeys(file for pair in todo for file in pair)
-    described = map_unordered(executor, _describe, (cache, read), files)
-    kept = dict(progress(described, "describe", len(files)))
-    matched = map_unordered(executor, _match, (kept, registrars, read, unit, seed), todo)
-    for pair, record in progress(matched, "register", len(todo)):
-        records.add(record | {"pair": _name(pair), "stamp": _stamp(pair), "scale": scale})
-
-
-def _voxel_of_file(read: Reader, file: str) -> float | None:
-    """What suits the cloud, None if it cannot be used."""
-    try:
-        return voxel_of(read(file, file).points, file)
-    except InputError:
+    def describe(self, side: int, pair: Pair) -> NotDescribed | None:
+        """Describe one cloud of a pair at the scale that is tried first, or say what is missing for that."""
+        clouds = self.clouds(pair)
+        try:
+            clouds[side].at(next(self.registrar.scales(*clouds)))
+        except NotDescribed as missing:
+            return missing
+        except OutputError:
+            raise
+        except InputError:  # which the pair will say
+            pass
         return None
 
+    def register(self, pair: Pair) -> dict[str, Any] | NotDescribed:
+        """The record of a pair, or what is missing for it."""
+        refused = {"source": pair[0], "target": pair[1], "registered": False}
+        if errors := self.errors(pair):
+            return refused | {"error": "; ".join(errors)}
+        try:
+            found = self.registrar.register(*self.clouds(pair), seed=self.seed)
+        except NotDescribed as missing:
+            return missing
+        except OutputError:  # no fault of the clouds
+            raise
+        except InputError as error:
+            return refused | {"error": str(error)}
+        units = self.files[pair[0]].units, self.files[pair[1]].units
+        record = facts(found, Task(pair, units, self.registrar.descriptor, self.seed))
+        return record | {"seconds": found.seconds, "error": ""}
 
-def _first_error(files: Sequence[str], read: Reader) -> str:
-    try:
-        voxel_of(read(next(iter(files)), "").points, next(iter(files)))
-    except InputError as error:
-        return str(error)
-    return "check them"
+    def keep(self, missing: NotDescribed) -> None:
+        """Describe what a worker could not."""
+        if not missing.path.is_file():
+            keep(missing.path, missing.downsampled, self.registrar.with_network(missing.descriptor))
+
+    def for_workers(self) -> "_Work":
+        return replace(self, registrar=self.registrar.for_workers())
 
 
-def _describe(cache: FeatureCache, read: Reader, file: str) -> PreparedFile:
-    try:
-        cloud = read(file, file)
-        return PreparedFile(cache.file_of(cloud.points), notes=cloud.notes)
-    except OutputError:  # no fault of the cloud
-        raise
-    except InputError as error:
-        words = str(error)
-        return PreparedFile(None, words if words.startswith(file) else f"{file}: {words}")
+def _examined(executor: Executor | None, files: Sequence[CloudFile], voxel: bool) -> dict[str, CloudFile]:
+    """The files by path, each read once, with the `voxel` size that suits it if that is asked for."""
+    found = map_unordered(executor, partial(CloudFile.examined, voxel=voxel), (), files)
+    examined = {file.path: file for _, file in progress(found, "read", len(files))}
+    if all(file.error for file in examined.values()):
+        error = examined[files[0].path].error
+        raise InputError(f"none of the {len(files)} files can be used: {error}")
+    return examined
 
 
-def _match(
-    kept: dict[str, PreparedFile],
-    registrars: Sequence[Registrar],
-    read: Reader,
-    unit: str,
-    seed: int,
-    pair: Pair,
-) -> dict[str, Any]:
-    """The record of a pair."""
-    sides = [kept[file] for file in pair]
-    errors = [side.error for side in sides if side.error]
-    if errors:
-        return {"source": pair[0], "target": pair[1], "registered": False, "error": "; ".join(errors)}
-    shapes = [read_described(side.file, PreparedCloud).description for side in sides]
-    found = registrars[0].match(*shapes, seed=seed)
-    found = register_with_fallback(
-        found,
-        shapes,
-        lambda: tuple(read(file, file).points for file in pair),
-        registrars,
-        seed=seed,
-    )
-    found = replace(found, notes=(*sides[0].notes, *sides[1].notes, *found.notes))
-    record = facts(found, Task(pair, (unit, unit), registrars[0].name, seed))
-    return record | {"seconds": found.seconds, "error": ""}
+def _describe(executor: Executor | None, work: _Work, pairs: Sequence[Pair]) -> None:
+    """Describe each cloud once at every scale at which a pair of it is looked at first."""
+    first: dict[tuple[str, str, float], tuple[int, Pair]] = {}
+    for pair in pairs:
+        if not work.errors(pair):
+            descriptor = next(work.registrar.scales(*work.clouds(pair))).descriptor
+            for side, path in enumerate(pair):
+                first.setdefault((path, descriptor.fingerprint, descriptor.voxel), (side, pair))
+    described = map_unordered(executor, _describe_one, (work.for_workers(),), first.values())
+    for _, missing in progress(described, "describe", len(first)):
+        if missing:
+            work.keep(missing)
+
+
+def _describe_one(work: _Work, item: tuple[int, Pair]) -> NotDescribed | None:
+    return work.describe(*item)
+
+
+def _registered(
+    executor: Executor | None, work: _Work, pairs: Sequence[Pair]
+) -> Iterator[tuple[Pair, dict[str, Any]]]:
+    """The records of the pairs, as they are done.
+
+    A worker that misses a description that only this process can compute gives the pair back, and one
+    begins it again when the description is there.
+    """
+    todo, shared = list(pairs), (work.for_workers(),)
+    while todo:
+        again = []
+        answers = map_unordered(executor, _Work.register, shared, todo)
+        for pair, answer in progress(answers, "register", len(todo)):
+            if isinstance(answer, NotDescribed):
+                work.keep(answer)
+                again.append(pair)
+            else:
+                yield pair, answer
+        todo = again
+
+
+def _device(registrar: Registrar) -> str:
+    """On which clouds are described."""
+    if registrar.descriptor == "fpfh":
+        return "cpu"
+    from pcreg.runtime.device import choose_device  # PyTorch takes a second to import
+
+    return choose_device(registrar.device)
 
 
 def _name(pair: Pair) -> str:
@@ -251,9 +248,10 @@ def _write_table(path: Path, records: Sequence[dict[str, Any]]) -> None:
         table = csv.writer(file)
         table.writerow([*COLUMNS, *cells, "seconds", "words"])
         for record in records:
+            values = record | record.get("evidence", {})
             T = np.ravel(record["T_target_source"]).tolist() if "T_target_source" in record else [""] * 16
             words = record["error"] or " ".join(
                 [record["reason"], *(f"({note})" for note in record["notes"])]
             )
             seconds = round(sum(record.get("seconds", {}).values()), 3)
-            table.writerow([*(record.get(name, "") for name in COLUMNS), *T, seconds, words])
+            table.writerow([*(values.get(name, "") for name in COLUMNS), *T, seconds, words])

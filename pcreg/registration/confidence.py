@@ -57,10 +57,17 @@ class ConfidenceModel:
 
         An estimated viewpoint never makes surer than a known one that says the same.
         """
-        likely = float(1 / (1 + np.exp(-self.bias - terms(evidence) @ self.weights)))
-        if self.estimated and not evidence.viewpoints_known:
-            likely = min(likely, self.estimated.probability(evidence))
+        likely = self._deciding(evidence)._logistic(evidence)
         return likely if evidence.inliers >= MIN_INLIERS else min(likely, 0.5)
+
+    def _deciding(self, evidence: Evidence) -> "ConfidenceModel":
+        """The model that is less sure, of those that apply."""
+        if self.estimated is None or evidence.viewpoints_known:
+            return self
+        return min(self, self.estimated, key=lambda model: model._logistic(evidence))
+
+    def _logistic(self, evidence: Evidence) -> float:
+        return float(1 / (1 + np.exp(-self.bias - terms(evidence) @ self.weights)))
 
     def verdict(self, evidence: Evidence, alternatives: Sequence[Evidence] = ()) -> Verdict:
         """The verdict on a motion, given the evidence about it and about others between the same clouds.
@@ -85,15 +92,16 @@ class ConfidenceModel:
         elif evidence.inliers < MIN_INLIERS:
             reason = _few_inliers(evidence)
         else:
-            missing = (np.array(self.usual) - terms(evidence)) * self.weights
+            model = self._deciding(evidence)
+            missing = (np.array(model.usual) - terms(evidence)) * model.weights
             reason = TERMS[int(np.argmax(missing))].rejection_reason(evidence)
         return Verdict(registered, confidence, reason, ambiguous)
 
 
 def _in_favour(evidence: Evidence) -> str:
     return (
-        f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the smaller "
-        f"cloud lies on the other, {evidence.rmse:.2g} m apart, and {evidence.free_space_violation:.0%} "
+        f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the source "
+        f"lies on the target, {evidence.rmse:.2g} m apart, and {evidence.free_space_violation:.0%} "
         "contradicts what was seen"
     )
 

@@ -7,10 +7,11 @@ import numpy as np
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.geometry.voxel_size import extent
 from pcreg.registration.observability import observability
-from pcreg.registration.preprocess import PreparedCloud
-from pcreg.registration.registrar import Registrar
+from pcreg.registration.prepared import MIRROR, PreparedCloud
+from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.result import Registration
-from pcreg.runtime.errors import InputError
+from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.runtime.errors import InputError, OutputError
 
 MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
 MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
@@ -21,7 +22,7 @@ MIRRORED = (
 MAX_EXTENT_METRES = 2000.0  # metres; rooms in millimetres are larger than that, scans seldom
 
 
-def duplicates(source: PreparedCloud, target: PreparedCloud) -> list[str]:
+def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
     """Whether both clouds hold the same points, in any order: thinned, they are in the order of cells."""
     if np.array_equal(source.surface, target.surface):
         return ["source and target hold the same points; is one file given twice?"]
@@ -60,11 +61,11 @@ def loose(found: Registration) -> list[str]:
     ]
 
 
-def bare(*shapes: PreparedCloud) -> list[str]:
+def bare(*clouds: DescribedCloud) -> list[str]:
     """Which of source and target is so simple a surface that it fits itself in other places as well."""
     notes = []
-    for side, shape in zip(("source", "target"), shapes, strict=True):
-        kinds = [freedom.kind for freedom in observability(shape.surface, shape.normals).free]
+    for side, cloud in zip(("source", "target"), clouds, strict=True):
+        kinds = [freedom.kind for freedom in observability(cloud.surface, cloud.normals).free]
         if kinds.count("slide") >= 2:
             what = "nearly a plane"
         elif "slide" in kinds:
@@ -77,10 +78,10 @@ def bare(*shapes: PreparedCloud) -> list[str]:
     return notes
 
 
-def unknown_viewpoints(*shapes: PreparedCloud) -> list[str]:
+def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
     """Of which of source and target it is not known where the sensor stood."""
     unknown = [
-        side for side, shape in zip(("source", "target"), shapes, strict=True) if not shape.viewpoint_known
+        side for side, cloud in zip(("source", "target"), clouds, strict=True) if not cloud.viewpoint_known
     ]
     if not unknown:
         return []
@@ -90,22 +91,28 @@ def unknown_viewpoints(*shapes: PreparedCloud) -> list[str]:
     ]
 
 
-def after_all(found: Registration, source: PreparedCloud, target: PreparedCloud) -> tuple[str, ...]:
+def after_all(found: Registration, source: DescribedCloud, target: DescribedCloud) -> tuple[str, ...]:
     """What there is to say of a pair that is registered: one scale at least both clouds have then."""
     said = duplicates(source, target) + millimetres(source.surface, target.surface) + loose(found)
     return tuple(said + unknown_viewpoints(source, target))
 
 
 def mirrored(
-    registrar: Registrar, source: np.ndarray, viewpoint: Viewpoint, target: PreparedCloud, seed: int
+    scale: SingleScaleRegistrar,
+    source: PreparedCloud,
+    viewpoint: Viewpoint,
+    target: DescribedCloud,
+    seed: int,
 ) -> float:
-    """With what confidence source (N, 3) would be registered if one of its axes were turned round."""
-    mirror = np.array([-1.0, 1.0, 1.0])
+    """With what confidence the source would be registered if one of its axes were turned round.
+
+    The `viewpoint` is that of the source as it is. A single motion is tried: what is mirrored and nothing
+    else fits at once.
+    """
     try:
-        flipped = registrar.describe(
-            source * mirror, "source", replace(viewpoint, position=viewpoint.position * mirror)
-        )
+        flipped = source.mirrored.at(scale, replace(viewpoint, position=viewpoint.position * MIRROR))
+    except OutputError:
+        raise
     except InputError:  # mirrored cells are others, and a few points more may be lost
         return 0.0
-    once = Registrar(registrar.descriptor, attempts=1)  # what is mirrored and nothing else fits at once
-    return once.match(flipped, target, seed=seed).confidence
+    return replace(scale, attempts=1).match(flipped, target, seed=seed).confidence

@@ -17,7 +17,7 @@ from pcreg.geometry.se3 import inverse, transform
 from pcreg.registration.free_space import View, free_space_violation
 from pcreg.registration.icp import Refinement
 from pcreg.registration.observability import Observability, observability
-from pcreg.registration.preprocess import PreparedCloud
+from pcreg.registration.preprocess import DescribedCloud
 from pcreg.runtime import parallel
 
 MIN_NORMAL_COSINE = 0.5  # cosine: surfaces that meet at more than 60 degrees have no sides to compare
@@ -29,8 +29,8 @@ class Evidence:
 
     matches: int  # pairs of points whose features are each other's nearest
     inliers: int  # of them, brought together
-    overlap: float  # fraction of the smaller cloud that lies on the other
-    rmse: float  # metres, between the surfaces in the overlap
+    overlap: float  # fraction of the downsampled source with a target point within one voxel
+    rmse: float  # metres, over the points of the overlap
     viewpoints_known: bool  # of both clouds; else what follows is estimated
     free_space_violation: float  # fraction of a cloud in the free space of the other
     same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
@@ -38,7 +38,7 @@ class Evidence:
 
 
 def gather_evidence(
-    source: PreparedCloud, target: PreparedCloud, agree: np.ndarray, refined: Refinement, margin: float
+    source: DescribedCloud, target: DescribedCloud, agree: np.ndarray, refined: Refinement, margin: float
 ) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
@@ -54,11 +54,10 @@ def gather_evidence(
     normals = target.normals[partner[touching]]
     cosine = ((source.normals @ T[:3, :3].T)[touching] * normals).sum(1)
     cosine = cosine[np.abs(cosine) > MIN_NORMAL_COSINE]
-    smaller = min(len(source.surface), len(target.surface))
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
-        overlap=min(float(touching.sum() / smaller), 1.0),
+        overlap=refined.overlap,
         rmse=refined.rmse,
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
         free_space_violation=_free_space_violation(source, target, T, margin),
@@ -68,7 +67,7 @@ def gather_evidence(
 
 
 def _free_space_violation(
-    source: PreparedCloud, target: PreparedCloud, T_target_source: np.ndarray, margin: float
+    source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray, margin: float
 ) -> float:
     """How much of either cloud stands where the sensor of the other looked through."""
     views = (

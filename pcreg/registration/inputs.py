@@ -34,14 +34,20 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     is_file = isinstance(cloud, str | Path)
     read = read_cloud(cloud, columns) if is_file else cloud_of(_rows(cloud, name), name)
     if unit != "m":
-        read = replace(read, points=read.points * METRES[unit])
+        metres = METRES[unit]
+        viewpoint = None if read.viewpoint is None else read.viewpoint * metres
+        read = replace(read, points=read.points * metres, viewpoint=viewpoint)
     return without_outliers(read, name)
 
 
-def check_settings(seed: int, voxel: float | None, weights: str | Path | None, device: str) -> None:
-    """Raise InputError for a setting of another kind, a negative seed, or a voxel size that is no length."""
+def check_seed(seed: int) -> None:
+    """Raise InputError unless this is a whole number from 0 on."""
     if not _is(Integral, seed) or seed < 0:
         raise InputError(f"seed={seed!r}: a whole number is needed, 0 or more")
+
+
+def check_settings(voxel: float | None, weights: str | Path | None, device: str) -> None:
+    """Raise InputError for a setting of another kind, or a voxel size that is no length."""
     if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= FARTHEST):
         raise InputError(f"voxel {voxel} is no size; use a positive number of metres")
     if not isinstance(weights, str | Path | None):

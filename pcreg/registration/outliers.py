@@ -4,8 +4,6 @@ Organised clouds have zeros for "no return". They and the far points would set t
 the cloud, so they are left out before any length is derived from it.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from pcreg.geometry.se3 import box
@@ -26,22 +24,21 @@ def without_outliers(cloud: Cloud, name: str) -> Cloud:
     comes back as it is. Raises InputError, by its name, if more points than that have coordinates beyond
     1e12 m.
     """
-    points, notes = cloud.points, list(cloud.notes)
+    points, notes = cloud.points, []
+    kept = np.ones(len(points), dtype=bool)
     zero = (points[:, 0] == 0) & (points[:, 1] == 0) & (points[:, 2] == 0)
     if (zeros := np.count_nonzero(zero)) > 1:
-        points = points[~zero]
-        notes.append(f"{name}: rows of zeros left out, which stand for no return: {zeros}")
+        kept = ~zero
+        points = points[kept]
+        notes.append(f"rows of zeros left out, which stand for no return: {zeros}")
     far = _far(points, name)
     if far is not None:
-        points = points[~far]
+        kept[kept] = ~far
         notes.append(
-            f"{name}: points left out, which lie {FAR:g} times the extent of the others away and further: "
+            f"points left out, which lie {FAR:g} times the extent of the others away and further: "
             f"{np.count_nonzero(far)}"
         )
-    if points is cloud.points:
-        return cloud
-    dropped = cloud.dropped + len(cloud.points) - len(points)
-    return replace(cloud, points=points, dropped=dropped, notes=tuple(notes))
+    return cloud.select(kept, tuple(notes)) if notes else cloud
 
 
 def _far(points: np.ndarray, name: str) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""What registration keeps of a cloud: described points, and its surface."""
+"""What registration makes of a cloud at one voxel size: its surface, and described points."""
 
 from dataclasses import dataclass
 
@@ -19,22 +19,32 @@ NORMAL_RADIUS = 3.0  # voxels
 
 
 @dataclass(frozen=True)
-class PreparedCloud(Description):
-    """Described points, as a descriptor thinned them, and the same surface thinned for refinement."""
+class DownsampledCloud:
+    """A cloud at one voxel size, before it is described."""
 
     surface: np.ndarray  # (S, 3) float64, metres, on cells that move with the cloud wherever its origin is
     normals: np.ndarray  # (S, 3) float64, of the surface, to the side of the viewpoint
     viewpoint: np.ndarray  # (3,) float64, metres
     viewpoint_known: np.ndarray  # () bool: a sensor stood there; else it is estimated
+    keypoints: np.ndarray  # (K, 3) float64, metres, what is described: a point per cell about the viewpoint
+    rows: np.ndarray  # (K,) int64, which rows of the cloud the keypoints are
 
 
-def prepare(
-    points: np.ndarray,
-    descriptor: Descriptor,
-    name: str = "cloud",
-    viewpoint: ViewpointOption = "auto",
-) -> PreparedCloud:
-    """The cloud (N, 3) float64 prepared for matching, `name` being what an error calls it.
+@dataclass(frozen=True)
+class DescribedCloud(Description):
+    """A cloud at one voxel size: described points, and the same surface thinned for refinement."""
+
+    rows: np.ndarray  # (M,) int64, which rows of the cloud the described points are
+    surface: np.ndarray  # this and what follows as in DownsampledCloud
+    normals: np.ndarray
+    viewpoint: np.ndarray
+    viewpoint_known: np.ndarray
+
+
+def downsample(
+    points: np.ndarray, voxel: float, name: str = "cloud", viewpoint: ViewpointOption = "auto"
+) -> DownsampledCloud:
+    """The cloud (N, 3) float64 at a voxel size in metres, `name` being what an error calls it.
 
     The `viewpoint` is one of pcreg.geometry.viewpoint.OPTIONS or x, y, z, or was decided before. Raises
     InputError for rows that are no points, and when too few are left at this voxel size.
@@ -44,32 +54,47 @@ def prepare(
         raise InputError(f"{name}: shape {points.shape} or values not finite; pass finite rows x y z")
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
-    surface = downsample_and_filter(points, descriptor.voxel, box(points)[0])
+    surface = points[downsample_and_filter(points, voxel, box(points)[0])]
     if len(surface) < MIN_POINTS:
-        raise InputError(f"{name}: {_too_few(points, len(surface), descriptor.voxel)}")
-    normals = normals_of(surface, NORMAL_RADIUS * descriptor.voxel)
-    chosen = viewpoint_of(points, surface, normals, descriptor.voxel, viewpoint)
-    origin = chosen.position  # for descriptors, which take the origin for the sensor
-    local = descriptor.describe(downsample_and_filter(points, descriptor.voxel, origin) - origin)
-    if len(local.points) < MIN_POINTS:  # of other cells, so others are left out as isolated points
-        raise InputError(f"{name}: {_too_few(points, len(local.points), descriptor.voxel)}")
-    normals = towards(origin, surface, normals)
-    return PreparedCloud(
-        local.points + origin, local.features, surface, normals, origin, np.array(chosen.known)
+        raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
+    normals = normals_of(surface, NORMAL_RADIUS * voxel)
+    chosen = viewpoint_of(points, surface, normals, voxel, viewpoint)
+    normals = towards(chosen.position, surface, normals)
+    rows = downsample_and_filter(points, voxel, chosen.position)
+    if len(rows) < MIN_POINTS:  # of other cells, so others are left out as isolated points
+        raise InputError(f"{name}: {_too_few(points, len(rows), voxel)}")
+    return DownsampledCloud(surface, normals, chosen.position, np.array(chosen.known), points[rows], rows)
+
+
+def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
+    """The downsampled cloud with descriptors of its keypoints."""
+    origin = cloud.viewpoint  # for descriptors, which take the origin for the sensor
+    local = cloud.keypoints - origin
+    found = descriptor.describe(local)
+    which = cKDTree(local).query(found.points)[1]  # exact: they are rows of it
+    return DescribedCloud(
+        found.points + origin,
+        found.features,
+        cloud.rows[which],
+        cloud.surface,
+        cloud.normals,
+        origin,
+        cloud.viewpoint_known,
     )
 
 
 def downsample_and_filter(points: np.ndarray, voxel: float, origin: np.ndarray) -> np.ndarray:
-    """The cloud (N, 3) as a point per cell, counted from `origin` (3,), without isolated points: (M, 3).
+    """Rows (M,) int64 of the cloud (N, 3), one per cell counted from `origin` (3,), no isolated points.
 
     On a thinned surface a point has a dozen others within two voxels. One with fewer than four is noise:
     it would be taken for a thing that hangs where the other sensor saw nothing.
     """
-    thinned = points[voxel_downsample(points, voxel, origin)]
+    rows = voxel_downsample(points, voxel, origin)
+    thinned = points[rows]
     around = cKDTree(thinned).query_ball_point(
         thinned, 2 * voxel, return_length=True, workers=parallel.cores_for(len(thinned))
     )
-    return thinned[around - 1 >= MIN_NEIGHBORS]
+    return rows[around - 1 >= MIN_NEIGHBORS]
 
 
 def _too_few(points: np.ndarray, left: int, voxel: float) -> str:

@@ -1,50 +1,67 @@
 """The result of registering two clouds."""
 
+import json
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pcreg.geometry import se3
 from pcreg.registration.evidence import Evidence
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
 
 
 @dataclass(frozen=True, eq=False)
 class Registration:
     """The motion found, and whether to believe it. Two results are equal if they are the same object."""
 
-    T_target_source: np.ndarray  # (4, 4) float64, moves source into target; meaningless if not registered
+    T_target_source: NDArray[np.float64]  # (4, 4), moves source into target; meaningless if not registered
     registered: bool
     confidence: float  # probability that the motion is right; at least 0.7 exactly when registered
-    inliers: int  # matches that the motion brings together
-    overlap: float  # fraction of the thinned source with a target point within one voxel
-    rmse: float  # metres, over the points of the overlap
     reason: str  # the verdict in words
-    seconds: dict[str, float]  # by step
-    voxel: float  # metres, the scale at which it was found
     evidence: Evidence  # what the confidence is made of
-    # (4, 4) another motion about as likely, if there is one
-    alternative: np.ndarray | None = field(repr=False)
-    agreeing: np.ndarray = field(repr=False)  # (inliers, 2, 3) float64, source and target points that match
+    voxel: float  # metres, the scale at which it was found
+    # The matches that the motion brings together, rows of source and target as they were given: of the array,
+    # or of the file, counted before anything was left out.
+    matches: NDArray[np.int64] = field(repr=False)  # (inliers, 2)
+    matched_points: NDArray[np.float64] = field(repr=False)  # (inliers, 2, 3), their coordinates, metres
     # where the sensors of source and target stood (3,), metres; None: that is estimated
-    viewpoints: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
+    viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
+    # (4, 4) another motion about as likely, if there is one
+    alternative: NDArray[np.float64] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()  # what looked wrong with the clouds, a sentence each
+    seconds: dict[str, float] = field(default_factory=dict)  # by step
 
-    def transform(self, points: np.ndarray) -> np.ndarray:
+    @property
+    def inliers(self) -> int:
+        """How many matches the motion brings together."""
+        return self.evidence.inliers
+
+    @property
+    def overlap(self) -> float:
+        """The fraction of the source, downsampled to `voxel`, with a target point within one voxel."""
+        return self.evidence.overlap
+
+    @property
+    def rmse(self) -> float:
+        """The distance in metres, root mean square, of the points of the overlap to the target."""
+        return self.evidence.rmse
+
+    def transform(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Points (N, 3) of the source, metres, in the frame of the target."""
         return se3.transform(self.T_target_source, points)
 
     def to_dict(self) -> dict[str, Any]:
-        """Verdict, motion and figures as plain values, for JSON; matches and seconds are left out."""
+        """Verdict, motion and evidence as plain values, for JSON; matches and seconds are left out."""
         return {
             "registered": self.registered,
             "confidence": self.confidence,
             "reason": self.reason,
             "notes": list(self.notes),
             "T_target_source": self.T_target_source.tolist(),
-            "inliers": self.inliers,
-            "overlap": self.overlap,
-            "rmse": self.rmse,
             "voxel": self.voxel,
             "evidence": asdict(self.evidence),
             "alternative": None if self.alternative is None else self.alternative.tolist(),
@@ -53,3 +70,14 @@ class Registration:
                 for side, viewpoint in zip(("source", "target"), self.viewpoints, strict=True)
             },
         }
+
+    def save(self, path: str | Path) -> None:
+        """Write `to_dict` to a file as JSON, whole or not at all; a file of that name is replaced.
+
+        Raises InputError if its folder is missing or cannot be written to.
+        """
+        path = Path(path).expanduser()
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: no such folder; make it or name another")
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")

@@ -42,7 +42,7 @@ def viewer(
     T_page_target = principal_axes(target)
     own = source.mean(0)  # coordinates of a map have more digits than a picture needs
     T_source_own = se3(np.eye(3), own)
-    lines = registration.agreeing[:: max(1, -(-len(registration.agreeing) // LINES))]
+    lines = registration.matched_points[:: max(1, -(-len(registration.matches) // LINES))]
     ends = np.stack([lines[:, 0] - own, transform(T_page_target, lines[:, 1])], axis=1)
     content = {
         "source": _packed(source - own),

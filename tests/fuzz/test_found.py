@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.geometry.voxel_size import voxel_of
+from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import read_cloud
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
@@ -13,7 +13,7 @@ from tests.pcreg.scenes import wavy_sheet
 @pytest.mark.parametrize("factor", [1e-310, 1e-50, 1e50, 1e300])
 def test_an_extent_that_is_no_length(factor):
     with pytest.raises(InputError, match="cloud: extends over"):
-        voxel_of(wavy_sheet(1000) * factor, "cloud")
+        Sample.of(wavy_sheet(1000) * factor, "cloud")
 
 
 def test_an_archive_named_npy(tmp_path):

@@ -1,9 +1,12 @@
-"""Evidence for tests, changed where a test says so."""
+"""Evidence and described clouds for tests, changed where a test says so."""
 
 from typing import Any
 
+import numpy as np
+
 from pcreg.registration.evidence import Evidence
 from pcreg.registration.observability import DegenerateDirection, Observability
+from pcreg.registration.preprocess import DescribedCloud
 
 FIRM = Observability(0.1, ())
 CORRIDOR = Observability(0.001, (DegenerateDirection("slide", (1.0, 0.0, 0.0)),))
@@ -22,3 +25,9 @@ def evidence(**changed: Any) -> Evidence:
         "observability": FIRM,
     }
     return Evidence(**fields | changed)
+
+
+def described(points: np.ndarray, normals: np.ndarray) -> DescribedCloud:
+    """A surface seen from the origin, with features that say nothing."""
+    rows, features = np.arange(len(points)), np.zeros((len(points), 1))
+    return DescribedCloud(points, features, rows, points, normals, np.zeros(3), np.array(True))

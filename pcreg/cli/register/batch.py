@@ -4,23 +4,19 @@ import argparse
 import json
 from typing import TextIO
 
-from pcreg.cli.register.parser import viewpoint_of
+from pcreg.cli.register.parser import registrar_of, viewpoint_of
 from pcreg.registration import batch
-from pcreg.registration.api import load
 from pcreg.runtime.lock import locked
 
 
 def run(options: argparse.Namespace, stdout: TextIO) -> bool:
     """Register the pairs of --batch; whether all are registered. `stdout` gets their records with --json."""
-    pairs = batch.pairs_of(options.batch)
-    learned = load(options.descriptor, options.weights)
+    pairs, registrar = batch.pairs_of(options.batch), registrar_of(options)
     with locked(options.out, "name another folder with --out"):
         records = batch.run(
+            registrar,
             pairs,
             options.out,
-            descriptor=options.descriptor,
-            learned=learned,
-            voxel=options.voxel,
             unit=options.units[0],
             viewpoint=viewpoint_of(options),
             columns=options.columns,

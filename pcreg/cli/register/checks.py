@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pcreg.cli.register.parser import is_expanded
 from pcreg.io.cloud import WIDEST
-from pcreg.registration.inputs import check_settings
+from pcreg.registration.inputs import check_seed, check_settings
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
 
@@ -20,7 +20,8 @@ def check(options: argparse.Namespace) -> None:
         )
     if os.path.isfile(options.out):  # which, unlike that of Path, says no where one may not look
         raise InputError(f"{options.out}: --out is a file; name a folder")
-    check_settings(options.seed, options.voxel, options.weights, options.device)
+    check_seed(options.seed)
+    check_settings(options.voxel, options.weights, options.device)
     if options.columns is not None and not 3 <= options.columns <= WIDEST:
         raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {WIDEST} numbers")
     if options.batch:
@@ -44,8 +45,6 @@ def _check_batch(options: argparse.Namespace) -> None:
             "--batch takes one list and writes one table; leave out SOURCE, TARGET, --html, --no-picture and "
             "--show"
         )
-    if options.device != "cpu":
-        raise InputError("--batch uses all cores of the CPU; leave out --device")
     if len(set(options.units)) > 1:
         raise InputError(
             f"--units {' '.join(options.units)}: the files of a batch have one unit; name it twice"

@@ -6,12 +6,9 @@ from dataclasses import replace
 from typing import TextIO
 
 from pcreg.cli.register import report
-from pcreg.cli.register.parser import viewpoint_of
+from pcreg.cli.register.parser import registrar_of, viewpoint_of
 from pcreg.geometry.viewpoint import of_both
 from pcreg.io.cloud import Cloud
-from pcreg.registration import api
-from pcreg.registration.inputs import as_cloud
-from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.registration.task import Task
 from pcreg.runtime import parallel
@@ -40,27 +37,22 @@ def run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
 def _registered(options: argparse.Namespace) -> tuple[tuple[Cloud, Cloud], Registration, Task]:
     """The clouds, what was found, and what it was found with."""
-    learned = api.load(options.descriptor, options.weights, options.device)
-    clock, files = Clock(), (str(options.source), str(options.target))
+    files = str(options.source), str(options.target)
+    registrar, clock = registrar_of(options), Clock()
     with Steps("reading"):
-        clouds = tuple(
-            as_cloud(file, file, unit, options.columns)
-            for file, unit in zip(files, options.units, strict=True)
-        )
+        prepared = [
+            registrar.prepare(file, units=unit, columns=options.columns, viewpoint=viewpoint)
+            for file, unit, viewpoint in zip(
+                files, options.units, of_both(viewpoint_of(options)), strict=True
+            )
+        ]
+    clouds = prepared[0].cloud, prepared[1].cloud
     report.say_clouds(files, clouds)
     clock.lap("read")
-    points = [cloud.points for cloud in clouds]
-    choices = api.descriptors(*points, files, options.descriptor, learned, options.voxel, options.device)
+    scales = list(registrar.scales(*prepared))
     clock.lap("scale")
-    report.say_scales(choices)
+    report.say_scales([scale.descriptor for scale in scales])
     with Steps("registering"):
-        found = api.register_points(
-            *points,
-            [Registrar(each) for each in choices],
-            seed=options.seed,
-            names=files,
-            viewpoints=of_both(viewpoint_of(options)),
-        )
-    notes = (*clouds[0].notes, *clouds[1].notes, *found.notes)
-    found = replace(found, seconds=clock.seconds | found.seconds, notes=notes)
-    return clouds, found, Task(files, tuple(options.units), choices[0].name, options.seed)
+        found = registrar.register(*prepared, seed=options.seed)
+    found = replace(found, seconds=clock.seconds | found.seconds)
+    return clouds, found, Task(files, tuple(options.units), options.descriptor, options.seed)

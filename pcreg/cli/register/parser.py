@@ -5,8 +5,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint
-from pcreg.registration.api import DESCRIPTORS
 from pcreg.registration.inputs import METRES
+from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 
 DESCRIPTION = """\
@@ -30,9 +30,10 @@ before the other files are tried.
                 reason                   the verdict in words
                 notes                    what looked wrong with the clouds, a list of sentences
                 T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
-                inliers, overlap, rmse   matches that agree; fraction of the source; metres
-                evidence                 the numbers that the confidence is made of; `observability`
-                                         names the directions in which the overlap could slide or turn
+                evidence                 the numbers that the confidence is made of, among them `inliers`
+                                         of `matches`; `overlap`, the fraction of the source that lies
+                                         on the target; `rmse` of that in metres; and `observability`,
+                                         the directions in which the overlap could slide or turn
                 alternative              another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN, infinite or as notes say
@@ -45,8 +46,9 @@ before the other files are tried.
 
 With --batch, LIST is a .csv file whose lines name source and target (paths from its own folder), or a
 pattern in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2
-before scan_10. Each file is described once, all cores work, and run again, the command goes on where it
-ended. DIR then holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status:
+before scan_10. Each pair gets the answer that it gets alone. Each file is described once per scale, all
+cores work (--device cuda describes on a GPU), and run again, the command goes on where it ended. DIR then
+holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status:
 0 all registered, 1 some not, 2 and 70 as above; a disk that is full stops the run, and no pair is blamed.
 """
 
@@ -92,8 +94,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
         type=_viewpoint,
         metavar="V",
         help="where the sensor stood: X,Y,Z in metres, sensor (at the origin), unknown (estimated), or auto "
-        "(at the origin if the cloud looks like a view from there, else unknown; the default). Once for both "
-        "clouds, twice for source and target; --viewpoint=-1,2,3 where a number is negative",
+        "(what a .pcd or .e57 states, else at the origin if the cloud looks like a view from there, else "
+        "unknown; the default). Once for both clouds, twice for source and target; --viewpoint=-1,2,3 where a "
+        "number is negative",
     )
     parser.add_argument(
         "--columns",
@@ -149,3 +152,10 @@ def viewpoint_of(options: argparse.Namespace) -> ViewpointOption | tuple[Viewpoi
     """What --viewpoint says: of both clouds, or of source and target."""
     given = options.viewpoint or ["auto"]
     return given[0] if len(given) == 1 else tuple(given)
+
+
+def registrar_of(options: argparse.Namespace) -> Registrar:
+    """What registers as the options say; InputError for weights that cannot be read."""
+    return Registrar(
+        descriptor=options.descriptor, weights=options.weights, voxel=options.voxel, device=options.device
+    )

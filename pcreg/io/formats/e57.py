@@ -1,6 +1,8 @@
 """E57 (ASTM E2807), the exchange format of terrestrial scanners, read by pye57."""
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,15 +22,7 @@ def read_e57(path: Path) -> np.ndarray:
 
     Points that the scanner marks as invalid become NaN.
     """
-    try:
-        import pye57
-    except ImportError as error:
-        raise InputError(f"{path}: .e57 needs pye57; type: pip install 'pcreg[e57]'") from error
-
-    _check_header(path)
-    file = pye57.E57(str(path))
-    try:
-        scans = [file.get_header(number) for number in range(file.scan_count)]
+    with _opened(path) as (file, scans):
         promised = [int(scan.point_count) for scan in scans]
         if min(promised, default=0) < 0:
             raise ValueError("a scan has a negative number of points")
@@ -37,9 +31,37 @@ def read_e57(path: Path) -> np.ndarray:
         for scan, end in zip(scans, np.cumsum(promised), strict=True):
             _read_scan(file, scan, out, int(end))
             check_count(path, out.points(), int(end))
+    return out.points()
+
+
+def viewpoint_of_e57(path: Path) -> np.ndarray | None:
+    """Where the scanner of an .e57 file stood: x, y, z (3,) float64 in the frame that the file has in common.
+
+    That is the place in the pose of its scan. None if there are several scans, which have no one viewpoint,
+    and where the pose is missing or moves nothing, as tools write it that do not know.
+    """
+    with _opened(path) as (_, scans):
+        if len(scans) != 1 or not scans[0].has_pose():
+            return None
+        place = np.array(scans[0].translation, dtype=np.float64)
+        turned = not np.array_equal(np.abs(scans[0].rotation), [1, 0, 0, 0])
+    return place if np.isfinite(place).all() and (place.any() or turned) else None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple["pye57.E57", list["pye57.ScanHeader"]]]:  # noqa: F821
+    """The file and the headers of its scans."""
+    try:
+        import pye57
+    except ImportError as error:
+        raise InputError(f"{path}: .e57 needs pye57; type: pip install 'pcreg[e57]'") from error
+
+    _check_header(path)
+    file = pye57.E57(str(path))
+    try:
+        yield file, [file.get_header(number) for number in range(file.scan_count)]
     finally:
         file.close()
-    return out.points()
 
 
 def _check_header(path: Path) -> None:

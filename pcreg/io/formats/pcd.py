@@ -9,6 +9,7 @@ from pcreg.io.formats.columns import columns_of
 from pcreg.io.size_checks import bounded, check_count, check_size
 
 LONGEST_HEADER = 1 << 16  # bytes
+NO_VIEWPOINT = [0, 0, 0, 1, 0, 0, 0]
 KINDS = {"F": "f", "I": "i", "U": "u"}  # to NumPy's
 
 
@@ -31,6 +32,19 @@ def read_pcd(path: Path) -> np.ndarray:
             case other:
                 raise ValueError(f"its data are {other}; ascii, binary and binary_compressed are known")
         return np.stack(columns, axis=1, dtype=np.float64, casting="unsafe")
+
+
+def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
+    """Where the VIEWPOINT line of a .pcd file puts the sensor, in the frame of the points: (3,) float64.
+
+    The line holds a place and a quaternion w x y z. 0 0 0 1 0 0 0 is the default of the format, which every
+    tool writes that does not know: it says nothing, and neither does a file without the line.
+    """
+    with path.open("rb") as file:
+        stated = [float(number) for number in _header(file).get("VIEWPOINT", NO_VIEWPOINT)]
+    if len(stated) != 7 or not np.isfinite(stated).all():
+        raise ValueError("its VIEWPOINT line does not hold seven numbers")
+    return None if stated == NO_VIEWPOINT else np.array(stated[:3])
 
 
 def _header(file: BinaryIO) -> dict[str, list[str]]:

@@ -9,7 +9,6 @@ from pcreg.features import pretrained
 from pcreg.features.fcgf import FCGF
 from pcreg.features.pretrained import scales, weights_for
 from pcreg.models.weights import fingerprint
-from pcreg.registration.api import at_scales, load
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
@@ -53,16 +52,6 @@ def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
     assert scales(0.3, [2.0]) == [2.0]
     assert scales(0.3, [0.8, 1.6, 0.4]) == pytest.approx([0.3, 0.6])  # and not 0.15
     assert scales(0.3, [0.6, 1.2, 0.3]) == pytest.approx([0.3, 0.6, 0.15])
-
-
-def test_descriptors_at_scales():
-    assert [each.voxel for each in at_scales("fcgf", None, [0.03, 0.06], fixed=False)] == [0.05, 0.1]
-    assert [each.voxel for each in at_scales("fcgf", None, [0.03], fixed=True)] == [0.03]
-    assert [each.name for each in at_scales("fpfh", None, [0.03, 0.06], fixed=False)] == ["fpfh"] * 2
-    with pytest.raises(InputError, match="descriptor shot is not known; use fcgf or fpfh"):
-        load("shot", None)
-    with pytest.raises(InputError, match="fpfh takes no weights"):
-        load("fpfh", "w.safetensors")
 
 
 def test_a_network_knows_no_unit_of_length():

@@ -39,12 +39,13 @@ def fragment(seed: int = 0, boxes: int = 4) -> np.ndarray:
             enters, leaves = ends.min(0).max(1), ends.max(0).min(1)
             depth = np.where(enters < leaves, np.minimum(depth, enters), depth)
         seen.append(camera + rays * depth[:, None])
-    return downsample_and_filter(np.concatenate(seen), 0.03, np.zeros(3))
+    points = np.concatenate(seen)
+    return points[downsample_and_filter(points, 0.03, np.zeros(3))]
 
 
 def decide(points: np.ndarray, option="auto", voxel: float = 0.06):
     """The viewpoint and the surface that it is decided on, with its normals of either sign."""
-    surface = downsample_and_filter(points, voxel, box(points)[0])
+    surface = points[downsample_and_filter(points, voxel, box(points)[0])]
     normals = normals_of(surface, 3 * voxel)
     return viewpoint_of(points, surface, normals, voxel, option), surface, normals
 

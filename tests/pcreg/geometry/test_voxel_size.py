@@ -3,11 +3,13 @@ import pytest
 
 from pcreg.geometry.se3 import random_rotation, se3, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.geometry.voxel_size import CELLS, _alone, extent, voxel_of, voxels
+from pcreg.geometry.voxel_size import CELLS, Sample, _alone, extent, further_voxels
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
-NAMES = ("left.ply", "right.ply")
+
+def voxel_of(points: np.ndarray) -> float:
+    return Sample.of(points, "a").voxel()
 
 
 @pytest.fixture
@@ -16,35 +18,35 @@ def scan():
 
 
 def test_a_scan_fills_as_many_cells_as_wanted(scan):
-    kept = voxel_downsample(scan, voxel_of(scan, "a"))
+    kept = voxel_downsample(scan, voxel_of(scan))
     assert 0.8 * CELLS < len(kept) < 1.5 * CELLS
 
 
 def test_a_small_cloud_keeps_two_and_a_half_points_per_cell(scan):
     few = scan[:: len(scan) // 4000]
-    assert len(few) / len(voxel_downsample(few, voxel_of(few, "a"))) == pytest.approx(2.5, rel=0.25)
+    assert len(few) / len(voxel_downsample(few, voxel_of(few))) == pytest.approx(2.5, rel=0.25)
 
 
 @pytest.mark.parametrize("factor", [0.001, 1000.0])
 def test_the_unit_of_length_does_not_matter(scan, factor):
-    assert voxel_of(scan * factor, "a") == pytest.approx(factor * voxel_of(scan, "a"), rel=0.05)
+    assert voxel_of(scan * factor) == pytest.approx(factor * voxel_of(scan), rel=0.05)
 
 
 def test_neither_place_nor_direction_matter_much(scan):
     moved = transform(se3(random_rotation(np.random.default_rng(0)), np.array([5e5, 4e6, 100])), scan)
-    assert voxel_of(moved, "a") == pytest.approx(voxel_of(scan, "a"), rel=0.15)
+    assert voxel_of(moved) == pytest.approx(voxel_of(scan), rel=0.15)
 
 
 def test_strays_do_not_matter(scan):
     strays = np.random.default_rng(0).uniform(-500, 500, (len(scan) // 100, 3))
     both = np.random.default_rng(1).permutation(np.concatenate([scan, strays]))
-    assert voxel_of(both, "a") == pytest.approx(voxel_of(scan, "a"), rel=0.1)
+    assert voxel_of(both) == pytest.approx(voxel_of(scan), rel=0.1)
 
 
 def test_thirty_percent_of_outliers_around_a_scan_matter_little(scan):
     low, high = scan.min(0) - 2, scan.max(0) + 2
     outliers = np.random.default_rng(0).uniform(low, high, (3 * len(scan) // 7, 3))
-    assert voxel_of(np.concatenate([scan, outliers]), "a") == pytest.approx(voxel_of(scan, "a"), rel=0.3)
+    assert voxel_of(np.concatenate([scan, outliers])) == pytest.approx(voxel_of(scan), rel=0.3)
 
 
 def test_of_the_rings_of_a_lidar_on_bare_ground_only_the_outermost_count_as_outliers():
@@ -58,24 +60,20 @@ def test_of_the_rings_of_a_lidar_on_bare_ground_only_the_outermost_count_as_outl
 
 def test_a_few_points_keep_their_scale():
     few = np.random.default_rng(0).uniform(0, 1, (40, 3))
-    assert 0.1 < voxel_of(few, "a") < 0.4
+    assert 0.1 < voxel_of(few) < 0.4
 
 
 def test_other_scales_are_twice_and_half_where_the_points_allow(scan):
-    first, twice, half = voxels(np.repeat(scan, 4, axis=0), np.repeat(scan, 4, axis=0), NAMES)
-    assert (twice, half) == (2 * first, first / 2)
-    assert len(voxels(scan, scan[::40], NAMES)) == 2
-
-
-def test_the_larger_size_of_both_is_taken(scan):
-    assert voxels(scan, scan[::40], NAMES)[0] == voxel_of(scan[::40], "a")
-    assert voxels(3 * scan, scan, NAMES)[0] == voxel_of(3 * scan, "a")
+    dense, thin = (Sample.of(points, "a") for points in (np.repeat(scan, 4, axis=0), scan[::40]))
+    first = dense.voxel()
+    assert further_voxels(first, dense, dense) == [2 * first, first / 2]
+    assert further_voxels(thin.voxel(), dense, thin) == [2 * thin.voxel()]
 
 
 @pytest.mark.parametrize("points", [np.empty((0, 3)), np.ones((1, 3)), np.ones((500, 3))])
 def test_a_cloud_without_a_scale_is_named(scan, points):
     with pytest.raises(InputError, match=r"right\.ply.*no scale"):
-        voxels(scan, points, NAMES)
+        Sample.of(points, "right.ply")
 
 
 def test_extent_ignores_one_stray_in_twenty():

@@ -230,6 +230,50 @@ def test_an_e57_scan_is_moved_by_its_pose(tmp_path):
     np.testing.assert_allclose(read_cloud(tmp_path / "a.e57").points, turned, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("", None),
+        ("VIEWPOINT 0 0 0 1 0 0 0\n", None),  # what every tool writes that does not know
+        ("VIEWPOINT 1.5 -2 3 1 0 0 0\n", [1.5, -2, 3]),
+        ("VIEWPOINT 0 0 0 0 1 0 0\n", [0, 0, 0]),  # turned, so somebody knew
+    ],
+)
+def test_a_pcd_says_where_its_sensor_stood(tmp_path, line, place):
+    header = f"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\n{line}POINTS 1\nDATA ascii\n1 2 3\n"
+    (tmp_path / "a.pcd").write_text(header)
+    found = read_cloud(tmp_path / "a.pcd").viewpoint
+    assert found is None if place is None else found.tolist() == place
+
+
+@pytest.mark.parametrize("words", ["1 2 3", "1 2 3 1 0 0 nan", "a b c d e f g"])
+def test_a_damaged_viewpoint_is_refused(tmp_path, words):
+    header = f"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nVIEWPOINT {words}\nPOINTS 1\nDATA ascii\n1 2 3\n"
+    (tmp_path / "a.pcd").write_text(header)
+    refusal(tmp_path / "a.pcd")
+
+
+def test_the_pose_of_the_only_scan_of_an_e57_says_where_the_scanner_stood(tmp_path):
+    import pye57
+
+    write_e57(tmp_path / "posed.e57", POINTS)
+    assert read_cloud(tmp_path / "posed.e57").viewpoint.tolist() == np.floor(POINTS[0]).tolist()
+    columns = {f"cartesian{axis}": POINTS[:, n].copy() for n, axis in enumerate("XYZ")}
+    for name, poses in (("unmoved", [np.zeros(3)]), ("two", [np.ones(3), np.ones(3)])):
+        file = pye57.E57(str(tmp_path / f"{name}.e57"), mode="w")
+        for place in poses:
+            file.write_scan_raw(columns, translation=place)
+        file.close()
+        assert read_cloud(tmp_path / f"{name}.e57").viewpoint is None
+
+
+def test_rows_count_what_was_left_out(tmp_path):
+    np.save(tmp_path / "a.npy", np.insert(POINTS, [0, 2], np.nan, axis=0))
+    assert read_cloud(tmp_path / "a.npy").rows.tolist() == [1, 2, 4]
+    np.save(tmp_path / "a.npy", POINTS)
+    assert read_cloud(tmp_path / "a.npy").rows is None
+
+
 @pytest.mark.parametrize(("suffix", "package"), [(".las", "laspy"), (".laz", "lazrs"), (".e57", "pye57")])
 def test_a_missing_package_is_named(tmp_path, monkeypatch, suffix, package):
     write(tmp_path / f"a{suffix}", POINTS)

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from pcreg import register
-from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import (
     inverse,
     random_rotation,
@@ -25,7 +24,6 @@ from pcreg.geometry.se3 import (
     translation_error,
 )
 from pcreg.io.cloud import write_ply
-from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -44,21 +42,11 @@ def test_files_arrays_and_tensors_give_the_same_answer(room, tmp_path):
     assert arrays.registered
     assert correct(arrays, room.T_target_source)
     assert arrays.voxel == VOXEL
-    assert arrays.agreeing.shape == (arrays.inliers, 2, 3)
-    apart = transform(arrays.T_target_source, arrays.agreeing[:, 0]) - arrays.agreeing[:, 1]
+    assert arrays.matched_points.shape == (arrays.inliers, 2, 3)
+    apart = transform(arrays.T_target_source, arrays.matched_points[:, 0]) - arrays.matched_points[:, 1]
     assert np.linalg.norm(apart, axis=1).max() < 1.5 * VOXEL
     others = register(tmp_path / "a.ply", torch.from_numpy(room.target), voxel=VOXEL)
     assert (others.T_target_source == arrays.T_target_source).all()
-
-
-def test_described_once_matched_twice(room):
-    registrar = Registrar(FPFH(VOXEL))
-    a, b = registrar.describe(room.source), registrar.describe(room.target)
-    there, back = registrar.match(a, b), registrar.match(b, a)
-    whole = registrar.register(room.source, room.target)
-    assert (there.T_target_source == whole.T_target_source).all()
-    assert back.registered
-    assert correct(replace(back, T_target_source=inverse(back.T_target_source)), room.T_target_source)
 
 
 @pytest.mark.parametrize(

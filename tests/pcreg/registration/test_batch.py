@@ -1,7 +1,6 @@
 import csv
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pcreg
 from pcreg.cli import register
+from pcreg.features.fcgf import FCGF
 from pcreg.geometry.se3 import rotation_error
-from pcreg.geometry.voxel_size import voxel_of
 from pcreg.io.cloud import write_ply
+from pcreg.models.weights import load_weights
 from pcreg.registration import batch
+from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 
 VOXEL = 0.1
@@ -47,10 +49,10 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     assert (damaged["registered"], damaged["T00"]) == ("False", "")
     assert "c.ply" in damaged["words"]
     assert "2 of 3 pairs registered" in capsys.readouterr().out
-    assert len(list((out / "descriptions").glob("*/*.npz"))) == 2  # of three pairs, each cloud once
+    assert len(list((out / "descriptions").rglob("*.npz"))) == 2  # of three pairs, each cloud once
 
     before = (out / "pairs.jsonl").read_bytes()
-    monkeypatch.setattr(batch, "_register", None)  # nothing is left to do
+    monkeypatch.setattr(batch, "_registered", None)  # nothing is left to do
     assert register.main(command) == 1
     assert (out / "pairs.jsonl").read_bytes() == before
     assert register.main([*command, "--seed", "1"]) == 2
@@ -62,28 +64,90 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
 
 def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path):
     pairs = batch.pairs_of(str(scans / "pairs.csv"))
-    whole = batch.run(pairs, tmp_path / "whole", voxel=VOXEL, workers=0)
-    batch.run(pairs[1:2], tmp_path / "part", voxel=VOXEL, workers=0)
+    whole = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path / "whole", workers=0)
+    batch.run(Registrar(voxel=VOXEL), pairs[1:2], tmp_path / "part", workers=0)
     kept = json.loads((tmp_path / "part" / "pairs.jsonl").read_text())
-    rest = batch.run(pairs, tmp_path / "part", voxel=VOXEL, workers=0)
+    rest = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path / "part", workers=0)
     assert rest[1]["seconds"] == kept["seconds"]  # not done again
     for one, other in zip(whole, rest, strict=True):
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
     os.utime(scans / "b.ply", ns=(1, 1))
-    again = batch.run(pairs, tmp_path / "part", voxel=VOXEL, workers=0)
+    again = batch.run(Registrar(voxel=VOXEL), pairs, tmp_path / "part", workers=0)
     assert again[0]["stamp"] != rest[0]["stamp"]
     assert again[0]["T_target_source"] == rest[0]["T_target_source"]
     assert again[1] == rest[1]
 
 
-def test_a_pattern_registers_each_file_to_the_one_before(scans, room, tmp_path):
+def test_a_pattern_registers_each_file_to_the_one_before(scans, tmp_path):
     pairs = batch.pairs_of(str(scans / "[ab].ply"))
     assert pairs == [(str(scans / "b.ply"), str(scans / "a.ply"))]
-    (record,) = batch.run(pairs, tmp_path / "out", workers=0)
-    sizes = [voxel_of(points[::2], "a") for points in (room.target, room.source)]
-    assert record["scale"] in sizes
+    (record,) = batch.run(Registrar(descriptor="fpfh", voxel=VOXEL), pairs, tmp_path / "out", workers=0)
     assert record["registered"]
-    assert rotation_error(np.array(record["T_target_source"]), room.T_target_source) < 1
+
+
+@pytest.fixture
+def lists(scans, room):
+    """Pairs of several scales, among them one that is refused and one whose first cloud is mirrored."""
+    write_ply(scans / "sparse.ply", room.source[::9])
+    write_ply(scans / "mirrored.ply", room.source[::4] * [-1, 1, 1])
+    write_ply(scans / "small.ply", room.source[::2] / 20)
+    names = [("b", "a"), ("sparse", "a"), ("mirrored", "a"), ("small", "b"), ("c", "a")]
+    return [tuple(str(scans / f"{name}.ply") for name in pair) for pair in names]
+
+
+def test_every_pair_gets_the_answer_that_register_gives(lists, tmp_path):
+    """To the last bit, with any number of workers, whatever scales the other pairs have."""
+    alone = []
+    for pair in lists:
+        try:
+            alone.append(pcreg.register(*pair, descriptor="fpfh").to_dict())
+        except InputError as error:
+            alone.append({"registered": False, "error": str(error)})
+    assert len({each.get("voxel") for each in alone}) > 2
+    for workers in (0, 2):
+        out = tmp_path / str(workers)
+        records = batch.run(Registrar(descriptor="fpfh"), lists, out, workers=workers)
+        for record, answer in zip(records, alone, strict=True):
+            assert {key: record[key] for key in answer} == json.loads(json.dumps(answer))
+
+
+def on_another_device(path, _device):
+    """The descriptor of these weights on what counts as another device than the CPU."""
+    learned = FCGF(load_weights(path))
+    learned.device = "cpu:0"
+    return learned
+
+
+def test_on_another_device_this_process_describes_and_workers_do_the_rest(lists, tmp_path, monkeypatch):
+    """Answers are those of one process, and no description is computed twice or by a worker."""
+    pairs = lists[:3:2]
+    here = batch.run(Registrar(), pairs, tmp_path / "here", workers=0)
+    described, original = [], batch.keep
+
+    def keep(path, *rest):
+        described.append(path)
+        return original(path, *rest)
+
+    monkeypatch.setattr(FCGF, "load", on_another_device)
+    monkeypatch.setattr(batch, "keep", keep)
+    there = batch.run(Registrar(), pairs, tmp_path / "there", workers=2)
+    for key in ("T_target_source", "confidence", "notes"):
+        assert [each[key] for each in there] == [each[key] for each in here]
+    kept = list((tmp_path / "there" / "descriptions").rglob("*.npz"))
+    assert sorted(described) == sorted(kept)
+    assert len(kept) > 3  # of further scales and a mirror image as well
+
+
+def test_fpfh_imports_no_torch(scans, tmp_path):
+    """PyTorch takes longer to import than a pair takes to register, here and in the workers."""
+    program = (
+        "import sys; from pcreg.registration import batch; "
+        f"batch.run(batch.Registrar(descriptor='fpfh', voxel={VOXEL}), "
+        f"{[(str(scans / 'b.ply'), str(scans / 'a.ply'))]}, batch.Path({str(tmp_path / 'out')!r}), "
+        "workers=0); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
 def test_numbers_in_names_are_counted(tmp_path):
@@ -143,18 +207,23 @@ def test_a_full_disk_stops_the_run_and_blames_no_pair(scans, tmp_path):
     assert "2 of 3 pairs registered" in again.stdout
 
 
-def test_descriptions_that_were_removed_meanwhile_are_not_called_damaged(scans, tmp_path, monkeypatch):
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-99])])
+def test_descriptions_that_were_removed_or_damaged_meanwhile_are_made_again(
+    scans, tmp_path, monkeypatch, spoil
+):
+    pairs = [(str(scans / "b.ply"), str(scans / "a.ply"))]
+    registrar = Registrar(descriptor="fpfh", voxel=VOXEL)
+    (sound,) = batch.run(registrar, pairs, tmp_path / "sound", workers=0)
     describe = batch._describe
 
-    def removed(*arguments):
-        kept = describe(*arguments)
-        shutil.rmtree(tmp_path / "out")
-        return kept
+    def spoilt(*arguments):
+        describe(*arguments)
+        for path in (tmp_path / "out" / "descriptions").rglob("*.npz"):
+            spoil(path)
 
-    monkeypatch.setattr(batch, "_describe", removed)
-    with pytest.raises(InputError, match="removed while they were needed"):
-        batch.run([(str(scans / "b.ply"), str(scans / "a.ply"))], tmp_path / "out", voxel=VOXEL, workers=0)
-    assert not (tmp_path / "out" / "pairs.jsonl").exists()
+    monkeypatch.setattr(batch, "_describe", spoilt)
+    (record,) = batch.run(registrar, pairs, tmp_path / "out", workers=0)
+    assert {**record, "seconds": 0} == {**sound, "seconds": 0}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are text")
@@ -162,15 +231,19 @@ def test_names_that_are_not_utf_8(scans, tmp_path):
     (scans / "b.ply").rename(os.fsdecode(os.fsencode(scans) + b"/caf\xe9.ply"))
     (scans / "pairs.csv").write_bytes(b"caf\xe9.ply,a.ply\n")
     pairs = batch.pairs_of(str(scans / "pairs.csv"))
-    (record,) = batch.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0)
+    (record,) = batch.run(Registrar(descriptor="fpfh", voxel=VOXEL), pairs, tmp_path / "out", workers=0)
     assert record["registered"]
     assert os.fsencode(scans) + b"/caf\xe9.ply," in (tmp_path / "out" / "table.csv").read_bytes()
-    assert batch.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=VOXEL, workers=0) == [record]
+    assert batch.run(Registrar(descriptor="fpfh", voxel=VOXEL), pairs, tmp_path / "out", workers=0) == [
+        record
+    ]
 
 
 def test_no_file_that_can_be_used(tmp_path):
     with pytest.raises(InputError, match="none of the 2 files"):
-        batch.run([(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0)
+        batch.run(
+            Registrar(), [(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0
+        )
 
 
 def test_a_batch_tells_of_rows_that_no_sensor_saw_and_knows_columns(room, tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pcreg.registration.confidence import HANDCRAFTED, LEARNED, MIN_CONFIDENCE, MIN_INLIERS, TERMS, terms
@@ -11,7 +13,7 @@ def test_plenty_of_evidence_is_believed():
     assert verdict.confidence > 0.95
     assert verdict.confidence == LEARNED.probability(evidence())
     assert "300 of 1000 matches" in verdict.reason
-    assert "60% of the smaller cloud" in verdict.reason
+    assert "60% of the source" in verdict.reason
     assert not verdict.ambiguous
 
 
@@ -112,3 +114,14 @@ def test_a_table_has_a_number_per_trait(judge):
 def test_little_agreement_is_plenty_for_what_is_not_learned():
     few = evidence(inliers=40, matches=1000)
     assert HANDCRAFTED.probability(few) > LEARNED.probability(few)
+
+
+@pytest.mark.parametrize("model", [LEARNED, HANDCRAFTED])
+def test_the_model_that_refuses_gives_the_reason(model):
+    """The one for known viewpoints would have believed it, and misses something else most."""
+    about = evidence(
+        inliers=12, matches=2000, free_space_violation=0.0, same_side_ratio=1.0, viewpoints_known=False
+    )
+    assert model.estimated.probability(about) < model.probability(replace(about, viewpoints_known=True))
+    assert model.verdict(about).reason == model.estimated.verdict(about).reason
+    assert model.verdict(about).confidence == model.estimated.verdict(about).confidence

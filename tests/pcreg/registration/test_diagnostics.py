@@ -2,21 +2,16 @@ import numpy as np
 import pytest
 
 from pcreg.registration import diagnostics
-from pcreg.registration.preprocess import PreparedCloud
-
-
-def shape(surface, normals) -> PreparedCloud:
-    return PreparedCloud(surface, np.zeros((len(surface), 1)), surface, normals, np.zeros(3), np.array(True))
-
+from tests.pcreg.evidences import described
 
 RNG = np.random.default_rng(0)
 FLAT = RNG.uniform(-3, 3, (2000, 2))
 AROUND = RNG.uniform(0, 2 * np.pi, 2000)
 ROUND = np.c_[np.cos(AROUND), np.sin(AROUND), np.zeros(2000)]
-FLOOR = shape(np.c_[FLAT, np.zeros(2000)], np.tile([0.0, 0.0, 1.0], (2000, 1)))
-PIPE = shape(np.c_[ROUND[:, :2], FLAT[:, 0]], ROUND)
+FLOOR = described(np.c_[FLAT, np.zeros(2000)], np.tile([0.0, 0.0, 1.0], (2000, 1)))
+PIPE = described(np.c_[ROUND[:, :2], FLAT[:, 0]], ROUND)
 SIDES = np.eye(3)[RNG.integers(0, 3, 2000)]
-BOX = shape(RNG.uniform(-1, 1, (2000, 3)) * (1 - SIDES) + SIDES, SIDES)
+BOX = described(RNG.uniform(-1, 1, (2000, 3)) * (1 - SIDES) + SIDES, SIDES)
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,31 @@
-"""What another scale and the mirror image say of an answer."""
+"""What other scales and the mirror image say of an answer."""
 
 from dataclasses import replace
 
 import pytest
 
 from pcreg.features.fpfh import FPFH
+from pcreg.io.cloud import Cloud
 from pcreg.registration import diagnostics
-from pcreg.registration.api import register_points
 from pcreg.registration.confidence import MIN_CONFIDENCE
-from pcreg.registration.fallback import register_with_fallback
-from pcreg.registration.registrar import Registrar
+from pcreg.registration.fallback import register_at_scales
+from pcreg.registration.prepared import PreparedCloud
+from pcreg.registration.single_scale import SingleScaleRegistrar
 from tests.pcreg.registration.test_api import VOXEL, correct
 
+SCALE = SingleScaleRegistrar(FPFH(VOXEL))
 
-def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room):
+
+@pytest.fixture(scope="module")
+def pair(room):
+    return PreparedCloud(Cloud(room.source)), PreparedCloud(Cloud(room.target))
+
+
+def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pair):
     """The first draws so few samples that it finds nothing, but its matches can be asked."""
-    registrars = [Registrar(FPFH(0.06), iterations=1), Registrar(FPFH(0.1))]
-    assert not registrars[0].register(room.source, room.target).registered
-    found = register_points(room.source, room.target, registrars)
+    first, second = SingleScaleRegistrar(FPFH(0.06), iterations=1), SingleScaleRegistrar(FPFH(0.1))
+    assert not register_at_scales(*pair, [first]).registered
+    found = register_at_scales(*pair, [first, second])
     assert found.registered
     assert correct(found, room.T_target_source)
     assert "agree too" in found.reason
@@ -25,27 +33,42 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room):
 
 @pytest.mark.parametrize(("mirrored", "registered"), [(0.1, True), (1.0, False)])
 def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
-    room, monkeypatch, mirrored, registered
+    pair, monkeypatch, mirrored, registered
 ):
-    registrar = Registrar(FPFH(VOXEL))
-    shapes = [registrar.describe(points) for points in (room.source, room.target)]
-    sure = replace(registrar.match(*shapes), registered=True, confidence=0.9)
-    monkeypatch.setattr(Registrar, "register", lambda *_, **__: sure)
-    monkeypatch.setattr(Registrar, "assess", lambda *_: sure)
-    monkeypatch.setattr(diagnostics, "mirrored", lambda *_: mirrored)
+    sure = replace(SCALE.match(*(cloud.at(SCALE) for cloud in pair)), registered=True, confidence=0.9)
     refused = replace(sure, registered=False, confidence=0.1)
-    clouds = room.source, room.target
+    monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: sure)
+    monkeypatch.setattr(diagnostics, "mirrored", lambda *_: mirrored)
     for first in (refused, sure):
-        found = register_with_fallback(first, shapes, lambda: clouds, [registrar, registrar])
+        answers = iter([first, sure])
+        monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, _a=answers, **__: next(_a))
+        found = register_at_scales(*pair, [SCALE, SCALE])
         assert found.registered is registered
         assert (found.confidence >= MIN_CONFIDENCE) is registered
         assert any("mirrored" in note for note in found.notes) is not registered
 
 
-def test_what_is_sure_is_not_looked_at_again(room):
-    registrar = Registrar(FPFH(VOXEL))
-    shapes = [registrar.describe(points) for points in (room.source, room.target)]
-    sure = replace(registrar.match(*shapes), registered=True, confidence=0.99)
-    assert (
-        register_with_fallback(sure, shapes, pytest.fail, [registrar]).T_target_source is sure.T_target_source
-    )
+def test_what_is_sure_is_not_looked_at_again(pair, monkeypatch):
+    sure = replace(SCALE.match(*(cloud.at(SCALE) for cloud in pair)), registered=True, confidence=0.99)
+    monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, **__: sure)
+
+    def scales():
+        yield SCALE
+        pytest.fail("a further scale was asked for")
+
+    assert register_at_scales(*pair, scales()).T_target_source is sure.T_target_source
+
+
+def test_the_mirror_test_keeps_the_settings_of_the_caller(pair, monkeypatch):
+    """But for the number of attempts."""
+    used = []
+
+    def match(scale, *_, **__):
+        used.append(scale)
+        return replace(sure, confidence=0.8)
+
+    sure = SCALE.match(*(cloud.at(SCALE) for cloud in pair))
+    monkeypatch.setattr(SingleScaleRegistrar, "match", match)
+    scale = replace(SCALE, iterations=1234, match_distance_voxels=2.0, free_space_margin_voxels=5.0)
+    register_at_scales(*pair, [scale])
+    assert used == [scale, replace(scale, attempts=1)]

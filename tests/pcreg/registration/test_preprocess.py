@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import random_rotation
-from pcreg.registration.preprocess import downsample_and_filter, prepare
+from pcreg.registration.preprocess import downsample, downsample_and_filter
 from pcreg.runtime.errors import InputError
 
 
@@ -11,7 +10,8 @@ def test_isolated_points_are_told_from_surfaces():
     rng = np.random.default_rng(0)
     sheet = np.c_[rng.uniform(0, 2, (4000, 2)), np.zeros(4000)]
     isolated = rng.uniform(1, 30, (100, 3))
-    kept = downsample_and_filter(np.concatenate([isolated, sheet]), 0.1, np.zeros(3))
+    points = np.concatenate([isolated, sheet])
+    kept = points[downsample_and_filter(points, 0.1, np.zeros(3))]
     assert (kept[:, 2] != 0).sum() < 5
     assert 300 < (kept[:, 2] == 0).sum() < 600  # cells of the sheet
 
@@ -24,7 +24,7 @@ def test_a_crowd_in_one_cell_is_isolated():
 def test_a_line_is_refused_without_advice_on_the_voxel():
     line = np.linspace(0, 10, 5000)[:, None] * random_rotation(np.random.default_rng(0))[0]
     with pytest.raises(InputError, match=r"wire\.ply.* on a line"):
-        prepare(line, FPFH(0.001), "wire.ply")
+        downsample(line, 0.001, "wire.ply")
 
 
 def test_points_that_only_one_thinning_keeps_are_too_few():
@@ -35,4 +35,4 @@ def test_points_that_only_one_thinning_keeps_are_too_few():
     points = (corners + around).reshape(-1, 3)
     assert len(downsample_and_filter(points, voxel, np.zeros(3))) == len(points)
     with pytest.raises(InputError, match=r"islands\.ply"):
-        prepare(points, FPFH(voxel), "islands.ply")
+        downsample(points, voxel, "islands.ply")

@@ -1,8 +1,12 @@
+from collections import Counter
 from dataclasses import replace
+from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from pcreg import register
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
 from pcreg.registration.registrar import Registrar
@@ -15,7 +19,7 @@ VOXEL = 0.08
 
 @pytest.fixture(scope="module")
 def registrar() -> Registrar:
-    return Registrar(FPFH(VOXEL))
+    return Registrar(descriptor="fpfh", voxel=VOXEL)
 
 
 @pytest.fixture(scope="module")
@@ -84,27 +88,141 @@ def test_two_bare_floors_are_not_registered(registrar):
         (np.zeros((1, 3)), "too few at any voxel"),
         (np.eye(3), "too few at any voxel"),
         (np.ones((500, 3)), "too few at any voxel"),
-        (np.random.default_rng(0).uniform(0, 0.1, (500, 3)), "try a voxel of 0.00"),
-        (np.zeros((5, 2)), "finite rows"),
-        (np.full((50, 3), np.nan), "finite rows"),
+        (np.random.default_rng(0).uniform(0, 0.2, (500, 3)), "try a voxel of 0.00"),
+        (np.zeros((5, 2)), r"shape \(5, 2\)"),
+        (np.full((50, 3), np.nan), "holds no points"),
     ],
 )
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_bad_clouds_are_refused_by_name(room, registrar, points, words, side):
     clouds = {"source": room.source, "target": room.target} | {side: points}
     with pytest.raises(InputError, match=words) as caught:
-        registrar.register(**clouds, names=("left.ply", "right.ply"))
-    assert ("left.ply" if side == "source" else "right.ply") in str(caught.value)
-
-
-@pytest.mark.parametrize("option", ["match_reach", "overlap_reach", "free_reach", "attempts", "iterations"])
-@pytest.mark.parametrize("value", [0, -1, float("nan")])
-def test_multiples_are_checked(option, value):
-    with pytest.raises(InputError, match=option):
-        Registrar(FPFH(VOXEL), **{option: value})
+        registrar.register(**clouds)
+    assert str(caught.value).startswith(f"{side}: ")
 
 
 def test_a_registration_cannot_be_changed(found):
     with pytest.raises(AttributeError):
         found.registered = False
     assert replace(found, registered=False).T_target_source is found.T_target_source
+
+
+def same(one: Registration, other: Registration) -> bool:
+    """To the last bit, but for the seconds."""
+    arrays = ("T_target_source", "matches", "matched_points")
+    assert all((getattr(one, name) == getattr(other, name)).all() for name in arrays)
+    assert one.to_dict() == other.to_dict()
+    return True
+
+
+@pytest.fixture(scope="module")
+def clouds(room) -> dict[str, np.ndarray]:
+    """Two of one room, the first with rows that no sensor saw; a mirrored one; and one of another room."""
+    other = stored_room(1).target
+    spoilt = np.concatenate([[[np.nan, 0, 0]], np.zeros((5, 3)), room.source[::2]])
+    return {"a": spoilt, "b": room.target[::2], "m": room.source[::2] * [-1, 1, 1], "o": other[::4]}
+
+
+PAIRS = [("a", "b"), ("m", "b"), ("o", "b")]
+
+
+@pytest.mark.parametrize("settings", [{"descriptor": "fpfh"}, {"voxel": 0.12}], ids=["scales", "one"])
+def test_prepared_clouds_in_many_pairs_give_what_register_gives(clouds, tmp_path, settings):
+    """Whatever was registered before: pairs that register, and those that other scales are tried for."""
+    registrar = Registrar(**settings)
+    prepared = {name: registrar.prepare(points) for name, points in clouds.items()}
+    np.save(tmp_path / "b.npy", clouds["b"])
+    verdicts = set()
+    for first, second in PAIRS:
+        alone = register(clouds[first], clouds[second], seed=3, **settings)
+        assert same(registrar.register(prepared[first], prepared[second], seed=3), alone)
+        verdicts.add(alone.registered)
+    assert verdicts == {True, False}
+    assert same(
+        registrar.register(prepared["a"], prepared["b"], seed=3),
+        registrar.register(clouds["a"], tmp_path / "b.npy", seed=3),
+    )
+
+
+def test_each_cloud_is_described_once_per_scale(clouds, monkeypatch):
+    asked = Counter()
+
+    def describe(self, points):
+        asked[self.voxel, points.tobytes()] += 1
+        return original(self, points)
+
+    original = FPFH.describe
+    monkeypatch.setattr(FPFH, "describe", describe)
+    registrar = Registrar(descriptor="fpfh")
+    prepared = [registrar.prepare(clouds[name]) for name in "abo"]
+    for one, other in combinations(prepared, 2):
+        registrar.register(one, other)
+    assert asked
+    assert set(asked.values()) == {1}
+
+
+def test_weights_are_loaded_once(clouds, monkeypatch):
+    from pcreg.features.fcgf import FCGF
+
+    loads = []
+    monkeypatch.setattr(FCGF, "load", lambda *a, _load=FCGF.load: loads.append(a) or _load(*a))
+    registrar = Registrar()
+    assert loads == []
+    for seed in (0, 1):
+        registrar.register(clouds["a"], clouds["b"], seed=seed)
+    assert len(loads) == 1
+
+
+def test_matches_are_rows_of_the_clouds_as_they_were_given(clouds, registrar):
+    found = registrar.register(clouds["a"], clouds["b"])
+    assert found.matches.dtype == np.int64
+    assert found.matches.shape == (found.inliers, 2)
+    for side, name in enumerate("ab"):
+        given = clouds[name][found.matches[:, side]]
+        np.testing.assert_allclose(given, found.matched_points[:, side], rtol=0, atol=1e-12)
+
+
+def test_a_viewpoint_that_a_file_states_is_used_by_auto_alone(tmp_path, room, registrar):
+    place = np.array([-0.5, 0.0, 0.25])
+    header = "FIELDS x y z\nSIZE 8 8 8\nTYPE F F F\nVIEWPOINT {} 1 0 0 0\nPOINTS {}\nDATA ascii\n"
+    path = tmp_path / "a.pcd"
+    with path.open("w") as file:
+        file.write(header.format("-500 0 250", len(room.source[::2])))
+        np.savetxt(file, 1000 * room.source[::2])
+    stated = registrar.prepare(path, units="mm")
+    np.testing.assert_allclose(stated.viewpoint, place)
+    found = registrar.register(stated, room.target)
+    np.testing.assert_allclose(found.viewpoints[0], place)
+    unknown = registrar.prepare(path, units="mm", viewpoint="unknown")
+    assert registrar.register(unknown, room.target).viewpoints[0] is None
+    at_origin = registrar.prepare(path, units="mm", viewpoint="sensor")
+    assert not registrar.register(at_origin, room.target).viewpoints[0].any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "sizes", "voxels"),
+    [
+        ({}, (0.03, 0.02), [0.05, 0.1]),  # that of the training, and in proportion
+        ({"descriptor": "fpfh"}, (0.02, 0.03), [0.03, 0.06]),
+        ({"voxel": 0.07}, (0.02, 0.03), [0.07]),
+    ],
+)
+def test_scales_of_a_pair(settings, sizes, voxels):
+    """The larger size of both clouds, twice that, and no finer one as their points lie too far apart."""
+    far_apart = SimpleNamespace(fills=lambda voxel: False)
+    clouds = (SimpleNamespace(voxel=size, sample=far_apart) for size in sizes)
+    assert [each.voxel for each in Registrar(**settings).scales(*clouds)] == voxels
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"descriptor": "shot"}, "descriptor shot is not known; use fcgf or fpfh"),
+        ({"descriptor": "fpfh", "weights": "w.safetensors"}, "fpfh takes no weights"),
+        ({"weights": "nowhere.safetensors"}, "no such weights"),
+        ({"voxel": -1.0}, "voxel -1.0 is no size"),
+    ],
+)
+def test_settings_are_checked_before_any_cloud(settings, words):
+    with pytest.raises(InputError, match=words):
+        Registrar(**settings)

@@ -1,21 +1,23 @@
 """What a result can do: move points, and be written down."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.registration.result import Registration
+from pcreg.runtime.errors import InputError
 from tests.pcreg.evidences import evidence
 
 T = se3(rotation_about((0, 0, 1), 90), np.array([1.0, 2.0, 3.0]))
 
 
 def result() -> Registration:
-    agreeing = np.zeros((2, 2, 3))
-    sensors = np.zeros(3), None
+    matches, sensors = np.zeros((2, 2), dtype=np.int64), (np.zeros(3), None)
     return Registration(
-        T, True, 0.9, 2, 0.5, 0.01, "well", {}, 0.05, evidence(), None, agreeing, sensors, ("a",)
+        T, True, 0.9, "well", evidence(), 0.05, matches, np.zeros((2, 2, 3)), sensors, notes=("a",)
     )
 
 
@@ -33,6 +35,24 @@ def test_as_plain_values_it_is_json_and_comes_back():
     assert plain["viewpoints"] == {"source": [0.0, 0.0, 0.0], "target": None}
     assert plain["notes"] == ["a"]
     assert plain["evidence"]["inliers"] == 300
+    assert not {"inliers", "overlap", "rmse"} & set(plain)  # evidence has them
+
+
+def test_figures_of_the_evidence_are_read_from_there():
+    one = result()
+    assert (one.inliers, one.overlap, one.rmse) == (300, 0.6, 0.01)
+    other = replace(one, evidence=evidence(inliers=7))
+    assert other.inliers == 7
+
+
+def test_it_is_saved_whole_and_a_missing_folder_is_named(tmp_path):
+    result().save(tmp_path / "a.json")
+    result().save(str(tmp_path / "a.json"))  # again
+    assert json.loads((tmp_path / "a.json").read_text()) == json.loads(json.dumps(result().to_dict()))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    with pytest.raises(InputError, match=r"nowhere.a\.json: no such folder"):
+        result().save(tmp_path / "nowhere" / "a.json")
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_result_equals_itself_alone():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from pcreg.features.fpfh import FPFH
-from pcreg.registration.registrar import Registrar
+from pcreg import register
 from pcreg.runtime.progress import Steps, progress
 from tests.pcreg.scenes import wavy_sheet
 
@@ -60,10 +59,10 @@ def test_what_is_done_soon_is_not_said(capsys):
 def test_the_library_says_what_it_does_and_prints_nothing(capsys, caplog):
     points = wavy_sheet(3000)
     with caplog.at_level(logging.INFO, logger="pcreg"):
-        said = Registrar(FPFH(0.05)).register(points, points + 1.0)
+        said = register(points, points + 1.0, descriptor="fpfh", voxel=0.05)
     steps = {record.getMessage().split(":")[0] for record in caplog.records}
     assert steps == {"describe", "match", "estimate", "refine"}
-    silent = Registrar(FPFH(0.05)).register(points, points + 1.0)
+    silent = register(points, points + 1.0, descriptor="fpfh", voxel=0.05)
     np.testing.assert_array_equal(said.T_target_source, silent.T_target_source)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""

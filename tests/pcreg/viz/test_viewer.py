@@ -59,8 +59,9 @@ LOOK = """<script>addEventListener("load", () => {
 
 def page(path, source, target):
     """The page of two clouds that T lays on each other, with a match at every fiftieth point."""
-    agreeing = np.stack([source, target], axis=1)[::50]
-    found = Registration(T, True, 0.9, 50, 0.5, 0.01, "", {}, 0.02, evidence(), None, agreeing)
+    rows = np.arange(0, len(source), 50)
+    matches, points = np.stack([rows, rows], axis=1), np.stack([source, target], axis=1)[rows]
+    found = Registration(T, True, 0.9, "", evidence(), 0.02, matches, points)
     viewer(source, target, found, path, title="a <b> & c", facts={"reason": "fits <well>"})
     return path.read_text()
 

@@ -9,6 +9,7 @@ import pytest
 from pcreg.cli.register import main
 from pcreg.features.pretrained import weights_for
 from pcreg.models.weights import load_weights
+from pcreg.registration.registrar import Registrar
 from tests.pcreg.cli.register.commands import FAST, refusal
 
 
@@ -36,7 +37,7 @@ def test_out_is_a_file(scans, capsys):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that nobody can write to")
 def test_out_cannot_be_made(scans, capsys, monkeypatch):
-    monkeypatch.setattr("pcreg.cli.register.pair.as_cloud", None)  # nothing is read before
+    monkeypatch.setattr(Registrar, "prepare", None)  # nothing is read before
     assert "/proc/nope/deeper" in refusal(capsys, *scans, "--out", "/proc/nope/deeper")
 
 
@@ -83,7 +84,7 @@ def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, cont
 
 
 def test_weights_are_looked_at_before_clouds_are_read(scans, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("pcreg.cli.register.pair.as_cloud", None)
+    monkeypatch.setattr(Registrar, "prepare", None)
     assert "no such weights" in refusal(capsys, *scans, "--weights", "WRONG", "--out", tmp_path / "out")
 
 
@@ -110,7 +111,6 @@ def test_weights_are_loaded_once(scans, tmp_path, capsys, monkeypatch, batch):
         (["a.ply", "b.ply", "--batch", "l.csv"], "--batch"),
         (["--batch", "l.csv", "--html"], "--batch"),
         (["--batch", "l.csv", "--units", "mm", "m"], "one unit"),
-        (["--batch", "l.csv", "--device", "cuda"], "--device"),
         (["--batch", "nowhere.csv"], "nowhere.csv"),
         (["--batch", "nowhere/*.ply"], "nowhere/*.ply"),
     ],

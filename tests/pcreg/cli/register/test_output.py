@@ -79,7 +79,7 @@ def test_json_of_a_batch_is_a_line_per_pair(pairs, tmp_path, capsys):
     assert records == [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     assert [record["registered"] for record in records] == [True, False, False]
     assert "1 of 3 pairs registered" in captured.err
-    assert "descriptor: FPFH" in captured.err
+    assert "3 of 3 pairs to do" in captured.err
 
     (tmp_path / "pairs.jsonl").unlink()
     assert main([*command, "--quiet"]) == 1

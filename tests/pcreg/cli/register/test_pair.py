@@ -8,6 +8,7 @@ from pcreg.cli.register import main
 from pcreg.cli.register.parser import DESCRIPTION
 from pcreg.geometry.se3 import rotation_error, transform, translation_error
 from pcreg.io.cloud import read_cloud, write_ply
+from pcreg.registration.registrar import Registrar
 from tests.pcreg.cli.register.commands import FAST, refusal
 
 
@@ -105,7 +106,7 @@ def test_the_answer_is_there_although_a_picture_cannot_be_written(scans, tmp_pat
 
 
 def test_a_fault_of_the_program_is_status_70_and_one_line(scans, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("pcreg.registration.api.register_points", None)
+    monkeypatch.setattr(Registrar, "register", None)
     assert main([*map(str, scans), *FAST, "--out", str(tmp_path)]) == 70
     error = capsys.readouterr().err
     assert "report it" in error

@@ -1,0 +1,243 @@
+"""Registration at one voxel size: describe, match, estimate, refine, judge."""
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcreg.features.base import Descriptor
+from pcreg.geometry.planarity import has_surface
+from pcreg.geometry.se3 import transform
+from pcreg.geometry.viewpoint import ViewpointOption
+from pcreg.registration import preprocess
+from pcreg.registration.confidence import (
+    HANDCRAFTED,
+    LEARNED,
+    MIN_CANDIDATE_PROBABILITY,
+    ConfidenceModel,
+    Verdict,
+)
+from pcreg.registration.evidence import Evidence, gather_evidence
+from pcreg.registration.free_space import FreeSpace
+from pcreg.registration.icp import Refinement, refine
+from pcreg.registration.matching import mutual_within_bound, pca_project
+from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud
+from pcreg.registration.ransac import ransac
+from pcreg.registration.result import Registration
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.timer import Clock
+
+log = logging.getLogger(__name__)
+
+# Match distances: motions that move the source to within that of each other are one
+MIN_CANDIDATE_SEPARATION = 2.0
+NO_SURFACE = (
+    "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A refined motion, and what speaks for it."""
+
+    refined: Refinement
+    evidence: Evidence
+    inliers: np.ndarray  # (inliers, 2) int64, the matches that it brings together
+
+
+@dataclass(frozen=True)
+class SingleScaleRegistrar:
+    """Registers pairs of clouds with one descriptor, at its voxel size.
+
+    Every length is a multiple of that. Raises InputError for a multiple or a number that is not positive.
+    """
+
+    descriptor: Descriptor
+    match_distance_voxels: float = 1.5  # thinning leaves true partners up to this far apart
+    overlap_distance_voxels: float = 1.0  # a surface seen twice has a partner within one cell
+    free_space_margin_voxels: float = 4.0  # what stands further in front of a surface is not part of it
+    attempts: int = 3  # motions tried before the clouds are given up
+    iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
+
+    def __post_init__(self) -> None:
+        settings = vars(self) | {"voxel": self.descriptor.voxel}
+        for name, value in settings.items():
+            if name != "descriptor" and not value > 0:
+                raise InputError(f"{name} is {value}; it must be positive")
+
+    @property
+    def voxel(self) -> float:
+        return self.descriptor.voxel
+
+    @property
+    def match_distance(self) -> float:
+        return self.match_distance_voxels * self.voxel
+
+    @property
+    def overlap_distance(self) -> float:
+        return self.overlap_distance_voxels * self.voxel
+
+    @property
+    def free_space_margin(self) -> float:
+        return self.free_space_margin_voxels * self.voxel
+
+    @property
+    def confidence_model(self) -> ConfidenceModel:
+        return LEARNED if self.descriptor.fingerprint else HANDCRAFTED
+
+    def describe(
+        self, points: np.ndarray, name: str = "cloud", viewpoint: ViewpointOption = "auto"
+    ) -> DescribedCloud:
+        """The cloud (N, 3) float64 described, to be matched with any number of others.
+
+        `name` is what an error calls it, `viewpoint` says where the sensor stood (pcreg.geometry.viewpoint).
+        Raises InputError when too few points are left at this voxel size.
+        """
+        return preprocess.describe(self.downsample(points, name, viewpoint), self.descriptor)
+
+    def downsample(
+        self, points: np.ndarray, name: str = "cloud", viewpoint: ViewpointOption = "auto"
+    ) -> DownsampledCloud:
+        """The first half of `describe`, without the descriptor."""
+        log.info("describe: %s, %d points, voxel %g m", name, len(points), self.voxel)
+        return preprocess.downsample(points, self.voxel, name, viewpoint)
+
+    def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
+        """Register described clouds: pair up features, estimate, refine, judge.
+
+        Same clouds and seed: same result.
+        """
+        clock = Clock()
+        found = self.candidates(source, target, seed=seed, clock=clock)
+        return self._judged(found, source, target, clock)
+
+    def candidates(
+        self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0, clock: Clock | None = None
+    ) -> list[Candidate]:
+        """The motions between described clouds that are worth judging, the likeliest first, at least one.
+
+        A motion that is not believed is set aside with its matches, and the next best is sought. Against
+        one that is believed an alternative is sought among the other matches: it has to come up within as
+        many samples.
+        """
+        clock = clock or Clock()
+        matched = self._pair_up(source, target)
+        clock.lap("match")
+        points = _coordinates(matched, source, target)
+        scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
+        free_space = FreeSpace(*scans, self.free_space_margin, viewpoints)
+        left = np.ones(len(matched), dtype=bool)
+        found: list[Candidate] = []
+
+        def seek(iterations: int) -> int:
+            estimate = ransac(
+                points[left, 0],
+                points[left, 1],
+                distance=self.match_distance,
+                iterations=iterations,
+                seed=seed,
+                free_space=free_space,
+            )
+            clock.lap("estimate")
+            found.append(self._candidate(matched, source, target, estimate.T_target_source))
+            clock.lap("refine")
+            left[_residuals(points, estimate.T_target_source) < self.match_distance] = False
+            return estimate.drawn
+
+        for _ in range(self.attempts):
+            drawn = seek(self.iterations)
+            if self.confidence_model.probability(found[-1].evidence) > MIN_CANDIDATE_PROBABILITY:
+                seek(drawn)
+                break
+        return self._distinct(found, source)
+
+    def assess(
+        self, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
+    ) -> Registration:
+        """Refine and judge a motion (4, 4) that comes from elsewhere, by the matches found here."""
+        clock = Clock()
+        matched = self._pair_up(source, target)
+        clock.lap("match")
+        candidate = self._candidate(matched, source, target, T_target_source)
+        clock.lap("refine")
+        return self._judged([candidate], source, target, clock)
+
+    def _pair_up(self, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
+        """The rows (P, 2), of described points, whose features are each other's nearest."""
+        return mutual_within_bound(*pca_project(source.features, target.features))
+
+    def _candidate(
+        self, matched: np.ndarray, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
+    ) -> Candidate:
+        log.info("refine: %d points on %d", len(source.surface), len(target.surface))
+        refined = refine(
+            source.surface, target.surface, target.normals, T_target_source, self.overlap_distance
+        )
+        points = _coordinates(matched, source, target)
+        agree = _residuals(points, refined.T_target_source) < self.match_distance
+        evidence = gather_evidence(source, target, agree, refined, self.free_space_margin)
+        return Candidate(refined, evidence, matched[agree])
+
+    def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:
+        """The candidates, most likely first, without those that move the source as a likelier one does."""
+        distinct: list[Candidate] = []
+        for candidate in sorted(found, key=lambda each: -self.confidence_model.probability(each.evidence)):
+            moved = transform(candidate.refined.T_target_source, source.surface)
+            for other in distinct:
+                apart = moved - transform(other.refined.T_target_source, source.surface)
+                if np.linalg.norm(apart, axis=1).mean() < MIN_CANDIDATE_SEPARATION * self.match_distance:
+                    break
+            else:
+                distinct.append(candidate)
+        return distinct
+
+    def _judged(
+        self, found: list[Candidate], source: DescribedCloud, target: DescribedCloud, clock: Clock
+    ) -> Registration:
+        """The first of the candidates with the verdict on it; the others are its alternatives."""
+        best, *alternatives = found
+        verdict = self.confidence_model.verdict(
+            best.evidence, [alternative.evidence for alternative in alternatives]
+        )
+        if verdict.confidence > MIN_CANDIDATE_PROBABILITY:
+            verdict = self._on_surfaces(verdict, source, target)
+        clock.lap("judge")
+        rows = source.rows[best.inliers[:, 0]], target.rows[best.inliers[:, 1]]
+        return Registration(
+            best.refined.T_target_source,
+            verdict.registered,
+            verdict.confidence,
+            verdict.reason,
+            evidence=best.evidence,
+            voxel=self.voxel,
+            matches=np.stack(rows, axis=1),
+            matched_points=_coordinates(best.inliers, source, target),
+            viewpoints=(_known_viewpoint(source), _known_viewpoint(target)),
+            alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
+            seconds=clock.seconds,
+        )
+
+    def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
+        """The verdict, or a refusal if one of the clouds has no surface.
+
+        Evidence takes surfaces for granted: the normals of noise hold any motion, and its points touch all.
+        """
+        for side, cloud in (("source", source), ("target", target)):
+            if not has_surface(cloud.surface, self.voxel):
+                confidence = min(verdict.confidence, MIN_CANDIDATE_PROBABILITY)
+                return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
+        return verdict
+
+
+def _coordinates(matches: np.ndarray, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
+    """The described points (P, 2, 3) that rows (P, 2) name."""
+    return np.stack([source.points[matches[:, 0]], target.points[matches[:, 1]]], axis=1)
+
+
+def _residuals(points: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
+    """The distance (P,) in metres between matched points (P, 2, 3) after the motion."""
+    return np.linalg.norm(transform(T_target_source, points[:, 0]) - points[:, 1], axis=1)
+
+
+def _known_viewpoint(cloud: DescribedCloud) -> np.ndarray | None:
+    return cloud.viewpoint if cloud.viewpoint_known else None

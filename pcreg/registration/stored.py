@@ -1,0 +1,130 @@
+"""Clouds of files whose descriptions are kept in a folder, for worker processes that share them."""
+
+import hashlib
+import logging
+import os
+import zipfile
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.features.base import Descriptor
+from pcreg.geometry.viewpoint import Viewpoint, ViewpointOption
+from pcreg.io.cloud import Cloud, expanded
+from pcreg.registration.inputs import as_cloud
+from pcreg.registration.prepared import PreparedCloud, mirror
+from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud, describe
+from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.runtime.code_fingerprint import code_fingerprint
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CloudFile:
+    """A file of a cloud, how to read it, and what was found when it was first read."""
+
+    path: str
+    units: str
+    columns: int | None
+    viewpoint: ViewpointOption
+    state: tuple[int, int] = (0, 0)  # bytes and time of change
+    voxel: float | None = None  # metres, what suits it; None if that was not asked
+    notes: tuple[str, ...] = ()
+    error: str = ""  # why it cannot be used
+
+    def read(self) -> Cloud:
+        return as_cloud(self.path, self.path, self.units, self.columns)
+
+    def examined(self, *, voxel: bool) -> "CloudFile":
+        """With what reading it finds, among that the `voxel` size that suits it if that is asked for."""
+        try:
+            cloud = PreparedCloud(self.read(), self.viewpoint, self.path)
+            found, suits = expanded(self.path).stat(), cloud.voxel if voxel else None
+            state = found.st_size, found.st_mtime_ns
+            return replace(self, viewpoint=cloud.viewpoint, state=state, voxel=suits, notes=cloud.notes)
+        except InputError as error:
+            words = str(error)
+            return replace(self, error=words if words.startswith(self.path) else f"{self.path}: {words}")
+
+
+class NotDescribed(Exception):
+    """A description that is not in the folder, and is for another process to compute."""
+
+    def __init__(self, path: Path, downsampled: DownsampledCloud, descriptor: Descriptor) -> None:
+        super().__init__(path, downsampled, descriptor)
+        self.path, self.downsampled, self.descriptor = path, downsampled, descriptor
+
+
+class StoredCloud(PreparedCloud):
+    """The cloud of a file, read when its points are needed, with descriptions in a folder."""
+
+    def __init__(self, file: CloudFile, folder: Path, *, is_mirrored: bool = False) -> None:
+        self.file, self.name, self.viewpoint = file, file.path, file.viewpoint
+        self.folder, self.is_mirrored = folder, is_mirrored
+        self._described = {}
+
+    @cached_property
+    def cloud(self) -> Cloud:
+        cloud = self.file.read()
+        return mirror(cloud) if self.is_mirrored else cloud
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.file.notes
+
+    @cached_property
+    def voxel(self) -> float:
+        return self.file.voxel or self.sample.voxel()
+
+    @cached_property
+    def mirrored(self) -> "StoredCloud":
+        return StoredCloud(self.file, self.folder, is_mirrored=True)
+
+    def _describe(self, scale: SingleScaleRegistrar, viewpoint: ViewpointOption) -> DescribedCloud:
+        """Raises NotDescribed instead of computing on another device than the CPU."""
+        descriptor, path = scale.descriptor, self._path(scale, viewpoint)
+        if (kept := _read(path)) is not None:
+            return kept
+        downsampled = self._downsample(scale, viewpoint)
+        if descriptor.device != "cpu":
+            raise NotDescribed(path, downsampled, descriptor)
+        return keep(path, downsampled, descriptor)
+
+    def _path(self, scale: SingleScaleRegistrar, viewpoint: ViewpointOption) -> Path:
+        """Named by a checksum of the file's name and state, of all settings, and of the code."""
+        file, descriptor = self.file, scale.descriptor
+        decided = isinstance(viewpoint, Viewpoint)
+        place = viewpoint.position if decided else viewpoint
+        depends = [
+            *(os.path.abspath(file.path), file.state, file.units, file.columns, self.is_mirrored),
+            *(place if isinstance(place, str) else np.asarray(place).tolist(), decided and viewpoint.known),
+            *(descriptor.fingerprint, descriptor.device, descriptor.voxel),
+            code_fingerprint(__name__, type(descriptor).__module__),
+        ]
+        digest = hashlib.sha256(repr(depends).encode("utf-8", "surrogateescape")).hexdigest()
+        return self.folder / descriptor.name / f"{digest[:24]}.npz"
+
+
+def keep(path: Path, downsampled: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
+    """Describe the cloud and write that to a file; OutputError if it cannot be written."""
+    described = describe(downsampled, descriptor)
+    with replacing(path) as temporary:
+        np.savez(temporary, **vars(described))
+    return described
+
+
+def _read(path: Path) -> DescribedCloud | None:
+    """What was kept in a file; None if there is none, or it is damaged."""
+    try:
+        with np.load(path) as arrays:
+            return DescribedCloud(**{field.name: arrays[field.name] for field in fields(DescribedCloud)})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        log.warning("%s: is damaged and computed again (%s)", path, error)
+        return None
