@@ -107,13 +107,14 @@ def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Meas
                 f"{group}=...: protocol={protocol.name} has none to choose; leave it out, or look among "
                 "protocol.* of: --help protocol=system"
             )
+    fingerprint = protocol.registrar.fingerprint  # wrong weights are told before the data is read
     dataset = _dataset(cfg)
     system = protocol.on(dataset)
     setup = Setup(
         benchmark=dataset.name,
         protocol=system,
         descriptor=system.descriptor,
-        fingerprint=system.registrar.fingerprint,
+        fingerprint=fingerprint,
         estimator="register",
         estimation=system.label,
         seeds=tuple(cfg.seeds),

@@ -95,8 +95,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="V",
         help="where the sensor stood: X,Y,Z in metres, sensor (at the origin), unknown (estimated), or auto "
         "(what a .pcd or .e57 states, else at the origin if the cloud looks like a view from there, else "
-        "unknown; the default). Once for both clouds, twice for source and target; --viewpoint=-1,2,3 where a "
-        "number is negative",
+        "unknown; the default). Once for both clouds, twice for source and target; --viewpoint=-1,2,3 where "
+        "a number is negative",
     )
     parser.add_argument(
         "--columns",

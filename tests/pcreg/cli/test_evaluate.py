@@ -151,7 +151,7 @@ def test_the_system_registers_a_folder_of_scans(own_scans, tmp_path, moved, caps
         "workers=1",
         "seeds=[0]",
     ]
-    figures = evaluate.main(compose_config("evaluate", overrides))
+    figures = evaluate(compose_config("evaluate", overrides))
     assert (figures["pairs"], figures["RR_0.3m_15deg"]) == (3, 1.0)
     assert figures["accepted"] == figures["accepted_right"]
     assert figures["RTE_joint_mean"] < 0.05  # wherever the clouds lie

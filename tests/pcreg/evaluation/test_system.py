@@ -51,7 +51,8 @@ class Told(System):
         if error is None:
             raise InputError("target: fewer than 10 points are left")
         T = error @ views.pairs[which].T_target_source
-        said = {"inliers": 30, "voxel": 0.2, "reason": "so it <is>", "notes": ("mind the gap",)}
+        said = {"voxel": 0.2, "reason": "so it <is>", "notes": ("mind the gap",)}
+        said["evidence"] = SimpleNamespace(inliers=30)
         confidence = 0.9 if registered else 0.4
         return SimpleNamespace(T_target_source=T, registered=registered, confidence=confidence, **said)
 
