@@ -111,6 +111,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         maximum_points=cfg.maximum_points,
         snap=architecture.snap,
         scales=tuple(cfg.scales),
+        views=cfg.distillation.views if cfg.distillation.weight else 0,
     )
     with ranks.main_process_first():
         batches = instantiate(cfg.batches)(
@@ -128,6 +129,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         precision=cfg.precision,
         loss=instantiate(cfg.loss),
         checkpoint_every=cfg.checkpoint_every,
+        distillation=cfg.distillation.weight,
         ema=cfg.ema,
         seed=cfg.seed,
         ranks=ranks,
