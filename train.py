@@ -38,14 +38,14 @@ NON_IDENTITY_KEYS = {
     "device",
     "workers",
     "checkpointing",
-    "keep",
+    "interpolation",
     "epochs",
     "checkpoint_every",
     "validate",
     "validation",
 }
 
-LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
+LEAST = {"seed": 0, "workers": 0, "positive_radius": 0, "distillation.weight": 0} | dict.fromkeys(
     (
         "epochs",
         "maximum_points",
@@ -53,6 +53,7 @@ LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
         "validate.every",
         "validate.pairs",
         "validate.points",
+        "distillation.views",
     ),
     1,
 )

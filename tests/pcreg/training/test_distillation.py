@@ -34,7 +34,7 @@ def test_the_disagreement_is_one_less_the_cosine():
 
 @pytest.mark.parametrize("scales", [(1.0,), (1.0, 2.0)])
 def test_views_are_other_points_of_the_same_surface(scales):
-    """Each point of the clouds is described, in each view at each scale, by a point of the cell they share."""
+    """Each point is described, in each view at each scale, by a point of the cell that both are in."""
     batch = next(batches(scales=scales).epoch(0))
     sides, views = (batch.source.levels[0], batch.target.levels[0]), batch.views.levels[0]
     corners = -views.origins[torch.repeat_interleave(torch.arange(len(views.lengths)), views.lengths)]
@@ -74,6 +74,6 @@ def test_a_teacher_that_stands_still_is_agreed_with(tmp_path):
 
 
 def test_a_teacher_is_an_averaged_network(tmp_path):
+    net = network()
     with pytest.raises(InputError, match="distillation needs ema"):
-        net = network()
         Trainer(net, torch.optim.SGD(net.parameters()), tmp_path, distillation=1.0)
