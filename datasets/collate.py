@@ -21,6 +21,7 @@ from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import ALONE, Ranks
 
+NUMBERING_ROWS = ("matches", "source_rows", "target_rows", "view_rows")  # fields of TrainingBatch
 MINIMUM_MATCHES = 32  # a pair with fewer has nothing to teach and is left out of its batch
 
 
@@ -38,6 +39,10 @@ class TrainingBatch:
     # between points of the first scale. None: there is one scale.
     source_rows: torch.Tensor | None = None
     target_rows: torch.Tensor | None = None
+    # All clouds thinned anew, for the teacher, and the rows (N + M, views, scales) of it that describe the
+    # points of the sources and, after them, of the targets
+    views: Pyramid | PointBatch | None = None
+    view_rows: torch.Tensor | None = None
 
     def joined(self, source: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Unit descriptors of the clouds' points from those (rows, C) of all scales, side by side."""
@@ -45,25 +50,25 @@ class TrainingBatch:
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
         """On `device`, with its pyramids."""
-        source, target = (
+        source, target, views = (
             Pyramid.build(clouds.to(device), self.geometry)
             if isinstance(clouds, PointBatch)
-            else clouds.to(device)
-            for clouds in (self.source, self.target)
+            else clouds and clouds.to(device)
+            for clouds in (self.source, self.target, self.views)
         )
-        return replace(self, source=source, target=target, **self._rows(device))
+        return replace(self, source=source, target=target, views=views, **self._rows(device))
 
     def points_to_cpu(self) -> "TrainingBatch":
         """With its points on the CPU, as another process takes them."""
-        source, target = (
+        source, target, views = (
             clouds.to("cpu") if isinstance(clouds, PointBatch) else clouds
-            for clouds in (self.source, self.target)
+            for clouds in (self.source, self.target, self.views)
         )
-        return replace(self, source=source, target=target, **self._rows("cpu"))
+        return replace(self, source=source, target=target, views=views, **self._rows("cpu"))
 
     def _rows(self, device: torch.device | str) -> dict[str, torch.Tensor | None]:
         """Everything that numbers rows, on `device`."""
-        rows = {name: getattr(self, name) for name in ("matches", "source_rows", "target_rows")}
+        rows = {name: getattr(self, name) for name in NUMBERING_ROWS}
         return {name: value if value is None else value.to(device) for name, value in rows.items()}
 
 
@@ -95,20 +100,38 @@ class Collate:
             rows = rows + np.array([len(sample.source), len(sample.target)])
         sources, source_rows = self._seen([(sample.source, sample.source_coarser) for sample in kept])
         targets, target_rows = self._seen([(sample.target, sample.target_coarser) for sample in kept])
+        views, view_rows = self._views(kept)
         sides = [PointBatch.from_clouds(clouds) for clouds in (sources, targets)]
         if not all(self._norms_work(side) for side in sides):
             return None
         if not self.on_gpu:
             sides = [Pyramid.build(clouds, self.geometry) for clouds in sides]
+            views = views and Pyramid.build(views, self.geometry)
         left_out = [sample.name for sample in samples if len(sample.matches) < MINIMUM_MATCHES]
         names = [sample.name for sample in kept]
-        rows = source_rows, target_rows
+        rows = source_rows, target_rows, views, view_rows
         return TrainingBatch(names, *sides, torch.cat(matches), left_out, self.geometry, *rows)
 
     def _seen(self, clouds: list[tuple[torch.Tensor, Sequence[torch.Tensor]]]) -> tuple:
         """The clouds that go through the network, and the rows that describe a point of the first scale."""
         points, coarser = zip(*clouds, strict=True)
         return scaled_clouds(points, coarser, self.scales) if len(self.scales) > 1 else (points, None)
+
+    def _views(self, samples: list[Sample]) -> tuple[PointBatch | None, torch.Tensor | None]:
+        """The views of all clouds as one batch, and its rows of each point of the clouds."""
+        clouds, columns, start = [], [], 0
+        sides = [[each.source_views for each in samples], [each.target_views for each in samples]]
+        for number in range(len(samples[0].source_views)):
+            views = [each[number] for side in sides for each in side]
+            points, rows = self._seen([(view.points, view.coarser) for view in views])
+            if rows is None:
+                rows = torch.arange(sum(map(len, points)), device=points[0].device)[:, None]
+            first = np.cumsum([0, *(len(view.points) for view in views)])[:-1].tolist()
+            near = torch.cat([view.nearest + at for view, at in zip(views, first, strict=True)])
+            columns.append(start + rows[near])
+            clouds += points
+            start += sum(map(len, points))
+        return (PointBatch.from_clouds(clouds), torch.stack(columns, 1)) if clouds else (None, None)
 
     def _norms_work(self, clouds: PointBatch) -> bool:
         """Whether the coarsest level has two points at least, which batch norms need in training."""

@@ -1,7 +1,7 @@
 """Raw pairs of clouds into samples that a network can learn from, on the device where the clouds lie."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -37,6 +37,8 @@ class Sample:
     matches: Tensor  # (P, 2) int64, rows of source and target closer than the positive radius
     source_coarser: Sequence["Coarser"] = ()  # one for each scale but the first
     target_coarser: Sequence["Coarser"] = ()
+    source_views: Sequence["View"] = ()
+    target_views: Sequence["View"] = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,15 @@ class Coarser:
 
     rows: Tensor  # (M,) int64, of the points that are left
     nearest: Tensor  # (N,) int64 into these: of each point of the cloud, the nearest
+
+
+@dataclass(frozen=True)
+class View:
+    """A cloud (N, 3) thinned anew, to cells that begin elsewhere, and shaken anew."""
+
+    points: Tensor  # (M, 3) float64, turned as the cloud
+    nearest: Tensor  # (N,) int64 into these: of each point of the cloud, the nearest
+    coarser: Sequence[Coarser]  # of these points
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,7 @@ class Preparation:
     maximum_points: int = 40_000  # of a cloud; larger ones are subsampled
     snap: bool = False  # for a network on voxels: one point per voxel also after the cloud was turned
     scales: Sequence[float] = (1.0,)  # of the voxel size, at which the network sees each cloud
+    views: int = 0  # of each cloud besides, for the teacher of pcreg/training/distillation.py
 
     def __post_init__(self):
         scales = list(self.scales)
@@ -74,9 +86,11 @@ class Preparation:
             self.augment.reduce(pair.source.double(), pair.target.double(), pair.T_target_source, rng)
             for pair in pairs
         ]
-        reduced = self._thinned(reduced, rng)
-        coarser = [self._coarser(clouds) for clouds in zip(*(each[:2] for each in reduced), strict=True)]
-        moved = [self.augment.move(*each, rng) for each in reduced]
+        thinned = self._thinned(reduced, rng)
+        raw, kept = ([*zip(*(each[:2] for each in some), strict=True)] for some in (reduced, thinned))
+        coarser = [self._coarser(clouds) for clouds in kept]
+        views = [self._views(*clouds, rng) for clouds in zip(raw, kept, strict=True)]
+        moved, views = self._moved(thinned, views, rng)
         if self.snap:
             moved = self._thinned(moved, rng)
         sources, targets, motions = zip(*moved, strict=True)
@@ -85,7 +99,42 @@ class Preparation:
         ]
         matches = matching_rows(aligned, targets, self.positive_radius)
         names = [pair.name for pair in pairs]
-        return [Sample(*each) for each in zip(names, sources, targets, matches, *coarser, strict=True)]
+        return [
+            Sample(*each) for each in zip(names, sources, targets, matches, *coarser, *views, strict=True)
+        ]
+
+    def _views(
+        self, raw: Sequence[Tensor], clouds: Sequence[Tensor], rng: np.random.Generator
+    ) -> list[list[View]]:
+        """Of each `raw` cloud, of which `clouds` (N, 3) are the first thinning, the others."""
+        found: list[list[View]] = [[] for _ in raw]
+        for _ in range(self.views):
+            origins = torch.from_numpy(rng.uniform(0, self.voxel, (len(raw), 3))).to(raw[0].device)
+            rows = rows_kept(raw, self.voxel, origins)
+            left = [cloud[kept] for cloud, kept in zip(raw, rows, strict=True)]
+            nearest = nearest_rows(clouds, left, 1.001 * 3**0.5 * self.voxel)
+            for each, *view in zip(found, left, nearest, self._coarser(left), strict=True):
+                each.append(View(*view))
+        return found
+
+    def _moved(
+        self, pairs: list[Moving], views: list[list[list[View]]], rng: np.random.Generator
+    ) -> tuple[list[Moving], list[list[list[View]]]]:
+        """The pairs turned and shaken, and with them the views of each side."""
+        moved: list[Moving] = []
+        moved_views: list[list[list[View]]] = [[], []]
+        for (*clouds, T), *own in zip(pairs, *views, strict=True):
+            parts = [
+                [cloud, *(view.points for view in some)] for cloud, some in zip(clouds, own, strict=True)
+            ]
+            *sides, T = self.augment.move(*(torch.cat(some) for some in parts), T, rng)
+            whole = []
+            for side, some, seen, kept in zip(sides, parts, own, moved_views, strict=True):
+                cloud, *others = side.split([len(part) for part in some])
+                whole.append(cloud)
+                kept.append([replace(view, points=each) for view, each in zip(seen, others, strict=True)])
+            moved.append((*whole, T))
+        return moved, moved_views
 
     def _thinned(self, pairs: list[Moving], rng: np.random.Generator) -> list[Moving]:
         sources, targets, motions = zip(*pairs, strict=True)
@@ -117,10 +166,14 @@ class Preparation:
         return points[torch.from_numpy(rows).to(points.device)]
 
 
-def rows_kept(clouds: Sequence[Tensor], voxel: float) -> list[Tensor]:
-    """Of each cloud (N, 3) the rows (M,) int64 of one point per cell, cells counted from its origin."""
+def rows_kept(clouds: Sequence[Tensor], voxel: float, origins: Tensor | None = None) -> list[Tensor]:
+    """Of each cloud (N, 3) the rows (M,) int64 of one point per cell.
+
+    Cells are counted from the cloud's origin, or from `origins` (B, 3) float64.
+    """
     points, lengths = _jagged(clouds)
-    origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
+    if origins is None:
+        origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
     rows = grid_sample(points, lengths, voxel, origins)
     cloud = cloud_of_rows(lengths)[rows]
     local = rows - (torch.cumsum(lengths, 0) - lengths)[cloud]

@@ -38,13 +38,21 @@ class Validate:
 
 
 @dataclass
+class Distillation:
+    """`distillation` of configs/train.yaml"""
+
+    weight: float
+    views: int
+
+
+@dataclass
 class Train:
     """configs/train.yaml"""
 
     name: str
     out: str
     weights: str | None
-    keep: float
+    interpolation: float
     frozen_norms: bool
     resume: bool
     seed: int
@@ -54,6 +62,7 @@ class Train:
     precision: str
     scales: list[float]
     ema: float
+    distillation: Distillation
     epochs: int
     maximum_points: int
     positive_radius: float

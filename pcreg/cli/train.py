@@ -38,14 +38,14 @@ NON_IDENTITY_KEYS = {
     "device",
     "workers",
     "checkpointing",
-    "keep",
+    "interpolation",
     "epochs",
     "checkpoint_every",
     "validate",
     "validation",
 }
 
-LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
+LEAST = {"seed": 0, "workers": 0, "positive_radius": 0, "distillation.weight": 0} | dict.fromkeys(
     (
         "epochs",
         "maximum_points",
@@ -53,6 +53,7 @@ LEAST = {"seed": 0, "workers": 0, "positive_radius": 0} | dict.fromkeys(
         "validate.every",
         "validate.pairs",
         "validate.points",
+        "distillation.views",
     ),
     1,
 )
@@ -116,6 +117,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         maximum_points=cfg.maximum_points,
         snap=architecture.snap,
         scales=tuple(cfg.scales),
+        views=cfg.distillation.views if cfg.distillation.weight else 0,
     )
     with ranks.main_process_first():
         batches = instantiate(cfg.batches)(
@@ -134,6 +136,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         precision=cfg.precision,
         loss=instantiate(cfg.loss),
         checkpoint_every=cfg.checkpoint_every,
+        distillation=cfg.distillation.weight,
         ema=cfg.ema,
         seed=cfg.seed,
         ranks=ranks,

@@ -28,6 +28,7 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
+from pcreg.training.distillation import disagreement, teaching
 from pcreg.training.distributed import ALONE, Ranks
 from pcreg.training.losses import Batch, HardestContrastive, Loss
 
@@ -61,6 +62,7 @@ class Trainer:
         precision: str = "float32",  # or bfloat16: of the convolutions; weights and loss stay float32
         loss: Loss | None = None,  # hardest-contrastive
         checkpoint_every: int = 200,  # optimiser steps
+        distillation: float = 0.0,  # weight of the disagreement with the averaged network on other thinnings
         ema: float = 0.0,  # decay of an average of the weights, which is what is kept; 0: the weights
         seed: int = 0,
         ranks: Ranks = ALONE,
@@ -72,6 +74,9 @@ class Trainer:
             raise InputError("precision=bfloat16 needs a GPU; leave it out, or give device=cuda")
         if not 0 <= ema < 1:
             raise InputError(f"ema={ema}: give a decay from 0 (no average) to below 1, such as 0.999")
+        if distillation and not ema:
+            raise InputError("distillation needs ema, the decay of the averaged network that teaches")
+        self.distillation = distillation
         self.network = network.to(ranks.device)
         average = get_ema_multi_avg_fn(ema)
         self.averaged = AveragedModel(self.network, multi_avg_fn=average, use_buffers=True) if ema else None
@@ -225,7 +230,19 @@ class Trainer:
         with self.autocast:
             source, target = self.both(batch.source, batch.target)
         generator = torch.Generator().manual_seed(int(state[0]))
-        return self.loss(*batch.joined(source.float(), target.float()), batch, generator)
+        source, target = batch.joined(source.float(), target.float())
+        loss = self.loss(source, target, batch, generator)
+        if self.distillation:
+            apart = disagreement(torch.cat([source, target]), self._taught(batch))
+            loss = loss | {"total": loss["total"] + self.distillation * apart, "disagreement": apart}
+        return loss
+
+    @torch.no_grad()
+    def _taught(self, batch: Batch) -> torch.Tensor:
+        teacher = self.averaged.module.eval()
+        with self.autocast:
+            features = teacher(batch.views)
+        return teaching(features.float(), batch.view_rows)
 
     def _validate(self, validate, writer, epoch: int) -> dict[str, float]:
         if not self.ranks.first:
