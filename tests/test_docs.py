@@ -1,8 +1,10 @@
 """Pages name what is there: links, files, names of Python, commands and settings."""
 
 import importlib
+import json
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pcreg.cli.config import CONFIGS, compose_config
 from pcreg.cli.register.parser import parsed
+from pcreg.geometry.se3 import rotation_error
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 PAGES = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/*.md")), *sorted(CHECKOUT.glob("weights/*.md"))]
@@ -96,3 +99,18 @@ def flat(cfg: DictConfig, prefix: str = "") -> Iterator[str]:
         value = OmegaConf.to_container(cfg)[key]
         if isinstance(value, dict):
             yield from flat(cfg[key], f"{prefix}{key}.")
+
+
+def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, room):
+    """The call and the registrar, which is asked last, give the same motion."""
+    monkeypatch.chdir(tmp_path)
+    block = (CHECKOUT / "README.md").read_text().partition("In Python:\n\n")[2].partition("\nThe command")[0]
+    names = {"source": room.source, "target": room.target, "points": room.source}
+    names["scans"] = [room.target, room.source]
+    exec(textwrap.dedent(block), names)
+    result, saved = names["result"], json.loads(Path("result.json").read_text())
+    assert result.registered
+    assert result.T_target_source.tolist() == saved["T_target_source"]
+    assert rotation_error(result.T_target_source, room.T_target_source) < 1
+    assert names["rows"].shape == (result.inliers, 2)
+    assert names["moved"].shape == room.source.shape
