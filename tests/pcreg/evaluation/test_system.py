@@ -14,7 +14,7 @@ from pcreg.evaluation.tables import measured, tables
 from pcreg.geometry.se3 import se3
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
-from tests.pcreg.evaluation.test_runner import Rooms
+from tests.pcreg.evaluation.toys import Rooms
 
 ASIDE = se3(np.eye(3), np.array([0.0, 0.5, 0.0]))  # half a metre beside the truth: outside the gate
 

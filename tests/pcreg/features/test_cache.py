@@ -5,7 +5,7 @@ from pcreg.features import cache
 from pcreg.features.cache import FeatureCache, read_described
 from pcreg.features.fcgf import FCGF
 from pcreg.runtime.errors import InputError
-from tests.pcreg.evaluation.test_runner import Distances
+from tests.pcreg.evaluation.toys import Distances
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import network
 

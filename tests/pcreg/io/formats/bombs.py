@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.pcreg.io.test_cloud import write
+from tests.pcreg.io.cloud_files import write
 
 TERA = 10**12
 

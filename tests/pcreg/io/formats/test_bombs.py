@@ -13,8 +13,8 @@ from pcreg.io.cloud import read_cloud
 from pcreg.io.formats.growing import GrowingPoints
 from pcreg.io.size_checks import HARMLESS, MOST_POINTS, bounded
 from pcreg.runtime.errors import InputError
+from tests.pcreg.io.cloud_files import write
 from tests.pcreg.io.formats.bombs import BOMBS
-from tests.pcreg.io.test_cloud import write
 
 ALLOWANCE = 2 * HARMLESS  # bytes by which the whole process may grow
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pcreg.io.cloud import SUFFIXES, read_cloud
 from pcreg.runtime.errors import InputError
-from tests.pcreg.io.test_cloud import write
+from tests.pcreg.io.cloud_files import write
 
 POINTS = 4000
 ROUNDS = 25  # damaged files per format

@@ -1,15 +1,14 @@
-"""Text as spreadsheets and other countries write it."""
+"""Text as scanners, spreadsheets and other countries write it."""
 
 import codecs
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from pcreg.io.cloud import read_cloud
 from pcreg.runtime.errors import InputError
-
-POINTS = np.array([[0.5, -1.25, 2.0], [3.0, 4.0, -5.5], [1e-3, 0.0, 7.75]])
-SUFFIXES = (".xyz", ".txt", ".csv", ".asc", ".pts")
+from tests.pcreg.io.cloud_files import POINTS, TEXT, refusal
 
 
 def lines(between: str, decimal: str = ".", head: str = "") -> str:
@@ -17,7 +16,7 @@ def lines(between: str, decimal: str = ".", head: str = "") -> str:
     return head + "\n".join(rows) + "\n"
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", TEXT)
 @pytest.mark.parametrize("head", ["", "X,Y,Z,I\n", "// made by hand\n"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
 def test_byte_order_marks(tmp_path, suffix, head, encoding):
@@ -26,7 +25,7 @@ def test_byte_order_marks(tmp_path, suffix, head, encoding):
     np.testing.assert_array_equal(read_cloud(path).points, POINTS)
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", TEXT)
 @pytest.mark.parametrize("between", [" ", "\t", "  ", ";", " ; "])
 @pytest.mark.parametrize("head", ["", "x y z i\n", "//x y z\n\n"])
 def test_decimal_commas(tmp_path, suffix, between, head):
@@ -67,3 +66,45 @@ def test_a_ply_behind_a_byte_order_mark(tmp_path):
 def test_laser_scans_as_csv(real_data):
     for name in ("car400.csv", "car401.csv"):
         assert len(read_cloud(real_data / f"indoor/other_scans/laser_car/{name}").points) > 10_000
+
+
+def test_pts_with_and_without_a_count(tmp_path):
+    for head in ("", "3\n"):
+        (tmp_path / "a.pts").write_text(head + "".join(f"{x} {y} {z} 7 255 0 0\n" for x, y, z in POINTS))
+        np.testing.assert_array_equal(read_cloud(tmp_path / "a.pts").points, POINTS)
+
+
+@pytest.mark.parametrize("between", [" ", "\t", ",", ", ", ";", " ; "])
+@pytest.mark.parametrize(
+    "head",
+    ["", "x y z i\n", "//X Y Z I\n", "# made by hand, x;y;z\n\n", "X,Y,Z,Intensity\n", '"x";"y";"z"\n'],
+)
+@pytest.mark.parametrize("suffix", [".xyz", ".pts"])
+def test_text_with_separators_and_headings(tmp_path, suffix, head, between):
+    rows = "".join(between.join(map(str, (*row, 7))) + "\n" for row in POINTS)
+    (tmp_path / f"a{suffix}").write_text(head + rows)
+    np.testing.assert_array_equal(read_cloud(tmp_path / f"a{suffix}").points, POINTS)
+
+
+def test_text_whose_heading_names_the_columns_in_another_order_or_not_at_all(tmp_path):
+    (tmp_path / "a.xyz").write_text("id z,y,x\n" + "".join(f"9 {z} {y} {x}\n" for x, y, z in POINTS))
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.xyz").points, POINTS)
+    (tmp_path / "a.xyz").write_text("east north up\n1 2 3\n")
+    assert "names no column x" in refusal(tmp_path / "a.xyz")
+
+
+def test_pts_with_a_heading_and_a_count(tmp_path):
+    (tmp_path / "a.pts").write_text("//X Y Z\n3\n" + "".join(f"{x},{y},{z}\n" for x, y, z in POINTS))
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.pts").points, POINTS)
+
+
+def test_text_takes_little_memory(tmp_path):
+    path = tmp_path / "a.xyz"
+    path.write_text("x,y,z\n" + "0,0,0\n" * 200_000)
+    tracemalloc.start()
+    read_cloud(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * path.stat().st_size
+    path.write_text("0 " * 500_000)  # a single row
+    assert "line of more than" in refusal(path)

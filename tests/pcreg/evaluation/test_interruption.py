@@ -1,0 +1,89 @@
+"""Runs that were stopped or killed go on where they ended, and leave no process behind."""
+
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.pcreg.evaluation.toys import PROTOCOL, Distances, Rooms, run, untimed
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+SLOW_RUN = """
+import sys, time
+from dataclasses import replace
+from pathlib import Path
+from tests.pcreg.evaluation import toys as t
+
+class Slow(t.NativeRansac):
+    def estimate(self, *arguments):
+        time.sleep(0.5)
+        return super().estimate(*arguments)
+
+if __name__ == "__main__":
+    protocol = replace(t.PROTOCOL, samples=(150,))
+    t.run(Path(sys.argv[1]), estimator=Slow(), workers=1, seeds=(0,), protocol=protocol)
+"""
+
+
+def test_a_run_goes_on_where_it_was_killed(tmp_path):
+    whole = run(tmp_path / "whole")
+    path = tmp_path / "killed" / "records.jsonl"
+    path.parent.mkdir()
+    lines = (tmp_path / "whole" / "records.jsonl").read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:4]) + lines[4][:100])
+    descriptor = Distances()
+    resumed = run(tmp_path / "killed", descriptor=descriptor)
+    assert descriptor.described == 3  # pairs of scene b only
+    assert untimed(whole) == untimed(resumed)
+    assert len(path.read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGKILL]], ids=["Ctrl-C", "killed"])
+def test_an_interruption_keeps_what_was_done_and_leaves_no_process(tmp_path, signals):
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW_RUN)
+    path = tmp_path / "records.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(CHECKOUT), "PATH": ""},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while not path.is_file() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    children = _children(process.pid)
+    for each in signals:
+        process.send_signal(each)
+    process.wait(timeout=30)
+    done = len(path.read_text().splitlines())
+    assert 1 <= done < 6
+    while any(map(_runs, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_runs, children))
+    about = {"protocol": replace(PROTOCOL, samples=(150,)), "seeds": (0,)}
+    resumed = [record["pair"] for record in run(tmp_path, **about)]
+    assert resumed == [pair.name for pair in Rooms().pairs]
+    assert len(path.read_text().splitlines()) == 6
+
+
+def _children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_kill_within_the_first_line(tmp_path):
+    (tmp_path / "records.jsonl").write_text('{"pair": "a/1->')
+    assert len(run(tmp_path)) == 6

@@ -1,0 +1,53 @@
+"""Arrays of NumPy, alone and by name."""
+
+import numpy as np
+import pytest
+
+from pcreg.io.cloud import read_cloud
+from tests.pcreg.io.cloud_files import POINTS, refusal
+
+
+def test_further_columns_are_ignored(tmp_path):
+    np.save(tmp_path / "a.npy", np.c_[POINTS, np.full(3, np.nan)])
+    cloud = read_cloud(tmp_path / "a.npy")
+    np.testing.assert_array_equal(cloud.points, POINTS)
+    assert cloud.dropped == 0
+
+
+@pytest.mark.parametrize("key", ["points", "pcd", "xyz", "anything"])
+def test_names_of_arrays_in_an_npz(tmp_path, key):
+    extra = {} if key == "anything" else {"color": np.zeros((3, 3))}
+    np.savez(tmp_path / "a.npz", **{key: POINTS}, **extra)
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.npz").points, POINTS)
+
+
+def test_an_npz_with_several_unknown_arrays_is_refused_by_their_names(tmp_path):
+    np.savez(tmp_path / "a.npz", first=POINTS, second=POINTS)
+    assert "'first', 'second'" in refusal(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 2), (2, 5, 3), ()])
+def test_arrays_that_are_no_rows_of_points(tmp_path, shape):
+    np.save(tmp_path / "a.npy", np.zeros(shape))
+    assert str(shape) in refusal(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("write_array", [np.save, lambda path, rows: np.savez(path, points=rows)])
+@pytest.mark.parametrize("shape", [(3, 1000), (4, 1000)])
+def test_a_transposed_array_is_called_so(tmp_path, write_array, shape):
+    path = tmp_path / ("a.npy" if write_array is np.save else "a.npz")
+    write_array(path, np.zeros(shape))
+    assert "transposed" in refusal(path)
+    write_array(path, np.zeros(shape).T)
+    assert len(read_cloud(path).points) == 1000
+
+
+@pytest.mark.parametrize("rows", [np.array([["a", "b", "c"]]), np.ones((4, 3), dtype=complex)])
+def test_arrays_that_are_no_numbers(tmp_path, rows):
+    np.save(tmp_path / "a.npy", rows)
+    refusal(tmp_path / "a.npy")
+
+
+def test_pickled_arrays_are_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
+    refusal(tmp_path / "a.npy")

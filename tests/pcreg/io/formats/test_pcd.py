@@ -1,0 +1,42 @@
+"""Three encodings of .pcd, and the viewpoint in its header."""
+
+import numpy as np
+import pytest
+
+from pcreg.io.cloud import read_cloud
+from tests.pcreg.io.cloud_files import refusal
+
+
+def test_a_compressed_pcd_as_another_program_writes_it(tmp_path):
+    """With floors and walls, whose equal coordinates become copies of earlier bytes."""
+    import open3d
+
+    points = np.random.default_rng(0).uniform(-4, 4, (3000, 3))
+    points[:600, 2], points[600:900, 0] = -1.5, 4.0
+    cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
+    open3d.io.write_point_cloud(str(tmp_path / "a.pcd"), cloud, compressed=True)
+    assert b"DATA binary_compressed" in (tmp_path / "a.pcd").read_bytes()
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.pcd").points, points.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("", None),
+        ("VIEWPOINT 0 0 0 1 0 0 0\n", None),  # what every tool writes that does not know
+        ("VIEWPOINT 1.5 -2 3 1 0 0 0\n", [1.5, -2, 3]),
+        ("VIEWPOINT 0 0 0 0 1 0 0\n", [0, 0, 0]),  # turned, so somebody knew
+    ],
+)
+def test_a_pcd_says_where_its_sensor_stood(tmp_path, line, place):
+    header = f"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\n{line}POINTS 1\nDATA ascii\n1 2 3\n"
+    (tmp_path / "a.pcd").write_text(header)
+    found = read_cloud(tmp_path / "a.pcd").viewpoint
+    assert found is None if place is None else found.tolist() == place
+
+
+@pytest.mark.parametrize("words", ["1 2 3", "1 2 3 1 0 0 nan", "a b c d e f g"])
+def test_a_damaged_viewpoint_is_refused(tmp_path, words):
+    header = f"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nVIEWPOINT {words}\nPOINTS 1\nDATA ascii\n1 2 3\n"
+    (tmp_path / "a.pcd").write_text(header)
+    refusal(tmp_path / "a.pcd")

@@ -1,0 +1,43 @@
+"""Both byte orders of .ply, and what is written in one of them."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from pcreg.io.cloud import read_cloud, write_ply
+from tests.pcreg.io.cloud_files import POINTS
+
+
+def test_ply_of_either_byte_order_with_other_elements_around(tmp_path):
+    head = "ply\nformat {} 1.0\ncomment a camera first\nelement camera 2\nproperty uchar id\n"
+    head += "element vertex 3\nproperty uchar red\nproperty double x\nproperty float y\nproperty short z\n"
+    head += "element face 1\nproperty list uchar int vertex_indices\nend_header\n"
+    points = np.array([[1.5, 2.5, -3], [4.5, 5.5, 6], [7.5, -8.5, 9]])
+    for name, order in (("binary_little_endian", "<"), ("binary_big_endian", ">")):
+        rows = np.zeros(
+            3, dtype=[("red", "u1"), ("x", order + "f8"), ("y", order + "f4"), ("z", order + "i2")]
+        )
+        rows["x"], rows["y"], rows["z"] = points.T
+        (tmp_path / "a.ply").write_bytes(
+            head.format(name).encode() + b"\1\2" + rows.tobytes() + b"\3" + bytes(12)
+        )
+        np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, points)
+
+
+def test_coloured_ply_holds_what_it_promises(tmp_path):
+    colors = np.array([[255, 0, 0], [0, 128, 0], [1, 2, 3]], dtype=np.uint8)
+    write_ply(tmp_path / "a.ply", POINTS, colors)
+    body = (tmp_path / "a.ply").read_bytes().split(b"end_header\n")[1]
+    assert struct.unpack("<dddBBB", body[:27]) == (*POINTS[0], 255, 0, 0)
+    assert len(body) == 3 * 27
+    np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, POINTS)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    write_ply(tmp_path / "a.ply", POINTS)
+    before = (tmp_path / "a.ply").read_bytes()
+    with pytest.raises(IndexError):
+        write_ply(tmp_path / "a.ply", np.zeros((2, 2)))
+    assert (tmp_path / "a.ply").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a.ply"]

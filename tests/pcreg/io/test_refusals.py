@@ -1,0 +1,67 @@
+"""Files that are no clouds: one sentence each, with the name of the file."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from tests.pcreg.io.cloud_files import ALL, MARKED, POINTS, TEXT, ascii_ply, pcd, refusal, write
+
+
+@ALL
+def test_missing_file(tmp_path, suffix):
+    assert "no such file" in refusal(tmp_path / f"nowhere{suffix}")
+
+
+@ALL
+def test_empty_file(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    path.touch()
+    assert "empty" in refusal(path)
+
+
+@ALL
+def test_truncated_file(tmp_path, suffix):
+    path = tmp_path / f"cloud{suffix}"
+    write(path, np.random.default_rng(0).normal(size=(400, 3)))
+    whole = path.read_bytes()
+    cut = len(whole) * 2 // 3
+    if suffix in (*TEXT, ".obj", ".off"):  # cut inside a row's first number
+        cut = whole.rindex(b"\n", 0, cut) + 4
+    path.write_bytes(whole[: cut - cut % 16 + 5 if suffix == ".bin" else cut])
+    assert "truncated" in refusal(path)
+
+
+@pytest.mark.parametrize("text", [ascii_ply(POINTS), pcd(POINTS, "ascii")])
+def test_truncated_text(tmp_path, text):
+    path = tmp_path / ("a.ply" if text.startswith(b"ply") else "a.pcd")
+    path.write_bytes(text[: text.rindex(b"\n", 0, -1) + 1])
+    assert "truncated" in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", [s for s in (*MARKED, ".las", ".laz") if s != ".bin"])
+@pytest.mark.parametrize("content", [b"no point cloud\n", bytes(range(256)) * 4], ids=["text", "bytes"])
+def test_unreadable_file(tmp_path, suffix, content):
+    path = tmp_path / f"cloud{suffix}"
+    path.write_bytes(content)
+    refusal(path)
+
+
+def test_a_folder_is_no_cloud(tmp_path):
+    (tmp_path / "folder.ply").mkdir()
+    refusal(tmp_path / "folder.ply")
+
+
+@pytest.mark.parametrize("name", ["cloud.glb", "cloud", "cloud.doc", "cloud.ply.gz"])
+def test_wrong_extension_names_the_valid_ones(tmp_path, name):
+    (tmp_path / name).write_bytes(b"1 2 3\n")
+    message = refusal(tmp_path / name)
+    for suffix in (*MARKED, ".las", ".laz"):
+        assert suffix in message
+
+
+@pytest.mark.parametrize(("suffix", "package"), [(".las", "laspy"), (".laz", "lazrs"), (".e57", "pye57")])
+def test_a_missing_package_is_named(tmp_path, monkeypatch, suffix, package):
+    write(tmp_path / f"a{suffix}", POINTS)
+    monkeypatch.setitem(sys.modules, package, None)
+    assert "pip install 'pcreg[" in refusal(tmp_path / f"a{suffix}")

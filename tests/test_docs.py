@@ -1,0 +1,116 @@
+"""Pages name what is there: links, files, names of Python, commands and settings."""
+
+import importlib
+import json
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from pcreg.cli.config import CONFIGS, compose_config
+from pcreg.cli.register.parser import parsed
+from pcreg.geometry.se3 import rotation_error
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PAGES = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/*.md")), *sorted(CHECKOUT.glob("weights/*.md"))]
+TOP = ("benchmarks", "configs", "datasets", "docs", "kernels", "pcreg", "tests", "weights")
+GROUPS = [path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "experiment"]
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def commands() -> list[str]:
+    """The commands of the indented blocks, each in one line without its comment."""
+    line = re.compile(
+        r"^    (?:\.venv/bin/|torchrun .*-m )?pcreg ((?:evaluate|train|register) .*)$", re.MULTILINE
+    )
+    found = [each for page in PAGES for each in line.findall(page.read_text().replace("\\\n", " "))]
+    return sorted({shlex.join(shlex.split(each, comments=True)) for each in found})
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if not link.startswith("http"):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
+
+
+@each_page
+def test_files_of_the_tree_are_there(page):
+    """Whole paths from the checkout, or from a folder of code, as the text has them."""
+    roots = [CHECKOUT, *(CHECKOUT / top for top in TOP), CHECKOUT / "datasets" / "simulated"]
+    for path in re.findall(r"(?<![\w/.<>:-])((?:[\w-]+/)+[\w-]+\.(?:py|yaml|html))\b", page.read_text()):
+        assert any((root / path).is_file() for root in roots), path
+
+
+@each_page
+def test_names_of_the_package_can_be_imported(page):
+    for name in set(re.findall(r"\bpcreg(?:\.\w+)+", page.read_text())):
+        module, *attributes = name.split(".")
+        found = importlib.import_module(module)
+        for attribute in attributes:
+            module = f"{module}.{attribute}"
+            found = getattr(found, attribute, None) or importlib.import_module(module)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_have_options_and_settings_that_exist(command):
+    verb, *words = shlex.split(command)
+    if verb == "register":
+        assert parsed(words, "pcreg register").more == []
+    else:
+        compose_config(verb, words)
+
+
+@each_page
+def test_settings_in_the_text_are_keys(page):
+    """Such as `data.voxel=0.3` or `batches.pool`: of some choice of the group."""
+    known = {f"{alias}.{key}" for alias in ("replay", "validation") for key in keys_of("data")}
+    for group in GROUPS:
+        known |= {f"{group}.{key}" for key in keys_of(group)}
+    for name in ("train", "evaluate"):
+        known |= set(flat(OmegaConf.load(CONFIGS / f"{name}.yaml")))
+    sections = {key.split(".")[0] for key in known if "." in key}
+    for code in re.findall(r"`([^`]+)`", page.read_text()):
+        for key in re.findall(r"(?<![\w./])([a-z]+\.[a-z_\d]+)(?![\w/(])", code):
+            assert key.split(".")[0] not in sections or key in known, key
+
+
+def keys_of(group: str) -> set[str]:
+    return {key for path in (CONFIGS / group).glob("*.yaml") for key in flat(OmegaConf.load(path))}
+
+
+def flat(cfg: DictConfig, prefix: str = "") -> Iterator[str]:
+    """The keys of a configuration, sections and what they hold, with dots between."""
+    for key in cfg:
+        yield f"{prefix}{key}"
+        value = OmegaConf.to_container(cfg)[key]
+        if isinstance(value, dict):
+            yield from flat(cfg[key], f"{prefix}{key}.")
+
+
+def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, room):
+    """The call and the registrar, which is asked last, give the same motion."""
+    monkeypatch.chdir(tmp_path)
+    block = (CHECKOUT / "README.md").read_text().partition("In Python:\n\n")[2].partition("\nThe command")[0]
+    names = {"source": room.source, "target": room.target, "points": room.source}
+    names["scans"] = [room.target, room.source]
+    exec(textwrap.dedent(block), names)
+    result, saved = names["result"], json.loads(Path("result.json").read_text())
+    assert result.registered
+    assert result.T_target_source.tolist() == saved["T_target_source"]
+    assert rotation_error(result.T_target_source, room.T_target_source) < 1
+    assert names["rows"].shape == (result.inliers, 2)
+    assert names["moved"].shape == room.source.shape
