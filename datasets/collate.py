@@ -46,7 +46,7 @@ class TrainingBatch:
     view_rows: torch.Tensor | None = None
 
     def descriptors(self, source: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Those of the first scale's points (N, S C), (M, S C), of unit length, from those (R, C) of all rows."""
+        """Of the points at the first scale (N, S C), (M, S C), unit length, from those (R, C) of all rows."""
         return concatenate_scales(source, self.source_rows), concatenate_scales(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":

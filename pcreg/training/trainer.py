@@ -201,7 +201,7 @@ class Trainer:
         self._inconsistent = False
 
     def _step(self, batch: Batch, writer) -> float:
-        """One optimiser step. Sources and targets are two passes through the network, each with its own norms."""
+        """One optimiser step; sources and targets pass the network in turn, each with norms of their own."""
         self.network.train()
         loss = self._loss(batch)
         self.optimizer.zero_grad()
