@@ -7,13 +7,12 @@ longer. A motion is wrong when it is off by more than a voxel or 1.5 degrees; `r
 pcreg.datasets.odometry rejects.
 """
 
-import argparse
 import tempfile
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from report import run
+from report import parser, run
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.odometry import MAX_CORRECTION, Fit, Odometry
@@ -27,14 +26,12 @@ ERRORS = "error of pairs accepted: median, largest (m, deg)"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("scans", type=Path)
-    parser.add_argument("--voxel", type=float, default=0.3, help="metres")
-    parser.add_argument("--every", type=int, nargs="+", default=[1, 2, 3, 4], help="take each n-th scan")
-    parser.add_argument("--pairs", type=int, default=80, help="drawn at random for every n")
-    options = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("scans", type=Path)
+    made.add_argument("--voxel", type=float, default=0.3, help="metres")
+    made.add_argument("--every", type=int, nargs="+", default=[1, 2, 3, 4], help="take each n-th scan")
+    made.add_argument("--pairs", type=int, default=80, help="drawn at random for every n")
+    options = made.parse_args()
     folder = Folder(options.scans, options.voxel)
     if folder.poses is None:
         raise InputError(f"{options.scans}: has no poses.txt to compare with; write one")

@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 from recipes import kiss, open3d_tutorial, open3d_wide, ours, tutorial_ransac
-from report import Report, run
+from report import Report, parser, run
 from rich.console import Console
 from rich.progress import track
 from scores import Answer, Gates, record, rows
@@ -125,16 +125,14 @@ def measure(
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--threedmatch", type=Path, metavar="ROOT")
-    parser.add_argument("--indoor", type=Path, nargs="+", default=[], metavar="FOLDER")
-    parser.add_argument("--lidar", type=Path, nargs="+", default=[], metavar="FOLDER")
-    parser.add_argument("--limit", type=int, default=6, help="pairs of each set (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the tables, and every answer")
-    options = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--threedmatch", type=Path, metavar="ROOT")
+    made.add_argument("--indoor", type=Path, nargs="+", default=[], metavar="FOLDER")
+    made.add_argument("--lidar", type=Path, nargs="+", default=[], metavar="FOLDER")
+    made.add_argument("--limit", type=int, default=6, help="pairs of each set (default: %(default)s)")
+    made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--json", type=Path, metavar="FILE", help="the tables, and every answer")
+    options = made.parse_args()
     if not (options.threedmatch or options.indoor or options.lidar):
         raise InputError("no scans are named; give --threedmatch, --indoor or --lidar")
     if options.limit < 1 or options.seed < 0:

@@ -44,8 +44,8 @@ def record(
     carrier and another way, and each but the first with all of its beams or with every 2nd, 4th or 8th. What
     moves stands elsewhere for each, and so do the finest bumps of surfaces.
 
-    Consecutive sweeps are up to a few metres from each other, so pairs of 0 to 40 m occur; some ways turn into
-    a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. The
+    Consecutive sweeps are up to a few metres from each other, so pairs of 0 to 40 m occur; some ways turn
+    into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. The
     same arguments give the same clouds, on `device`.
     """
     rng = np.random.default_rng([seed, index])
