@@ -63,7 +63,7 @@ class Trainer:
         loss: Loss | None = None,  # hardest-contrastive
         checkpoint_every: int = 200,  # optimiser steps
         distillation: float = 0.0,  # weight of pcreg/training/distillation.py beside the loss
-        ema: float = 0.0,  # decay of an average of the weights, which is what is kept; 0: the weights
+        ema: float = 0.0,  # decay of an average of the weights, which is then validated and written; 0: none
         seed: int = 0,
         ranks: Ranks = ALONE,
         identity: dict[str, Any] | None = None,  # settings that a resumed training must share
@@ -92,7 +92,7 @@ class Trainer:
         self._inconsistent = False
 
     @property
-    def kept(self) -> ResUNet:
+    def output_network(self) -> ResUNet:
         """The network that is validated and written: with averaged weights, given `ema`."""
         return self.averaged.module if self.averaged else self.network
 
@@ -248,7 +248,7 @@ class Trainer:
     def _validate(self, validate, writer, epoch: int) -> dict[str, float]:
         if not self.ranks.first:
             return {}
-        figures = validate(self.kept)
+        figures = validate(self.output_network)
         written = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
         log.info("epoch %d: %s", epoch, written)
         self._write(writer, {f"validation/{name}": value for name, value in figures.items()})
@@ -277,11 +277,11 @@ class Trainer:
     def _keep_best(self, figures: dict[str, float]) -> None:
         if not self.ranks.first:
             return
-        save_weights(self.folder / "last.safetensors", self.kept)
+        save_weights(self.folder / "last.safetensors", self.output_network)
         score = [figures["feature_match_recall"], figures["inlier_ratio"]]
         if score > self.state.best:
             self.state.best = score
-            save_weights(self.folder / "best.safetensors", self.kept)
+            save_weights(self.folder / "best.safetensors", self.output_network)
 
     def _save(self) -> None:
         if not self.ranks.first:
