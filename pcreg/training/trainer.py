@@ -42,10 +42,7 @@ class Batches(Protocol):
     def __len__(self) -> int: ...
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
-        """The batches of an epoch from number `first` on; None where no pair of one is usable.
-
-        There may be none left: a training that was stopped within a validation goes on with that.
-        """
+        """The batches of an epoch from number `first` on, if any is left; None where no pair is usable."""
         ...
 
 
@@ -124,13 +121,8 @@ class Trainer:
         Raises InputError, with the names of the pairs, when a loss or gradient is not finite, and when
         an epoch has no pair to train on.
         """
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-        )
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        columns = *columns, TextColumn("{task.fields[note]}")
         figures: dict[str, float] = {}
         console = Console(file=sys.stderr)
         with (
