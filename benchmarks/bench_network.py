@@ -2,7 +2,7 @@
 
     python benchmarks/bench_network.py [CLOUD] [--voxel 0.025 ...] [--only SECTION ...] [--json FILE]
 
-CLOUD is any point cloud file, thinned to one point per voxel (default: a simulated room). Runs on the
+CLOUD is any point cloud file, downsampled to one point per voxel (default: a simulated room). Runs on the
 GPU if there is one; on a CPU in float32 on smaller clouds. Everything is compared with the same network
 on voxels (`snap=True`).
 
@@ -19,12 +19,10 @@ afterwards, `peak MiB` at most beyond that, weights and points left out.
 import argparse
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from pathlib import Path
 
 import torch
-from precision import PRECISIONS, autocast, tf32_if
-from report import Report, run
-from timing import medians, memory, walls
+from report import Report, parser, run
+from timing import PRECISIONS, autocast, medians, memory, tf32_if, walls
 from workload import Clouds, Pairs, fragments, load, pairs
 
 from pcreg.kernels.pyramid import Pyramid
@@ -189,22 +187,18 @@ SECTIONS = {"search": searches, "pyramid": pyramids, "forward": forwards, "train
 
 
 def parse() -> argparse.Namespace:
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
+    made = parser(__doc__, cloud=True)
     device = torch.device(choose_device("auto"))
-    parser.set_defaults(**DEFAULTS[device.type])
-    parser.add_argument("cloud", nargs="?", type=Path, metavar="CLOUD")
-    parser.add_argument("--voxel", type=float, nargs="+", help="metres; the first is the network's")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
-    parser.add_argument("--fragment", type=int, help="points of one (default: %(default)s)")
-    parser.add_argument("--batch", type=int, help="fragments at once (default: %(default)s)")
-    parser.add_argument("--sizes", type=int, help="batches of different sizes (default: %(default)s)")
-    parser.add_argument("--pairs", type=int, help="of a training step (default: %(default)s)")
-    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, help="of the forward pass")
-    parser.add_argument("--runs", type=int, help="(default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    options = parser.parse_args()
+    made.set_defaults(**DEFAULTS[device.type])
+    made.add_argument("--voxel", type=float, nargs="+", help="metres; the first is the network's")
+    made.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
+    made.add_argument("--fragment", type=int, help="points of one (default: %(default)s)")
+    made.add_argument("--batch", type=int, help="fragments at once (default: %(default)s)")
+    made.add_argument("--sizes", type=int, help="batches of different sizes (default: %(default)s)")
+    made.add_argument("--pairs", type=int, help="of a training step (default: %(default)s)")
+    made.add_argument("--precision", nargs="+", choices=PRECISIONS, help="of the forward pass")
+    made.add_argument("--runs", type=int, help="(default: %(default)s)")
+    options = made.parse_args()
     options.device = device
     options.precision = options.precision or (list(PRECISIONS) if device.type == "cuda" else ["float32"])
     options.load = lru_cache(partial(load, options.cloud, device=device))

@@ -1,28 +1,25 @@
-"""Time the operators against a dense product of the same rows and against other engines.
+"""Time the operators against a dense product of the same rows and against a plain scatter.
 
     python benchmarks/bench_operators.py [CLOUD] [--voxel 0.025 ...] [--channels 64:64 ...] [--json FILE]
 
-CLOUD is any point cloud file, thinned to one point per voxel (default: a simulated room). Runs on the
+CLOUD is any point cloud file, downsampled to one point per voxel (default: a simulated room). Runs on the
 GPU if there is one.
 
     dense         one torch.matmul of all T rows, gathered beforehand
     scatter       gather, multiply and index_add per kernel cell
-    spconv        on the voxels of the same points, indices built, if spconv is installed
     forward, both point_conv, triplets built, without and with the gradients; of dense: in dense times
-    of bound      the least possible time, by arithmetic or by memory, over the measured one
-    MiB           held at the peak of a call beyond what it returns
+    of bound      the lower bound of the time, by arithmetic or by memory, over the measured one
+    MiB           allocated at the peak of a call beyond what it returns
 
 All columns of a row are measured in turn, in one process; the table gives medians in milliseconds.
 """
 
 import argparse
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import torch
-from precision import PRECISIONS, tf32_if
-from report import Report, run
-from timing import medians, memory
+from report import Report, parser, run
+from timing import PRECISIONS, medians, memory, tf32_if
 from torch import Tensor
 from workload import Workload, load
 
@@ -110,11 +107,8 @@ def row(workload: Workload, triplets: Triplets, precision, C, M, ceilings, runs)
         "dense": dense_product(features, weight, triplets),
         "scatter": gather_multiply_scatter(features, weight, triplets),
     }
-    if device.type == "cuda" and not tf32:
-        spconv = spconv_convolution(workload.voxels, C, M, dtype)
-        functions.update(zip(["spconv", "spconv both"], spconv or [], strict=False))
     times = dict(zip(functions, medians(functions.values(), runs, device), strict=True))
-    least = least_ms(triplets, 2 * C * M, features, grad_out, weight, precision, ceilings)
+    bound = bound_ms(triplets, 2 * C * M, features, grad_out, weight, precision, ceilings)
     return {
         "precision": precision,
         "C": C,
@@ -122,21 +116,19 @@ def row(workload: Workload, triplets: Triplets, precision, C, M, ceilings, runs)
         "dataflow": DATAFLOWS[type(arrange(triplets, dtype)).__name__],
         "dense": times["dense"],
         "scatter": times["scatter"],
-        "spconv": times.get("spconv"),
-        "spconv both": times.get("spconv both"),
         "forward": times["forward"],
         "of dense": times["forward"] / times["dense"],
         "both": times["both"],
         "both of dense": times["both"] / times["dense"],
         "TFLOP/s": len(triplets) * 2 * C * M / times["forward"] / 1e9,
-        "of bound": least / times["forward"],
+        "of bound": bound / times["forward"],
         "forward MiB": memory(forward, device)[1],
         "both MiB": memory(both, device)[1],
     }
 
 
-def least_ms(triplets, products, features, out, weight, precision, ceilings) -> float:
-    """No less than one product per bucket, and each input read and each output written once."""
+def bound_ms(triplets, products, features, out, weight, precision, ceilings) -> float:
+    """A lower bound: one product per bucket, and each input read and each output written once."""
     arithmetic = len(triplets.buckets.i) * products / ceilings[f"{precision} TFLOP/s"] / 1e9
     read_once = features.nbytes + out.nbytes + weight.nbytes + triplets.j.nbytes
     return max(arithmetic, read_once / ceilings["copy GB/s"] / 1e6)
@@ -180,56 +172,20 @@ def gather_multiply_scatter(features: Tensor, weight: Tensor, triplets: Triplets
     return convolve
 
 
-def spconv_convolution(
-    voxels: Tensor, channels_in: int, channels_out: int, dtype: torch.dtype
-) -> list[Callable[[], object]] | None:
-    """Forward, and forward + backward, on voxels (N, 3) int64, indices built before.
-
-    None if spconv is not installed or does not know the dtype.
-    """
-    if dtype == torch.bfloat16:
-        return None
-    try:
-        import spconv.pytorch as spconv
-    except ImportError:
-        return None
-    cells = (voxels - voxels.amin(0)).int()
-    device, shape = voxels.device, (cells.amax(0) + 1).tolist()
-    convolution = spconv.SubMConv3d(channels_in, channels_out, 3, bias=False, indice_key="voxels")
-    convolution = convolution.to(device, dtype)
-    features = torch.randn(len(cells), channels_in, dtype=dtype, device=device, requires_grad=True)
-    grad_out = torch.randn(len(cells), channels_out, dtype=dtype, device=device)
-    cells = torch.nn.functional.pad(cells, (1, 0))  # cloud, x, y, z
-    indexed = spconv.SparseConvTensor(features, cells, shape, batch_size=1)
-    indexed.indice_dict = convolution(indexed).indice_dict
-
-    def forward() -> Tensor:
-        return convolution(indexed.replace_feature(features)).features
-
-    def both() -> tuple[Tensor, ...]:
-        return torch.autograd.grad(forward(), (features, convolution.weight), grad_out)
-
-    return [torch.no_grad()(forward), both]
-
-
 def channel_pair(text: str) -> tuple[int, int]:
     C, M = map(int, text.split(":"))
     return C, M
 
 
 def parse() -> argparse.Namespace:
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
-    parser.add_argument("cloud", nargs="?", type=Path, metavar="CLOUD")
-    parser.add_argument("--voxel", type=float, nargs="+", default=[0.025], help="metres (default: 0.025)")
-    parser.add_argument(
+    made = parser(__doc__, cloud=True)
+    made.add_argument("--voxel", type=float, nargs="+", default=[0.025], help="metres (default: 0.025)")
+    made.add_argument(
         "--channels", nargs="+", type=channel_pair, metavar="C:M", help="default: those of the network"
     )
-    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: all of the device")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--runs", type=int, help="default: 20 on a GPU, 5 on a CPU")
-    options = parser.parse_args()
+    made.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: all of the device")
+    made.add_argument("--runs", type=int, help="default: 20 on a GPU, 5 on a CPU")
+    options = made.parse_args()
     on_gpu = torch.cuda.is_available()
     options.precision = options.precision or list(CHANNELS["cuda" if on_gpu else "cpu"])
     options.runs = options.runs or (20 if on_gpu else 5)

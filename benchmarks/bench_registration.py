@@ -5,7 +5,7 @@
 
 ROOT is 3DMatch as `pcreg evaluate` takes it; both lists, 3DMatch and 3DLoMatch, are measured. A FOLDER holds
 scans with pairs.txt or poses.txt, as for data=folder (docs/own_data.md). All methods get the same pairs
-and take turns. The others are told a voxel size, see KINDS; ours is told nothing.
+and take turns. The others are given a voxel size, see KINDS; ours chooses its own.
 
     loose, strict    pairs whose errors lie within the gate, whatever the method itself says
     wrong accepted   pairs outside the loose gate that the method calls registered; KISS-Matcher does so
@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 from recipes import kiss, open3d_tutorial, open3d_wide, ours, tutorial_ransac
-from report import Report, run
+from report import Report, parser, run
 from rich.console import Console
 from rich.progress import track
 from scores import Answer, Gates, record, rows
@@ -45,19 +45,19 @@ class Kind:
 
     gates: Gates  # which answers are right
     voxel: float  # metres; at which the overlap of pairs is measured
-    told: tuple[tuple[Recipe, float], ...]  # who is told which voxel size, metres
+    others: tuple[tuple[Recipe, float], ...]  # with the voxel size that each is given, metres
 
 
 KINDS = {
     "indoor": Kind(
         Gates(loose=(0.3, 15), strict=(0.1, 5)),
         voxel=0.05,
-        told=((open3d_tutorial, 0.05), (open3d_wide, 0.025), (kiss, 0.05), (kiss, 0.025)),
+        others=((open3d_tutorial, 0.05), (open3d_wide, 0.025), (kiss, 0.05), (kiss, 0.025)),
     ),
     "lidar": Kind(
         Gates(loose=(2, 5), strict=(0.2, 1)),
         voxel=0.3,
-        told=((open3d_tutorial, 0.3), (open3d_wide, 0.3), (kiss, 0.3)),
+        others=((open3d_tutorial, 0.3), (open3d_wide, 0.3), (kiss, 0.3)),
     ),
 }
 
@@ -106,8 +106,8 @@ def named(options: argparse.Namespace) -> Iterator[tuple[str, Kind, PairDataset]
 
 def recipes_for(kind: Kind) -> list[Recipe]:
     missing = [] if find_spec("kiss_matcher") else [kiss]
-    told = (partial(recipe, voxel=voxel) for recipe, voxel in kind.told if recipe not in missing)
-    return [ours, partial(ours, descriptor="fpfh"), *told]
+    others = (partial(recipe, voxel=voxel) for recipe, voxel in kind.others if recipe not in missing)
+    return [ours, partial(ours, descriptor="fpfh"), *others]
 
 
 def measure(
@@ -125,16 +125,14 @@ def measure(
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--threedmatch", type=Path, metavar="ROOT")
-    parser.add_argument("--indoor", type=Path, nargs="+", default=[], metavar="FOLDER")
-    parser.add_argument("--lidar", type=Path, nargs="+", default=[], metavar="FOLDER")
-    parser.add_argument("--limit", type=int, default=6, help="pairs of each set (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the tables, and every answer")
-    options = parser.parse_args()
+    made = parser(__doc__)
+    made.add_argument("--threedmatch", type=Path, metavar="ROOT")
+    made.add_argument("--indoor", type=Path, nargs="+", default=[], metavar="FOLDER")
+    made.add_argument("--lidar", type=Path, nargs="+", default=[], metavar="FOLDER")
+    made.add_argument("--limit", type=int, default=6, help="pairs of each set (default: %(default)s)")
+    made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--json", type=Path, metavar="FILE", help="the tables, and every answer")
+    options = made.parse_args()
     if not (options.threedmatch or options.indoor or options.lidar):
         raise InputError("no scans are named; give --threedmatch, --indoor or --lidar")
     if options.limit < 1 or options.seed < 0:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
-from report import Report, run
+from report import Report, parser, run
 from timing import wall_ms
 from torch import Tensor, nn
 from workload import load
@@ -61,18 +61,19 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     report = Report(device, options.json)
     cloud = load(options.cloud, options.voxel, device).cloud
-    least, most = (options.least or LIMITS[device.type][0]), (options.most or LIMITS[device.type][1])
+    low, high = LIMITS[device.type]
+    bounds = options.min_points or low, options.max_points or high
     try:
-        report.section("scale", rows(cloud, options.voxel, least, most))
+        report.section("scale", rows(cloud, options.voxel, *bounds))
     finally:  # a device that gives up at its largest cloud leaves the smaller ones to draw
         if options.plot and report.content.get("scale"):
             plot(report.content["scale"], options.plot)
 
 
-def rows(cloud: PointBatch, voxel: float, least: float, most: float) -> Iterator[dict]:
+def rows(cloud: PointBatch, voxel: float, min_points: float, max_points: float) -> Iterator[dict]:
     for model, mode in CASES:
-        n = least
-        while n <= most * 1.01:
+        n = min_points
+        while n <= max_points * 1.01:
             try:
                 yield row(cut_or_repeat(cloud, round(n)), voxel, model, mode)
             except (RuntimeError, ValueError, OverflowError) as error:  # indices have limits, as memory has
@@ -178,16 +179,12 @@ def plot(rows: list[dict], path: Path) -> None:
 
 
 def parse() -> argparse.Namespace:
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
-    parser.add_argument("cloud", nargs="?", type=Path, metavar="CLOUD")
-    parser.add_argument("--voxel", type=float, default=0.025, help="metres (default: %(default)s)")
-    parser.add_argument("--least", type=float, help="points to begin with")
-    parser.add_argument("--most", type=float, help="points to end with")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--plot", type=Path, metavar="FILE")
-    return parser.parse_args()
+    made = parser(__doc__, cloud=True)
+    made.add_argument("--voxel", type=float, default=0.025, help="metres (default: %(default)s)")
+    made.add_argument("--min-points", type=float, help="to begin with")
+    made.add_argument("--max-points", type=float, help="to end with")
+    made.add_argument("--plot", type=Path, metavar="FILE")
+    return made.parse_args()
 
 
 if __name__ == "__main__":

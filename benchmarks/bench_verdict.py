@@ -1,4 +1,4 @@
-"""Fit the verdict on simulated scans, and see how far it can be believed.
+"""Fit the confidence model on simulated scans, and measure its calibration.
 
     python benchmarks/bench_verdict.py simulated --out answers.jsonl [--scenes 30]
     python benchmarks/bench_verdict.py 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 50]
@@ -7,7 +7,7 @@
     python benchmarks/bench_verdict.py check real.jsonl ... --figure docs/verdict.png
 
 The first three register pairs whose truth is known, by the shipped weights or with --descriptor fpfh, and
-append what speaks for each motion found: pairs that overlap, clouds of different scenes, and clouds
+append the evidence for each motion found: pairs that overlap, clouds of different scenes, and clouds
 against mirror images. `fit` prints a table of pcreg/registration/confidence.py, for answers by one
 descriptor; `check` answers each pair with the motion that its table finds likeliest, compares the confidences
 with how often the answers are right, and counts what is accepted. A motion is right within 15 degrees and 0.3
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from calibration import calibration_error, draw, logistic
-from report import run
+from report import parser, run
 from verdict_answers import Gate, answers, evidence_of, questions
 
 from pcreg.datasets.folder import Folder
@@ -39,14 +39,12 @@ INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what `pcreg register` chooses for most of these scans.
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
-UNKNOWN = 0.5  # of the simulated questions, so that estimated viewpoints are judged too
+UNKNOWN_VIEWPOINTS = 0.5  # fraction of the simulated questions, so that estimated viewpoints are part of it
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    verbs = parser.add_subparsers(required=True, dest="verb")
+    made = parser(__doc__)
+    verbs = made.add_subparsers(required=True, dest="verb")
     for verb in ("simulated", "3dmatch", "folder"):
         ask = verbs.add_parser(verb)
         if verb == "simulated":
@@ -67,7 +65,7 @@ def main() -> None:
     check = verbs.add_parser("check")
     check.add_argument("answers", type=Path, nargs="+")
     check.add_argument("--figure", type=Path)
-    options = parser.parse_args()
+    options = made.parse_args()
     if options.verb == "fit":
         fit(_read(options.answers))
     elif options.verb == "check":
@@ -110,11 +108,11 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
                 record, voxel[place], options.seed, options.scenes, per_scene=4, device="cpu"
             )
             simulated.name = f"simulated {place}"
-            yield simulated, gate, voxel[place], UNKNOWN
+            yield simulated, gate, voxel[place], UNKNOWN_VIEWPOINTS
 
 
 def fit(answers: list[dict[str, Any]]) -> None:
-    """Print the tables of traits, by logistic regression on all motions of one kind of descriptor.
+    """Print the tables of weights, by logistic regression on all motions of one kind of descriptor.
 
     One is for motions between clouds whose viewpoints are known, the other for those that are estimated.
     """
@@ -131,9 +129,9 @@ def _fit(motions: list[dict[str, Any]]) -> None:
     X = np.array([terms(evidence_of(motion)) for motion in motions])
     right = np.array([motion["right"] for motion in motions])
     weights, bias = logistic(X, right)
-    print(f"{'trait':>14} weight  usual")
-    for trait, weight, usual in zip(TERMS, weights, X[right].mean(0), strict=True):
-        print(f"{trait.value.__name__.strip('_'):>14} {weight:6.2f} {usual:6.2f}")
+    print(f"{'term':>14} weight  usual")
+    for term, weight, usual in zip(TERMS, weights, X[right].mean(0), strict=True):
+        print(f"{term.value.__name__.strip('_'):>14} {weight:6.2f} {usual:6.2f}")
     print(f"{'bias':>14} {bias:6.2f}\n{len(motions)} motions, {right.sum()} right")
 
 
@@ -153,10 +151,10 @@ def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
 
 def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
     """The confidence in the likeliest motion, and whether it is right."""
-    judge = LEARNED if answer["learned"] else HANDCRAFTED
+    model = LEARNED if answer["learned"] else HANDCRAFTED
     found = [(evidence_of(motion), motion["right"]) for motion in answer["motions"]]
-    (best, right), *others = sorted(found, key=lambda each: -judge.probability(each[0]))
-    return judge.verdict(best, [evidence for evidence, _ in others]).confidence, right
+    (best, right), *others = sorted(found, key=lambda each: -model.probability(each[0]))
+    return model.verdict(best, [evidence for evidence, _ in others]).confidence, right
 
 
 def _counts(confidence: np.ndarray, right: np.ndarray) -> str:

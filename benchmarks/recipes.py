@@ -36,14 +36,14 @@ def open3d_tutorial(source: np.ndarray, target: np.ndarray, *, voxel: float, see
     import open3d
 
     hybrid = open3d.geometry.KDTreeSearchParamHybrid
-    thinned = [_cloud(points).voxel_down_sample(voxel) for points in (source, target)]
+    clouds = [_cloud(points).voxel_down_sample(voxel) for points in (source, target)]
     features = []
-    for cloud in thinned:
+    for cloud in clouds:
         cloud.estimate_normals(hybrid(2 * voxel, 30))
         features.append(
             open3d.pipelines.registration.compute_fpfh_feature(cloud, hybrid(5 * voxel, 100)).data
         )
-    T = _ransac([np.asarray(cloud.points) for cloud in thinned], features, voxel, seed)
+    T = _ransac([np.asarray(cloud.points) for cloud in clouds], features, voxel, seed)
     yield Answer(f"Open3D's tutorial, {voxel:g} m", _icp(source, target, T, voxel))
 
 
@@ -82,7 +82,7 @@ def _ransac(
         side = registration.Feature()
         side.data = columns.astype(np.float64)
         sides.append(side)
-    with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):  # few is no news
+    with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):  # no warning of few
         matches = np.asarray(registration.correspondences_from_features(*sides, mutual_filter=True))
     return Open3DRansac().estimate(*points, matches, tutorial_ransac(voxel), seed)
 
@@ -90,7 +90,7 @@ def _ransac(
 def _icp(
     source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray | None, voxel: float
 ) -> np.ndarray | None:
-    """The tutorial's: point to plane on all points, up to 0.4 voxels apart; target normals of 2 voxels."""
+    """The tutorial's: point to plane on all points up to 0.4 voxels, target normals of 2 voxels."""
     import open3d
 
     if T_target_source is None:

@@ -1,5 +1,6 @@
 """Rows as they are measured: printed at once, aligned, and kept for a JSON file."""
 
+import argparse
 import json
 import platform
 import sys
@@ -46,6 +47,16 @@ class Report:
         if self.file:
             with replacing(self.file) as path:
                 path.write_text(json.dumps(self.content, indent=1))
+
+
+def parser(text: str, cloud: bool = False) -> argparse.ArgumentParser:
+    """A parser with the docstring of a script as its help, and options for those that measure a `cloud`."""
+    made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if cloud:
+        made.add_argument("cloud", nargs="?", type=Path, metavar="CLOUD")
+        made.add_argument("--threads", type=int, default=torch.get_num_threads())
+        made.add_argument("--json", type=Path, metavar="FILE")
+    return made
 
 
 def run(main: Callable[[], None]) -> None:

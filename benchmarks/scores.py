@@ -26,8 +26,7 @@ class Gates:
     strict: tuple[float, float]
 
     def __str__(self) -> str:
-        words = ("{} {:g} m / {:g} deg".format(name, *getattr(self, name)) for name in ("loose", "strict"))
-        return ", ".join(words)
+        return ", ".join(f"{n} {m:g} m / {deg:g} deg" for n, (m, deg) in vars(self).items())
 
 
 def record(pair: Pair, answer: Answer, seconds: float) -> dict[str, Any]:
@@ -56,14 +55,14 @@ def _row(method: str, records: Sequence[dict[str, Any]], gates: Gates) -> dict[s
         for key in ("RTE", "RRE", "seconds")
     )
     right = within(RTE, RRE, gates.loose)
-    judges = records[0]["accepted"] is not None
+    has_verdict = records[0]["accepted"] is not None
     accepted = np.array([bool(each["accepted"]) for each in records])
     return {
         "pairs": len(records),
         "loose": int(right.sum()),
         "strict": int(within(RTE, RRE, gates.strict).sum()),
-        "wrong accepted": int((accepted & ~right).sum()) if judges else None,
-        "right refused": int((right & ~accepted).sum()) if judges else None,
+        "wrong accepted": int((accepted & ~right).sum()) if has_verdict else None,
+        "right refused": int((right & ~accepted).sum()) if has_verdict else None,
         "s": median(seconds),
         "s 90 %": float(np.quantile(seconds, 0.9)),
         "RTE m": median(RTE[right]) if right.any() else None,

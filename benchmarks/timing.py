@@ -1,13 +1,20 @@
-"""Median times and peak memory, the same way for everything that is compared."""
+"""Precisions, median times and peak memory, the same way for everything that is compared."""
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 
 import torch
 
-WARM_UP = 3
+WARM_UP = 3  # calls of each function before it is timed
+PRECISIONS = {
+    "float32": torch.float32,
+    "tf32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ def medians(
     """Milliseconds of each function, run in turn so that a drifting machine slows all of them.
 
     On a GPU, times between events, each behind a `sleep` of about so many milliseconds, which has to be
-    longer than it takes to launch the function's kernels: then no launch is waited for.
+    longer than it takes to launch the function's kernels: then no launch adds to a time.
     """
     functions = list(functions)
     for function in functions * WARM_UP:
@@ -92,3 +99,21 @@ def _events(function: Callable[[], object], sleep: float) -> tuple[torch.cuda.Ev
     function()
     end.record()
     return start, end
+
+
+@contextmanager
+def tf32_if(precision: str) -> Iterator[None]:
+    """Products of float32 features in tf32 where that is the precision, and nowhere else."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "tf32" if precision == "tf32" else "ieee"
+    try:
+        yield
+    finally:
+        matmul.fp32_precision = before
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager:
+    """Half precision as one trains with it: float32 weights, cast for each product."""
+    dtype = PRECISIONS[precision]
+    return nullcontext() if dtype == torch.float32 else torch.autocast(device.type, dtype)

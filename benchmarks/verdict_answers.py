@@ -1,4 +1,4 @@
-"""Motions found for pairs whose answer is known, with what speaks for each: what a verdict is fitted to."""
+"""Motions found for pairs whose answer is known, and the evidence for each, to fit a confidence model to."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -18,8 +18,8 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
-MERGED = 0.3  # of the questions whose viewpoints are unknown
-COMPANIONS = 2  # clouds, at most, that are merged into one of a question
+MERGED = 0.3  # fraction of the questions whose viewpoints are unknown
+MAX_MERGED = 2  # clouds that are merged into the source of a question
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Gate:
     degrees: float
     metres: float
 
-    def lets_in(self, T: np.ndarray, truth: np.ndarray) -> bool:
+    def accepts(self, T: np.ndarray, truth: np.ndarray) -> bool:
         return rotation_error(T, truth) < self.degrees and translation_error(T, truth) < self.metres
 
 
@@ -51,8 +51,8 @@ def questions(
     """So many questions of each kind about the clouds of a data set, in a fixed order.
 
     Unrelated clouds are of different scenes; where there is but one scene, there are none. A cloud is
-    mirrored against itself and against the other one of its pair in turns. Of the others the share
-    `unknown` is asked without saying where the sensors stood, and three in ten of these of a merged source.
+    mirrored against itself and against the other one of its pair in turns. Of the others the
+    fraction `unknown` has no viewpoints, and three in ten of these have a merged source.
     """
     rng = np.random.default_rng(seed)
     chosen = evenly([pair for pair in dataset.pairs if not pair.consecutive], true)
@@ -74,9 +74,7 @@ def _question(
     source: str, target: str, T: np.ndarray | None, kind: str, rng: np.random.Generator, unknown: float
 ) -> Question:
     hidden, merged = rng.random(2) < [unknown, MERGED]
-    hidden = (
-        hidden and kind != "mirrored"
-    )  # as the sides of an unknown view do not tell it from its mirror image
+    hidden = hidden and kind != "mirrored"  # without a viewpoint a scan and its mirror image look alike
     return Question(source, target, T, kind, "unknown" if hidden else "sensor", bool(hidden and merged))
 
 
@@ -111,13 +109,13 @@ def _answer(
 ) -> list[dict[str, Any]]:
     try:
         source = _source(dataset, scale, question)
-        target = _shape(dataset, scale, question.target, question.viewpoint)
+        target = _described(dataset, scale, question.target, question.viewpoint)
     except InputError:  # too few points
         return []
     found = []
     for candidate in scale.candidates(source, target):
         T = candidate.refined.T_target_source
-        right = question.T_target_source is not None and gate.lets_in(T, question.T_target_source)
+        right = question.T_target_source is not None and gate.accepts(T, question.T_target_source)
         found.append({"evidence": asdict(candidate.evidence), "right": right})
     return found
 
@@ -128,11 +126,13 @@ def _source(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
     if question.merged:
         points = merged(dataset, question.source, question.target, scale.descriptor.voxel / 2)
         return scale.describe(points, question.source, question.viewpoint)
-    return _shape(dataset, scale, question.source, question.viewpoint)
+    return _described(dataset, scale, question.source, question.viewpoint)
 
 
 @lru_cache(maxsize=60)
-def _shape(dataset: PairDataset, scale: SingleScaleRegistrar, name: str, viewpoint: str) -> DescribedCloud:
+def _described(
+    dataset: PairDataset, scale: SingleScaleRegistrar, name: str, viewpoint: str
+) -> DescribedCloud:
     return scale.describe(dataset.cloud(name), name, viewpoint)
 
 
@@ -140,7 +140,7 @@ def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.nd
     """The cloud and up to two that the pairs place beside it, as one, a point per `voxel` metres: (N, 3)."""
     beside = [(pair.target, inverse(pair.T_target_source)) for pair in dataset.pairs if pair.source == name]
     beside += [(pair.source, pair.T_target_source) for pair in dataset.pairs if pair.target == name]
-    others = [(other, T) for other, T in beside if other != without][:COMPANIONS]
+    others = [(other, T) for other, T in beside if other != without][:MAX_MERGED]
     clouds = [dataset.cloud(name), *(transform(T, dataset.cloud(other)) for other, T in others)]
     points = np.concatenate(clouds)
     return points[voxel_downsample(points, voxel)]

@@ -1,4 +1,4 @@
-"""What is measured on: a cloud, batches of its fragments, and pairs of those with known matches."""
+"""The inputs of benchmarks: a cloud, batches of its fragments, and pairs of those with known matches."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
 
-SMALLEST = 0.85  # size of the smallest batch of a series, in units of the largest
+MIN_SCALE = 0.85  # size of the smallest batch of a series, in units of the largest
 JITTER = 0.2  # standard deviation of the points of a target, voxels
 
 
@@ -68,7 +68,7 @@ class Pairs:
 
 
 def load(path: Path | None, size: float, device: torch.device) -> Workload:
-    """The cloud in `path`, by default a scan of a simulated room, thinned to one point per voxel."""
+    """The cloud in `path`, by default a scan of a simulated room, downsampled to one point per voxel."""
     if path is None:
         from pcreg.datasets.simulated.indoor import record_scans
 
@@ -88,7 +88,7 @@ def fragments(workload: Workload, n: int, clouds: int, count: int) -> list[Cloud
     rng = np.random.default_rng(0)
     points, voxels = workload.cloud.points.double().cpu().numpy(), workload.voxels.cpu().numpy()
     batches = []
-    for scale in np.linspace(1, SMALLEST, count):
+    for scale in np.linspace(1, MIN_SCALE, count):
         rows = [nearest(points, rng, round(scale * n)) for _ in range(clouds)]
         cut = [points[each] for each in rows], [voxels[each] for each in rows]
         batches.append(Clouds.of(*cut, workload.size, workload.voxels.device))

@@ -1,4 +1,4 @@
-"""A benchmark made harder in a known way: fewer beams, or origins that are no sensors."""
+"""Data sets made of others: with fewer beams, with moved origins, or of two mixed."""
 
 import os
 import zlib
@@ -8,18 +8,20 @@ import numpy as np
 
 from pcreg.geometry.beams import beam_numbers
 from pcreg.geometry.se3 import inverse, se3
-from pcreg.io.pairs import Pair, PairDataset
+from pcreg.io.pairs import Pair, PairDataset, evenly
 from pcreg.runtime.errors import InputError
 
-THINNED = "thinned:"  # before the name of a source: the same scan may be the whole target of another pair
+# Prefixes of names of clouds: a scan may be the source of one pair and, whole, the target of another
+FEWER_BEAMS = "beams:"
+REPLAYED = "replay:"
 
 
 class EveryBeam:
     """A data set of LiDAR scans with every `step`-th beam of each source alone, as if of another sensor.
 
     The first beam is kept (pcreg/geometry/beams.py numbers them); targets stay whole. Raises InputError for a
-    step that is none and for clouds of rooms, and in `cloud` for a source whose beams cannot be told apart
-    or are fewer than twice `step`.
+    step that is no positive whole number and for indoor clouds, and in `cloud` for a source whose beams
+    cannot be separated or are fewer than twice `step`.
     """
 
     def __init__(self, dataset: PairDataset, step: int):
@@ -33,29 +35,28 @@ class EveryBeam:
         self._whole, self.step = dataset, int(step)
         self.name = f"{dataset.name}, beams={step:g}"
         self.left_out, self.outdoor, self.viewpoint = dataset.left_out, dataset.outdoor, dataset.viewpoint
-        self.pairs: list[Pair] = [replace(pair, source=THINNED + pair.source) for pair in dataset.pairs]
+        self.pairs: list[Pair] = [replace(pair, source=FEWER_BEAMS + pair.source) for pair in dataset.pairs]
 
     def cloud(self, name: str) -> np.ndarray:
-        """The points (N, 3) of a source, thinned, or of a target."""
-        if not name.startswith(THINNED):
+        """The points (N, 3) of a source, on every `step`-th beam, or of a target."""
+        if not name.startswith(FEWER_BEAMS):
             return self._whole.cloud(name)
-        points = self._whole.cloud(name.removeprefix(THINNED))
+        points = self._whole.cloud(name.removeprefix(FEWER_BEAMS))
         beams = beam_numbers(points)
         if beams is None or beams.max() + 1 < 2 * self.step:
-            told = "no beams" if beams is None else f"{beams.max() + 1} beams"
+            found = "no beams" if beams is None else f"{beams.max() + 1} beams"
             raise InputError(
-                f"{name.removeprefix(THINNED)}: {told} can be told apart, and data.beams={self.step} needs "
-                "scans of a spinning LiDAR with its sensor at the origin; leave data.beams out"
+                f"{name.removeprefix(FEWER_BEAMS)}: {found} can be separated, and data.beams={self.step} "
+                "needs scans of a spinning LiDAR with its sensor at the origin; leave data.beams out"
             )
         return points[beams % self.step == 0]
 
 
 class Moved:
-    """A data set with each cloud moved by `metres`, in a direction that its name and the `seed` draw.
+    """A data set with each cloud moved by `metres`, in a random direction given by its name and the `seed`.
 
-    The truth follows, T' = M_target T M_source^-1. Pairs keep both moves, as errors are measured between
-    the frames before them: an angle that is wrong by a degree would else count for 17 cm more at ten metres.
-    Where the sensor stood is no longer said.
+    The truth follows, T' = M_target T M_source^-1. Pairs keep both moves: errors are measured between the
+    frames before them, or one degree would count for another 17 cm at ten metres. The viewpoint is unknown.
     """
 
     viewpoint = "auto"
@@ -83,3 +84,31 @@ class Moved:
             None if T is None else target @ T @ inverse(source) for T in (pair.T_target_source, pair.T_compat)
         )
         return replace(pair, T_target_source=T, T_compat=compat, moves=(source, target))
+
+
+class Mixture:
+    """All pairs of `own`, and as many of `replayed` as make them the fraction `share` of the whole.
+
+    A rehearsal of the old data against forgetting. The replayed pairs are spread evenly over their list, and
+    repeated where it is too short. Raises
+    InputError for a share outside 0 to 1 and for a data set without pairs.
+    """
+
+    def __init__(self, own: PairDataset, replayed: PairDataset, share: float):
+        if not 0 < share < 1:
+            raise InputError(f"replay_share={share:g}: a fraction of the pairs is needed, such as 0.3")
+        if not replayed.pairs:
+            raise InputError("replay: the data set has no pairs; check replay.*")
+        self._own, self._replayed = own, replayed
+        count = round(len(own.pairs) * share / (1 - share))
+        times, rest = divmod(count, len(replayed.pairs))
+        drawn = times * replayed.pairs + (evenly(replayed.pairs, rest) if rest else [])
+        self.pairs: list[Pair] = own.pairs + [
+            replace(pair, source=REPLAYED + pair.source, target=REPLAYED + pair.target) for pair in drawn
+        ]
+
+    def cloud(self, name: str) -> np.ndarray:
+        """The points (N, 3) float64 of a cloud of either data set."""
+        if name.startswith(REPLAYED):
+            return self._replayed.cloud(name.removeprefix(REPLAYED))
+        return self._own.cloud(name)

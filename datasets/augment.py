@@ -9,25 +9,24 @@ from torch import Tensor
 from pcreg.geometry.se3 import inverse, limited_rotation, random_rotation, se3, transform
 from pcreg.runtime.errors import InputError
 
-BAND = 0.4  # degrees of elevation that are dropped together, about the spacing of 64 beams
+BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64 beams, about
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Cut and thin each cloud, scale both alike; then turn each and shake every point.
+    """Crop each cloud, drop points and beams, scale both alike; then rotate each and add jitter.
 
     The truth follows every change; the translation is scaled along with the clouds.
     """
 
     rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
-    max_relative_rotation: float = (
-        180.0  # degrees by which the two rotations differ at most; from 180 on they are independent
-    )
+    # degrees between the two rotations; 180: they are independent
+    max_relative_rotation: float = 180.0
     scale: tuple[float, float] = (1.0, 1.0)  # range of the common factor
     jitter: float = 0.0  # metres, standard deviation per axis
-    crop: float = 0.0  # of each cloud at most this share is cut off by a plane
-    drop: float = 0.0  # of each cloud's points at most this share is missing, here and there
-    beams: float = 0.0  # of a spinning sensor's beams at most this share is missing
+    crop: float = 0.0  # largest fraction of a cloud that a random plane cuts off
+    drop: float = 0.0  # largest fraction of its points that are dropped at random
+    beams: float = 0.0  # largest fraction of a spinning sensor's beams that are dropped
 
     def __post_init__(self):
         low, high = self.scale
@@ -48,20 +47,20 @@ class Augmentation:
     def reduce(
         self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor, np.ndarray]:
-        """What sensors differ in: source (N, 3), target (M, 3), T (4, 4) -> the same three, cut and scaled.
+        """Crop, drop and scale: source (N, 3), target (M, 3), T (4, 4) -> the three.
 
-        Each cloud stays in its sensor's frame, where it can be thinned as it will be in use.
+        Each cloud stays in its sensor's frame, to be downsampled there as at inference.
         """
         noise = _noise(source, rng)
         factor = rng.uniform(*self.scale)
         T = T_target_source.copy()
         T[:3, 3] *= factor
-        return self._thinned(source, rng, noise) * factor, self._thinned(target, rng, noise) * factor, T
+        return self._dropped(source, rng, noise) * factor, self._dropped(target, rng, noise) * factor, T
 
     def move(
         self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor, np.ndarray]:
-        """Where sensors stand: source (N, 3), target (M, 3), T (4, 4) -> the three, turned and shaken."""
+        """Rotate and add jitter: source (N, 3), target (M, 3), T (4, 4) -> the three."""
         noise = _noise(source, rng)
         turn = random_rotation(rng)
         other = limited_rotation(rng, self.max_relative_rotation) @ turn
@@ -70,7 +69,7 @@ class Augmentation:
         return source, target, turn_target @ T_target_source @ inverse(turn_source)
 
     def _moved(self, points: Tensor, R: np.ndarray, noise: torch.Generator) -> tuple[Tensor, np.ndarray]:
-        """The points turned by R about zero, where the sensor stands, and shaken; and the motion (4, 4)."""
+        """The points rotated by R about the sensor, with jitter; and the motion (4, 4)."""
         turn = np.eye(4)
         if self.rotate:
             turn = se3(R, np.zeros(3))
@@ -79,7 +78,7 @@ class Augmentation:
             points = points + self.jitter * _normal(points, noise)
         return points, turn
 
-    def _thinned(self, points: Tensor, rng: np.random.Generator, noise: torch.Generator) -> Tensor:
+    def _dropped(self, points: Tensor, rng: np.random.Generator, noise: torch.Generator) -> Tensor:
         kept = torch.ones(len(points), dtype=torch.bool, device=points.device)
         if self.crop and len(points):
             direction = torch.from_numpy(random_rotation(rng)[0]).to(points)
@@ -90,8 +89,10 @@ class Augmentation:
             kept &= _uniform(len(points), noise) >= rng.uniform(0, self.drop)
         if self.beams:
             elevation = torch.atan2(points[:, 2], torch.hypot(points[:, 0], points[:, 1]))
-            bands = torch.floor((torch.rad2deg(elevation) + 90 + rng.uniform(0, BAND)) / BAND).long()
-            missing = _uniform(int(182 / BAND), noise) < rng.uniform(0, self.beams)
+            bands = torch.floor(
+                (torch.rad2deg(elevation) + 90 + rng.uniform(0, BEAM_SPACING)) / BEAM_SPACING
+            ).long()
+            missing = _uniform(int(182 / BEAM_SPACING), noise) < rng.uniform(0, self.beams)
             kept &= ~missing[bands]
         return points[kept] if self.crop or self.drop or self.beams else points
 

@@ -1,79 +1,83 @@
-"""Pairs of clouds into training batches, in loader workers.
+"""Training batches of the pairs of a data set, made in loader workers.
 
-What a pair becomes depends on the seed, the epoch and the pair alone: not on the number of workers,
-nor on where a resumed training began.
+A sample depends on the seed, the epoch and the pair alone: not on the number of workers, nor on where a
+resumed training began.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from pcreg.datasets.altered import Mixture
 from pcreg.datasets.loading import load
-from pcreg.datasets.mixture import Mixture
-from pcreg.datasets.preparation import Preparation, RawPair, Sample
-from pcreg.datasets.scaled_clouds import scaled_clouds
+from pcreg.datasets.preparation import Downsampled, Preparation, RawPair, Sample, scaled_clouds
 from pcreg.io.pairs import PairDataset, keep_evenly
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import ALONE, Ranks
 
-NUMBERING_ROWS = ("matches", "source_rows", "target_rows", "view_rows")  # fields of TrainingBatch
-MINIMUM_MATCHES = 32  # a pair with fewer has nothing to teach and is left out of its batch
+ROW_FIELDS = ("matches", "source_rows", "target_rows", "view_rows")  # of TrainingBatch
+MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch
 
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Several pairs: all sources in one pyramid, all targets in another; or in points to build it of."""
+    """Several pairs: all sources in one pyramid, all targets in another.
+
+    For a GPU the pyramids are PointBatches still; `to` builds them there.
+    """
 
     names: list[str]
     source: Pyramid | PointBatch
     target: Pyramid | PointBatch
-    matches: torch.Tensor  # (P, 2) int64, rows of the whole batch
+    matches: torch.Tensor  # (P, 2) int64, rows of the sources and targets at the first scale
     left_out: list[str]  # pairs with too few matches
     geometry: PyramidConfig
-    # (N, scales) int64 into the rows of all scales, of each point of the clouds of the first; matches are
-    # between points of the first scale. None: there is one scale.
+    # Of each point at the first scale the rows (N, scales) int64 that describe it; None with one scale
     source_rows: torch.Tensor | None = None
     target_rows: torch.Tensor | None = None
-    # All clouds thinned anew, for the teacher, and the rows (N + M, views, scales) of it that describe the
-    # points of the sources and, after them, of the targets
+    # The teacher's views of all clouds, and of each point of the sources and then of the targets the rows
+    # (N + M, views, scales) int64 that describe it there; None without a teacher
     views: Pyramid | PointBatch | None = None
     view_rows: torch.Tensor | None = None
 
-    def joined(self, source: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Unit descriptors of the clouds' points from those (rows, C) of all scales, side by side."""
-        return joined(source, self.source_rows), joined(target, self.target_rows)
+    def descriptors(self, source: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of the points at the first scale (N, S C), (M, S C), unit length, from those (R, C) of all rows."""
+        return concatenate_scales(source, self.source_rows), concatenate_scales(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
         """On `device`, with its pyramids."""
-        source, target, views = (
+        built = (
             Pyramid.build(clouds.to(device), self.geometry)
             if isinstance(clouds, PointBatch)
             else clouds and clouds.to(device)
             for clouds in (self.source, self.target, self.views)
         )
-        return replace(self, source=source, target=target, views=views, **self._rows(device))
+        return self._with(built, device)
 
     def points_to_cpu(self) -> "TrainingBatch":
-        """With its points on the CPU, as another process takes them."""
-        source, target, views = (
+        """With its points on the CPU, to hand it to another process."""
+        moved = (
             clouds.to("cpu") if isinstance(clouds, PointBatch) else clouds
             for clouds in (self.source, self.target, self.views)
         )
-        return replace(self, source=source, target=target, views=views, **self._rows("cpu"))
+        return self._with(moved, "cpu")
 
-    def _rows(self, device: torch.device | str) -> dict[str, torch.Tensor | None]:
-        """Everything that numbers rows, on `device`."""
-        rows = {name: getattr(self, name) for name in NUMBERING_ROWS}
-        return {name: value if value is None else value.to(device) for name, value in rows.items()}
+    def _with(
+        self, clouds: Iterable[Pyramid | PointBatch | None], device: torch.device | str
+    ) -> "TrainingBatch":
+        source, target, views = clouds
+        rows = {name: getattr(self, name) for name in ROW_FIELDS}
+        moved = {name: value if value is None else value.to(device) for name, value in rows.items()}
+        return replace(self, source=source, target=target, views=views, **moved)
 
 
-def joined(features: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
-    """features (M, C), rows (N, S) -> (N, S C) of unit length, as FCGF joins scales."""
+def concatenate_scales(features: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
+    """features (R, C), rows (N, S) int64 -> (N, S C) of unit length, as FCGF concatenates scales."""
     if rows is None:
         return features
     return features[rows].flatten(1) / rows.shape[1] ** 0.5
@@ -83,7 +87,8 @@ def joined(features: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
 class Collate:
     """Samples into a TrainingBatch, or None if it cannot be used: too few matches or points.
 
-    Its pyramids are built here, in the loader, unless there is a GPU, which takes milliseconds.
+    The pyramids are built here, in the loader, unless the training runs on a GPU, which builds them in
+    milliseconds.
     """
 
     geometry: PyramidConfig
@@ -91,50 +96,49 @@ class Collate:
     scales: Sequence[float] = (1.0,)
 
     def __call__(self, samples: list[Sample]) -> TrainingBatch | None:
-        kept = [sample for sample in samples if len(sample.matches) >= MINIMUM_MATCHES]
+        kept = [sample for sample in samples if len(sample.matches) >= MIN_MATCHES]
         if not kept:
             return None
         matches, rows = [], np.zeros(2, dtype=np.int64)
         for sample in kept:
             matches.append(sample.matches + torch.from_numpy(rows).to(sample.matches.device))
             rows = rows + np.array([len(sample.source), len(sample.target)])
-        sources, source_rows = self._seen([(sample.source, sample.source_coarser) for sample in kept])
-        targets, target_rows = self._seen([(sample.target, sample.target_coarser) for sample in kept])
+        sources, source_rows = self._at_all_scales([(each.source, each.source_coarser) for each in kept])
+        targets, target_rows = self._at_all_scales([(each.target, each.target_coarser) for each in kept])
         views, view_rows = self._views(kept)
         sides = [PointBatch.from_clouds(clouds) for clouds in (sources, targets)]
-        if not all(self._norms_work(side) for side in sides):
+        if not all(self._suits_batch_norm(side) for side in sides):
             return None
         if not self.on_gpu:
             sides = [Pyramid.build(clouds, self.geometry) for clouds in sides]
             views = views and Pyramid.build(views, self.geometry)
-        left_out = [sample.name for sample in samples if len(sample.matches) < MINIMUM_MATCHES]
+        left_out = [sample.name for sample in samples if len(sample.matches) < MIN_MATCHES]
         names = [sample.name for sample in kept]
         rows = source_rows, target_rows, views, view_rows
         return TrainingBatch(names, *sides, torch.cat(matches), left_out, self.geometry, *rows)
 
-    def _seen(self, clouds: list[tuple[torch.Tensor, Sequence[torch.Tensor]]]) -> tuple:
-        """The clouds that go through the network, and the rows that describe a point of the first scale."""
+    def _at_all_scales(self, clouds: list[tuple[torch.Tensor, Sequence[Downsampled]]]) -> tuple:
+        """What scaled_clouds gives of clouds and their `coarser`; the clouds and None with one scale."""
         points, coarser = zip(*clouds, strict=True)
         return scaled_clouds(points, coarser, self.scales) if len(self.scales) > 1 else (points, None)
 
     def _views(self, samples: list[Sample]) -> tuple[PointBatch | None, torch.Tensor | None]:
-        """The views of all clouds as one batch, and its rows of each point of the clouds."""
+        """The fields `views` and `view_rows` of the batch."""
         clouds, columns, start = [], [], 0
-        sides = [[each.source_views for each in samples], [each.target_views for each in samples]]
-        for number in range(len(samples[0].source_views)):
-            views = [each[number] for side in sides for each in side]
-            points, rows = self._seen([(view.points, view.coarser) for view in views])
+        of_clouds = [each.source_views for each in samples] + [each.target_views for each in samples]
+        for views in zip(*of_clouds, strict=True):  # of all clouds the first one, the second one ...
+            points, rows = self._at_all_scales([(view.points, view.coarser) for view in views])
             if rows is None:
                 rows = torch.arange(sum(map(len, points)), device=points[0].device)[:, None]
             first = np.cumsum([0, *(len(view.points) for view in views)])[:-1].tolist()
-            near = torch.cat([view.nearest + at for view, at in zip(views, first, strict=True)])
-            columns.append(start + rows[near])
+            nearest = torch.cat([view.nearest + at for view, at in zip(views, first, strict=True)])
+            columns.append(start + rows[nearest])
             clouds += points
             start += sum(map(len, points))
         return (PointBatch.from_clouds(clouds), torch.stack(columns, 1)) if clouds else (None, None)
 
-    def _norms_work(self, clouds: PointBatch) -> bool:
-        """Whether the coarsest level has two points at least, which batch norms need in training."""
+    def _suits_batch_norm(self, clouds: PointBatch) -> bool:
+        """Whether the coarsest level has two points or more, which batch norms need in training."""
         coarsest = self.geometry.voxel * 2 ** (self.geometry.n_levels - 1)
         cells = torch.floor((clouds.points + self.geometry.voxel / 2) / coarsest)
         return len(clouds.lengths) > 1 or bool((cells != cells[0]).any())
@@ -167,8 +171,8 @@ class Batches:
     geometry: PyramidConfig
     batch_size: int = 4
     workers: int = 0
-    on_gpu: bool = False  # the training
-    ranks: Ranks = ALONE  # each process takes every so many-th batch
+    on_gpu: bool = False  # where the training runs
+    ranks: Ranks = ALONE  # process r of n takes the batches r, r + n, r + 2 n ...
 
     @staticmethod
     def of(
@@ -186,7 +190,7 @@ class Batches:
     ) -> "Batches":
         """Batches of a data set, or of `limit` of its pairs, for one of the processes of a training.
 
-        Of each epoch a `replay_share` comes from the other data set, if there is one.
+        `replay_share` of the pairs of an epoch come from the data set `replay`, if there is one.
         """
         keep_evenly(pairs, limit)
         if replay is not None:

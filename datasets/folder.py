@@ -12,7 +12,6 @@ import numpy as np
 
 from pcreg.datasets.odometry import Odometry
 from pcreg.datasets.poses import read_poses, rigid
-from pcreg.datasets.splits import split_rows
 from pcreg.features.pretrained import OUTDOOR_FROM
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import inverse
@@ -25,8 +24,9 @@ from pcreg.runtime.progress import progress
 
 Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
 
+SPLITS = ("all", "train", "held_out")
 LISTS = (".txt", ".csv")  # clouds may be in such files, but here they are lists and notes
-THINNED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
+DOWNSAMPLED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
 
 
 class Folder:
@@ -46,10 +46,10 @@ class Folder:
 
     With neither list the scans have to be in the order of a drive or walk, each with its sensor at the
     origin. Odometry proposes the pairs, each is registered by itself, and those that fit poorly are
-    dropped and counted on stderr. The results are kept under `cache` (default root/odometry).
+    dropped and counted in the log. The results are kept under `cache` (default root/odometry).
 
-    `part` takes the pairs within a stretch of the scans: `held_out`, the last ones, a fraction of all;
-    `train`, those before; or `all`.
+    `split` takes the pairs within the last scans (`held_out`, a fraction of all), within those before
+    (`train`), or all.
 
     Clouds are first read when `pairs` is asked for. Raises InputError for a folder that is missing, for
     lists that do not fit the clouds, and if no pair is left.
@@ -121,7 +121,7 @@ class Folder:
         return read_cloud(self.root / name).points
 
     def _proposed(self, poses: np.ndarray, scans: range) -> list[tuple[int, int]]:
-        """(source, target) of the scans to try; those of a piece of the whole."""
+        """(source, target) of the pairs of these scans to try."""
         near = nearby(poses[scans.start : scans.stop, :3, 3], self.neighbours, *self.distances)
         return [(scans.start + later, scans.start + earlier) for later, earlier in near]
 
@@ -137,7 +137,7 @@ class Folder:
         return kept
 
     def _registered(self) -> list[Pair]:
-        """Pairs of scans without poses, as far as their registrations are believed."""
+        """Pairs of scans without poses, whose registrations are accepted."""
         sizes = {name: (self.root / name).stat().st_size for name in self.names}
         odometry = Odometry(self.cache / "fits.jsonl", sizes, self.cloud, self.voxel)
         pieces = odometry.pieces(self.scans)
@@ -178,11 +178,11 @@ class Folder:
         """The pairs of a file, in its order."""
         listed = []
         for number, line in enumerate(path.read_text().splitlines(), start=1):
-            words = line.partition("#")[0].split()
-            if not words:
+            fields = line.partition("#")[0].split()
+            if not fields:
                 continue
             try:
-                listed.append(self._pair(words))
+                listed.append(self._pair(fields))
             except ValueError as error:
                 raise InputError(
                     f"{path}, line {number}: {error}; "
@@ -192,28 +192,28 @@ class Folder:
             raise InputError(f"{path}: lists no pair; write lines `source target`, or remove the file")
         return listed
 
-    def _pair(self, words: list[str]) -> Listed:
-        names, numbers = words[:2], words[2:]
+    def _pair(self, fields: list[str]) -> Listed:
+        names, numbers = fields[:2], fields[2:]
         for name in names:
             if name not in self.names:
                 raise ValueError(f"{name} is no point cloud in the folder")
-        if len(words) == 18:
+        if len(fields) == 18:
             return *names, rigid(np.array(numbers, dtype=np.float64).reshape(4, 4))
-        if len(words) != 2:
-            raise ValueError(f"{len(words)} words")
+        if len(fields) != 2:
+            raise ValueError(f"{len(fields)} words")
         if self.poses is None:
             raise ValueError("no T_target_source, and the folder has no poses.txt to compute it from")
         return *names, self._motion(*map(self.names.index, names))
 
     def _with_overlap(self, listed: list[Listed]) -> list[Pair]:
-        thinned: Callable[[str], np.ndarray] = lru_cache(THINNED_IN_MEMORY)(self._thinned)
+        points: Callable[[str], np.ndarray] = lru_cache(DOWNSAMPLED_IN_MEMORY)(self._downsampled)
         pairs = []
         for source, target, T in progress(listed, "overlap", len(listed), transient=True):
-            overlap = measured_overlap(thinned(source), thinned(target), T, OVERLAP_DISTANCE * self.voxel)
+            overlap = measured_overlap(points(source), points(target), T, OVERLAP_DISTANCE * self.voxel)
             pairs.append(Pair(source, target, T, scene=self.root.name, overlap=overlap))
         return pairs
 
-    def _thinned(self, name: str) -> np.ndarray:
+    def _downsampled(self, name: str) -> np.ndarray:
         points = self.cloud(name)
         return points[voxel_downsample(points, self.voxel)]
 
@@ -228,9 +228,29 @@ def nearby(
     found = set()
     for scan, position in enumerate(positions):
         distance = np.linalg.norm(positions - position, axis=1)
-        apart = (minimum_distance <= distance) & (distance <= maximum_distance)
-        apart[scan] = False
-        nearest = [int(other) for other in np.argsort(distance, kind="stable") if apart[other]]
+        within = (minimum_distance <= distance) & (distance <= maximum_distance)
+        within[scan] = False
+        nearest = [int(other) for other in np.argsort(distance, kind="stable") if within[other]]
         others = nearest[:neighbours] if np.isinf(maximum_distance) else evenly(nearest, neighbours)
         found |= {(max(scan, other), min(scan, other)) for other in others}
     return sorted(found)
+
+
+def split_rows(count: int, split: str, held_out: float) -> range:
+    """The scans of a split of `count` scans in order: the fraction `held_out` is the last of them.
+
+    Neighbouring scans show one place, so a split is consecutive scans, not random ones. Raises InputError for
+    another split or fraction, and for a split of fewer than two scans.
+    """
+    if split not in SPLITS:
+        raise InputError(f"data.split={split}: unknown; choose one of {', '.join(SPLITS)}")
+    if not 0 < held_out < 1:
+        raise InputError(f"data.held_out={held_out:g}: a fraction of the scans is needed, such as 0.25")
+    first = count - round(count * held_out)
+    scans = {"all": range(count), "train": range(first), "held_out": range(first, count)}[split]
+    if len(scans) < 2:
+        raise InputError(
+            f"data.split={split}: has {len(scans)} of {count} scans and a pair needs two; "
+            f"change data.held_out={held_out:g}, or give more scans"
+        )
+    return scans

@@ -1,4 +1,4 @@
-"""What ICP adds to odometry poses to make them ground truth: computed once, then kept in files.
+"""The corrections by ICP that make ground truth of odometry poses: computed once, then kept in files.
 
 The settings are FCGF's (one point per 5 cm voxel, partners within 0.2 m, point to point, at most 200
 iterations), so that results stand beside published ones.

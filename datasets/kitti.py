@@ -21,7 +21,7 @@ TRUTHS = ("icp", "icp-fcgf-compat", "odometry")
 WINDOW = 100  # frames in which a partner is sought, the first included
 TEST = (8, 9, 10)
 REMOVED = {(8, 15, 58)}  # left out by FCGF and all who followed
-TRUNCATED = 0.4  # of the median size of a sequence's scans: a file that breaks off, not a sparse scan
+MIN_SIZE = 0.4  # of the median size of a sequence's files; a smaller one is truncated, not sparse
 POINT_BYTES = 16  # x y z reflectance, float32
 
 
@@ -187,7 +187,7 @@ class _Drive:
                 broken[frame] = f"{path} is missing"
             elif size % POINT_BYTES:
                 broken[frame] = f"{path} is truncated: {size} bytes are no whole number of points"
-            elif size < TRUNCATED * usual:
+            elif size < MIN_SIZE * usual:
                 points, others = size // POINT_BYTES, usual / POINT_BYTES
                 broken[frame] = f"{path} is truncated: {points} points, where scans have about {others:.0f}"
         return broken

@@ -1,4 +1,4 @@
-"""Torch's loader: its processes end with this one, and what goes wrong there is said as if it had here."""
+"""Torch's loader: its processes end with this one, and their errors are raised here as one sentence."""
 
 import signal
 from collections.abc import Iterable, Iterator
@@ -46,8 +46,8 @@ def unwrap_loader_errors() -> Iterator[None]:
         yield
     except InputError as error:
         # From a loader it comes with the whole traceback there, which ends with the sentence.
-        words, refused, sentence = str(error).rstrip().rpartition(f"{InputError.__name__}: ")
-        if refused and words.startswith("Caught"):
+        prefix, refused, sentence = str(error).rstrip().rpartition(f"{InputError.__name__}: ")
+        if refused and prefix.startswith("Caught"):
             raise InputError(sentence) from error
         raise
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""Raw pairs of clouds into samples that a network can learn from, on the device where the clouds lie."""
+"""Raw pairs of clouds into training samples, on the device where the clouds lie."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +14,6 @@ from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.neighbors import radius_search
 from pcreg.runtime.errors import InputError
 
-Moving = tuple[Tensor, Tensor, np.ndarray]  # source (N, 3), target (M, 3), T_target_source (4, 4)
-
 
 @dataclass(frozen=True)
 class RawPair:
@@ -28,51 +26,55 @@ class RawPair:
 
 
 @dataclass(frozen=True)
+class Downsampled:
+    """The rows of a cloud (N, 3) that a wider voxel grid keeps, as in pcreg/features/fcgf.py."""
+
+    rows: Tensor  # (M,) int64 into the cloud
+    nearest: Tensor  # (N,) int64 into `rows`: the kept point nearest to each point of the cloud
+
+
+@dataclass(frozen=True)
+class TeacherView:
+    """A second downsampling of the scan behind a cloud (N, 3), for pcreg/training/distillation.py.
+
+    Its voxel grid has a random origin, so it keeps other points. It is rotated with the cloud and has
+    jitter of its own.
+    """
+
+    points: Tensor  # (M, 3) float64
+    nearest: Tensor  # (N,) int64 into `points`: the point nearest to each point of the cloud
+    coarser: Sequence[Downsampled]  # of `points`, one for each scale but the first
+
+
+@dataclass(frozen=True)
 class Sample:
     """A pair ready for the network."""
 
     name: str
-    source: Tensor  # (N, 3) float64, `voxel` apart
+    source: Tensor  # (N, 3) float64, one point per voxel
     target: Tensor  # (M, 3)
     matches: Tensor  # (P, 2) int64, rows of source and target closer than the positive radius
-    source_coarser: Sequence["Coarser"] = ()  # one for each scale but the first
-    target_coarser: Sequence["Coarser"] = ()
-    source_views: Sequence["View"] = ()
-    target_views: Sequence["View"] = ()
-
-
-@dataclass(frozen=True)
-class Coarser:
-    """A cloud (N, 3) thinned to wider cells, as pcreg/features/fcgf.py thins it."""
-
-    rows: Tensor  # (M,) int64, of the points that are left
-    nearest: Tensor  # (N,) int64 into these: of each point of the cloud, the nearest
-
-
-@dataclass(frozen=True)
-class View:
-    """A cloud (N, 3) thinned anew, to cells that begin elsewhere, and shaken anew."""
-
-    points: Tensor  # (M, 3) float64, turned as the cloud
-    nearest: Tensor  # (N,) int64 into these: of each point of the cloud, the nearest
-    coarser: Sequence[Coarser]  # of these points
+    source_coarser: Sequence[Downsampled] = ()  # one for each scale but the first
+    target_coarser: Sequence[Downsampled] = ()
+    source_views: Sequence[TeacherView] = ()
+    target_views: Sequence[TeacherView] = ()
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """Augment pairs, thin their clouds to one point per voxel, and find the points that match.
+    """Augment pairs, downsample their clouds to one point per voxel, and find the points that match.
 
-    Clouds are thinned before they are turned, in their sensors' frames, as in use: points that were
-    thinned before to the same voxels stay as they are.
+    Downsampling comes before rotation, in the sensor's frame, as at inference: a cloud that has one point
+    in each of these voxels already stays as it is.
     """
 
     voxel: float  # metres
     augment: Augmentation
     positive_radius: float  # metres (FCGF: 1.5 voxels)
-    maximum_points: int = 40_000  # of a cloud; larger ones are subsampled
-    snap: bool = False  # for a network on voxels: one point per voxel also after the cloud was turned
-    scales: Sequence[float] = (1.0,)  # of the voxel size, at which the network sees each cloud
-    views: int = 0  # of each cloud besides, for the teacher of pcreg/training/distillation.py
+    maximum_points: int = 40_000  # of a cloud; larger ones are subsampled at random
+    snap: bool = False  # for a network on voxels: downsample again after the rotation
+    scales: Sequence[float] = (1.0,)  # voxel sizes at which the network sees each cloud, in units of `voxel`
+    views: int = 0  # TeacherViews of each cloud
 
     def __post_init__(self):
         scales = list(self.scales)
@@ -86,90 +88,90 @@ class Preparation:
             self.augment.reduce(pair.source.double(), pair.target.double(), pair.T_target_source, rng)
             for pair in pairs
         ]
-        thinned = self._thinned(reduced, rng)
-        raw, kept = ([*zip(*(each[:2] for each in some), strict=True)] for some in (reduced, thinned))
-        coarser = [self._coarser(clouds) for clouds in kept]
-        views = [self._views(*clouds, rng) for clouds in zip(raw, kept, strict=True)]
-        moved, views = self._moved(thinned, views, rng)
+        *raw, motions = map(list, zip(*reduced, strict=True))  # raw: all sources, all targets
+        clouds = [self._downsample(side, rng) for side in raw]
+        coarser = [self._coarser(side) for side in clouds]
+        views = [self._views(*sides, rng) for sides in zip(raw, clouds, strict=True)]
+        for pair in range(len(pairs)):  # in place: a cloud and its views move as one
+            parts = [[clouds[s][pair], *(view.points for view in views[s][pair])] for s in (0, 1)]
+            *moved, motions[pair] = self.augment.move(*map(torch.cat, parts), motions[pair], rng)
+            for s in (0, 1):
+                clouds[s][pair], *others = moved[s].split([len(part) for part in parts[s]])
+                views[s][pair] = [
+                    replace(view, points=points) for view, points in zip(views[s][pair], others, strict=True)
+                ]
         if self.snap:
-            moved = self._thinned(moved, rng)
-        sources, targets, motions = zip(*moved, strict=True)
+            clouds = [self._downsample(side, rng) for side in clouds]
+        sources, targets = clouds
         aligned = [
             transform(torch.from_numpy(T).to(cloud), cloud) for T, cloud in zip(motions, sources, strict=True)
         ]
         matches = matching_rows(aligned, targets, self.positive_radius)
         names = [pair.name for pair in pairs]
-        return [
-            Sample(*each) for each in zip(names, sources, targets, matches, *coarser, *views, strict=True)
-        ]
+        columns = names, sources, targets, matches, *coarser, *views
+        return [Sample(*each) for each in zip(*columns, strict=True)]
+
+    def _downsample(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
+        """Of each cloud one point per voxel, as pcreg/geometry/voxel_grid.py; `maximum_points` of them."""
+        sampled = []
+        for cloud, rows in zip(clouds, sampled_rows(clouds, self.voxel), strict=True):
+            if len(rows) > self.maximum_points:
+                kept = np.sort(rng.choice(len(rows), self.maximum_points, replace=False))
+                rows = rows[torch.from_numpy(kept).to(rows.device)]
+            sampled.append(cloud[rows])
+        return sampled
+
+    def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Downsampled]]:
+        """Of each cloud what is left at each scale but the first."""
+        found: list[list[Downsampled]] = [[] for _ in clouds]
+        for voxel in (scale * self.voxel for scale in self.scales[1:]):
+            rows = sampled_rows(clouds, voxel)
+            left = [cloud[kept] for cloud, kept in zip(clouds, rows, strict=True)]
+            for each, *downsampled in zip(found, rows, nearest_in_voxel(clouds, left, voxel), strict=True):
+                each.append(Downsampled(*downsampled))
+        return found
 
     def _views(
         self, raw: Sequence[Tensor], clouds: Sequence[Tensor], rng: np.random.Generator
-    ) -> list[list[View]]:
-        """Of each `raw` cloud, of which `clouds` (N, 3) are the first thinning, the others."""
-        found: list[list[View]] = [[] for _ in raw]
+    ) -> list[list[TeacherView]]:
+        """The views of each cloud (N, 3), downsampled from its `raw` one."""
+        found: list[list[TeacherView]] = [[] for _ in raw]
         for _ in range(self.views):
             origins = torch.from_numpy(rng.uniform(0, self.voxel, (len(raw), 3))).to(raw[0].device)
-            rows = rows_kept(raw, self.voxel, origins)
+            rows = sampled_rows(raw, self.voxel, origins)
             left = [cloud[kept] for cloud, kept in zip(raw, rows, strict=True)]
-            nearest = nearest_rows(clouds, left, 1.001 * 3**0.5 * self.voxel)
+            nearest = nearest_in_voxel(clouds, left, self.voxel)
             for each, *view in zip(found, left, nearest, self._coarser(left), strict=True):
-                each.append(View(*view))
+                each.append(TeacherView(*view))
         return found
 
-    def _moved(
-        self, pairs: list[Moving], views: list[list[list[View]]], rng: np.random.Generator
-    ) -> tuple[list[Moving], list[list[list[View]]]]:
-        """The pairs turned and shaken, and with them the views of each side."""
-        moved: list[Moving] = []
-        moved_views: list[list[list[View]]] = [[], []]
-        for (*clouds, T), *own in zip(pairs, *views, strict=True):
-            parts = [
-                [cloud, *(view.points for view in some)] for cloud, some in zip(clouds, own, strict=True)
-            ]
-            *sides, T = self.augment.move(*(torch.cat(some) for some in parts), T, rng)
-            whole = []
-            for side, some, seen, kept in zip(sides, parts, own, moved_views, strict=True):
-                cloud, *others = side.split([len(part) for part in some])
-                whole.append(cloud)
-                kept.append([replace(view, points=each) for view, each in zip(seen, others, strict=True)])
-            moved.append((*whole, T))
-        return moved, moved_views
 
-    def _thinned(self, pairs: list[Moving], rng: np.random.Generator) -> list[Moving]:
-        sources, targets, motions = zip(*pairs, strict=True)
-        return list(zip(self._thin(sources, rng), self._thin(targets, rng), motions, strict=True))
+def scaled_clouds(
+    clouds: Sequence[Tensor], coarser: Sequence[Sequence[Downsampled]], scales: Sequence[float]
+) -> tuple[list[Tensor], Tensor]:
+    """The B clouds (N_b, 3) at the first scale, which is 1, then at the second, and so on.
 
-    def _thin(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
-        """One point per cell floor(p / voxel) of each cloud, as pcreg.geometry.voxel_grid.voxel_downsample,
-        and not too many.
-        """
-        rows = rows_kept(clouds, self.voxel)
-        return [self._limited(cloud[kept], rng) for cloud, kept in zip(clouds, rows, strict=True)]
-
-    def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Coarser]]:
-        """For each cloud what is left of it at each scale but the first."""
-        found: list[list[Coarser]] = [[] for _ in clouds]
-        for scale in self.scales[1:]:
-            rows = rows_kept(clouds, scale * self.voxel)
-            left = [cloud[kept] for cloud, kept in zip(clouds, rows, strict=True)]
-            # No further than across the cell that both are in.
-            nearest = nearest_rows(clouds, left, 1.001 * 3**0.5 * scale * self.voxel)
-            for each, kept, near in zip(found, rows, nearest, strict=True):
-                each.append(Coarser(kept, near))
-        return found
-
-    def _limited(self, points: Tensor, rng: np.random.Generator) -> Tensor:
-        if len(points) <= self.maximum_points:
-            return points
-        rows = np.sort(rng.choice(len(points), self.maximum_points, replace=False))
-        return points[torch.from_numpy(rows).to(points.device)]
+    The network knows no unit of length: a cloud with one point per `scale` voxels, divided by `scale`, is one
+    more cloud of the batch. So one pass computes all scales, and norms see the points of all of them.
+    `coarser` has what is left of each cloud at each further scale. Returns the clouds, and for each point of
+    the first B the rows (N, scales) int64 that describe it: at each scale its nearest point, in all of them.
+    """
+    every, start = list(clouds), sum(map(len, clouds))
+    columns = [torch.arange(start, device=clouds[0].device)]
+    for number, scale in enumerate(scales[1:]):
+        column = []
+        for cloud, left in zip(clouds, (each[number] for each in coarser), strict=True):
+            every.append(cloud[left.rows] / scale)
+            column.append(start + left.nearest)
+            start += len(left.rows)
+        columns.append(torch.cat(column))
+    return every, torch.stack(columns, 1)
 
 
-def rows_kept(clouds: Sequence[Tensor], voxel: float, origins: Tensor | None = None) -> list[Tensor]:
-    """Of each cloud (N, 3) the rows (M,) int64 of one point per cell.
+def sampled_rows(clouds: Sequence[Tensor], voxel: float, origins: Tensor | None = None) -> list[Tensor]:
+    """Of each cloud (N, 3) the rows (M,) int64 of one point per voxel.
 
-    Cells are counted from the cloud's origin, or from `origins` (B, 3) float64.
+    The grids begin at the clouds' origins, or at `origins` (B, 3) float64.
     """
     points, lengths = _jagged(clouds)
     if origins is None:
@@ -180,20 +182,23 @@ def rows_kept(clouds: Sequence[Tensor], voxel: float, origins: Tensor | None = N
     return list(local.split(torch.bincount(cloud, minlength=len(clouds)).tolist()))
 
 
-def nearest_rows(clouds: Sequence[Tensor], others: Sequence[Tensor], reach: float) -> list[Tensor]:
-    """For each cloud (N, 3) the rows (N,) int64 of the nearest of its others (M, 3), all within `reach`."""
-    (points, lengths), (among, other_lengths) = _jagged(clouds), _jagged(others)
-    i, j = radius_search(points, among, lengths, other_lengths, reach)
-    away = (points[i] - among[j]).square().sum(1)
-    least = away.new_full((len(points),), torch.inf).scatter_reduce(0, i, away, "amin")
-    best = away == least[i]
-    row = j.new_full((len(points),), len(among)).scatter_reduce(0, i[best], j[best], "amin")
-    first = torch.cumsum(other_lengths, 0) - other_lengths
+def nearest_in_voxel(clouds: Sequence[Tensor], sampled: Sequence[Tensor], voxel: float) -> list[Tensor]:
+    """For each cloud (N, 3) the rows (N,) int64 of the nearest of its `sampled` points (M, 3), one per voxel.
+
+    One lies in the voxel of each point, no further away than the voxel's diagonal.
+    """
+    (points, lengths), (among, sampled_lengths) = _jagged(clouds), _jagged(sampled)
+    i, j = radius_search(points, among, lengths, sampled_lengths, 1.001 * 3**0.5 * voxel)
+    squared = (points[i] - among[j]).square().sum(1)
+    minimum = squared.new_full((len(points),), torch.inf).scatter_reduce(0, i, squared, "amin")
+    nearest = squared == minimum[i]
+    row = j.new_full((len(points),), len(among)).scatter_reduce(0, i[nearest], j[nearest], "amin")
+    first = torch.cumsum(sampled_lengths, 0) - sampled_lengths
     return list((row - first[cloud_of_rows(lengths)]).split([len(cloud) for cloud in clouds]))
 
 
 def matching_rows(sources: Sequence[Tensor], targets: Sequence[Tensor], radius: float) -> list[Tensor]:
-    """For each source (N, 3) and target (M, 3): all (P, 2) int64 rows no more than `radius` apart."""
+    """For each source (N, 3) and target (M, 3): all (P, 2) int64 rows at most `radius` from each other."""
     (source, source_lengths), (target, target_lengths) = _jagged(sources), _jagged(targets)
     i, j = radius_search(source, target, source_lengths, target_lengths, radius)
     cloud = cloud_of_rows(source_lengths)[i]

@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-LARGEST_KEY = 2**62  # headroom of one bit below the sign
+MAX_KEY = 2**62  # headroom of one bit below the sign
 
 
 def cloud_of_rows(lengths: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ def cells_of(points: Tensor, cloud: Tensor, origin: Tensor, size: float) -> Tens
     ValueError when a cloud is more than 2^62 cells wide.
     """
     cells = torch.floor((points.double() - origin[cloud]) / size)
-    if cells.numel() and not cells.abs().amax() < LARGEST_KEY:
+    if cells.numel() and not cells.abs().amax() < MAX_KEY:
         raise ValueError(f"cells of {size:g} m are too small for these clouds; take larger cells")
     return cells.long()
 
@@ -36,7 +36,7 @@ def bounding_box(cells: Tensor, n_clouds: int) -> tuple[Tensor, Tensor]:
     """
     lowest = cells.amin(0)
     shape = cells.amax(0) - lowest + 1
-    if n_clouds * math.prod(shape.tolist()) > LARGEST_KEY:
+    if n_clouds * math.prod(shape.tolist()) > MAX_KEY:
         raise ValueError(f"{n_clouds} clouds of {shape.tolist()} cells exceed 62-bit keys; take larger cells")
     return lowest, shape
 

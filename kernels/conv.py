@@ -75,7 +75,7 @@ class _PointConv(torch.autograd.Function):
         triplets, arrangement = ctx.there
         grad_features = grad_weight = None
         if ctx.needs_input_grad[0]:
-            # Symmetric triplets are their own transposed ones, seen from the other end.
+            # Symmetric triplets are their own transposed ones, with the cells of the weight exchanged.
             weight_t = triplets.symmetric.transposed_weight(weight).mT
             grad_features = mvmr(grad_out, weight_t, *ctx.back, ctx.tf32, ctx.deterministic)
         if ctx.needs_input_grad[1]:

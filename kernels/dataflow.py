@@ -17,7 +17,7 @@ import torch
 from pcreg.kernels.tiles import Tiles
 from pcreg.kernels.triplets import Buckets, Triplets
 
-MOST_ROWS_PER_TRIPLET = {torch.float16: 6, torch.bfloat16: 6, torch.float32: 2}
+MAX_ROWS_PER_TRIPLET = {torch.float16: 6, torch.bfloat16: 6, torch.float32: 2}
 
 Arrangement = Buckets | Tiles | None
 
@@ -27,13 +27,13 @@ def arrange(triplets: Triplets, dtype: torch.dtype, deterministic: bool = False)
 
     With `deterministic` it is one whose result repeats bit by bit.
     """
-    most = MOST_ROWS_PER_TRIPLET.get(dtype)
-    if most is None or not triplets.i.is_cuda:
+    max_rows = MAX_ROWS_PER_TRIPLET.get(dtype)
+    if max_rows is None or not triplets.i.is_cuda:
         return triplets.buckets
-    occupied = triplets.n_cells * triplets.n_out <= most * len(triplets)
+    occupied = triplets.n_cells * triplets.n_out <= max_rows * len(triplets)
     return triplets.tiles if occupied or deterministic else None
 
 
 def some_dtype_takes_tiles(n_cells: int, n_out: int, n_triplets: int) -> bool:
     """Whether `arrange` asks for Tiles of such triplets, for features of one dtype or another."""
-    return n_cells * n_out <= max(MOST_ROWS_PER_TRIPLET.values()) * n_triplets
+    return n_cells * n_out <= max(MAX_ROWS_PER_TRIPLET.values()) * n_triplets

@@ -1,6 +1,6 @@
 """What follows a convolution in inference: a norm with fixed statistics, the sum with a shortcut, a relu.
 
-Done by the kernel that holds the result anyway, these cost no launch and no further trip to memory.
+The kernel of the convolution does them on its result: no other launch, no other read and write of memory.
 """
 
 from dataclasses import dataclass

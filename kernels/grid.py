@@ -10,7 +10,7 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
     """Rows (M,) int64 of points (N, 3) that represent the occupied cells of edge `size` metres.
 
     Rows come cloud by cloud and, within one, in the order of their cells, whatever the order of the
-    points; equally near points are told apart by their coordinates. lengths (B,) int64.
+    points; among equally near points the one with the smallest coordinates is kept. lengths (B,) int64.
     origin (B, 3) float64 is the lower corner of each cloud's cell 0.
     Raises ValueError when a cloud spans more cells than a 62-bit key can number.
     """

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from pcreg.kernels.cpu.neighbors import pairs_between
 
-PART = (
-    1 << 14
-)  # queries answered together: the pairs of a solid take 0.5 GB with all that is computed of them
+# Queries answered together: the pairs of a solid's points, and what is computed of them, take 0.5 GB
+MAX_QUERIES = 1 << 14
 
 
 def radius_search(
@@ -44,12 +43,12 @@ def radius_search(
 def in_parts(lengths: Tensor) -> Iterator[tuple[slice, Tensor]]:
     """Rows of a batch of clouds with `lengths` (B,), and how many are of each cloud (B,), part by part.
 
-    A sum over the neighbours of each row can be taken so, in the memory that the pairs of one part need.
-    Clouds without points are one part without rows.
+    A sum over the neighbours of each row then needs the memory of one part's pairs alone. Clouds without
+    points are one part without rows.
     """
     ends = lengths.cumsum(0)
     total = int(ends[-1]) if len(ends) else 0
-    for start in range(0, max(total, 1), PART):
-        stop = min(start + PART, total)
+    for start in range(0, max(total, 1), MAX_QUERIES):
+        stop = min(start + MAX_QUERIES, total)
         before = torch.stack([ends - lengths, ends]).clamp(start, stop)
         yield slice(start, stop), before[1] - before[0]

@@ -1,7 +1,7 @@
-"""Kernel cells that turn with the surface: by distance and by heights instead of along the axes.
+"""Rotation-invariant kernel cells, of point-pair features: distance and heights instead of axes.
 
-Centre i with normal n_i sees point j with normal n_j at the offset d. Three numbers say how, none of which
-changes when the cloud is turned (the point pair features of Drost et al., CVPR 2010, but for the angle
+Centre i with normal n_i sees point j with normal n_j at the offset d. Three numbers describe the pair, and no
+rotation of the cloud changes them (the point pair features of Drost et al., CVPR 2010, but for the angle
 between the normals):
 
     |d| / radius        from 0 to 1
@@ -9,8 +9,8 @@ between the normals):
     n_j . -d / |d|      from -1 to 1: how high i stands over the tangent plane of j
 
 Along a ridge both heights are negative, in a valley positive. The kernel is a t x t x t grid over them,
-so it has as many cells as one along the axes, and convolutions that use it give the same features however
-the cloud lies. Cell (shell, own, other) has index k = (shell t + own) t + other; seen from j the last two
+so it has as many cells as one along the axes, and its convolutions give the same features for a rotated
+cloud. Cell (shell, own, other) has index k = (shell t + own) t + other; seen from j the last two
 change places.
 """
 

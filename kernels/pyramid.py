@@ -175,7 +175,7 @@ def sample_levels(batch: PointBatch, geometry: PyramidConfig) -> tuple[list[Poin
 def _normals(
     batch: PointBatch, rows: list[torch.Tensor], geometry: PyramidConfig
 ) -> list[torch.Tensor] | None:
-    """Normals (N, 3) of the points of each level, if kernels turn with the surface.
+    """Normals (N, 3) of the points of each level, for kernel=ppf.
 
     They are those of the finest level: `rows` are the points that each further one took from that before.
     """

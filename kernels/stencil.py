@@ -44,7 +44,7 @@ def native_triplets(
     int64, size in metres, kernel_size odd. Raises ValueError for another kernel size or a radius that is not
     positive.
     """
-    _reach(kernel_size)  # refuses an even one
+    _half_width(kernel_size)  # refuses an even one
     radius = default_radius(size, kernel_size) if radius is None else radius
     what = centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals
     if points.is_cuda:
@@ -73,7 +73,7 @@ def native_counts(
     Raises ValueError as that does; but clouds that are not finite, or too wide for their cells, go unnoticed
     on a GPU, which would have to be waited for.
     """
-    _reach(kernel_size)  # refuses an even one
+    _half_width(kernel_size)  # refuses an even one
     radius = default_radius(size, kernel_size) if radius is None else radius
     both = None if normals is None else (normals, normals)
     what = points, points, lengths, lengths, size, kernel_size, radius, both
@@ -103,7 +103,7 @@ def _neighbours(
     normals: Normals | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """i, j and k (T,) int64 of the triplets, in no particular order."""
-    reach = _reach(kernel_size)
+    half_width = _half_width(kernel_size)
     if centres is points:
         i, j, offset = pairs_within(points, point_lengths, radius)
         own = np.arange(len(points))
@@ -112,15 +112,15 @@ def _neighbours(
     else:
         i, j, offset = pairs_between(centres, points, centre_lengths, point_lengths, radius)
     if normals is None:
-        return i, j, _kernel_cell(offset, size, reach)
+        return i, j, _kernel_cell(offset, size, half_width)
     own, other = (some.numpy().T.take(rows, 1) for some, rows in zip(normals, (i, j), strict=True))
     return i, j, ppf_cells(offset, own, other, radius, kernel_size)
 
 
-def _kernel_cell(offset: np.ndarray, size: float, reach: int) -> np.ndarray:
+def _kernel_cell(offset: np.ndarray, size: float, half_width: int) -> np.ndarray:
     """k (T,) int64 of offsets (3, T) in a kernel that reaches so many cells from its centre."""
-    x, y, z = np.rint(offset / size).clip(-reach, reach) + reach
-    kernel_size = 2 * reach + 1
+    x, y, z = np.rint(offset / size).clip(-half_width, half_width) + half_width
+    kernel_size = 2 * half_width + 1
     return ((x * kernel_size + y) * kernel_size + z).astype(np.int64)  # small integers are exact until here
 
 
@@ -139,13 +139,13 @@ def voxel_triplets(
     conv_transpose3d. centre_cells (N, 3) and point_cells (P, 3) int64.
     Raises ValueError for an even kernel size, and for cells too far apart to be numbered in 62 bits.
     """
-    reach = _reach(kernel_size)
+    half_width = _half_width(kernel_size)
     if point_cells.is_cuda:
         from pcreg.kernels.triton.search.triplets import search_voxels
 
         return search_voxels(centre_cells, point_cells, centre_lengths, point_lengths, stride, kernel_size)
     symmetric = Symmetry.OPPOSITE if centre_cells is point_cells and stride == 1 else Symmetry.NONE
-    steps = torch.arange(-reach, reach + 1, device=point_cells.device)
+    steps = torch.arange(-half_width, half_width + 1, device=point_cells.device)
     if len(centre_cells) == 0 or len(point_cells) == 0:
         none = torch.empty(0, dtype=torch.int64, device=point_cells.device)
         return Triplets.from_unsorted(
@@ -168,7 +168,7 @@ def voxel_triplets(
     return Triplets.from_unsorted(i, j, k, len(centre_cells), len(point_cells), kernel_size**3, symmetric)
 
 
-def _reach(kernel_size: int) -> int:
+def _half_width(kernel_size: int) -> int:
     """Cells from the kernel's centre to its face."""
     if kernel_size < 1 or kernel_size % 2 == 0:
         raise ValueError(f"kernel size must be odd and positive, such as 1, 3, 5 or 7, got {kernel_size}")

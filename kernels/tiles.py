@@ -1,7 +1,7 @@
 """Triplets arranged for the output-stationary dataflow: what each tile of output rows reads.
 
 A bucket, the triplets that share (k, i), usually holds one point; those that hold more are listed
-apart, tile by tile, so that a program can sum them first and then read one row per bucket.
+separately, tile by tile, so that a program can sum them first and then read one row per bucket.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch import Tensor
 ROWS = 128  # output rows of a tile
 EMPTY = -1
 FIRST_SHARED = -2  # source of shared bucket m of a tile is FIRST_SHARED - m
-SIZES = 5  # buckets are told apart by size below SIZES - 1 points
+SIZES = 5  # classes of buckets by size; the last has SIZES - 1 points and more
 CELLS = 32  # kernel cells that are listed together
 
 
@@ -28,7 +28,7 @@ class Tiles:
     shared_first: Tensor  # (Q,) int64: shared bucket q is triplets shared_first[q] ...
     shared_size: Tensor  # (Q,) int32: ... and so many in all
     tile_offsets: Tensor  # (tiles + 1,) int32, the shared buckets of each tile
-    most_shared: int  # in any one tile
+    max_shared: int  # in any one tile
 
     def tensors(self) -> list[Tensor]:
         return [self.source, self.shared_first, self.shared_size, self.tile_offsets]
@@ -41,7 +41,7 @@ class Tiles:
 
     @staticmethod
     def build(i: Tensor, j: Tensor, k_offsets: Tensor, n_out: int) -> "Tiles":
-        """From triplets sorted by k, i, j. The device is waited for once, to learn Q and most_shared."""
+        """From triplets sorted by k, i, j. The device is waited for once, to learn Q and max_shared."""
         K, T, n_tiles = len(k_offsets) - 1, len(i), -(-n_out // ROWS)
         k = torch.repeat_interleave(torch.arange(K, device=i.device), torch.diff(k_offsets), output_size=T)
         bucket = k * n_out + i  # int64, ascending
@@ -53,8 +53,8 @@ class Tiles:
         tile = i // ROWS
         per_tile = torch.zeros(n_tiles, dtype=torch.int64, device=i.device)
         per_tile.scatter_add_(0, tile.long(), (starts & ~single).long())
-        most = torch.cat([per_tile, per_tile.new_zeros(1)]).amax()
-        Q, most_shared = torch.stack([per_tile.sum(), most]).tolist()
+        largest = torch.cat([per_tile, per_tile.new_zeros(1)]).amax()
+        Q, max_shared = torch.stack([per_tile.sum(), largest]).tolist()
 
         first = _positions(starts & ~single, Q)
         size = _positions(ends & ~single, Q) + 1 - first
@@ -68,7 +68,7 @@ class Tiles:
         # The last entry collects what is shared, and is dropped.
         source.scatter_(0, torch.where(single, bucket, K * n_out), j)
         source.scatter_(0, bucket[first], (FIRST_SHARED - within_tile).int())
-        return Tiles(source[:-1].view(K, n_out), first, size.int(), tile_offsets.int(), most_shared)
+        return Tiles(source[:-1].view(K, n_out), first, size.int(), tile_offsets.int(), max_shared)
 
 
 def _positions(mask: Tensor, count: int) -> Tensor:

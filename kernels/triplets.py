@@ -18,7 +18,7 @@ class Symmetry(IntEnum):
 
     NONE = 0
     OPPOSITE = 1  # k' = K - 1 - k: cells along the axes
-    SWAPPED_HEIGHTS = 2  # the two heights of k change places: cells that turn with the surface
+    SWAPPED_HEIGHTS = 2  # the two heights of k change places: rotation-invariant (point-pair) cells
 
     def transposed_weight(self, weight: Tensor) -> Tensor:
         """The weight (K, ...) with that of k' at k."""

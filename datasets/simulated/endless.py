@@ -1,4 +1,4 @@
-"""Training batches of scenes that are generated as the training goes, on a GPU if there is one.
+"""Training batches of scenes that are generated during the training, on a GPU if there is one.
 
 A pool holds the recordings of several scenes; every few batches the oldest makes way for a new one.
 What a batch holds depends on the seed and its number alone, wherever a resumed training began.
@@ -24,10 +24,9 @@ from pcreg.training.distributed import ALONE, Ranks
 
 
 class Endless:
-    """Batches of a training on simulated scenes; an epoch is as many batches as one likes.
+    """Batches of a training on simulated scenes; an epoch is `per_epoch` batches.
 
-    With a worker they are made by a process of its own while the training goes on: on the same device, or
-    on another, where they do not keep each other waiting.
+    With a worker a process of its own makes them while the training goes on, on the same device or another.
     Several processes of one training (`rank` of `ranks`) see different scenes.
     """
 
@@ -43,25 +42,25 @@ class Endless:
         renew_every: int = 10,  # batches
         minimum_overlap: float = 0.1,
         max_relative_rotation: float = 180.0,  # degrees between the clouds of a pair at first
-        apart_until: int = 0,  # epochs until they are as far apart as the augmentation says
+        rotation_warmup: int = 0,  # epochs in which this grows to that of the augmentation
         workers: int = 0,  # 0: none; one is enough, and all that is used
         device: str | None = None,  # on which batches are made; by default that of the training
         seed: int = 0,
         ranks: Ranks = ALONE,
     ):
-        sizes = {
-            "batch_size": batch_size,
-            "per_epoch": per_epoch,
-            "pool": pool,
-            "renew_every": renew_every,
-        }
-        for name, value in sizes.items():
+        sizes = (
+            ("batch_size", batch_size),
+            ("per_epoch", per_epoch),
+            ("pool", pool),
+            ("renew_every", renew_every),
+        )
+        for name, value in sizes:
             if value < 1:
                 raise InputError(f"batches.{name}={value}: give at least 1")
         self.record, self.preparation = record, preparation
         self.batch_size, self.per_epoch, self.renew_every = batch_size, per_epoch, renew_every
         self.size, self.minimum_overlap, self.seed = pool, minimum_overlap, seed
-        self.max_relative_rotation, self.apart_until = max_relative_rotation, apart_until
+        self.max_relative_rotation, self.rotation_warmup = max_relative_rotation, rotation_warmup
         self.workers, self.ranks = workers, ranks
         self.device = ranks.device if device is None else choose_device(device)
         if ranks.device == "cpu" != self.device:
@@ -87,7 +86,7 @@ class Endless:
             # A process that uses the GPU cannot be a copy of one that does.
             context = "spawn" if self.workers else None
             self._stream = load(
-                _From(self, self._next),
+                _Stream(self, self._next),
                 workers=min(self.workers, 1),
                 batch_size=None,
                 multiprocessing_context=context,
@@ -107,18 +106,15 @@ class Endless:
         return self.collate(prepare(pairs, rng)) if pairs else None
 
     def _preparation(self, epochs: float) -> Preparation:
-        """How pairs are prepared after so many epochs: their rotations grow apart.
+        """How pairs are prepared after so many epochs, a curriculum from small to large relative rotations.
 
-        Between clouds turned independently from the start, a network finds nothing in common for a long time.
+        With independent rotations from the start a network finds no matches for a long time.
         """
-        augment = self.preparation.augment
-        if epochs >= self.apart_until:
+        augment, start = self.preparation.augment, self.max_relative_rotation
+        if epochs >= self.rotation_warmup:
             return self.preparation
-        apart = (
-            self.max_relative_rotation
-            + (augment.max_relative_rotation - self.max_relative_rotation) * epochs / self.apart_until
-        )
-        return replace(self.preparation, augment=replace(augment, max_relative_rotation=apart))
+        degrees = start + (augment.max_relative_rotation - start) * epochs / self.rotation_warmup
+        return replace(self.preparation, augment=replace(augment, max_relative_rotation=degrees))
 
     def _renew(self, oldest: int) -> None:
         for index in [index for index in self._scenes if index < oldest]:
@@ -131,7 +127,7 @@ class Endless:
                 self._scenes[index] = ScenePairs.of(recording, voxel, self.minimum_overlap)
 
     def _pair(self, index: int, rng: np.random.Generator) -> RawPair | None:
-        """None of a scene whose clouds have nothing in common."""
+        """A pair of the scene; None if none of its clouds overlap."""
         scene = self._scenes[index]
         if len(scene.pairs) == 0:
             return None
@@ -141,7 +137,7 @@ class Endless:
         return RawPair(name, clouds[source], clouds[target], motion)
 
 
-class _From(IterableDataset):
+class _Stream(IterableDataset):
     """The batches from a number on; by way of the CPU where a worker makes them."""
 
     def __init__(self, batches: Endless, first: int):
@@ -157,7 +153,7 @@ class _From(IterableDataset):
             yield batch.points_to_cpu() if batch and in_worker else batch
 
     def __getstate__(self) -> dict:
-        """Without what the training process holds."""
+        """Without the scenes of the training process."""
         batches = copy(self.batches)
         batches._scenes, batches._stream = {}, iter(())
         return {"batches": batches, "first": self.first}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pcreg.datasets.simulated.solids import Shape, Solids
 
-NEAR = 1e-3  # metres; a ray leaves the surface on which it starts
+MIN_DISTANCE = 1e-3  # metres: a ray does not hit the surface on which it starts
 # Rays times solids per intermediate tensor: few launches on a GPU; on a CPU what its cache holds.
 BUDGET = {"cuda": 2**24, "cpu": 2**17}
 ROUNDS = ((0, 12), (12, 40), (40, 120), (120, 2**31))  # nearest solids first: what is behind is left out
@@ -75,10 +75,10 @@ def _try(
     start, count = _starts(group, G)
     # Groups with as many solids together, so that little is padded.
     order = torch.argsort(count)
-    most = count[order].tolist()
+    counts = count[order].tolist()
     end = G
-    while end > 0 and most[end - 1] > 0:
-        width = most[end - 1]
+    while end > 0 and counts[end - 1] > 0:
+        width = counts[end - 1]
         groups = order[max(0, end - max(1, BUDGET[directions.device.type] // (R * width))) : end]
         slot = torch.arange(width, device=group.device)
         candidates = solid[(start[groups, None] + slot).clamp(max=len(solid) - 1)]
@@ -97,7 +97,7 @@ def _starts(group: Tensor, G: int) -> tuple[Tensor, Tensor]:
     return count.cumsum(0) - count, count
 
 
-def _reach(solids: Solids) -> np.ndarray:
+def _bounding_radii(solids: Solids) -> np.ndarray:
     """Radius (P,) of a ball about each solid's centre that holds it."""
     x, y, z = np.moveaxis(solids.T_world_unit[:, :3, :3], 2, 0)  # (P, 3) each
     corners = [x + y + z, x + y - z, x - y + z, x - y - z]
@@ -109,12 +109,12 @@ def _in_view(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Groups and solids that may meet (N,), sorted by group and then by the depth (N,) from where on.
 
-    A ball about a solid must touch the cone about a group's rays; what is left, a box about the solid must
-    reach into their pyramid.
+    A ball about a solid must touch the cone about a group's rays; then a box about the solid must
+    meet their pyramid.
     """
     device = directions.device
     T = torch.from_numpy(solids.T_world_unit[:, :3]).float().to(device)
-    reach = torch.from_numpy(_reach(solids)).float().to(device)
+    radius = torch.from_numpy(_bounding_radii(solids)).float().to(device)
     origin = origins.mean(1)
     spread = (origins - origin[:, None]).norm(dim=-1).amax(1) + 1e-3
     axis = torch.nn.functional.normalize(directions.mean(1), dim=-1)
@@ -129,7 +129,7 @@ def _in_view(
             along = along + to_centre * axis[some, k, None]
             away = away + to_centre.square()
         across = torch.sqrt((away - along * along).clamp(min=0))
-        slack = reach + spread[some, None]
+        slack = radius + spread[some, None]
         # Behind the origin the distance to the cone's side is too small: it keeps more than it must.
         near = (across * cosine[some] - along * sine[some] <= slack) & (along > -slack)
         near &= along - slack <= far[some, None]
@@ -137,7 +137,7 @@ def _in_view(
             near &= present[some]
         group, solid = near.nonzero(as_tuple=True)
         group = some[group]
-        # How far the box about a solid reaches to either side of each plane through the origin.
+        # How far the box about a solid extends to either side of each plane through the origin.
         at = T[solid, :, 3] - origin[group]
         centre = (planes[group] * at[:, None]).sum(-1)  # (N, 5)
         extent = spread[group, None] * planes[group].norm(dim=-1)
@@ -172,8 +172,8 @@ def _first_meeting(shape: Shape, T_unit_world: Tensor, origins: Tensor, directio
     d = (rows[..., :3] @ directions.mT).unflatten(1, (3, P))
     o = (rows[..., :3] @ origins.mT + rows[..., 3:]).unflatten(1, (3, P))
     enter, leave = _crossing(shape, *o.unbind(1), *d.unbind(1))
-    t = torch.where(enter > NEAR, enter, leave)
-    return torch.where((enter <= leave) & (t > NEAR), t, torch.inf)
+    t = torch.where(enter > MIN_DISTANCE, enter, leave)
+    return torch.where((enter <= leave) & (t > MIN_DISTANCE), t, torch.inf)
 
 
 def _crossing(shape: Shape, x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:

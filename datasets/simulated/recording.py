@@ -9,8 +9,8 @@ from torch import Tensor
 
 from pcreg.geometry.se3 import inverse, transform
 
-ALIKE = 0.02  # overlaps that differ by no more are drawn alike
-COARSE = 4  # voxels: edge of the cells by which overlap is estimated
+OVERLAP_TOLERANCE = 0.02  # overlaps that differ by no more are equally likely
+OVERLAP_CELL = 4  # voxels: edge of the cells by which overlap is estimated
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,21 @@ class ScenePairs:
 
     @staticmethod
     def of(recording: Recording, voxel: float, minimum_overlap: float) -> "ScenePairs":
-        """Clouds are described at `voxel` metres; overlap is estimated in cells COARSE times as wide."""
+        """Overlap is estimated in cells OVERLAP_CELL times as wide as `voxel`, in metres."""
         if len(recording.clouds) < 2:
             return ScenePairs(recording, np.empty((0, 2), np.int64), np.empty(0))
-        shared = shared_cells(recording, COARSE * voxel)
+        shared = shared_cells(recording, OVERLAP_CELL * voxel)
         overlap = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
         np.fill_diagonal(overlap, 0.0)
         pairs = np.argwhere(overlap >= minimum_overlap)
         return ScenePairs(recording, pairs, overlap[tuple(pairs.T)])
 
     def draw(self, rng: np.random.Generator) -> tuple[int, int]:
-        """A pair; every overlap is as likely as another, though most pairs may have little."""
+        """A pair, its overlap uniform over the range of all, even where most pairs have little."""
         missed = np.abs(self.overlap - rng.uniform(self.overlap.min(), self.overlap.max()))
-        return tuple(self.pairs[rng.choice(np.flatnonzero(missed <= missed.min() + ALIKE))].tolist())
+        return tuple(
+            self.pairs[rng.choice(np.flatnonzero(missed <= missed.min() + OVERLAP_TOLERANCE))].tolist()
+        )
 
 
 def shared_cells(recording: Recording, edge: float) -> np.ndarray:

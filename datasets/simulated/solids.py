@@ -78,6 +78,11 @@ def cone(radius: ArrayLike, bottom: ArrayLike, tip: ArrayLike) -> Solids:
     return _along(Shape.CONE, radius, bottom, tip)
 
 
+def stacked(*values: ArrayLike) -> np.ndarray:
+    """Rows (N, len(values)) for the four functions below, of numbers and arrays (N,)."""
+    return np.stack(np.broadcast_arrays(*map(np.atleast_1d, values)), 1)
+
+
 def boxes(rows: ArrayLike) -> Solids:
     """Boxes, one per row: the lower corner and the upper one (N, 6)."""
     low, high = np.hsplit(np.reshape(rows, (-1, 6)), [3])

@@ -23,12 +23,12 @@ def pairs_between(
     queries: Tensor, points: Tensor, query_lengths: Tensor, point_lengths: Tensor, radius: float
 ) -> Pairs:
     """The pairs that `radius_search` returns."""
-    reach = _reach(points, radius)
+    tree_radius = _tree_radius(points, radius)
     queries, points = queries.cpu().numpy(), points.cpu().numpy()
     found = [np.empty((0, 2), np.int64)]
     for some, others in zip(_clouds(query_lengths), _clouds(point_lengths), strict=True):
         proposed = _tree(queries[some]).sparse_distance_matrix(
-            _tree(points[others]), reach, output_type="ndarray"
+            _tree(points[others]), tree_radius, output_type="ndarray"
         )
         found.append(np.stack([proposed["i"] + some.start, proposed["j"] + others.start], 1))
     return _near(queries, points, np.concatenate(found), radius)
@@ -36,16 +36,16 @@ def pairs_between(
 
 def pairs_within(points: Tensor, lengths: Tensor, radius: float) -> Pairs:
     """The pairs of points (N, 3) that see one another, each once with i < j: half of the search."""
-    reach = _reach(points, radius)
+    tree_radius = _tree_radius(points, radius)
     points = points.cpu().numpy()
     found = [np.empty((0, 2), np.int64)]
     for cloud in _clouds(lengths):
-        proposed = _tree(points[cloud]).query_pairs(reach, output_type="ndarray")
+        proposed = _tree(points[cloud]).query_pairs(tree_radius, output_type="ndarray")
         found.append(proposed + cloud.start)
     return _near(points, points, np.concatenate(found), radius)
 
 
-def _reach(points: Tensor, radius: float) -> float:
+def _tree_radius(points: Tensor, radius: float) -> float:
     """The radius in which to look for pairs, so that none within `radius` is lost to rounding."""
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")

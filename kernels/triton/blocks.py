@@ -6,12 +6,12 @@ import torch
 import triton
 import triton.language as tl
 
-SMALLEST = 16  # what tl.dot takes
+MIN_BLOCK = 16  # what tl.dot takes
 
 
 def block(channels: int, largest: int) -> int:
     """The block of channels that a program holds: a power of two from 16 to `largest`."""
-    return max(SMALLEST, min(power_of_two(channels), largest))
+    return max(MIN_BLOCK, min(power_of_two(channels), largest))
 
 
 def power_of_two(number: int) -> int:

@@ -22,8 +22,8 @@ from pcreg.kernels.triton.epilogue import apply_epilogue, reduce_parts
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.precision import add_product, parts, parts_of, takes_parts
 
-LEAST_CELLS = 3  # kernel cells of a program, where they are shared
-LEAST_SHARES = 4  # fewer are not worth the launch that adds them up
+MIN_CELLS = 3  # kernel cells of a program, where they are shared
+MIN_SHARES = 4  # fewer are not worth the launch that adds them up
 WARPS = 4
 REGISTERS = 2**16  # of a processor
 
@@ -53,8 +53,8 @@ def mvmr(
     column_shares, cell_shares = _shares(n_tiles, K, plan) if split else (1, 1)
     shares = column_shares * cell_shares
     # As many programs as run at once: each owns a scratch, whose size then does not grow with the cloud.
-    n_programs = min(n_tiles * shares, plan.most_programs // shares * shares)
-    sums = features.new_empty((n_programs, tiles.most_shared, G * C))
+    n_programs = min(n_tiles * shares, plan.max_programs // shares * shares)
+    sums = features.new_empty((n_programs, tiles.max_shared, G * C))
     whole = cell_shares == 1
     ending = epilogue if whole else NOTHING
     dtype = features.dtype if whole else torch.float32
@@ -69,7 +69,7 @@ def mvmr(
         *ending.arguments(),
         n_out,
         n_tiles,
-        tiles.most_shared,
+        tiles.max_shared,
         K,
         column_shares,
         cell_shares,
@@ -89,7 +89,7 @@ class _Plan:
     in_parts: bool
     blocks: int  # of columns, of all groups
     processors: int
-    most_programs: int
+    max_programs: int
 
 
 @cache
@@ -126,20 +126,20 @@ def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
     idle = plan.processors // n_tiles
     if idle < 2:
         return 1, 1
-    cells = min(idle // plan.blocks, K // LEAST_CELLS)
-    return plan.blocks, cells if cells >= LEAST_SHARES else 1
+    cells = min(idle // plan.blocks, K // MIN_CELLS)
+    return plan.blocks, cells if cells >= MIN_SHARES else 1
 
 
 # Not specialized: clouds vary in size, and every variant would be compiled. Tiles may begin anywhere.
 @triton.jit(
-    do_not_specialize=["n_out", "n_tiles", "most_shared", "K", "column_shares", "cell_shares"],
+    do_not_specialize=["n_out", "n_tiles", "max_shared", "K", "column_shares", "cell_shares"],
     do_not_specialize_on_alignment=["j", "source", "shared_first", "shared_size", "tile_offsets", *VECTORS],
 )
 def _output_stationary(
     features,  # (N_in, G C)
     weight,  # (K, G, C, M), or (K, G, M, C) if TRANSPOSED; three of them IN_PARTS
     out,  # (cell_shares, N_out, G M)
-    sums,  # (programs, most_shared, G C), scratch
+    sums,  # (programs, max_shared, G C), scratch
     j,  # (T,)
     source,  # (K, N_out) and the rest of Tiles
     shared_first,  # (Q,)
@@ -153,7 +153,7 @@ def _output_stationary(
     residual,
     n_out,
     n_tiles,
-    most_shared,
+    max_shared,
     K,
     column_shares,
     cell_shares,
@@ -172,7 +172,7 @@ def _output_stationary(
 ):
     NARROW: tl.constexpr = C < 16  # one product takes several kernel cells
     BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
-    sums += tl.program_id(0).to(tl.int64) * most_shared * (G * C)
+    sums += tl.program_id(0).to(tl.int64) * max_shared * (G * C)
     steps = (K * C + DEPTH - 1) // DEPTH if NARROW else K * ((C + DEPTH - 1) // DEPTH)
     part_size = tl.cast(K, tl.int64) * (G * C * M)
     shares, column_share, column_step, first_step, last_step = 1, 0, 1, 0, steps

@@ -13,8 +13,8 @@ from pcreg.kernels.triton.blocks import block, chunk_of_program, power_of_two, s
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.precision import add_product, parts_of, takes_parts
 
-SHORTEST_RUN = 4096  # triplets
-MOST_PARTIAL = 2**24  # numbers in the partial sums, about: 64 MiB, whatever the number of triplets
+MIN_RUN = 4096  # triplets
+MAX_PARTIAL_SUMS = 2**24  # numbers in the partial sums, about: 64 MiB, whatever the number of triplets
 STEP = 64  # triplets of one product
 BLOCK = 256  # numbers of the gradient that a program sums
 
@@ -32,7 +32,7 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1
     depth, columns = block(C, 64 if wide else 128), block(M, 64 if wide else 128)
     blocks = groups * -(-C // depth) * -(-M // columns)
     # A power of two, so that few kernels are compiled however the number of triplets varies.
-    run = max(SHORTEST_RUN, power_of_two(T * groups * C * M // MOST_PARTIAL + 1))
+    run = max(MIN_RUN, power_of_two(T * groups * C * M // MAX_PARTIAL_SUMS + 1))
     runs = T // run + K
     partial = torch.empty((runs, groups, C, M), dtype=torch.float32, device=features.device)
     constants = {

@@ -24,7 +24,7 @@ class PointConv(nn.Module):
         self.weight = nn.Parameter(torch.randn(K, 1, C, M) * math.sqrt(2 / (K * C)))  # He et al. 2015
 
     def forward(self, features: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
-        """features (N_in, C) -> (N_out, M). Heeds torch's switches for tf32 and for repeatable results."""
+        """features (N_in, C) -> (N_out, M). Follows torch's switches for tf32 and for repeatable results."""
         deterministic = torch.are_deterministic_algorithms_enabled()
         return point_conv(features, self.weight, triplets, None, deterministic, epilogue)
 

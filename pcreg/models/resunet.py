@@ -26,7 +26,7 @@ from pcreg.models.layers import (
 class Architecture:
     """Everything that decides which weights fit and what they mean. 8,753,408 parameters by default."""
 
-    voxel: float = 0.025  # metres, the pitch of the points that the network is given
+    voxel: float = 0.025  # metres, edge of the cells with one point each
     out_channels: int = 32
     encoder: tuple[int, ...] = (32, 64, 128, 256)  # width of levels 1 to 4
     decoder: tuple[int, ...] = (64, 64, 64, 128)
@@ -124,7 +124,7 @@ class ResUNet(nn.Module):
         return nn.functional.normalize(out)
 
     def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
-        """The descriptors (N, out_channels) of a batch of clouds with points `voxel` metres apart.
+        """The descriptors (N, out_channels) of a batch of clouds with one point per `voxel` metres.
 
         By default those of the architecture. Nothing in the network knows the unit of length: clouds that
         are larger by a factor, with a voxel larger by the same, have the same descriptors.

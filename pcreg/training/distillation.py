@@ -1,23 +1,23 @@
-"""A teacher for the descriptors: the averaged network, by what it makes of other thinnings of a cloud.
+"""Self-distillation from a mean teacher (Tarvainen and Valpola, NeurIPS 2017).
 
-Which points a grid keeps is noise in a descriptor. The mean over several thinnings has less of it, and tells
-points apart better; the network learns to give that mean from one thinning (a mean teacher: Tarvainen and
-Valpola, NeurIPS 2017).
+Which points a voxel grid keeps is noise in a descriptor. The teacher, the averaged network, describes each
+point on several grids with random origins; the mean has less of that noise. The network learns to give it
+from one grid.
 """
 
 import torch
 from torch import Tensor
 
 
-def teaching(features: Tensor, view_rows: Tensor) -> Tensor:
-    """What the teacher says of each point: features (R, C) of all rows, view_rows (N, V, S) -> (N, S C).
+def teacher_descriptors(features: Tensor, view_rows: Tensor) -> Tensor:
+    """Targets (N, S C) from features (R, C) of the views and the rows (N, V, S) int64 of each point in them.
 
-    The mean over the V views of each of the S scales, of unit length, side by side as FCGF joins scales.
+    For each of S scales the mean over V views, of unit length; concatenated over scales as FCGF does.
     """
     mean = features[view_rows].mean(1)  # (N, S, C)
     return torch.nn.functional.normalize(mean, dim=2).flatten(1) / view_rows.shape[2] ** 0.5
 
 
-def disagreement(features: Tensor, taught: Tensor) -> Tensor:
-    """One less the cosine between unit descriptors (N, C) and those of the teacher, on average: a scalar."""
-    return 1 - (features * taught).sum(1).mean()
+def distillation_loss(features: Tensor, targets: Tensor) -> Tensor:
+    """The mean of 1 - cosine between unit descriptors (N, C) and their targets (N, C): a scalar, 0 to 2."""
+    return 1 - (features * targets).sum(1).mean()

@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parent import end_with
 
-TIMEOUT = timedelta(hours=6)  # of processes while the first one validates or computes truth
+TIMEOUT = timedelta(hours=6)  # for which others wait while the first process validates or computes truth
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def init_distributed(device: str) -> Iterator[Ranks]:
     """The processes of this training: those that torchrun started, or this one alone.
 
     Each takes the GPU of its own number, unless `device` is cpu, and ends when torchrun does. Modules
-    that `share` gave end with it: the caller keeps none. After an exception the process ends without
+    of `wrap_ddp` end with it: the caller keeps none. After an exception the process ends without
     waiting for the others, which torchrun then ends. Raises InputError if there are more processes than
     GPUs.
     """

@@ -1,8 +1,9 @@
 """Contrastive loss with a softmax over all other samples (InfoNCE; PointInfoNCE of Xie et al., ECCV 2020).
 
-Each sampled point has to tell its match from the matches of all other samples of the batch, and from other
-points of the clouds if asked for: matches lie in the overlap alone, and in use all points compete. What lies
-next to a match is neither right nor wrong and is left out.
+Each sampled point has to be nearest to its match among the matches of all other samples of the batch and,
+with negatives_per_pair, random points of the clouds: matches lie in the overlap alone, and at inference all
+points compete.
+Samples within `ignore_radius` of a match count neither as positives nor as negatives.
 """
 
 from dataclasses import dataclass
@@ -47,9 +48,9 @@ class InfoNCE:
         forward, backward = cross_entropy(forward, truth), cross_entropy(backward, truth)
         return {"total": (forward + backward) / 2, "forward": forward, "backward": backward}
 
-    def _others(self, samples: Tensor, negatives: Tensor, spared: Tensor) -> Tensor:
-        """Logits (S, K) of samples (S, C) with negatives (K, C) but for those `spared` (S, K)."""
-        return (samples @ negatives.T / self.temperature).masked_fill(spared, -torch.inf)
+    def _others(self, samples: Tensor, negatives: Tensor, ignored: Tensor) -> Tensor:
+        """Logits (S, K) of samples (S, C) with negatives (K, C) but for those `ignored` (S, K)."""
+        return (samples @ negatives.T / self.temperature).masked_fill(ignored, -torch.inf)
 
     def _near(self, clouds: PointBatch, rows: Tensor, others: Tensor, voxel: float) -> Tensor:
         """Which of the points `rows` (S,) lie next to which `others` (K,) of the same cloud: (S, K)."""

@@ -29,8 +29,8 @@ class Batch(Protocol):
 
     def to(self, device: torch.device | str) -> "Batch": ...
 
-    def joined(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Descriptors of points from those of all rows, where clouds are seen at several scales."""
+    def descriptors(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of the points, from those of all rows where the network sees clouds at several scales."""
         ...
 
 
@@ -120,9 +120,8 @@ def contrastive_loss(
 
 def draw(population: int, count: int, generator: torch.Generator) -> Tensor:
     """`count` different numbers (count,) int64 below `population`, or all of them if there are no more."""
-    if (
-        population > 4 * count
-    ):  # then a permutation of all takes much longer than to draw and drop repetitions
+    # A permutation of a large population takes much longer than to draw and drop repetitions.
+    if population > 4 * count:
         drawn = torch.randint(population, (2 * count,), generator=generator).numpy()
         first = np.sort(np.unique(drawn, return_index=True)[1])
         if len(first) >= count:  # all but certain

@@ -24,14 +24,14 @@ KERNELS = {
 def card(weights: Path, network: ResUNet, training: Path, data: str | None, measured: list[Path]) -> str:
     """Markdown about the file `weights` of a training in the folder `training`.
 
-    `data` says in words what it was trained on and under which licence; scenes that this repository makes
-    up speak for themselves. `measured` are folders that `pcreg evaluate` wrote. Raises InputError for data
+    `data` says in words what it was trained on and under which licence; simulated scenes
+    need none. `measured` are folders that `pcreg evaluate` wrote. Raises InputError for data
     nobody has stated, and for folders without what belongs there.
     """
     settings = _read(training / "config.yaml", "is no folder of a training; give what `pcreg train` wrote")
     trained, architecture = OmegaConf.create(settings), network.architecture
     start = OmegaConf.select(trained, "weights")
-    before = f", from the weights `{start}` of a run before it," if start else ""
+    before = f", from the weights `{start}` of an earlier training," if start else ""
     parameters = sum(parameter.numel() for parameter in network.parameters())
     tables = [_read(folder / "table.md", "give folders that `pcreg evaluate` wrote") for folder in measured]
     lines = [

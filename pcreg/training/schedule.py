@@ -7,7 +7,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 
 def one_cycle(optimizer: Optimizer, epochs: int, warmup_fraction: float = 0.1) -> LambdaLR:
-    """Up to the optimizer's rate within a share `rise` of the epochs, then down towards zero as a cosine."""
+    """Up to the optimizer's rate within `warmup_fraction` of the epochs, then down to zero as a cosine."""
     top = max(1, round(warmup_fraction * epochs))
 
     def factor(epoch: int) -> float:

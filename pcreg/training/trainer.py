@@ -28,7 +28,7 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
-from pcreg.training.distillation import disagreement, teaching
+from pcreg.training.distillation import distillation_loss, teacher_descriptors
 from pcreg.training.distributed import ALONE, Ranks
 from pcreg.training.losses import Batch, HardestContrastive, Loss
 
@@ -42,10 +42,7 @@ class Batches(Protocol):
     def __len__(self) -> int: ...
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
-        """The batches of an epoch from number `first` on; None where no pair of one is usable.
-
-        There may be none left: a training that was stopped within a validation goes on with that.
-        """
+        """The batches of an epoch from number `first` on, if any is left; None where no pair is usable."""
         ...
 
 
@@ -62,8 +59,8 @@ class Trainer:
         precision: str = "float32",  # or bfloat16: of the convolutions; weights and loss stay float32
         loss: Loss | None = None,  # hardest-contrastive
         checkpoint_every: int = 200,  # optimiser steps
-        distillation: float = 0.0,  # weight of the disagreement with the averaged network on other thinnings
-        ema: float = 0.0,  # decay of an average of the weights, which is what is kept; 0: the weights
+        distillation: float = 0.0,  # weight of pcreg/training/distillation.py beside the loss
+        ema: float = 0.0,  # decay of an average of the weights, which is then validated and written; 0: none
         seed: int = 0,
         ranks: Ranks = ALONE,
         identity: dict[str, Any] | None = None,  # settings that a resumed training must share
@@ -89,11 +86,11 @@ class Trainer:
         self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
         self.state = TrainState()
-        self._torn = False
+        self._inconsistent = False
 
     @property
-    def kept(self) -> ResUNet:
-        """The network that is validated and written: with the averaged weights, if there are such."""
+    def output_network(self) -> ResUNet:
+        """The network that is validated and written: with averaged weights, given `ema`."""
         return self.averaged.module if self.averaged else self.network
 
     def resume(self) -> bool:
@@ -124,17 +121,12 @@ class Trainer:
         Raises InputError, with the names of the pairs, when a loss or gradient is not finite, and when
         an epoch has no pair to train on.
         """
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-        )
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        columns = *columns, TextColumn("{task.fields[note]}")
         figures: dict[str, float] = {}
         console = Console(file=sys.stderr)
         with (
-            deterministic() if self.ranks.device == "cpu" else nullcontext(),  # which GPUs are slower by
+            deterministic() if self.ranks.device == "cpu" else nullcontext(),  # slower on GPUs
             deferred() as deferral,
             # Steps after the checkpoint were written and will be written again.
             self._writer(purge_step=self.state.step + 1) as writer,
@@ -143,7 +135,7 @@ class Trainer:
         ):
             done = self.state.epoch * len(batches) + self.state.batch
             bar = progress.add_task("training", total=epochs * len(batches), completed=done, note="")
-            # Of several processes the first one is stopped; the others end when it has ended.
+            # A signal stops the first of several processes; the others end with it.
             stoppable = deferral.lifted if self.ranks.first else nullcontext
             if self.state == TrainState():
                 with stoppable():
@@ -151,9 +143,9 @@ class Trainer:
             while self.state.epoch < epochs:
                 trained = self.state.batch > 0
                 asked = perf_counter()
-                for batch in _drawn(batches.epoch(self.state.epoch, self.state.batch), stoppable):
+                for batch in _stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable):
                     loss, came = None, perf_counter()
-                    with self._whole():
+                    with self._atomic():
                         if self.ranks.all_have(batch is not None):
                             loss = self._step(batch.to(self.ranks.device), writer)
                             trained = True
@@ -174,7 +166,7 @@ class Trainer:
                 if validated:
                     with stoppable():
                         figures = self._validate(validate, writer, epoch)
-                with self._whole():
+                with self._atomic():
                     if validated:
                         self._keep_best(figures)
                     self.scheduler.step()
@@ -189,19 +181,19 @@ class Trainer:
         try:
             yield
         except (KeyboardInterrupt, SystemExit):
-            if self.state != TrainState() and not self._torn:
+            if self.state != TrainState() and not self._inconsistent:
                 self._save()
             raise
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """A change of the state that is saved; if a second signal cuts it off, it is not saved any more."""
-        self._torn = True
+    def _atomic(self) -> Iterator[None]:
+        """A change of the saved state; if a second signal interrupts it, last.pt is not written again."""
+        self._inconsistent = True
         yield
-        self._torn = False
+        self._inconsistent = False
 
     def _step(self, batch: Batch, writer) -> float:
-        """One optimiser step; sources and targets go through the network apart, each with its own norms."""
+        """One optimiser step; sources and targets pass the network in turn, each with norms of their own."""
         self.network.train()
         loss = self._loss(batch)
         self.optimizer.zero_grad()
@@ -230,26 +222,27 @@ class Trainer:
         with self.autocast:
             source, target = self.both(batch.source, batch.target)
         generator = torch.Generator().manual_seed(int(state[0]))
-        source, target = batch.joined(source.float(), target.float())
+        source, target = batch.descriptors(source.float(), target.float())
         loss = self.loss(source, target, batch, generator)
         if self.distillation:
-            apart = disagreement(torch.cat([source, target]), self._taught(batch))
-            loss = loss | {"total": loss["total"] + self.distillation * apart, "disagreement": apart}
+            distilled = distillation_loss(torch.cat([source, target]), self._targets(batch))
+            loss = loss | {"total": loss["total"] + self.distillation * distilled, "distillation": distilled}
         return loss
 
     @torch.no_grad()
-    def _taught(self, batch: Batch) -> torch.Tensor:
+    def _targets(self, batch: Batch) -> torch.Tensor:
+        """What the averaged network, the teacher, says of the points of sources and targets."""
         teacher = self.averaged.module.eval()
         with self.autocast:
             features = teacher(batch.views)
-        return teaching(features.float(), batch.view_rows)
+        return teacher_descriptors(features.float(), batch.view_rows)
 
     def _validate(self, validate, writer, epoch: int) -> dict[str, float]:
         if not self.ranks.first:
             return {}
-        figures = validate(self.kept)
-        words = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
-        log.info("epoch %d: %s", epoch, words)
+        figures = validate(self.output_network)
+        written = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
+        log.info("epoch %d: %s", epoch, written)
         self._write(writer, {f"validation/{name}": value for name, value in figures.items()})
         return figures
 
@@ -276,11 +269,11 @@ class Trainer:
     def _keep_best(self, figures: dict[str, float]) -> None:
         if not self.ranks.first:
             return
-        save_weights(self.folder / "last.safetensors", self.kept)
+        save_weights(self.folder / "last.safetensors", self.output_network)
         score = [figures["feature_match_recall"], figures["inlier_ratio"]]
         if score > self.state.best:
             self.state.best = score
-            save_weights(self.folder / "best.safetensors", self.kept)
+            save_weights(self.folder / "best.safetensors", self.output_network)
 
     def _save(self) -> None:
         if not self.ranks.first:
@@ -296,8 +289,8 @@ class Trainer:
         )
 
 
-def _drawn(batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]):
-    """The batches, which may take long to come."""
+def _stoppable_batches(batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]):
+    """The batches; a signal may interrupt the wait for each."""
     while True:
         with stoppable():
             batch = next(batches, END)

@@ -50,7 +50,7 @@ def test_network(cloud, tmp_path):
 
 def test_scale(cloud, tmp_path):
     result, picture = tmp_path / "scale.json", tmp_path / "memory.png"
-    small = ["--voxel", "0.1", "--least", "500", "--most", "500", "--threads", "1"]
+    small = ["--voxel", "0.1", "--min-points", "500", "--max-points", "500", "--threads", "1"]
     run("bench_scale.py", cloud, *small, "--json", result, "--plot", picture)
     rows = json.loads(result.read_text())["scale"]
     modes = [(row["model"], row["mode"]) for row in rows]

@@ -56,9 +56,9 @@ def test_one_scene_has_no_unrelated_clouds():
 
 def test_a_gate_is_open_to_small_errors_alone():
     gate = Gate(5.0, 2.0)
-    assert gate.lets_in(se3(rotation_about((0, 0, 1), 4), np.array([1.0, 0, 0])), np.eye(4))
-    assert not gate.lets_in(se3(rotation_about((0, 0, 1), 6), np.zeros(3)), np.eye(4))
-    assert not gate.lets_in(se3(np.eye(3), np.array([2.1, 0, 0])), np.eye(4))
+    assert gate.accepts(se3(rotation_about((0, 0, 1), 4), np.array([1.0, 0, 0])), np.eye(4))
+    assert not gate.accepts(se3(rotation_about((0, 0, 1), 6), np.zeros(3)), np.eye(4))
+    assert not gate.accepts(se3(np.eye(3), np.array([2.1, 0, 0])), np.eye(4))
 
 
 def test_evidence_comes_back_from_its_file():

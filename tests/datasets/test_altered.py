@@ -52,11 +52,11 @@ def test_the_source_keeps_every_fourth_beam_and_the_target_all():
 
 def test_clouds_without_enough_beams_are_refused():
     scans = Scans()
-    with pytest.raises(InputError, match=r"a: 16 beams can be told apart, and data.beams=16 needs"):
-        EveryBeam(scans, 16).cloud("thinned:a")
+    with pytest.raises(InputError, match=r"a: 16 beams can be separated, and data.beams=16 needs"):
+        EveryBeam(scans, 16).cloud("beams:a")
     scans.scans["a"] = np.random.default_rng(0).normal(size=(5000, 3))
-    with pytest.raises(InputError, match="a: no beams can be told apart"):
-        EveryBeam(scans, 4).cloud("thinned:a")
+    with pytest.raises(InputError, match="a: no beams can be separated"):
+        EveryBeam(scans, 4).cloud("beams:a")
     for step in (0, 2.5):
         with pytest.raises(InputError, match=f"data.beams={step}: give a whole number"):
             EveryBeam(scans, step)

@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from pcreg.datasets.fit import Fit, Scan, register
+from pcreg.datasets.odometry import Fit, Scan, register_scans
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
 from pcreg.runtime.errors import InputError
 from tests.datasets.street import street_pose, street_scan
@@ -21,28 +21,28 @@ def test_a_pair_is_registered_from_a_rough_guess(scans):
     truth = inverse(street_pose(0)) @ street_pose(4)
     guess = truth @ se3(rotation_about([1, 2, 3], 5), np.array([0.5, -0.4, 0.2]))
     target, source = scans
-    fit = register(source, target, guess)
+    fit = register_scans(source, target, guess)
     assert translation_error(fit.T_target_source, truth) < 0.03
     assert rotation_error(fit.T_target_source, truth) < 0.2
     assert fit.overlap > 0.7
     assert fit.free_space_violation < 0.05
-    assert 0.5 < fit.moved < 3  # 0.67 m at the sensor, and more where 5 degrees reach far
-    assert fit.doubt() == ""
-    again = register(source, target, guess)
+    assert 0.5 < fit.correction < 3  # 0.67 m at the sensor, and more where 5 degrees reach far
+    assert fit.rejection() == ""
+    again = register_scans(source, target, guess)
     assert np.array_equal(again.T_target_source, fit.T_target_source)
 
 
-def test_a_registration_that_ended_elsewhere_is_doubted(scans):
+def test_a_registration_that_ended_elsewhere_is_rejected(scans):
     target, source = scans
     truth = inverse(street_pose(0)) @ street_pose(4)
     backwards = truth @ se3(rotation_about([0, 0, 1], 160), np.array([0.0, 0.0, 0.0]))
-    fit = register(source, target, backwards)
+    fit = register_scans(source, target, backwards)
     assert rotation_error(fit.T_target_source, truth) > 20
-    assert fit.doubt() == "contradict what the sensors saw"
+    assert fit.rejection() == "contradict what the sensors saw"
 
 
 @pytest.mark.parametrize(
-    ("overlap", "free_space_violation", "moved", "doubt"),
+    ("overlap", "free_space_violation", "correction", "reason"),
     [
         (0.31, 0.08, 0.8, ""),
         (0.29, 0.08, 0.8, "overlap by less than 0.3"),
@@ -50,8 +50,10 @@ def test_a_registration_that_ended_elsewhere_is_doubted(scans):
         (0.31, 0.08, 1.0, "moved by more than 0.9 m"),
     ],
 )
-def test_each_doubt_has_its_threshold(overlap, free_space_violation, moved, doubt):
-    assert Fit(np.eye(4), overlap, free_space_violation, moved).doubt(0.3, most_moved=0.9) == doubt
+def test_each_rejection_has_its_threshold(overlap, free_space_violation, correction, reason):
+    assert (
+        Fit(np.eye(4), overlap, free_space_violation, correction).rejection(0.3, max_correction=0.9) == reason
+    )
 
 
 def test_scans_without_points_and_a_missing_package_are_bad_input(monkeypatch):

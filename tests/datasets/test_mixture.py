@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pcreg.datasets.mixture import Mixture
+from pcreg.datasets.altered import Mixture
 from pcreg.io.pairs import Pair
 from pcreg.runtime.errors import InputError
 

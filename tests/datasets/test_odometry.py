@@ -48,7 +48,7 @@ def unread(name):
 
 def test_steps_find_the_motion_and_a_failed_one_cuts_the_path(done, caplog):
     odometry = Odometry(done, SIZES, unread, VOXEL)
-    assert [n for n, step in enumerate(odometry.steps, start=1) if step.doubt()] == [JUMP]
+    assert [n for n, step in enumerate(odometry.steps, start=1) if step.rejection()] == [JUMP]
     pieces = odometry.pieces(range(COUNT))
     assert pieces == [range(JUMP), range(JUMP, COUNT)]
     sentence = "odometry failed at 1 of 8 steps, across which no pair is made: scan_5.ply to scan_6.ply"
@@ -142,4 +142,4 @@ def test_a_handheld_walk_with_scans_left_out_is_cut_where_odometry_fails(real_da
         for step, T in zip(odometry.steps, truth, strict=True)
     ]
     assert wrong == [False, True, False]
-    assert [bool(step.doubt()) for step in odometry.steps] == wrong
+    assert [bool(step.rejection()) for step in odometry.steps] == wrong

@@ -1,6 +1,6 @@
 import pytest
 
-from pcreg.datasets.splits import split_rows
+from pcreg.datasets.folder import split_rows
 from pcreg.runtime.errors import InputError
 
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from pcreg.kernels import reference
 from pcreg.kernels.epilogue import Epilogue
 from pcreg.kernels.stencil import native_counts, native_triplets
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import FirstConv
+from tests.kernels import reference
 from tests.kernels.clouds import DEVICE, random_batch
 
 
@@ -34,7 +34,7 @@ def test_a_part_at_a_time_counts_the_same(angles, monkeypatch):
     points, lengths = random_batch([40, 0, 25])
     normals = torch.nn.functional.normalize(torch.randn(len(points), 3), dim=1) if angles else None
     wanted = native_counts(points, lengths, 0.1, 5, 0.3, normals)
-    monkeypatch.setattr("pcreg.kernels.neighbors.PART", 7)
+    monkeypatch.setattr("pcreg.kernels.neighbors.MAX_QUERIES", 7)
     assert torch.equal(native_counts(points, lengths, 0.1, 5, 0.3, normals), wanted)
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.normals import least_direction, surface_normals
 from pcreg.kernels.ppf_cells import ppf_cells, swap_height_axes
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Symmetry
+from tests.kernels import reference
 from tests.kernels.clouds import DEVICE, random_batch
 
 
@@ -137,7 +137,7 @@ def test_normals_taken_a_part_at_a_time_are_the_same_to_the_last_bit(monkeypatch
     points = torch.from_numpy(np.random.default_rng(5).normal(size=(300, 3))).float()
     lengths, origins = torch.tensor([200, 0, 100]), torch.zeros(3, 3)
     wanted = surface_normals(points, lengths, origins, 0.6)
-    monkeypatch.setattr("pcreg.kernels.neighbors.PART", 7)
+    monkeypatch.setattr("pcreg.kernels.neighbors.MAX_QUERIES", 7)
     assert torch.equal(surface_normals(points, lengths, origins, 0.6), wanted)
 
 

@@ -32,7 +32,7 @@ def test_tiles_hold_every_triplet_in_its_bucket(n_out, n_in):
     assert rows_read(triplets) == expected
     assert tiles.source.shape == (27, n_out)
     assert len(tiles.tile_offsets) == -(-n_out // ROWS) + 1
-    assert tiles.most_shared == max(torch.diff(tiles.tile_offsets).tolist(), default=0)
+    assert tiles.max_shared == max(torch.diff(tiles.tile_offsets).tolist(), default=0)
 
 
 def test_shared_buckets_of_a_tile_ascend_in_size():

@@ -136,12 +136,12 @@ def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypa
     ]
     together = triplet_search.find_triplets(searches)
     with monkeypatch.context() as patch:
-        patch.setattr(triplet_search, "MOST_BUCKETS", 1)
+        patch.setattr(triplet_search, "MAX_BUCKETS", 1)
         alone = triplet_search.find_triplets(searches)
     for a, b in zip(together, alone, strict=True):
         assert all(torch.equal(getattr(a, name), getattr(b, name)) for name in ("i", "j", "k_offsets"))
     expected = [Tiles.build(t.i, t.j, t.k_offsets, t.n_out) for t in together]
-    assert any(tiles.most_shared for tiles in expected)
+    assert any(tiles.max_shared for tiles in expected)
     assert {"tiles" in triplets._arrangements for triplets in together} == {True, False}
     for triplets, listed_together, tiles in zip(alone, together, expected, strict=True):
         brought = "tiles" in triplets._arrangements
@@ -149,7 +149,7 @@ def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypa
         assert brought == some_dtype_takes_tiles(triplets.n_cells, triplets.n_out, len(triplets))
         for found, wanted in zip(triplets.tiles.tensors(), tiles.tensors(), strict=True):
             assert torch.equal(found, wanted)
-        assert triplets.tiles.most_shared == tiles.most_shared
+        assert triplets.tiles.max_shared == tiles.max_shared
         assert rows_read(listed_together) == rows_read(triplets)
 
 

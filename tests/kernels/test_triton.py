@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
+from tests.kernels import reference
 from tests.kernels.clouds import DEVICE, ON_GPU, random_batch
 
 pytest.importorskip("triton", reason="no triton for this platform")
@@ -134,7 +134,7 @@ def test_noncontiguous_features_and_weights(dataflow):
 def test_a_program_takes_several_tiles(dataflow):
     """More tiles than programs: the scratch of shared buckets is used again."""
     triplets = made_up(3000, 700, 90, 3)
-    assert triplets.tiles.most_shared > 0
+    assert triplets.tiles.max_shared > 0
     check(triplets, 7, 128)
 
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.piece import extent, pose, ring
-from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods, stacked
 
 VARIANTS = 256  # of each family; each is stretched, too, where it is put
 
@@ -34,9 +34,9 @@ def lathe(rng: np.random.Generator) -> Solids:
     z = np.sort(np.r_[0, rng.uniform(0.02, 0.98, count - 1), 1]) * height
     walk = np.abs(np.cumsum(rng.normal(0, 0.35, count)) + 1)
     radius = rng.uniform(0.02, 0.08) * np.clip(walk, 0.25, 1.8)
-    rows = np.c_[radius, np.zeros((count, 2)), z[:-1], np.zeros((count, 2)), z[1:]]
+    rows = stacked(radius, 0, 0, z[:-1], 0, 0, z[1:])
     middle = (z[:-1] + z[1:]) / 2
-    bulge = balls(np.c_[np.zeros((count, 2)), middle, radius * 1.08, radius * 1.08, np.diff(z) * 0.7])
+    bulge = balls(stacked(0, 0, middle, radius * 1.08, radius * 1.08, np.diff(z) * 0.7))
     return Solids.join(*([rods(rows), bulge] if rng.random() < 0.5 else [rods(rows)]))
 
 
@@ -93,8 +93,7 @@ def carton(rng: np.random.Generator) -> Solids:
         ]
     )
     flap = boxes([(-a, 0, -t / 2, a, b, t / 2)])
-    flaps = [flap.placed(pose(0, b, 2 * c, yaw, 0, rng.uniform(-80, 60))) for yaw in (0,)]
-    flaps += [flap.placed(pose(0, -b, 2 * c, 180, 0, rng.uniform(-80, 60)))]
+    flaps = [flap.placed(pose(0, y, 2 * c, yaw, 0, rng.uniform(-80, 60))) for y, yaw in ((b, 0), (-b, 180))]
     return Solids.join(walls, *flaps)
 
 
@@ -271,28 +270,9 @@ def rack(rng: np.random.Generator) -> Solids:
     half, h = rng.uniform(0.06, 0.13), rng.uniform(0.08, 0.25)
     lean = rng.uniform(-20, 20)
     if rng.random() < 0.5:
-        plates = rods(
-            np.c_[
-                np.full(count, half),
-                x,
-                np.zeros(count),
-                np.full(count, half),
-                x + 0.008,
-                np.zeros(count),
-                np.full(count, half),
-            ]
-        )
+        plates = rods(stacked(half, x, 0, half, x + 0.008, 0, half))
     else:
-        plates = boxes(
-            np.c_[
-                x,
-                np.full(count, -half),
-                np.zeros(count),
-                x + gap * 0.4,
-                np.full(count, half),
-                rng.uniform(0.6, 1, count) * h,
-            ]
-        )
+        plates = boxes(stacked(x, -half, 0, x + gap * 0.4, half, rng.uniform(0.6, 1, count) * h))
     plates = plates.placed(pose(pitch=lean))
     base = rods([(0.006, x[0] - 0.03, y, 0.02, x[-1] + 0.05, y, 0.02) for y in (-half * 0.8, half * 0.8)])
     return Solids.join(plates, base)

@@ -9,23 +9,14 @@ import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import assembly, blob, clutter, lathe, plant
 from pcreg.datasets.simulated.indoor.piece import Piece, pose, ring
-from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods, stacked
 
 
 def radiator(rng: np.random.Generator) -> Piece:
     half, z0, z1 = rng.uniform([0.25, 0.08, 0.45], [0.8, 0.15, 0.9])
     if rng.random() < 0.5:  # ribs
         x = np.arange(-half, half, rng.uniform(0.05, 0.1))
-        ribs = boxes(
-            np.c_[
-                x,
-                np.full(len(x), -0.13),
-                np.full(len(x), z0),
-                x + 0.045,
-                np.full(len(x), -0.03),
-                np.full(len(x), z1),
-            ]
-        )
+        ribs = boxes(stacked(x, -0.13, z0, x + 0.045, -0.03, z1))
     else:
         ribs = boxes([(-half, -0.12, z0, half, -0.08, z1), (-half, -0.07, z0, half, -0.03, z1)])
     pipe = rods(
@@ -78,9 +69,7 @@ def curtain(rng: np.random.Generator) -> Piece:
     x = np.arange(-half, half, fold)
     out = rng.normal(0, 0.015, len(x)) - 0.09 + np.where(np.arange(len(x)) % 2, 0.5, -0.5) * fold * 0.5
     sway = rng.normal(0, 0.02, len(x))
-    sheets = rods(
-        np.c_[np.full(len(x), 1.0), x, out, np.full(len(x), low), x + sway, out, np.full(len(x), top)]
-    )
+    sheets = rods(stacked(1.0, x, out, low, x + sway, out, top))
     # Unit radius so far; flatten each across and along the wall.
     linear = sheets.T_world_unit.copy()
     linear[:, :3, :2] *= [fold * 0.75]
@@ -170,9 +159,9 @@ def stairs(rng: np.random.Generator) -> Piece:
     run, rise = rng.uniform([0.24, 0.15], [0.3, 0.2])
     x = (np.arange(count) - count / 2) * run
     z = np.arange(1, count + 1) * rise
-    full = np.ones(count)
-    steps = boxes(np.c_[x, -wide * full, np.maximum(z - 2 * rise, 0), x + run, 0 * full, z])
-    posts = rods(np.c_[0.012 * full, x + run / 2, -wide * full, z, x + run / 2, -wide * full, z + 0.9])
+
+    steps = boxes(stacked(x, -wide, np.maximum(z - 2 * rise, 0), x + run, 0, z))
+    posts = rods(stacked(0.012, x + run / 2, -wide, z, x + run / 2, -wide, z + 0.9))
     rail = rods([(0.025, x[0], -wide, z[0] + 0.85, x[-1] + run, -wide, z[-1] + 0.95)])
     return Piece(Solids.join(steps, posts, rail))
 
@@ -180,17 +169,7 @@ def stairs(rng: np.random.Generator) -> Piece:
 def railing(rng: np.random.Generator) -> Piece:
     half = rng.uniform(0.5, 1.4)
     x = np.arange(-half, half, rng.uniform(0.08, 0.16))
-    bars = rods(
-        np.c_[
-            np.full(len(x), 0.009),
-            x,
-            np.full(len(x), -0.5),
-            np.full(len(x), 0.08),
-            x,
-            np.full(len(x), -0.5),
-            np.full(len(x), 0.95),
-        ]
-    )
+    bars = rods(stacked(0.009, x, -0.5, 0.08, x, -0.5, 0.95))
     rails = rods([(0.022, -half, -0.5, z, half, -0.5, z) for z in (0.08, 0.95)])
     return Piece(Solids.join(bars, rails))
 

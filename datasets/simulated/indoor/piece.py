@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pcreg.datasets.simulated.solids import Solids
+from pcreg.datasets.simulated.solids import Solids, boxes
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,6 @@ def ring(
     radius: float, z0: float, z1: float, count: int = 12, thickness: float = 0.004, flare: float = 1.0
 ) -> Solids:
     """A round wall about the z axis, open above: bins, bowls, shades; `flare` widens its upper rim."""
-    from pcreg.datasets.simulated.solids import boxes
-
     middle = radius * (1 + flare) / 2
     wide = middle * np.tan(np.pi / count) * 1.03
     length = np.hypot(z1 - z0, radius * (flare - 1))

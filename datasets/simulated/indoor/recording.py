@@ -11,10 +11,10 @@ from pcreg.datasets.simulated.recording import Recording
 from pcreg.geometry.se3 import inverse
 
 SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
-FEWEST = 2000  # points, of 5,000 to 30,000: a fragment with fewer has seen next to nothing and is left out
-DRIFT = (0.0005, 0.004)  # metres; poses within a fragment are known this well at a depth of 1.5 m
+MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
+DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
 
-# Sees most of a room at once: a good scanner.
+# A good scanner, which sees most of a room at once
 WIDE = DepthCamera(width=416, height=312, horizontal=90.0, far=6.5, noise=0.01, distortion=0.0, wander=0.3)
 
 
@@ -28,11 +28,11 @@ def record(
 ) -> Recording:
     """Recording `index` of the endless series `seed`: 15 to 30 fragments of one scene.
 
-    Each fragment is fused from `frames` images; those that show next to nothing are left out. The same
+    Each fragment is fused from `frames` images; those of fewer than MIN_POINTS are left out. The same
     arguments on the same machine give the same clouds.
     """
     rng, generator = _random(seed, index, device)
-    if camera is None:  # no two sensors are alike
+    if camera is None:  # sensors differ
         camera = DepthCamera(
             noise=rng.uniform(0.015, 0.05), distortion=rng.uniform(0.02, 0.08), wander=rng.uniform(1.0, 2.0)
         )
@@ -47,7 +47,7 @@ def record(
     depth = camera.depth(scene.solids, poses, generator).unflatten(0, (-1, frames))
     fusion = Fusion(spacing=rng.choice(SPACINGS))
     clouds = fusion.fragments(camera, depth, torch.from_numpy(T_first_camera).float().to(device), generator)
-    kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= FEWEST]
+    kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= MIN_POINTS]
     return Recording([clouds[n] for n in kept], T_world_camera[kept, 0])
 
 

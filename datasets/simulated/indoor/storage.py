@@ -4,7 +4,7 @@ import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import clutter
 from pcreg.datasets.simulated.indoor.piece import Piece, pose
-from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
+from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods, stacked
 
 
 def shelf(rng: np.random.Generator) -> Piece:
@@ -161,14 +161,7 @@ def _filled(rng: np.random.Generator, x0: float, x1: float, d: float, z0: float,
         count = int(np.searchsorted(right, x0 + (x1 - x0) * rng.uniform(0.5, 1.0)))
         deep = np.clip(rng.normal(d * 0.7, 0.03, count), 0.1, d)
         tall = np.minimum(rng.normal(rng.uniform(0.2, 0.3), 0.03, count), room - 0.01)
-        rows = np.c_[
-            right[:count] - thick[:count] + 0.002,
-            -deep,
-            np.full(count, z0),
-            right[:count],
-            np.full(count, -0.01),
-            z0 + tall,
-        ]
+        rows = stacked(right[:count] - thick[:count] + 0.002, -deep, z0, right[:count], -0.01, z0 + tall)
         return boxes(rows)
     if kind < 0.6:
         return boxes([(x0 + 0.02, -d * 0.95, z0, x1 - 0.02, -0.02, z0 + room * rng.uniform(0.5, 0.9))])

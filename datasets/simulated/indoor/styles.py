@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pcreg.datasets.simulated.indoor import bathroom, fixtures, kitchen, seats, storage, tables
+from pcreg.datasets.simulated.indoor import fixtures, kitchen, seats, storage, tables
 from pcreg.datasets.simulated.indoor.clutter import clutter
 from pcreg.datasets.simulated.indoor.piece import Piece, extent, pose
 from pcreg.datasets.simulated.solids import Solids
@@ -139,14 +139,14 @@ STYLES = [
     ),
     Style(
         [
-            bathroom.toilet,
-            bathroom.toilet,
-            bathroom.washbasin,
-            bathroom.washbasin,
-            bathroom.bath,
+            kitchen.toilet,
+            kitchen.toilet,
+            kitchen.washbasin,
+            kitchen.washbasin,
+            kitchen.bath,
             kitchen.machine,
             storage.cabinet,
-            bathroom.towel_rail,
+            kitchen.towel_rail,
             fixtures.bin,
             storage.shelf,
         ],

@@ -3,25 +3,20 @@
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.things import Things
-from pcreg.datasets.simulated.solids import box, rod
+from pcreg.datasets.simulated.solids import box, boxes, rod, rods, stacked
 
 
 def fence(rng: np.random.Generator, length: float) -> Things:
     """Posts with rails, pickets or boards."""
     height = rng.uniform(0.8, 2.2)
     posts = np.linspace(-length / 2, length / 2, max(2, round(length / 2.2) + 1))
-    parts = [rod(0.04, np.c_[posts, 0 * posts, 0 * posts - 0.5], np.c_[posts, 0 * posts, 0 * posts + height])]
+    parts = [rods(stacked(0.04, posts, 0, -0.5, posts, 0, height))]
     kind = rng.integers(3)
     rails = np.linspace(0.3, height - 0.1, rng.integers(2, 5))
-    parts.append(
-        box(
-            np.c_[0 * rails - length / 2, 0 * rails - 0.02, rails],
-            np.c_[0 * rails + length / 2, 0 * rails + 0.02, rails + 0.08],
-        )
-    )
+    parts.append(boxes(stacked(-length / 2, -0.02, rails, length / 2, 0.02, rails + 0.08)))
     if kind == 1:
         x = np.arange(-length / 2, length / 2, rng.uniform(0.15, 0.3))
-        parts.append(box(np.c_[x - 0.03, 0 * x - 0.03, 0 * x - 0.2], np.c_[x + 0.03, 0 * x, 0 * x + height]))
+        parts.append(boxes(stacked(x - 0.03, -0.03, -0.2, x + 0.03, 0, height)))
     if kind == 2:
         parts.append(box([-length / 2, 0, 0], [length / 2, 0.03, height]))
     return Things.of(*parts)
@@ -30,10 +25,7 @@ def fence(rng: np.random.Generator, length: float) -> Things:
 def guard_rail(rng: np.random.Generator, length: float) -> Things:
     posts = np.arange(-length / 2, length / 2, 3.0)
     return Things.of(
-        box(
-            np.c_[posts - 0.05, 0 * posts, 0 * posts - 0.8],
-            np.c_[posts + 0.05, 0 * posts + 0.15, 0 * posts + 0.7],
-        ),
+        boxes(stacked(posts - 0.05, 0, -0.8, posts + 0.05, 0.15, 0.7)),
         box([-length / 2, -0.08, 0.45], [length / 2, 0.0, 0.75]),
     )
 
@@ -43,10 +35,7 @@ def noise_barrier(rng: np.random.Generator, length: float) -> Things:
     posts = np.arange(-length / 2, length / 2 + 0.1, 4.0)
     return Things.of(
         box([-length / 2, 0, -1.5], [length / 2, 0.12, height]),
-        box(
-            np.c_[posts - 0.12, 0 * posts - 0.1, 0 * posts - 1.5],
-            np.c_[posts + 0.12, 0 * posts + 0.25, 0 * posts + height + 0.1],
-        ),
+        boxes(stacked(posts - 0.12, -0.1, -1.5, posts + 0.12, 0.25, height + 0.1)),
     )
 
 
@@ -55,16 +44,9 @@ def gantry(rng: np.random.Generator, span: float) -> Things:
     height = rng.uniform(5.5, 7)
     boards = rng.uniform(-span / 2 + 2, span / 2 - 2, 3)
     return Things.of(
-        rod(
-            0.2,
-            [[0, -span / 2, -1], [0, span / 2, -1]],
-            [[0, -span / 2, height], [0, span / 2, height]],
-        ),
+        rods([(0.2, 0, y, -1, 0, y, height) for y in (-span / 2, span / 2)]),
         box([-0.25, -span / 2, height], [0.25, span / 2, height + 0.5]),
-        box(
-            np.c_[0 * boards - 0.3, boards - 1.5, 0 * boards + height - 0.5],
-            np.c_[0 * boards - 0.25, boards + 1.5, 0 * boards + height + 1.8],
-        ),
+        boxes(stacked(-0.3, boards - 1.5, height - 0.5, -0.25, boards + 1.5, height + 1.8)),
     )
 
 

@@ -7,7 +7,7 @@ takes a few dozen boxes.
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.things import Material, Things
-from pcreg.datasets.simulated.solids import Solids, box, boxes, cone, rod
+from pcreg.datasets.simulated.solids import Solids, box, boxes, cone, rod, rods, stacked
 
 DEEP = 3.0  # metres below the ground that a building reaches, for slopes
 
@@ -22,34 +22,34 @@ def block(rng: np.random.Generator, width: float, depth: float, height: float) -
     # Bands of wall between the storeys.
     low = np.concatenate([[-DEEP], floors - lintel, [height - lintel]])
     high = np.concatenate([[rng.choice([0.3, 0.8])], np.minimum(floors + sill, height), [height]])
-    walls = [_rows(-half, 0, low, half, depth, high)]
+    walls = [stacked(-half, 0, low, half, depth, high)]
     pier = rng.uniform(0.25, 0.6)
     gap = rng.uniform(1.5, 3.5)
     x = _spread(width, gap)
     for y0, y1 in ((0, recess + 0.05), (depth - recess - 0.05, depth)):
-        walls.append(_rows(x - pier, y0, -DEEP, x + pier, y1, height))
+        walls.append(stacked(x - pier, y0, -DEEP, x + pier, y1, height))
     y = _spread(depth, gap * 1.3) + depth / 2
     blank = rng.random() < 0.5
     for x0, x1 in ((-half, -half + recess + 0.05), (half - recess - 0.05, half)):
         if blank:
-            walls.append(_rows(x0, 0, -DEEP, x1, depth, height))
+            walls.append(stacked(x0, 0, -DEEP, x1, depth, height))
         else:
-            walls.append(_rows(x0, y - pier, -DEEP, x1, y + pier, height))
+            walls.append(stacked(x0, y - pier, -DEEP, x1, y + pier, height))
     cornice, thick = rng.uniform([0.05, 0.2], [0.6, 0.6])
-    walls.append(_rows(-half - 0.02, -cornice, height - 0.1, half + 0.02, depth, height + thick))
+    walls.append(stacked(-half - 0.02, -cornice, height - 0.1, half + 0.02, depth, height + thick))
     if rng.random() < 0.5 and len(floors):  # balconies
         x = rng.permutation(x[:-1] + gap / 2)[: rng.integers(1, 5)]
         x, z = (grid.ravel() for grid in np.meshgrid(x, floors))
-        reach, wide = rng.uniform([0.6, 0.6], [1.4, 1.3])
-        walls.append(_rows(x - wide, -reach, z - 0.15, x + wide, 0.1, z))
-        walls.append(_rows(x - wide, -reach, z, x + wide, -reach + 0.05, z + 1.0))
+        balcony, wide = rng.uniform([0.6, 0.6], [1.4, 1.3])
+        walls.append(stacked(x - wide, -balcony, z - 0.15, x + wide, 0.1, z))
+        walls.append(stacked(x - wide, -balcony, z, x + wide, -balcony + 0.05, z + 1.0))
     if rng.random() < 0.4:  # an awning or a canopy over the pavement
         x0, x1 = np.sort(rng.uniform(-half, half, 2))
-        walls.append(_rows(x0, -rng.uniform(0.8, 2.2), 2.6, x1 + 1, 0.1, 2.75))
+        walls.append(stacked(x0, -rng.uniform(0.8, 2.2), 2.6, x1 + 1, 0.1, 2.75))
     door = rng.uniform(-half + 1, half - 1)
     jambs = np.array([door - 1.0, door + 0.8])
-    walls.append(_rows(jambs, -0.15, 0, jambs + 0.2, 0.1, 2.5))
-    walls.append(_rows(door - 1.0, -0.4, -0.5, door + 1.0, 0.1, rng.uniform(0.1, 0.4)))
+    walls.append(stacked(jambs, -0.15, 0, jambs + 0.2, 0.1, 2.5))
+    walls.append(stacked(door - 1.0, -0.4, -0.5, door + 1.0, 0.1, rng.uniform(0.1, 0.4)))
     core = box([-half + recess, recess, -DEEP], [half - recess, depth - recess, height])
     solids = Solids.join(boxes(np.concatenate(walls)), _roof(rng, width, depth, height))
     return Things.join(Things.of(solids), Things.of(core, material=Material.GLASS))
@@ -62,7 +62,7 @@ def house(rng: np.random.Generator) -> Things:
     recess, pier = rng.uniform([0.1, 0.6], [0.2, 1.2])
     x = _spread(width, rng.uniform(2.5, 4))
     walls = [
-        box(np.c_[x - pier, 0 * x, 0 * x - DEEP], np.c_[x + pier, 0 * x + 0.3, 0 * x + height]),
+        boxes(stacked(x - pier, 0, -DEEP, x + pier, 0.3, height)),
         box([[-width / 2, 0, -DEEP], [-width / 2, 0, 2.2]], [[width / 2, 0.3, 0.9], [width / 2, 0.3, 3.0]]),
         box([-width / 2, recess, -DEEP], [width / 2, depth, height]),
         _gable(width + 0.8, depth + 0.8, height, rng.uniform(0.5, 1.0), -0.4),
@@ -74,13 +74,7 @@ def house(rng: np.random.Generator) -> Things:
     if rng.random() < 0.5:
         at = rng.uniform(-width / 4, width / 4)
         walls.append(box([at - 1.3, -1.6, 2.3], [at + 1.3, 0, 2.5]))
-        walls.append(
-            rod(
-                0.08,
-                [[at - 1.2, -1.5, -0.5], [at + 1.2, -1.5, -0.5]],
-                [[at - 1.2, -1.5, 2.4], [at + 1.2, -1.5, 2.4]],
-            )
-        )
+        walls.append(rods([(0.08, x, -1.5, -0.5, x, -1.5, 2.4) for x in (at - 1.2, at + 1.2)]))
     return Things.of(*walls)
 
 
@@ -91,12 +85,10 @@ def shed(rng: np.random.Generator) -> Things:
     gates = rng.choice(x[:-1], min(len(x) - 1, rng.integers(1, 4)), replace=False) + 1.5
     walls = [
         box([-width / 2, 0.15, -DEEP], [width / 2, depth, height]),
-        box(np.c_[x - 0.2, 0 * x - 0.1, 0 * x - DEEP], np.c_[x + 0.2, 0 * x + 0.2, 0 * x + height]),
+        boxes(stacked(x - 0.2, -0.1, -DEEP, x + 0.2, 0.2, height)),
         box([-width / 2, -0.15, height - 0.6], [width / 2, 0.2, height]),
-        box(
-            np.c_[gates, 0 * gates - 1.5, 0 * gates + 4], np.c_[gates + 3.5, 0 * gates + 0.2, 0 * gates + 4.2]
-        ),
-        box(np.c_[gates - 0.2, 0 * gates - 0.2, 0 * gates - 1], np.c_[gates, 0 * gates + 0.2, 0 * gates + 4]),
+        boxes(stacked(gates, -1.5, 4, gates + 3.5, 0.2, 4.2)),
+        boxes(stacked(gates - 0.2, -0.2, -1, gates, 0.2, 4)),
     ]
     if rng.random() < 0.5:
         walls.append(_gable(width, depth, height, 0.2, 0.0))
@@ -110,7 +102,7 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
     x = _spread(width, rng.uniform(2.5, 5))
     foot, top = np.c_[x, 0 * x + 0.4, 0 * x - 1], np.c_[x, 0 * x + 0.4, 0 * x + above]
     half = rng.uniform(0.2, 0.45)
-    columns = (
+    pillars = (
         rod(half, foot, top)
         if rng.random() < 0.5
         else box(foot - half * np.array([1, 1, 0]), top + half * np.array([1, 1, 0]))
@@ -124,7 +116,7 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
     return Things.join(
         Things(upper.solids.placed(raised), upper.material),
         Things(back.solids.placed(behind), back.material),
-        Things.of(columns),
+        Things.of(pillars),
     )
 
 
@@ -134,7 +126,7 @@ def garden_wall(rng: np.random.Generator, length: float) -> Things:
     return Things.of(
         box([-length / 2, -0.12, -1], [length / 2, 0.12, height]),
         box([-length / 2, -0.17, height], [length / 2, 0.17, height + 0.08]),
-        box(np.c_[x - 0.2, 0 * x - 0.2, 0 * x - 1], np.c_[x + 0.2, 0 * x + 0.2, 0 * x + height + 0.25]),
+        boxes(stacked(x - 0.2, -0.2, -1, x + 0.2, 0.2, height + 0.25)),
     )
 
 
@@ -143,11 +135,6 @@ def tank(rng: np.random.Generator) -> Things:
     return Things.of(
         rod(radius, [0, 0, -1], [0, 0, height]), cone(radius, [0, 0, height], [0, 0, height + 0.4 * radius])
     )
-
-
-def _rows(*corners: np.ndarray | float) -> np.ndarray:
-    """x0, y0, z0, x1, y1, z1 of boxes (N, 6), each a number or (N,)."""
-    return np.stack(np.broadcast_arrays(*(np.atleast_1d(each) for each in corners)), 1)
 
 
 def _spread(width: float, gap: float) -> np.ndarray:

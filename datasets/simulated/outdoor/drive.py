@@ -72,25 +72,25 @@ def _way(
     main = scene.ways[0]
     back = count if rng.random() < 0.6 else int(rng.integers((count + 1) // 2, count))
     # Mostly far enough for pairs that have little in common.
-    length = min(rng.uniform(6, 40) if in_hand else rng.uniform(20, 75), 1.8 * scene.reach)
+    length = min(rng.uniform(6, 40) if in_hand else rng.uniform(20, 75), 1.8 * scene.radius)
     ahead = np.cumsum(rng.uniform(0.5, 1.5, back))
     ahead *= length / ahead[-1]
     side = rng.choice([-1.0, 1.0])
     others = [
         (other, station)
         for other in scene.ways[1:]
-        if abs(station := _station(main, other)) < 0.8 * scene.reach
+        if abs(station := _station(main, other)) < 0.8 * scene.radius
     ]
     if others and rng.random() < 0.4:
         turning = int(rng.integers(2, back))
         other, crossing = others[int(rng.integers(len(others)))]
-        ahead = (ahead - ahead[turning]).clip(-scene.reach, scene.reach)
+        ahead = (ahead - ahead[turning]).clip(-scene.radius, scene.radius)
         first = _along(main, crossing + side * ahead[:turning], _lane(rng, main, side), side < 0)
         bend = rng.choice([-1.0, 1.0])
         rest = _along(other, bend * ahead[turning:], _lane(rng, other, bend), bend < 0)
         places = np.concatenate([first, rest])
     else:
-        start = side * (-length / 2 + rng.uniform(-0.5, 0.5) * (1.9 * scene.reach - length))
+        start = side * (-length / 2 + rng.uniform(-0.5, 0.5) * (1.9 * scene.radius - length))
         places = _along(main, start + side * ahead, _lane(rng, main, side), side < 0)
     if back < count:  # the same way again in the other direction, a lane aside
         again = np.sort(rng.choice(back, count - back, replace=False))[::-1]
@@ -124,16 +124,16 @@ def _station(road: Road, other: Road) -> float:
 
 
 def in_way(scene: Scene, drive: Drive) -> np.ndarray:
-    """Which solids (P,) reach to less than about 0.8 m from the sensor's way, by boxes about them."""
+    """Which solids (P,) come nearer than about 0.8 m to the sensor's way, by boxes about them."""
     angle = np.arange(0, 2 * np.pi, np.pi / 4)
     ring = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
     offsets = np.concatenate([[[0, 0, 0]], *(r * ring + [0, 0, z] for r in (0.4, 0.8) for z in (0.0, -0.4))])
     at = (drive.T_world_sensor[:, None, :3, 3] + offsets).reshape(-1, 3)
     T = scene.things.solids.T_world_unit
     # A box's half diagonal, and more for one that leans.
-    reach = np.linalg.norm(T[:, :3, :3], axis=(1, 2)) * 1.5 + 1.0
+    bound = np.linalg.norm(T[:, :3, :3], axis=(1, 2)) * 1.5 + 1.0
     away = np.linalg.norm(T[:, None, :3, 3] - drive.T_world_sensor[:, :3, 3], axis=2).min(1)
-    near = np.flatnonzero(away < reach)
+    near = np.flatnonzero(away < bound)
     T_unit_world = np.linalg.inv(T[near])[:, :3]
     local = T_unit_world[..., :3] @ at.T + T_unit_world[..., 3:]
     found = np.zeros(len(T), bool)

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from pcreg.datasets.simulated.raycast import BUDGET
 
-CAREFUL, QUICK = 14, 6  # steps along a ray: none too long for the slopes, then by the secant rule
-TOUCHING = 0.02  # metres above or below the ground where a ray has met it
+# Along a ray: steps that no slope makes too long, then steps of the secant method
+SAFE_STEPS, SECANT_STEPS = 14, 6
+HIT_TOLERANCE = 0.02  # metres above or below the ground where a ray has hit it
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,10 @@ class Ground:
         # No slope brings the ground up to a ray sooner than this.
         sooner = (self.steepest * torch.sqrt((1 - dz * dz).clamp(min=0)) - dz).clamp(min=0.02)
         t = torch.zeros_like(dz)
-        for _ in range(CAREFUL):
+        for _ in range(SAFE_STEPS):
             before, gap_before = t, above(t)
             t = (t + gap_before / sooner).clamp(0, 2 * far)
-        for _ in range(QUICK):
+        for _ in range(SECANT_STEPS):
             gap = above(t)
             change = gap_before - gap
             step = gap * (t - before) / torch.where(change.abs() < 1e-6, 1e-6, change)
@@ -136,6 +137,6 @@ class Ground:
         sy = (self.height(px, py + small) - h) / small
         fall = sx * dx + sy * dy - dz  # how fast the ray comes down on the ground
         gap = torch.addcmul(z, t, dz) - h
-        met = (gap.abs() < TOUCHING + 0.001 * t) & (t < far) & (fall > 0)
+        met = (gap.abs() < HIT_TOLERANCE + 0.001 * t) & (t < far) & (fall > 0)
         cosine = fall.abs() / torch.sqrt(1 + sx * sx + sy * sy)
         return torch.where(met, t, torch.inf), cosine

@@ -1,18 +1,13 @@
-"""Scenes about a place: park, car park, works yard, courtyard."""
+"""Scenes about a place: park, car park, works yard, courtyard, hall."""
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor import (
-    barriers,
-    buildings,
-    stores,
-    street_furniture,
-    traffic,
-    vegetation,
-)
-from pcreg.datasets.simulated.outdoor.ground import Road
+from pcreg.datasets.simulated.outdoor import barriers, buildings, street_furniture, traffic, vegetation
+from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.outdoor.layout import PLACE_THINGS, houses, network, people, uneven_ground
 from pcreg.datasets.simulated.outdoor.site import Site
+from pcreg.datasets.simulated.outdoor.things import Things
+from pcreg.datasets.simulated.solids import box, boxes, rod, stacked
 
 
 def park(rng: np.random.Generator) -> Site:
@@ -101,8 +96,8 @@ def yard(rng: np.random.Generator) -> Site:
             )
         site.drive(traffic.truck, road, rng.integers(0, 2), road.half_width * 0.5, 4)
     for make, most in (
-        (stores.container, 18),
-        (stores.pallets, 15),
+        (street_furniture.container, 18),
+        (street_furniture.pallets, 15),
         (traffic.car, 15),
         (traffic.van, 5),
         (buildings.tank, 8),
@@ -149,4 +144,78 @@ def court(rng: np.random.Generator) -> Site:
                 span=half.min() - 3,
             )
     people(site, rng.integers(0, 12), half.min())
+    return site
+
+
+def hall(rng: np.random.Generator) -> Site:
+    """A garage, a warehouse or the lobby of a large building: walls, columns, beams under a ceiling."""
+    half = rng.uniform([10, 8], [32, 26])
+    height = rng.choice([rng.uniform(2.4, 3.5), rng.uniform(4, 12)])
+    ways = (Road(half_width=1.3), Road(x=rng.uniform(-5, 5), heading=np.pi / 2, half_width=1.3))
+    site = Site(rng, Ground(), ways, half.min() - 1.5)
+    for turn, (along, away) in enumerate([half, half[::-1], half, half[::-1]]):
+        yaw = turn * np.pi / 2
+        if rng.random() < 0.5:
+            wall = buildings.block(rng, 2 * along, 1.5, height)
+        else:
+            wall = Things.of(box([-along, 0, -1], [along, 0.3, height]))
+        site.put(wall, -away * np.sin(yaw), away * np.cos(yaw), yaw)
+    gap = rng.uniform([3, 3], [9, 9])
+    x, y = (np.arange(-h + g / 2, h, g) for h, g in zip(half, gap, strict=True))
+    deep = rng.uniform(0.15, 0.8)
+    beams = [
+        box([-half[0], -half[1], height], [half[0], half[1], height + 0.3]),
+        boxes(stacked(x - 0.15, -half[1], height - deep, x + 0.15, half[1], height)),
+    ]
+    if rng.random() < 0.5:
+        beams.append(boxes(stacked(-half[0], y - 0.12, height - deep, half[0], y + 0.12, height)))
+    lights = rng.uniform(-half, half, (10, 2))
+    beams.append(
+        boxes(stacked(*(lights.T - 0.3), height - deep - 0.3, *(lights.T + 0.3), height - deep - 0.2))
+    )
+    site.put(Things.of(*beams), 0.0, 0.0, 0.0)
+    if rng.random() < 0.75:
+        cx, cy = (grid.ravel() for grid in np.meshgrid(x, y))
+        free = site.clear(cx, cy, 0.4)
+        cx, cy = cx[free], cy[free]
+        r = rng.uniform(0.15, 0.5)
+        foot = np.c_[cx, cy, 0 * cx]
+        pillars = (
+            rod(r, foot, foot + np.array([0, 0, height]))
+            if rng.random() < 0.5
+            else box(foot - [r, r, 0], foot + np.array([r, r, height]))
+        )
+        site.put(Things.of(pillars), 0.0, 0.0, 0.0)
+    if height > 4.5:  # galleries along some walls
+        for side in rng.permutation([-1, 1])[: rng.integers(0, 3)]:
+            level, gallery = rng.uniform([2.6, 1.5], [4.0, 5.0])
+            low, high = np.sort([side * half[1], side * (half[1] - gallery)])
+            site.put(Things.of(box([-half[0], low, level], [half[0], high, level + 0.3])), 0.0, 0.0, 0.0)
+            rim = side * (half[1] - gallery)
+            site.put(
+                Things.of(box([-half[0], rim - 0.03, level], [half[0], rim + 0.03, level + 1.2])),
+                0.0,
+                0.0,
+                0.0,
+            )
+    contents = rng.integers(3)
+    n = rng.integers(3, 30)
+    px, py = rng.uniform(-half + 2, half - 2, (n, 2)).T
+    free = site.clear(px, py, 2.4)
+    px, py = px[free], py[free]
+    turn = rng.choice([0, np.pi / 2], len(px))
+    if contents == 0:
+        site.scatter(traffic.car, 4, px, py, turn)
+    elif contents == 1:
+        site.scatter(street_furniture.rack, 3, px[:8], py[:8], turn[:8] * 0)
+        site.scatter(street_furniture.pallets, 4, px[8:], py[8:], turn[8:])
+    for make in (
+        street_furniture.bench,
+        street_furniture.kiosk,
+        street_furniture.cabinet,
+        street_furniture.litter_bin,
+        street_furniture.advertising_column,
+    ):
+        site.scatter(make, 2, *site.area(rng.integers(0, 5), half.min() - 1, 0.8))
+    people(site, rng.integers(0, 8), half.min() - 1)
     return site

@@ -25,7 +25,7 @@ ON_WHEELS_SHARES = {
 }
 IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
 
-FEWEST_BEAMS = 8  # of a LiDAR that has every 2nd, 4th or 8th of its model's beams alone
+MIN_BEAMS = 8  # of a LiDAR that keeps every 2nd, 4th or 8th beam of its model
 
 HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot
 
@@ -44,7 +44,7 @@ def record(
     carrier and another way, and each but the first with all of its beams or with every 2nd, 4th or 8th. What
     moves stands elsewhere for each, and so do the finest bumps of surfaces.
 
-    Places are up to a few metres apart along the way, so that pairs 0 to 40 m apart occur; some ways turn
+    Consecutive sweeps are up to a few metres from each other, so pairs of 0 to 40 m occur; some ways turn
     into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. The
     same arguments give the same clouds, on `device`.
     """
@@ -56,8 +56,8 @@ def record(
         own = np.random.default_rng([seed, index, number]) if number else rng
         lidar, carrier = _lidar(own, scene, model)
         if number:
-            most = len(lidar.elevation) // FEWEST_BEAMS
-            lidar = lidar.every_beam(int(own.choice([step for step in (1, 2, 4, 8) if step <= most])))
+            max_step = len(lidar.elevation) // MIN_BEAMS
+            lidar = lidar.every_beam(int(own.choice([step for step in (1, 2, 4, 8) if step <= max_step])))
         drive = drive_through(own, scene, carrier)
         passes.append((lidar, drive, _body(own, carrier)))
     free = ~np.any([in_way(scene, drive) for _, drive, _ in passes], axis=0)
@@ -79,10 +79,10 @@ def _lidar(rng: np.random.Generator, scene: Scene, model: str | None) -> tuple[L
     shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
     drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
     model = model or drawn
-    lidar = LIDARS[model].thinned(int(rng.choice([1, 2])))
-    # No two of a model are alike, nor is the air.
-    faintest, noise = (lidar.faintest, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
-    lidar = replace(lidar, faintest=float(faintest), noise=float(noise))
+    lidar = LIDARS[model].every_column(int(rng.choice([1, 2])))
+    # Devices of one model differ, and so does the air.
+    min_return, noise = (lidar.min_return, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
+    lidar = replace(lidar, min_return=float(min_return), noise=float(noise))
     low = rng.random() < (0.05 if model in HEAVY else 0.4)
     return lidar, Carrier.HAND if in_hand else Carrier.ROBOT if low else Carrier.ROOF
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor.halls import hall
-from pcreg.datasets.simulated.outdoor.places import car_park, court, park, yard
+from pcreg.datasets.simulated.outdoor.places import car_park, court, hall, park, yard
 from pcreg.datasets.simulated.outdoor.site import Scene, Site
 from pcreg.datasets.simulated.outdoor.streets import city, country, highway, old_town, square, suburb
 

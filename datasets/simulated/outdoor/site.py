@@ -39,7 +39,7 @@ class Scene:
     things: Things
     movers: tuple[Mover, ...]
     ways: tuple[Road, ...]
-    reach: float = 45.0  # metres from the middle that the ways may be used
+    radius: float = 45.0  # metres from the middle that the ways may be used
     relief: float = 1.0  # how uneven surfaces are: a factor to what their materials have
 
 
@@ -50,7 +50,7 @@ class Site:
     rng: np.random.Generator
     ground: Ground
     roads: Sequence[Road]
-    reach: float = 45.0  # metres from the middle that a sensor may go
+    radius: float = 45.0  # metres from the middle that a sensor may go
     placed: list[tuple[Things, np.ndarray]] = field(default_factory=list)  # and T (N, 4, 4) over z = 0
     movers: list[Mover] = field(default_factory=list)
 
@@ -66,7 +66,7 @@ class Site:
             Things.join(*(things.copies(T) for things, T in self.placed)),
             tuple(self.movers),
             tuple(self.roads),
-            self.reach,
+            self.radius,
             self.rng.uniform(0.3, 1.5),
         )
 

@@ -18,15 +18,15 @@ from pcreg.datasets.simulated.raycast import cast
 from pcreg.datasets.simulated.solids import Solids
 
 BLOCK = 16  # columns that are cast together
-# Of each Material, from and to, drawn for each solid: the reflected fraction, how often a ray is lost, how
-# many metres the surface is uneven.
+# Ranges by Material, drawn for each solid: the reflected fraction, the fraction of rays lost, and the
+# height of the relief in metres
 ALBEDO = torch.tensor([[0.08, 0.8], [0.03, 0.3], [0.02, 0.3], [0.2, 0.6]])
 LOST = torch.tensor([[0.0, 0.01], [0.0, 1.2], [0.0, 0.3], [0.0, 0.04]])
 RELIEF = torch.tensor([[0.0, 0.07], [0.0, 0.01], [0.0, 0.02], [0.0, 0.0]])
 GROUND = torch.tensor([[0.06, 0.35], [0.0, 0.006], [0.0, 0.015]])  # the same three of the ground
 WAVES = 6  # plane waves that make the relief
-LOOSE = 0.22  # metres that a ray goes on between leaves, on average
-GAPS = 0.15  # of the rays pass a crown altogether
+LEAF_DEPTH = 0.22  # metres that a ray goes on between leaves, on average
+LEAF_GAPS = 0.15  # fraction of the rays that pass a crown
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Lidar:
     far: float  # metres
     near: float = 1.0
     noise: float = 0.015  # metres, sigma of the range
-    faintest: float = 1.5e-6  # what still returns: reflected fraction times cosine over squared range
+    min_return: float = 1.5e-6  # reflected fraction times cosine over squared range (1/m^2)
 
-    def thinned(self, step: int) -> "Lidar":
+    def every_column(self, step: int) -> "Lidar":
         """With every `step`-th column alone."""
         return replace(self, columns=self.columns // step)
 
@@ -132,7 +132,7 @@ def sweeps(
     seen = (
         (distance > lidar.near)
         & (distance < lidar.far)
-        & (strength > lidar.faintest)
+        & (strength > lidar.min_return)
         & (uniform(*shape) >= loss)
         & ~_hidden(ray, torch.from_numpy(body).float().to(device))
     )
@@ -188,8 +188,8 @@ def _first(
         hits = cast(some, origins, directions, distance.amax(1).clamp(max=lidar.far), present)
         t, cos = hits.distance, hits.cosine
         if chosen is leafy:
-            inside = torch.empty_like(t).exponential_(generator=generator) * LOOSE
-            t = torch.where(uniform(*t.shape) < GAPS, torch.inf, t + inside)
+            inside = torch.empty_like(t).exponential_(generator=generator) * LEAF_DEPTH
+            t = torch.where(uniform(*t.shape) < LEAF_GAPS, torch.inf, t + inside)
             cos = cos.clamp(min=0.3)
         closer = t < distance
         which = torch.from_numpy(index).to(device)[hits.solid.clamp(min=0)]

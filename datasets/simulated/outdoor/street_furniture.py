@@ -1,17 +1,20 @@
-"""What stands beside roads: poles, lamps, signs, benches, bins. Each on the origin, along x, front to -y."""
+"""What stands beside roads and in yards: poles, lamps, signs, benches, bins, containers, pallets, racks.
+
+Each on the origin, along x, front to -y.
+"""
 
 import numpy as np
 
 from pcreg.datasets.simulated.outdoor.things import Material, Things
-from pcreg.datasets.simulated.solids import ball, box, cone, rod
+from pcreg.datasets.simulated.solids import ball, box, boxes, cone, rod, stacked
 
 
 def lamp(rng: np.random.Generator) -> Things:
-    height, reach = rng.uniform([4, 0.5], [10, 2.5])
+    height, arm = rng.uniform([4, 0.5], [10, 2.5])
     radius = rng.uniform(0.05, 0.11)
     head = [
-        box([-0.12, -reach - 0.5, height - 0.1], [0.12, -reach + 0.1, height + 0.06]),
-        rod(0.05, [0, 0, height - 0.15], [0, -reach, height]),
+        box([-0.12, -arm - 0.5, height - 0.1], [0.12, -arm + 0.1, height + 0.06]),
+        rod(0.05, [0, 0, height - 0.15], [0, -arm, height]),
     ]
     if rng.random() < 0.3:
         head = [ball(0.25, [0, 0, height])]
@@ -31,12 +34,12 @@ def sign(rng: np.random.Generator) -> Things:
 
 
 def traffic_light(rng: np.random.Generator) -> Things:
-    height, reach = rng.uniform([3.0, 0.3], [6.0, 5.0])
+    height, arm = rng.uniform([3.0, 0.3], [6.0, 5.0])
     return Things.of(
         rod(0.08, [0, 0, -0.5], [0, 0, height]),
-        rod(0.05, [0, 0, height], [0, -reach, height]),
+        rod(0.05, [0, 0, height], [0, -arm, height]),
         box([-0.17, -0.35, 2.2], [0.17, -0.1, 3.2]),
-        box([-0.2, -reach - 0.2, height - 0.9], [0.2, -reach + 0.2, height + 0.1]),
+        box([-0.2, -arm - 0.2, height - 0.9], [0.2, -arm + 0.2, height + 0.1]),
     )
 
 
@@ -102,4 +105,36 @@ def advertising_column(rng: np.random.Generator) -> Things:
     radius, height = rng.uniform([0.5, 2.5], [0.8, 3.6])
     return Things.of(
         rod(radius, [0, 0, -0.3], [0, 0, height]), cone(radius + 0.1, [0, 0, height], [0, 0, height + 0.5])
+    )
+
+
+def container(rng: np.random.Generator) -> Things:
+    half, high = rng.choice([3.03, 6.06]), rng.integers(1, 3)
+    ribs = np.arange(-half, half, 0.6)
+    return Things.of(
+        box([-half, -1.18, 0], [half, 1.18, 2.6 * high]),
+        boxes(stacked(ribs, -1.22, 0, ribs + 0.25, 1.22, 2.6 * high)),
+    )
+
+
+def pallets(rng: np.random.Generator) -> Things:
+    n = rng.integers(2, 7)
+    at = rng.uniform(-1.5, 1.5, (n, 2))
+    size = rng.uniform([0.3, 0.3, 0.3], [0.7, 0.7, 2.0], (n, 3))
+    return Things.of(box(np.c_[at - size[:, :2], np.full(n, -0.3)], np.c_[at + size[:, :2], size[:, 2]]))
+
+
+def rack(rng: np.random.Generator) -> Things:
+    """Shelving of a warehouse, partly full."""
+    half, height = rng.uniform([3, 3], [8, 7])
+    x = np.linspace(-half, half, round(half / 1.35) + 1)
+    posts = np.array([[at, y, 0] for at in x for y in (-0.5, 0.5)])
+    levels = np.arange(0.1, height, 1.6)
+    n = rng.integers(5, 25)
+    at, level = rng.uniform(-half + 0.6, half - 0.6, n), rng.choice(levels, n)
+    size = rng.uniform([0.3, 0.3, 0.4], [0.6, 0.5, 1.3], (n, 3))
+    return Things.of(
+        box(posts - [0.05, 0.05, 0], posts + np.array([0.05, 0.05, height])),
+        boxes(stacked(-half, -0.5, levels, half, 0.5, levels + 0.1)),
+        boxes(stacked(at - size[:, 0], -size[:, 1], level, at + size[:, 0], size[:, 1], level + size[:, 2])),
     )

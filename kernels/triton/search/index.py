@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.cells import LARGEST_KEY
+from pcreg.kernels.cells import MAX_KEY
 from pcreg.kernels.triton.launch import launch
 
 BLOCK = 128  # points of a program
@@ -65,16 +65,16 @@ def cloud_numbers(lengths: Tensor, n_rows: int) -> Tensor:
     return torch.searchsorted(lengths.cumsum(0), rows, right=True, out_int32=True)
 
 
-def frame_around(points: Tensor, least_edge: float, n_clouds: int) -> Tensor:
-    """The frame (7,) float64 of all points, its cells no narrower than `least_edge` metres.
+def frame_around(points: Tensor, min_edge: float, n_clouds: int) -> Tensor:
+    """The frame (7,) float64 of all points, its cells no narrower than `min_edge` metres.
 
     Wider where clouds are so far apart that narrower cells could not be numbered.
     """
     if len(points) == 0:
-        return torch.tensor([0.0] * 6 + [least_edge], dtype=torch.float64, device=points.device)
+        return torch.tensor([0.0] * 6 + [min_edge], dtype=torch.float64, device=points.device)
     lower, upper = points.amin(0).double(), points.amax(0).double()
-    most_per_axis = int((LARGEST_KEY / max(n_clouds, 1)) ** (1 / 3)) - 1
-    edge = ((upper - lower).amax() / most_per_axis).clamp(min=least_edge)
+    max_per_axis = int((MAX_KEY / max(n_clouds, 1)) ** (1 / 3)) - 1
+    edge = ((upper - lower).amax() / max_per_axis).clamp(min=min_edge)
     return torch.cat([lower, upper, edge[None]])
 
 

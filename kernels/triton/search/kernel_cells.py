@@ -45,9 +45,9 @@ def step_of(share, kernel_size, FLOAT: tl.constexpr):
 def kernel_cell(displacement, size, kernel_size, FLOAT: tl.constexpr):
     """round(displacement / size), halves to even, clamped to the kernel, counted from its face: int64."""
     cells = div_rn(displacement, size, FLOAT)
-    reach = (kernel_size - 1) // 2
-    cells = tl.minimum(tl.maximum(cells, -1.0 - reach), 1.0 + reach)
+    half_width = (kernel_size - 1) // 2
+    cells = tl.minimum(tl.maximum(cells, -1.0 - half_width), 1.0 + half_width)
     # Added to so large a number, a small one loses its fraction, as the default rounding rounds.
     LARGE: tl.constexpr = 1.5 * 2**23 if tl.float32 == FLOAT else 1.5 * 2**52
     rounded = ((cells + LARGE) - LARGE).to(tl.int64)
-    return tl.minimum(tl.maximum(rounded, -reach), reach) + reach
+    return tl.minimum(tl.maximum(rounded, -half_width), half_width) + half_width

@@ -25,6 +25,7 @@ from pcreg.kernels.triton.search.table import (
     FIRST_TRIPLET,
     FOUND,
     FRAME,
+    HALF_WIDTH,
     KERNEL_SIZE,
     KEYS,
     LENGTH,
@@ -37,7 +38,6 @@ from pcreg.kernels.triton.search.table import (
     POINT_NORMALS,
     POINTS,
     RADIUS,
-    REACH,
     SHARED,
     SHARES,
     SIZE,
@@ -48,7 +48,7 @@ from pcreg.kernels.triton.search.table import (
 
 LARGEST = tl.constexpr(1 << 62)
 # Cells are chosen in float32, by a radius that is wider by more than that rounds: by a share, and in cells.
-REACH_SLACK, LEAST_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
+RELATIVE_SLACK, ABSOLUTE_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
 
 
 # Launched with enable_fp_fusion=False: distances are to the last bit those of the CPU.
@@ -64,7 +64,7 @@ def visit(
     BLOCK: tl.constexpr,  # centres
     FLOAT: tl.constexpr,  # dtype of the coordinates
     VOXEL: tl.constexpr,
-    ANGLES: tl.constexpr,
+    NORMALS: tl.constexpr,
     FILL: tl.constexpr,
 ):
     """Count the triplets of every bucket, or fill in their j in the order in which they are met."""
@@ -89,31 +89,35 @@ def visit(
     size = tl.load(row + SIZE).to(tl.float64, bitcast=True).to(FLOAT)
     radius = tl.load(row + RADIUS).to(tl.float64, bitcast=True)
     radius_squared = (radius * radius).to(FLOAT)
-    kernel_size, reach, mirrored = tl.load(row + KERNEL_SIZE), tl.load(row + REACH), tl.load(row + MIRRORED)
+    kernel_size, half, mirrored = (
+        tl.load(row + KERNEL_SIZE),
+        tl.load(row + HALF_WIDTH),
+        tl.load(row + MIRRORED),
+    )
     stride = tl.load(row + STRIDE)
     first_bucket, first_triplet = tl.load(row + FIRST_BUCKET), tl.load(row + FIRST_TRIPLET)
     k_offsets += tl.load(row + FIRST_OFFSET)
 
     edge = tl.load(frame + 6)
-    radius_in_cells = (radius / edge * (1 + REACH_SLACK) + LEAST_SLACK).to(tl.float32)
+    radius_in_cells = (radius / edge * (1 + RELATIVE_SLACK) + ABSOLUTE_SLACK).to(tl.float32)
     if VOXEL:  # of the level of the centres
         edge = tl.where(mirrored != 0, edge / stride, edge * stride)
     cell_x, within_x = _cell(x, tl.load(frame), edge)
     cell_y, within_y = _cell(y, tl.load(frame + 1), edge)
     cell_z, within_z = _cell(z, tl.load(frame + 2), edge)
 
-    if ANGLES:
+    if NORMALS:
         centre_normals = tl.load(row + CENTRE_NORMALS).to(tl.pointer_type(FLOAT)) + 3 * i
         point_normals = tl.load(row + POINT_NORMALS).to(tl.pointer_type(FLOAT))
         normal_x, normal_y, normal_z = load_vec3(centre_normals, exists)
 
-    wide = 2 * reach + 1
+    wide = 2 * half + 1
     for place in range(program % shares, wide * wide, shares):
-        step_x, step_y = place // wide - reach, place % wide - reach
+        step_x, step_y = place // wide - half, place % wide - half
         if VOXEL:
             row_x, found_x = _voxel(cell_x, step_x, stride, mirrored)
             row_y, found_y = _voxel(cell_y, step_y, stride, mirrored)
-            low, high = _voxels_along_z(cell_z, reach, stride, mirrored)
+            low, high = _voxels_along_z(cell_z, half, stride, mirrored)
             seen = exists & found_x & found_y
         else:
             row_x, row_y = cell_x + step_x, cell_y + step_y
@@ -133,14 +137,14 @@ def visit(
             near = key <= last
             if VOXEL:
                 step_z = _step_along_z(key - row_key, cell_z, stride, mirrored)
-                k = ((step_x + reach) * kernel_size + step_y + reach) * kernel_size + step_z + reach
+                k = ((step_x + half) * kernel_size + step_y + half) * kernel_size + step_z + half
             else:
                 dx = tl.load(points + 3 * at, mask=near, other=0.0) - x
                 dy = tl.load(points + 3 * at + 1, mask=near, other=0.0) - y
                 dz = tl.load(points + 3 * at + 2, mask=near, other=0.0) - z
                 squared = (dx * dx + dy * dy) + dz * dz
                 near &= squared <= radius_squared
-                if ANGLES:
+                if NORMALS:
                     far_row = tl.load(order + at, mask=near, other=0)
                     far_x, far_y, far_z = load_vec3(point_normals + 3 * far_row, near)
                     distance = sqrt_rn(squared, FLOAT)
@@ -193,10 +197,10 @@ def _voxel(cell, step, stride, mirrored):
 
 
 @triton.jit
-def _voxels_along_z(cell, reach, stride, mirrored):
+def _voxels_along_z(cell, half, stride, mirrored):
     """The first and last voxel along z that a centre's kernel reaches."""
-    low = tl.where(mirrored != 0, (tl.maximum(cell - reach, 0) + stride - 1) // stride, stride * cell - reach)
-    return low, tl.where(mirrored != 0, (cell + reach) // stride, stride * cell + reach)
+    low = tl.where(mirrored != 0, (tl.maximum(cell - half, 0) + stride - 1) // stride, stride * cell - half)
+    return low, tl.where(mirrored != 0, (cell + half) // stride, stride * cell + half)
 
 
 @triton.jit
@@ -224,7 +228,7 @@ def segment(
     buckets,  # (1 + all buckets,), where each begins
     tile_offsets,  # (1 + all tiles,): shared buckets before each tile
     k_offsets,  # of all searches, out
-    found,  # (searches, FOUND) int64, out, but for MOST_SHARED
+    found,  # (searches, FOUND) int64, out, but for MAX_SHARED
     CELLS: tl.constexpr,  # a power of two, no less than K
     TILE: tl.constexpr,
 ):

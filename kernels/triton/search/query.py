@@ -57,7 +57,7 @@ class Search:
         return self.n_cells * self.centres.shape[0]
 
     @property
-    def reach(self) -> int:
+    def half_width(self) -> int:
         """Index cells to visit on either side of a centre's own."""
         if self.radius is None:
             return (self.kernel_size - 1) // 2

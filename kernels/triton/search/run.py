@@ -20,7 +20,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.cells import LARGEST_KEY
+from pcreg.kernels.cells import MAX_KEY
 from pcreg.kernels.dataflow import some_dtype_takes_tiles
 from pcreg.kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from pcreg.kernels.tiles import ROWS as TILE
@@ -33,7 +33,7 @@ from pcreg.kernels.triton.search.table import Found, Row, bits, on_device
 from pcreg.kernels.triton.search.tile_kernels import fill_tiles, size_tiles
 
 BUCKETS = 128  # of a program that puts them in order
-FEW_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among programs, to fill a GPU
+MIN_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among programs, to fill a GPU
 
 
 class SearchRun:
@@ -102,7 +102,7 @@ class SearchRun:
         arguments = self.buckets, self.tile_offsets, self.k_offsets, sizes
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
         found = [Found(*size) for size in sizes.tolist()]  # waits for the device
-        if max(one.n_cells for one in found) > LARGEST_KEY:
+        if max(one.n_cells for one in found) > MAX_KEY:
             raise ValueError(
                 "these clouds are not finite, or span more cells than 62 bits number; take larger cells"
             )
@@ -131,7 +131,7 @@ class SearchRun:
                 row.kernel_size**3, row.n_out
             )
             offsets = self.tile_offsets[row.first_tile : row.first_tile + -(-row.n_out // TILE) + 1]
-            tiles.append(Tiles(source, first, size, offsets, one.most_shared))
+            tiles.append(Tiles(source, first, size, offsets, one.max_shared))
         return tiles
 
     def _visit(self, buckets: Tensor, j: Tensor, fill: bool) -> None:
@@ -141,7 +141,7 @@ class SearchRun:
             "BLOCK": BLOCK,
             "FLOAT": tl.float64 if wide else tl.float32,
             "VOXEL": self.searches[0].radius is None,
-            "ANGLES": self.searches[0].normals is not None,
+            "NORMALS": self.searches[0].normals is not None,
             "FILL": fill,
         }
         steps = max(row.n_in for row in self.rows).bit_length()
@@ -185,7 +185,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
     for search in searches:
         index, n_out, K = search.index, search.centres.shape[0], search.n_cells
         normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
-        shares = (2 * search.reach + 1) ** 2 if n_blocks < FEW_BLOCKS else 1
+        shares = (2 * search.half_width + 1) ** 2 if n_blocks < MIN_BLOCKS else 1
         rows.append(
             Row(
                 centres=search.centres.data_ptr(),
@@ -202,7 +202,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 size=bits(search.size),
                 radius=bits(search.radius or 0.0),
                 kernel_size=search.kernel_size,
-                reach=search.reach,
+                half_width=search.half_width,
                 stride=search.stride,
                 mirrored=search.mirrored,
                 first_bucket=first.buckets,

@@ -26,7 +26,7 @@ class Row(NamedTuple):
     size: int  # float64
     radius: int  # float64
     kernel_size: int
-    reach: int
+    half_width: int
     stride: int
     mirrored: int
     first_bucket: int  # of all searches' buckets, this search's begin here; likewise:
@@ -59,7 +59,7 @@ COLUMNS = tl.constexpr(len(Row._fields))
     SIZE,
     RADIUS,
     KERNEL_SIZE,
-    REACH,
+    HALF_WIDTH,
     STRIDE,
     MIRRORED,
     FIRST_BUCKET,
@@ -78,12 +78,12 @@ class Found(NamedTuple):
 
     length: int  # triplets
     shared: int  # buckets of several points, of this search and those before
-    most_shared: int  # in a tile
+    max_shared: int  # in a tile
     n_cells: int  # that the keys of the index number
 
 
 FOUND = tl.constexpr(len(Found._fields))
-LENGTH, SHARED, MOST_SHARED, N_CELLS = map(tl.constexpr, range(len(Found._fields)))
+LENGTH, SHARED, MAX_SHARED, N_CELLS = map(tl.constexpr, range(len(Found._fields)))
 
 
 def on_device(rows: list[Row], device: torch.device) -> Tensor:

@@ -12,7 +12,7 @@ from pcreg.kernels.triton.search.table import (
     FIRST_TRIPLET,
     FOUND,
     KERNEL_SIZE,
-    MOST_SHARED,
+    MAX_SHARED,
     N_OUT,
     position,
     search_of_program,
@@ -25,7 +25,7 @@ def size_tiles(
     n_searches,
     counts,  # (1 + all buckets,), the size of each bucket behind it
     n_shared,  # (1 + all tiles,) int32, out: shared buckets, behind each tile
-    found,  # (searches, FOUND) int64, out: MOST_SHARED
+    found,  # (searches, FOUND) int64, out: MAX_SHARED
     SEARCHES: tl.constexpr,
     TILE: tl.constexpr,
 ):
@@ -38,7 +38,7 @@ def size_tiles(
     for k in range(kernel_size * kernel_size * kernel_size):
         shared += (tl.load(counts + k * n_out, mask=i < n_out, other=0) > 1).to(tl.int32)
     tl.store(n_shared + 1 + tl.program_id(0), tl.sum(shared))
-    tl.atomic_max(found + search * FOUND + MOST_SHARED, tl.sum(shared).to(tl.int64), sem="relaxed")
+    tl.atomic_max(found + search * FOUND + MAX_SHARED, tl.sum(shared).to(tl.int64), sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["n_searches"])

@@ -8,7 +8,7 @@ from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex, cloud_numbe
 from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.run import SearchRun
 
-MOST_BUCKETS = 2**28  # of searches that run together; a larger search runs alone
+MAX_BUCKETS = 2**28  # of searches that run together; a larger search runs alone
 
 
 def search_native(
@@ -99,7 +99,7 @@ def find_triplets(searches: list[Search]) -> list[Triplets]:
     """
     found, group, buckets = [], [], 0
     for search in searches:
-        if group and buckets + search.n_buckets > MOST_BUCKETS:
+        if group and buckets + search.n_buckets > MAX_BUCKETS:
             found += SearchRun(group).triplets()
             group, buckets = [], 0
         group.append(search)

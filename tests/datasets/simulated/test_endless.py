@@ -96,7 +96,7 @@ def test_ranks_see_different_scenes():
 
 
 def test_rotations_grow_apart():
-    batches = endless(max_relative_rotation=10.0, apart_until=4)
+    batches = endless(max_relative_rotation=10.0, rotation_warmup=4)
     assert [batches._preparation(epochs).augment.max_relative_rotation for epochs in (0, 2, 4, 9)] == [
         10,
         95,

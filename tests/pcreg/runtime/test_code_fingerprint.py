@@ -65,7 +65,7 @@ def test_an_edit_anywhere_below_changes_it_and_one_elsewhere_does_not(tmp_path):
         "pcreg/registration/confidence.py": [many],
         "pcreg/registration/ransac.py": [trial, many],
         "pcreg/io/formats/bin.py": [many, icp_truth],
-        "pcreg/datasets/fit.py": [odometry],
+        "pcreg/datasets/odometry.py": [odometry],
         "pcreg/viz/render.py": [],
     }
     names = [fcgf, "pcreg.features.fpfh", trial, many, icp_truth, odometry]

@@ -6,7 +6,7 @@ from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.collate import Batches, TrainingPairs
 from pcreg.datasets.preparation import Preparation
 from pcreg.runtime.errors import InputError
-from pcreg.training.distillation import disagreement, teaching
+from pcreg.training.distillation import distillation_loss, teacher_descriptors
 from pcreg.training.trainer import Trainer
 from tests.pcreg.tiny import VOXEL, Sheets, architecture, network
 
@@ -18,18 +18,20 @@ def batches(augment: Augmentation = STILL, views: int = 2, scales: tuple[float, 
     return Batches(TrainingPairs(Sheets(2), preparation), architecture().geometry, 2)
 
 
-def test_the_teaching_is_the_mean_over_views_of_each_scale():
+def test_targets_are_the_mean_over_views_of_each_scale():
     features = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.6, -0.8]])
-    taught = teaching(features, torch.tensor([[[0, 2], [1, 3]]]))  # one point, two views, two scales
+    taught = teacher_descriptors(
+        features, torch.tensor([[[0, 2], [1, 3]]])
+    )  # one point, two views, two scales
     half = 0.5**0.5  # each scale is of length sqrt(1 / 2)
     assert taught[0].tolist() == pytest.approx([half * half, half * half, half, 0.0])
 
 
-def test_the_disagreement_is_one_less_the_cosine():
+def test_the_loss_is_one_less_the_cosine():
     own = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    assert disagreement(own, own).item() == 0
-    assert disagreement(own, -own).item() == 2
-    assert disagreement(own, own.flip(1)).item() == 1
+    assert distillation_loss(own, own).item() == 0
+    assert distillation_loss(own, -own).item() == 2
+    assert distillation_loss(own, own.flip(1)).item() == 1
 
 
 @pytest.mark.parametrize("scales", [(1.0,), (1.0, 2.0)])

@@ -207,7 +207,7 @@ def test_an_average_of_the_weights_is_kept_and_resumed(tmp_path):
     assert resumed.resume()
     assert resumed.fit(batches(), 3, validate) == figures
     written = load_weights(tmp_path / "parts" / "last.safetensors").state_dict()
-    for name, tensor in whole.kept.state_dict().items():
+    for name, tensor in whole.output_network.state_dict().items():
         assert torch.equal(tensor, written[name]), name
     assert not torch.equal(written["final.weight"], whole.network.state_dict()["final.weight"])
 
@@ -219,7 +219,7 @@ def test_the_average_is_exponential(tmp_path):
         before = one.network.final.bias.clone()
         one.network.final.bias += 1.0
         one.averaged.update_parameters(one.network)
-    assert torch.allclose(one.kept.final.bias, before + 0.25)
+    assert torch.allclose(one.output_network.final.bias, before + 0.25)
 
 
 @pytest.mark.parametrize("ema", [-0.1, 1.0])

@@ -26,7 +26,7 @@ def test_clouds_look_like_fragments(room):
     assert room.T_world_cloud.shape == (len(room.clouds), 4, 4)
     for cloud, T in zip(room.clouds, room.T_world_cloud, strict=True):
         assert cloud.dtype == torch.float32
-        assert len(cloud) >= recording.FEWEST
+        assert len(cloud) >= recording.MIN_POINTS
         assert cloud[:, :2].abs().max() <= 1.5
         assert 0.5 <= cloud[:, 2].min() <= cloud[:, 2].max() <= 3.51
         np.testing.assert_allclose(T[:3, :3] @ T[:3, :3].T, np.eye(3), atol=1e-9)

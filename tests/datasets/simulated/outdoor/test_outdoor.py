@@ -14,7 +14,7 @@ from pcreg.datasets.simulated.outdoor.things import Things
 from pcreg.datasets.simulated.solids import Shape, box
 
 NOTHING_BELOW = np.full((2, 3), -100.0)
-FINE = Lidar(tuple(np.linspace(-20.0, 5.0, 16)), columns=64, far=60, noise=1e-4, faintest=1e-9)
+FINE = Lidar(tuple(np.linspace(-20.0, 5.0, 16)), columns=64, far=60, noise=1e-4, min_return=1e-9)
 NOTHING = Things.of(box(np.empty((0, 3)), np.empty((0, 3))))
 
 
@@ -96,7 +96,7 @@ def test_motion_is_removed_or_left_in_the_points():
 def test_the_carrier_hides_the_ground_under_it_and_nothing_above():
     roof = np.array([[-2.0, -2.0, -1.0], [2.0, 2.0, -0.5]])
     walls = Things.of(box([-30, -30, -5], [30, 30, 30]))  # from within
-    beams = Lidar((60.0, 20.0, 5.0, -5.0, -20.0, -60.0, -70.0, -80.0), columns=64, far=90, faintest=1e-9)
+    beams = Lidar((60.0, 20.0, 5.0, -5.0, -20.0, -60.0, -70.0, -80.0), columns=64, far=90, min_return=1e-9)
     (cloud,) = sweeps(scene(walls), beams, standing_still(), roof, generator())
     below, above = cloud[cloud[:, 2] < -1.3], cloud[cloud[:, 2] > 0]
     assert below[:, :2].abs().amax(1).min() > 3.9  # 2 m of roof 0.5 m below, ground 1.5 m below
@@ -127,8 +127,8 @@ def test_models_have_their_beams():
 def test_every_kind_of_scene_has_a_free_way(kind: str):
     made = outdoor_scene(np.random.default_rng(5), kind)
     assert len(made.things) > 50
-    reach = 0.9 * made.reach
-    x, y, _ = made.ways[0].at(np.linspace(-reach, reach, 91))
+    radius = 0.9 * made.radius
+    x, y, _ = made.ways[0].at(np.linspace(-radius, radius, 91))
     T = np.linalg.inv(made.things.solids.T_world_unit)
     p = np.stack([x, y, made.ground.heights(x, y) + 1.0, np.ones(91)])
     boxes = made.things.solids.shape == Shape.BOX

@@ -37,13 +37,13 @@ def grid_sample(points, lengths, size, origins) -> list[int]:
 
 def kernel_cell(displacement, size, kernel_size) -> int:
     """The index k of the kernel cell that a displacement (3,) falls in, outer cells reaching outwards."""
-    reach = (kernel_size - 1) // 2
-    x, y, z = (displacement / size).round().clamp(-reach, reach).long().tolist()
-    return ((x + reach) * kernel_size + (y + reach)) * kernel_size + (z + reach)
+    half_width = (kernel_size - 1) // 2
+    x, y, z = (displacement / size).round().clamp(-half_width, half_width).long().tolist()
+    return ((x + half_width) * kernel_size + (y + half_width)) * kernel_size + (z + half_width)
 
 
 def ppf_cell(displacement, own, other, radius, kernel_size) -> int:
-    """The cell k of a kernel that turns with the surface: of a displacement (3,) and both normals (3,)."""
+    """The cell k of a point-pair kernel: of a displacement (3,) and both normals (3,)."""
     distance = math.dist(displacement, (0, 0, 0))
     shares = [distance / radius]
     for normal, sign in ((own, 1), (other, -1)):

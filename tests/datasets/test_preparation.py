@@ -4,8 +4,7 @@ import torch
 
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.collate import Batches, TrainingPairs
-from pcreg.datasets.preparation import Coarser, Preparation, nearest_rows
-from pcreg.datasets.scaled_clouds import scaled_clouds
+from pcreg.datasets.preparation import Downsampled, Preparation, nearest_in_voxel, scaled_clouds
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.point_batch import PointBatch
@@ -23,8 +22,8 @@ def line(*x: float) -> torch.Tensor:
 def test_clouds_come_scale_by_scale_in_units_of_their_scale():
     clouds = [line(0, 1, 2), line(5, 6)]
     coarser = [
-        [Coarser(torch.tensor([0, 2]), torch.tensor([0, 0, 1]))],
-        [Coarser(torch.tensor([1]), torch.tensor([0, 0]))],
+        [Downsampled(torch.tensor([0, 2]), torch.tensor([0, 0, 1]))],
+        [Downsampled(torch.tensor([1]), torch.tensor([0, 0]))],
     ]
     every, rows = scaled_clouds(clouds, coarser, (1.0, 2.0))
     assert [cloud[:, 0].tolist() for cloud in every] == [[0, 1, 2], [5, 6], [0, 1], [3]]
@@ -35,7 +34,7 @@ def test_the_nearest_of_its_own_cloud_is_found():
     rng = np.random.default_rng(0)
     clouds = [torch.from_numpy(rng.uniform(0, 1, (count, 3))) for count in (300, 200)]
     others = [cloud[::3] for cloud in clouds]
-    for cloud, among, found in zip(clouds, others, nearest_rows(clouds, others, 1.8), strict=True):
+    for cloud, among, found in zip(clouds, others, nearest_in_voxel(clouds, others, 1.05), strict=True):
         assert torch.equal(found, (cloud[:, None] - among).norm(dim=-1).argmin(1))
 
 
@@ -56,7 +55,7 @@ def test_training_joins_what_the_descriptor_joins():
     batch = next(Batches(TrainingPairs(sheets, preparation), architecture().geometry, 1).epoch(0))
     assert isinstance(batch.source.levels[0], PointBatch)
     with torch.no_grad():
-        source, target = batch.joined(net(batch.source), net(batch.target))
+        source, target = batch.descriptors(net(batch.source), net(batch.target))
     for features, name in ((source, "0/source"), (target, "0/target")):
         described = FCGF(net, scales=SCALES).describe(sheets.cloud(name)).features
         assert features.norm(dim=1).numpy() == pytest.approx(1)
