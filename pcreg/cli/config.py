@@ -35,9 +35,9 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     and a mandatory key (`???`) without a value.
     """
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        usual = _composed(name, [each for each in overrides if _group(each)])
-        cfg = _composed(name, overrides, list(settings.keys_of(usual)))
-    settings.check(cfg, usual, settings.TYPES[name])
+        base = _composed(name, [each for each in overrides if _group(each)])
+        cfg = _composed(name, overrides, list(settings.keys_of(base)))
+    settings.check(cfg, base, settings.TYPES[name])
     for key in _missing(OmegaConf.to_container(cfg)):
         raise InputError(f"{key} has no value; add {key}=... to the command")
     return cfg

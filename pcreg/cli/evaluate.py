@@ -35,7 +35,7 @@ from pcreg.runtime.lock import locked
 from pcreg.runtime.records import Records
 
 # What the system has of its own, by group: the usual choice of configs/evaluate.yaml
-USUAL = {"descriptor": "fcgf", "estimator": "open3d"}
+DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
 Measure = Callable[[Records], list[dict[str, Any]]]
 
 # What may differ between a run and its continuation: no figure depends on it.
@@ -99,10 +99,10 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
 
 def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Measure]:
     """Of the settings what the system does not use is taken out; InputError if it was chosen."""
-    for group, usual in USUAL.items():
+    for group, default in DEFAULT_CHOICES.items():
         with open_dict(cfg):
             chosen = cfg.pop(group)
-        if chosen != OmegaConf.load(config.CONFIGS / group / f"{usual}.yaml"):
+        if chosen != OmegaConf.load(config.CONFIGS / group / f"{default}.yaml"):
             raise InputError(
                 f"{group}=...: protocol={protocol.name} has none to choose; leave it out, or look among "
                 "protocol.* of: --help protocol=system"

@@ -14,7 +14,7 @@ from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.ransac import ransac
 from pcreg.runtime.errors import InputError
 
-MARGIN = 2.0  # distances: what stands further in front of a surface is not part of it
+FREE_SPACE_MARGIN_DISTANCES = 2.0  # distances: what stands further in front of a surface is not part of it
 
 
 class Estimator(Interface):
@@ -91,7 +91,7 @@ class NativeRansac:
             seed=seed,
             n=protocol.n,
             edge_length=protocol.edge_length or 0.0,
-            free_space=FreeSpace(source, target, MARGIN * protocol.distance),
+            free_space=FreeSpace(source, target, FREE_SPACE_MARGIN_DISTANCES * protocol.distance),
         )
         return found.T_target_source if found.inliers else None
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pcreg.evaluation.protocol import Scoring
-from pcreg.evaluation.trial import facts, held_against_truth
+from pcreg.evaluation.trial import facts, motion_errors
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.viewpoint import OPTIONS
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -94,12 +94,12 @@ def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pai
             found, reason = None, str(error)
         seconds = {"register": clock() - start}
         if found is None:
-            trial = _refused(reason) | held_against_truth(pair, None, source)
+            trial = _refused(reason) | motion_errors(pair, None, source)
         else:
             a, b = (cloud[voxel_downsample(cloud, found.voxel)] for cloud in (source, target))
             if overlap is None:
                 overlap = measured_overlap(a, b, pair.T_target_source, OVERLAP_DISTANCE * found.voxel)
-            trial = _answered(found) | held_against_truth(pair, found.T_target_source, a)
+            trial = _answered(found) | motion_errors(pair, found.T_target_source, a)
         trials.append({"samples": None, "seed": seed} | trial | {"seconds": seconds})
     points = [len(source), len(target)]
     return facts(pair) | {"overlap_measured": overlap, "points": points, "trials": trials}

@@ -47,8 +47,8 @@ def tables(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
     several = len(setup.protocol.samples) > 1
     found = _by_samples(records, setup) if several else [_by_figure(records, setup)]
     found += [_errors(records, setup)] if setup.protocol.gates else []
-    judged = all("registered" in trial for record in records for trial in record["trials"])
-    return [*found, _wrongly_accepted(records, setup)] if judged else found
+    has_verdicts = all("registered" in trial for record in records for trial in record["trials"])
+    return [*found, _wrongly_accepted(records, setup)] if has_verdicts else found
 
 
 def _averages(setup: Setup) -> dict[str, Callable[[Sequence[Row], Any], Figures]]:

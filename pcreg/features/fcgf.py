@@ -23,7 +23,7 @@ from pcreg.runtime.errors import InputError
 
 log = logging.getLogger(__name__)
 
-# What pyramid and network take at their peak, in float32, with a first layer of 7^3 cells: 7 kB seen.
+# Peak of pyramid and network in float32, with a first layer of 7^3 cells; measured: 7 kB
 BYTES_PER_POINT = 8192
 SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/benchmarks.md
 
@@ -36,8 +36,8 @@ class FCGF:
     def __init__(self, network: ResUNet, device: str = "cpu", scales: Sequence[float] = SCALES) -> None:
         """Descriptors at several `scales` side by side: at the voxel size, and at multiples of it.
 
-        The network knows no unit of length, so what it sees in a cell twice as wide is the shape of twice
-        the surroundings, and another draw of the noise.
+        The network knows no unit of length: with twice the voxel size its receptive field has twice the
+        width.
         """
         if not _usable(scales):
             raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
@@ -95,9 +95,9 @@ class FCGF:
         """Describe clouds (N, 3) in as few passes as fit into about `budget` bytes of the device's memory.
 
         What a cloud is batched with does not change its description but for the last bits, and with
-        torch.use_deterministic_algorithms not even those. A cloud too large for the budget goes alone.
-        On the CPU it takes one core: threads would wait for one another at every one of many small
-        operators, and with other processes about wait a hundred times as long as they compute.
+        torch.use_deterministic_algorithms not even those. A cloud too large for the budget is a batch of its
+        own. On the CPU it takes one core: threads would wait for one another at every one of many small
+        operators, and beside other processes wait a hundred times as long as they compute.
         """
         kept = [points[voxel_downsample(points, self.voxel)] for points in clouds]
         described: list[Description] = []
@@ -109,20 +109,22 @@ class FCGF:
         return described
 
     def _at_scale(self, clouds: list[NDArray[np.float64]], scale: float) -> list[NDArray[np.float32]]:
-        """Unit descriptors (N, C) of the points of each cloud, seen at so many times the voxel size.
+        """Unit descriptors (N, C) of the points of each cloud, at `scale` times the voxel size.
 
-        A point that thinning to larger cells left out has that of the nearest one it kept.
+        A point that is not in the downsampled cloud has the descriptor of the nearest one that is.
         """
         voxel = scale * self.voxel
         log.info("describe: %d points, in cells of %g m", sum(map(len, clouds)), voxel)
-        thinned = clouds if scale == 1 else [points[voxel_downsample(points, voxel)] for points in clouds]
-        features = self.network.describe(PointBatch.from_clouds(thinned).to(self.device), voxel)
-        split = np.split(features.float().cpu().numpy(), np.cumsum([len(points) for points in thinned])[:-1])
+        downsampled = clouds if scale == 1 else [points[voxel_downsample(points, voxel)] for points in clouds]
+        features = self.network.describe(PointBatch.from_clouds(downsampled).to(self.device), voxel)
+        split = np.split(
+            features.float().cpu().numpy(), np.cumsum([len(points) for points in downsampled])[:-1]
+        )
         if scale == 1:
             return split
         return [
-            each[cKDTree(few).query(points)[1]] if len(points) else each
-            for each, few, points in zip(split, thinned, clouds, strict=True)
+            each[cKDTree(fewer).query(points)[1]] if len(points) else each
+            for each, fewer, points in zip(split, downsampled, clouds, strict=True)
         ]
 
 
@@ -133,11 +135,11 @@ def _usable(scales: Sequence[float]) -> bool:
     return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])
 
 
-def _batches(clouds: list[NDArray[np.float64]], most_points: int) -> Iterator[list[NDArray[np.float64]]]:
+def _batches(clouds: list[NDArray[np.float64]], max_points: int) -> Iterator[list[NDArray[np.float64]]]:
     """The clouds in their order, in lists of no more points altogether unless one cloud has them alone."""
     batch: list[NDArray[np.float64]] = []
     for points in clouds:
-        if batch and sum(map(len, batch)) + len(points) > most_points:
+        if batch and sum(map(len, batch)) + len(points) > max_points:
             yield batch
             batch = []
         batch.append(points)

@@ -11,7 +11,7 @@ from pcreg.runtime.errors import OutputError
 from pcreg.runtime.leftovers import clear_once, mark
 
 # What a write alone can raise; such errors name no file.
-WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def writing(path: Path, under_name: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if under_name and error.errno not in WRITING and str(error.filename) != str(under_name):
+        if under_name and error.errno not in WRITE_ERRORS and str(error.filename) != str(under_name):
             raise
         raise OutputError(
             f"{path}: cannot be written ({error.strerror}); make room or name another folder"

@@ -17,8 +17,8 @@ from pcreg.runtime.timer import Clock
 from pcreg.viz.overview import SOURCE, TARGET, overview
 from pcreg.viz.viewer import viewer
 
-MOST_ALIGNED = 5_000_000  # points of each cloud in aligned.ply: 270 MB, which viewers still open
-PART = 1 << 18  # points moved and written at a time
+MAX_ALIGNED_POINTS = 5_000_000  # points of each cloud in aligned.ply: 270 MB, which viewers still open
+CHUNK_POINTS = 1 << 18  # points moved and written at a time
 
 
 def write(
@@ -73,7 +73,7 @@ def _drawn(file: str) -> str:
 
 def every(points: np.ndarray) -> int:
     """n, where every n-th point of a cloud (N, 3) goes into aligned.ply; 1 up to five million points."""
-    return max(1, -(-len(points) // MOST_ALIGNED))
+    return max(1, -(-len(points) // MAX_ALIGNED_POINTS))
 
 
 def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
@@ -85,8 +85,8 @@ def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_s
 
     def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for points, T, color in ((source, T_target_source, SOURCE), (target, None, TARGET)):
-            for start in range(0, len(points), PART):
-                part = points[start : start + PART]
+            for start in range(0, len(points), CHUNK_POINTS):
+                part = points[start : start + CHUNK_POINTS]
                 yield part if T is None else transform(T, part), (color * 255).astype(np.uint8)
 
     write_ply_parts(path, len(source) + len(target), parts(), colored=True)

@@ -23,9 +23,11 @@ from pcreg.viz.residuals import residual_colors, residuals
 SOURCE = np.array([245, 146, 52]) / 255  # orange
 TARGET = np.array([31, 126, 176]) / 255  # blue
 PANEL = (590, 380)  # pixels of a view
-DETAIL = 1.5  # of a view is drawn larger and scaled down, against jagged edges
-MOST_POINTS = 150_000  # drawn of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
-STRAY = 3.0  # extents of a cloud from its middle; what is further away is not drawn
+SUPERSAMPLING = 1.5  # of a view is drawn larger and scaled down, against jagged edges
+MAX_DRAWN_POINTS = (
+    150_000  # drawn of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
+)
+MAX_DISTANCE_EXTENTS = 3.0  # extents of a cloud from its middle; what is further away is not drawn
 
 
 def overview(
@@ -84,16 +86,16 @@ def overview(
 
 def shown(points: np.ndarray) -> np.ndarray:
     """At most 150,000 of points (N, 3), every n-th, without strays, which would make a speck of the cloud."""
-    points = points[:: max(1, -(-len(points) // MOST_POINTS))]
+    points = points[:: max(1, -(-len(points) // MAX_DRAWN_POINTS))]
     if len(points) == 0:
         return points
     low, high = middle_box(points)
-    far = STRAY * np.linalg.norm(high - low)
+    far = MAX_DISTANCE_EXTENTS * np.linalg.norm(high - low)
     return points[(np.abs(points - (low + high) / 2) <= far).all(1)]
 
 
 def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray) -> Image.Image:
-    width, height = (round(DETAIL * side) for side in PANEL)
+    width, height = (round(SUPERSAMPLING * side) for side in PANEL)
     image = render(clouds, colors, camera, size=(width, height), splat=4)
     return Image.fromarray(np.rint(255 * image).astype(np.uint8)).resize(PANEL, Image.Resampling.LANCZOS)
 

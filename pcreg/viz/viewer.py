@@ -17,8 +17,8 @@ from pcreg.viz.overview import principal_axes, shown
 from pcreg.viz.page import write_page
 from pcreg.viz.residuals import residuals
 
-LINES = 400  # of matches; more hide the clouds
-STEPS = 65_535  # of a coordinate across its cloud: 2 mm in 120 m
+MAX_LINES = 400  # of matches; more hide the clouds
+COORDINATE_STEPS = 65_535  # of a coordinate across its cloud: 2 mm in 120 m
 
 
 def viewer(
@@ -42,7 +42,7 @@ def viewer(
     T_page_target = principal_axes(target)
     own = source.mean(0)  # coordinates of a map have more digits than a picture needs
     T_source_own = se3(np.eye(3), own)
-    lines = registration.matched_points[:: max(1, -(-len(registration.matches) // LINES))]
+    lines = registration.matched_points[:: max(1, -(-len(registration.matches) // MAX_LINES))]
     ends = np.stack([lines[:, 0] - own, transform(T_page_target, lines[:, 1])], axis=1)
     content = {
         "source": _packed(source - own),
@@ -59,7 +59,7 @@ def viewer(
 def _packed(points: np.ndarray) -> dict[str, Any]:
     """Points (N, 3) as whole numbers of 16 bits between the corners of their box."""
     low = points.min(0)
-    step = np.maximum(np.ptp(points, axis=0), 1e-9) / STEPS
+    step = np.maximum(np.ptp(points, axis=0), 1e-9) / COORDINATE_STEPS
     return {
         "low": low.tolist(),
         "step": step.tolist(),

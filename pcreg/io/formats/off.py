@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pcreg.io.formats.text import LONGEST_LINE, SHORTEST_ROW, open_text
+from pcreg.io.formats.text import MAX_LINE_BYTES, MIN_ROW_BYTES, open_text
 from pcreg.io.size_checks import check_count, check_size
 from pcreg.runtime.errors import InputError
 
@@ -23,7 +23,7 @@ def read_off(path: Path) -> np.ndarray:
         if counts.upper().startswith("BINARY"):
             raise InputError(f"{path}: is a binary .off, which is not read; write it as text")
         vertices = int((counts or _next_line(file)).split()[0])
-        check_size(path, SHORTEST_ROW * vertices, path.stat().st_size - file.tell() + 1)
+        check_size(path, MIN_ROW_BYTES * vertices, path.stat().st_size - file.tell() + 1)
         if vertices == 0:
             return np.empty((0, 3))
         rows = np.loadtxt(file, ndmin=2, max_rows=vertices, usecols=(0, 1, 2))
@@ -32,7 +32,7 @@ def read_off(path: Path) -> np.ndarray:
 
 def _next_line(file: BinaryIO) -> str:
     """The next line that is neither blank nor a remark."""
-    while line := file.readline(LONGEST_LINE):
+    while line := file.readline(MAX_LINE_BYTES):
         if words := line.decode("latin-1").partition("#")[0].strip():
             return words
     raise ValueError("it ends within its header")

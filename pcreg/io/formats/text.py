@@ -17,8 +17,8 @@ import numpy as np
 from pcreg.io.size_checks import check_count, check_size
 from pcreg.runtime.errors import InputError
 
-SHORTEST_ROW = 6  # bytes: "0 0 0\n"
-LONGEST_LINE = 1 << 16  # bytes, of those before the first row, and of that
+MIN_ROW_BYTES = 6  # "0 0 0\n"
+MAX_LINE_BYTES = 1 << 16  # of lines up to the first row
 WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a point
 
 
@@ -37,7 +37,7 @@ def read_pts(path: Path) -> np.ndarray:
         points = int(words[0])
         file.readline()
         # The last line may not end
-        check_size(path, SHORTEST_ROW * points, path.stat().st_size - file.tell() + 1)
+        check_size(path, MIN_ROW_BYTES * points, path.stat().st_size - file.tell() + 1)
         if points == 0:
             return np.empty((0, 3))
         rows = _rows(file, path)
@@ -45,7 +45,7 @@ def read_pts(path: Path) -> np.ndarray:
 
 
 def open_text(path: Path) -> BinaryIO:
-    """The file behind its byte-order mark, if it has one; UTF-16 is held in memory, a byte per character."""
+    """The file behind its byte-order mark, if it has one; UTF-16 is read whole, a byte per character."""
     file = path.open("rb")
     mark = file.read(3)
     if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -59,9 +59,9 @@ def _next_line(file: BinaryIO) -> str:
     """The next line that is neither blank nor a remark; the file stands before it afterwards."""
     while True:
         start = file.tell()
-        line = file.readline(LONGEST_LINE + 1)
-        if len(line) > LONGEST_LINE:
-            raise ValueError(f"it begins with a line of more than {LONGEST_LINE} bytes")
+        line = file.readline(MAX_LINE_BYTES + 1)
+        if len(line) > MAX_LINE_BYTES:
+            raise ValueError(f"it begins with a line of more than {MAX_LINE_BYTES} bytes")
         if not line or not (line.isspace() or line.lstrip().startswith((b"#", b"//"))):
             file.seek(start)
             return line.decode("latin-1").partition("#")[0].strip()
@@ -87,7 +87,7 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
         file.readline()
         _next_line(file)
     start = file.tell()
-    sample = file.read(LONGEST_LINE).decode("latin-1")
+    sample = file.read(MAX_LINE_BYTES).decode("latin-1")
     file.seek(start)
     separator, decimal_comma = _punctuation(sample, columns)
     lines = (line.decode("latin-1").replace(",", ".") for line in file) if decimal_comma else file

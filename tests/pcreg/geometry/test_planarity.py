@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.geometry.planarity import has_surface, planar_share, surface_variation
+from pcreg.geometry.planarity import has_surface, planar_fraction, surface_variation
 from pcreg.geometry.se3 import random_rotation
 from pcreg.registration.preprocess import downsample_and_filter
 from tests.pcreg.scenes import wavy_sheet
@@ -44,7 +44,7 @@ def test_noise_has_no_surface(kind, voxel):
     _, _, draw = NOISE[kind]
     noise = draw(np.random.default_rng(3), 40_000)
     noise = noise[downsample_and_filter(noise, voxel, np.zeros(3))]
-    assert planar_share(noise, voxel) < 0.01
+    assert planar_fraction(noise, voxel) < 0.01
     assert not has_surface(noise, voxel)
 
 

@@ -38,7 +38,7 @@ def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
     sure = replace(SCALE.match(*(cloud.at(SCALE) for cloud in pair)), registered=True, confidence=0.9)
     refused = replace(sure, registered=False, confidence=0.1)
     monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: sure)
-    monkeypatch.setattr(diagnostics, "mirrored", lambda *_: mirrored)
+    monkeypatch.setattr(diagnostics, "mirror_confidence", lambda *_: mirrored)
     for first in (refused, sure):
         answers = iter([first, sure])
         monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, _a=answers, **__: next(_a))

@@ -35,7 +35,7 @@ def test_a_known_motion_comes_back(room, found):
     assert found.overlap == pytest.approx(room.overlap, abs=0.2)
     assert found.inliers > 50
     assert 0 < found.rmse < VOXEL
-    assert list(found.seconds) == ["describe", "match", "estimate", "refine", "judge"]
+    assert list(found.seconds) == ["describe", "match", "estimate", "refine", "verdict"]
 
 
 def test_same_seed_same_bits(room, registrar, found):
