@@ -85,8 +85,8 @@ TYPE_NAMES = {  # of types, one and many
 def check(cfg: DictConfig, base: DictConfig, types: Any, key: str = "") -> None:
     """Bring the values of `cfg` to their types; `base` is the configuration before any value is changed.
 
-    `types` is a dataclass or what the section builds; where it leaves a type open, that of the usual value
-    is asked for. Raises InputError for a value of another type and for a key that is not known.
+    `types` is a dataclass or what the section builds; where it leaves a type open, the value in `base` has
+    it. Raises InputError for a value of another type and for a key that is not known.
     """
     hints, defaults = hints_of(types), OmegaConf.to_container(base)
     for name in cfg:
@@ -151,7 +151,7 @@ def _supported(hint: Any) -> Any:
 
 
 def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
-    """The value in its type; null passes where it is the usual value."""
+    """The value in its type; null passes where it is the default."""
     if value is None and default is None:
         return None
     setting = OmegaConf.structured(make_dataclass("Setting", [("value", hint, MISSING)]))

@@ -5,8 +5,8 @@ information matrix (official 3DMatch), RR_rmse by true RMSE, RR_<m>m_<deg>deg by
 RTE_<mask>_<statistic> and RRE_<mask>_<statistic> in metres and degrees, with the masks `joint` (pairs
 within the first gate in both), `separate` (each error over the pairs below its own half of the gate)
 and `all`; seconds_<step> per pair; pairs, and pairs_RR that the official recall counts. Ratios are
-fractions. Of what judges its own answers, the numbers of pairs: accepted, accepted_right and refused_right,
-right by the protocol's own criterion.
+fractions. Where answers have a verdict, numbers of pairs: accepted, accepted_right and refused_right, right
+by the protocol's own criterion.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Estimators: from matched points to a motion, behind one interface, so that a benchmark can exchange them.
 
-They run in the worker processes of a benchmark, each of which is held to one core (on Linux): Open3D's
+They run in the worker processes of a benchmark, each of which is pinned to one core (on Linux): Open3D's
 RANSAC shares one stream of random numbers among its threads, and repeats only where it has a single one.
 """
 
@@ -14,11 +14,11 @@ from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.ransac import ransac
 from pcreg.runtime.errors import InputError
 
-FREE_SPACE_MARGIN_DISTANCES = 2.0  # distances: what stands further in front of a surface is not part of it
+FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface are not part of it
 
 
 class Estimator(Interface):
-    """What a benchmark asks of an estimator."""
+    """What a benchmark needs of an estimator."""
 
     name: str
     packages: tuple[str, ...]  # whose versions the estimates depend on

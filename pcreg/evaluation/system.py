@@ -1,4 +1,4 @@
-"""The whole system as a benchmark sees it: what `pcreg.register` answers to a pair, and whether it is right.
+"""The whole system in a benchmark: the answers of `pcreg.register`, and whether they are right.
 
 Voxel size, scales, refinement and verdict are those of `register`; no descriptor or estimator is chosen.
 """
@@ -68,7 +68,7 @@ class System(Scoring):
     def label(self) -> str:
         """How it registers, for a caption."""
         size = "chosen from the clouds" if self.voxel is None else f"of {self.voxel:g} m"
-        return f"`pcreg.register`, refinement and all looks, at voxels {size}; viewpoint: {self.viewpoint}"
+        return f"`pcreg.register` with refinement and fallback, at voxels {size}; viewpoint: {self.viewpoint}"
 
     def register(self, source: np.ndarray, target: np.ndarray, seed: int) -> Registration:
         """What `pcreg.register` answers; InputError for clouds that it cannot use."""
@@ -106,9 +106,14 @@ def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pai
 
 
 def _answered(found: Registration) -> dict[str, Any]:
-    said = ("registered", "confidence", "voxel", "reason")
-    about = {"inliers": found.evidence.inliers, "notes": list(found.notes)}
-    return {name: getattr(found, name) for name in said} | about
+    return {
+        "registered": found.registered,
+        "confidence": found.confidence,
+        "voxel": found.voxel,
+        "reason": found.reason,
+        "inliers": found.inliers,
+        "notes": list(found.notes),
+    }
 
 
 def _refused(reason: str) -> dict[str, Any]:

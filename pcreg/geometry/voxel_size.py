@@ -57,7 +57,7 @@ class Sample:
         points = points[:: max(1, count // SAMPLE_POINTS)]
         low, high = middle_box(points) if len(points) else np.zeros((2, 3))
         if (low == high).all():
-            raise InputError(f"{name}: all points are the same, so it has no scale; check the file")
+            raise InputError(f"{name}: holds no two different points, so it has no scale; check the file")
         if not MIN_EXTENT_METRES < (high - low).max() < MAX_EXTENT_METRES:
             raise InputError(f"{name}: extends over {(high - low).max():.2g} m; check the file and its unit")
         kept = points[((points >= low) & (points <= high)).all(1)]

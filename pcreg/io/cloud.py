@@ -21,7 +21,7 @@ from pcreg.io.formats.pcd import read_pcd, viewpoint_of_pcd
 from pcreg.io.formats.ply import read_ply
 from pcreg.io.formats.stl import read_stl
 from pcreg.io.formats.text import read_pts, read_xyz
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, first_line
 from pcreg.runtime.files import replacing
 
 MAX_COLUMNS = 32  # an array with more columns than that and than rows is transposed
@@ -79,7 +79,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
         raise
     except Exception as error:  # a damaged file can raise nearly anything
         raise InputError(
-            f"{path}: cannot be read as {path.suffix} ({_first_line(error)}); "
+            f"{path}: cannot be read as {path.suffix} ({first_line(error)}); "
             "it may be truncated or damaged: write it again"
         ) from error
     return replace(cloud_of(rows, str(path)), viewpoint=viewpoint)
@@ -159,7 +159,3 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
 }
 _VIEWPOINTS = {".pcd": viewpoint_of_pcd, ".e57": viewpoint_of_e57}  # of the formats that state one
 SUFFIXES = tuple(_READERS)  # of the files that read_cloud knows
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -21,7 +21,7 @@ METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by u
 
 
 def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> Cloud:
-    """The cloud in metres, without the rows that no sensor saw: those of NaN or infinity, and outliers.
+    """The cloud in metres, without rows of NaN or infinity and without outliers.
 
     `cloud` is the path of a file, or rows x y z and perhaps more (N, 3 to 32) as an array or tensor, or has
     such rows as `points` or `point.positions`, as Open3D's point clouds do. `columns` is of .bin files

@@ -1,4 +1,4 @@
-"""Rows of a cloud that no sensor saw: repeated zeros, and few points at a thousand times its extent.
+"""Outliers of a cloud: repeated rows of zeros, and few points at a thousand times its extent.
 
 Organised clouds have zeros for "no return". They and the far points would set the size of every box around
 the cloud, so they are left out before any length is derived from it.
@@ -17,7 +17,7 @@ MAX_OUTLIER_FRACTION = 0.05  # of the points; more of them would move the middle
 
 
 def without_outliers(cloud: Cloud, name: str) -> Cloud:
-    """The cloud without the rows that no sensor saw; they are counted in `dropped` and told of in `notes`.
+    """The cloud without outliers, which are counted in `dropped` and described in `notes`.
 
     These are rows of exact zeros, if there is more than one, and points further from the middle of the
     cloud than 1000 times its extent (voxel_size.extent), if they are at most 5 % of all. A cloud that has

@@ -1,4 +1,4 @@
-"""Pictures of a registration: both clouds before and after, and how far apart they lie where they overlap.
+"""Pictures of a registration: both clouds before and after, and the residuals of their overlap.
 
 Points are drawn by our own small renderer and put together by Pillow, because matplotlib takes seconds,
 and sorts scatter points by depth but gives no sense of it. Parallel projection, nearest point first, then
@@ -23,11 +23,9 @@ from pcreg.viz.residuals import residual_colors, residuals
 SOURCE = np.array([245, 146, 52]) / 255  # orange
 TARGET = np.array([31, 126, 176]) / 255  # blue
 PANEL = (590, 380)  # pixels of a view
-SUPERSAMPLING = 1.5  # of a view is drawn larger and scaled down, against jagged edges
-MAX_DRAWN_POINTS = (
-    150_000  # drawn of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
-)
-MAX_DISTANCE_EXTENTS = 3.0  # extents of a cloud from its middle; what is further away is not drawn
+SUPERSAMPLING = 1.5  # views are drawn larger and scaled down, against jagged edges
+MAX_DRAWN_POINTS = 150_000  # of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
+MAX_DISTANCE_EXTENTS = 3.0  # from the middle of a cloud to points that are drawn
 
 
 def overview(
@@ -85,7 +83,7 @@ def overview(
 
 
 def shown(points: np.ndarray) -> np.ndarray:
-    """At most 150,000 of points (N, 3), every n-th, without strays, which would make a speck of the cloud."""
+    """At most 150,000 of points (N, 3), every n-th, without outliers, which would set the scale."""
     points = points[:: max(1, -(-len(points) // MAX_DRAWN_POINTS))]
     if len(points) == 0:
         return points

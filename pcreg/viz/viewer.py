@@ -1,7 +1,6 @@
 """One HTML page on which a registration can be turned round: both clouds, before and after, their matches.
 
-It holds everything it shows, asks for nothing from anywhere, and draws on a plain canvas, so that it
-needs no graphics card.
+It contains everything it shows, loads nothing, and draws on a plain canvas, without a graphics card.
 """
 
 from base64 import b64encode
@@ -18,7 +17,7 @@ from pcreg.viz.page import write_page
 from pcreg.viz.residuals import residuals
 
 MAX_LINES = 400  # of matches; more hide the clouds
-COORDINATE_STEPS = 65_535  # of a coordinate across its cloud: 2 mm in 120 m
+COORDINATE_STEPS = 65_535  # across a cloud: 2 mm in 120 m
 
 
 def viewer(
@@ -32,8 +31,7 @@ def viewer(
 ) -> None:
     """Write the page of a registration of source (N, 3) to target (M, 3), atomically.
 
-    `facts` are shown beside it as they are. Clouds are thinned to 150,000 points, without strays, and
-    matches to 400.
+    `facts` are shown beside it. Of a cloud 150,000 points are drawn at most, and 400 matches.
     """
     source, target = shown(source), shown(target)
     limit = 2 * registration.voxel

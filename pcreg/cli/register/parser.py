@@ -41,13 +41,13 @@ before the other files are tried.
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
-                                         judge, doubt (of the fallback)
+                                         verdict, mirror_test (of the fallback)
                 version                  of pcreg
 
 With --batch, LIST is a .csv file whose lines name source and target (paths from its own folder), or a
 pattern in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2
 before scan_10. Each pair gets the answer that it gets alone. Each file is described once per scale, all
-cores work (--device cuda describes on a GPU), and run again, the command goes on where it ended. DIR then
+cores work (--device cuda describes on a GPU), and run again, the command continues. DIR then
 holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status:
 0 all registered, 1 some not, 2 and 70 as above; a disk that is full stops the run, and no pair is blamed.
 """

@@ -9,6 +9,7 @@ import codecs
 import io
 import re
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -53,6 +54,17 @@ def open_text(path: Path) -> BinaryIO:
         return io.BytesIO(path.read_bytes().decode("utf-16").encode("latin-1", "replace"))
     file.seek(3 if mark == codecs.BOM_UTF8 else 0)
     return file
+
+
+def read_vertices(path: Path, keywords: tuple[bytes, ...]) -> np.ndarray:
+    """The points (N, 3) of the lines `KEYWORD x y z` of a mesh, with one of the keywords."""
+    with open_text(path) as file:
+        vertices = (line.decode("latin-1") for line in file if line.lstrip().startswith(keywords))
+        first = next(vertices, None)
+        if first is None:
+            line = f"{keywords[0].decode().strip()} x y z"
+            raise InputError(f"{path}: has no line `{line}`, so it has no vertices; check the file")
+        return np.loadtxt(chain([first], vertices), ndmin=2, usecols=(1, 2, 3))
 
 
 def _next_line(file: BinaryIO) -> str:

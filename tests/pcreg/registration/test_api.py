@@ -56,9 +56,9 @@ def test_files_arrays_and_tensors_give_the_same_answer(room, tmp_path):
         (np.zeros((50, 3), dtype=complex), "complex128"),
         (np.zeros((3, 50)), r"source: .* transposed"),
         (np.array([["a", "b", "c"]]), "source"),
-        (np.empty((0, 3)), "source: holds no two points"),
+        (np.empty((0, 3)), "source: holds no two different points"),
         ("nowhere.ply", r"nowhere\.ply: no such file"),
-        (np.full((50, 3), np.nan), "source: holds no two points"),
+        (np.full((50, 3), np.nan), "source: holds no two different points"),
     ],
 )
 def test_what_is_no_cloud_is_refused_by_name(room, cloud, words):
