@@ -7,7 +7,7 @@
     pcreg evaluate --help        every setting
 
 Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.html` and `config.yaml` to
-`out`. Run again, the same command goes on where it was stopped; `limit=20` takes a quick look.
+`out`. Run again, the same command continues; `limit=20` evaluates 20 pairs, spread evenly.
 """
 
 from collections.abc import Callable

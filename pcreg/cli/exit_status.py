@@ -1,6 +1,6 @@
 """How every command ends: its exit status, and one sentence where something went wrong.
 
-0, 1  what the command says of its result
+0, 1  the result of the command
 2     bad input, or a file that cannot be written
 70    a fault of the program (EX_SOFTWARE of sysexits.h)
 130   Ctrl-C
@@ -57,7 +57,7 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
 
 
 def tolerant(stream: TextIO | None) -> TextIO:
-    """The stream, but any file name fits into it, and it goes on when its reader has left (`| head`)."""
+    """The stream, which takes any file name and ignores that its reader has ended (`| head`)."""
     if stream is None:  # closed by whoever started the command
         return open(os.devnull, "w", encoding="utf-8", errors="surrogateescape")
     utf_8 = stream.encoding.lower().replace("-", "") == "utf8"

@@ -3,7 +3,7 @@
     pcreg train experiment=kitti data.root=/data/kitti
     pcreg train --help        every setting
 
-Run again, the same command goes on from the last checkpoint in `out`.
+Run again, the same command continues from the last checkpoint in `out`.
 """
 
 from collections.abc import Iterator

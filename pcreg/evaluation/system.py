@@ -22,7 +22,7 @@ from pcreg.registration.result import Registration
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, OutputError
 
-# Registered, by RTE in metres and RRE in degrees; the first says what is right.
+# RTE in metres and RRE in degrees; the first gate decides what is right
 INDOOR_GATES = ((0.3, 15.0),)
 OUTDOOR_GATES = ((2.0, 5.0), (0.5, 1.0), (0.2, 1.0))
 

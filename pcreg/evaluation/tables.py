@@ -148,7 +148,7 @@ def _errors(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
 
 
 def _wrongly_accepted(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
-    """A row per pair that was accepted and is not right, the surest first."""
+    """A row per pair that was accepted and is wrong, the most confident first."""
     scored = [row for seed in setup.seeds for row in aggregate.rows(records, None, seed)]
     right = aggregate.succeeded(scored, setup.protocol)
     wrong = [row for row, passed in zip(scored, right, strict=True) if row["registered"] and not passed]

@@ -68,7 +68,7 @@ def score(
 
 
 def facts(pair: Pair) -> dict[str, Any]:
-    """What the record of a pair says whatever is done with it."""
+    """The fields of the record of a pair that depend on the pair alone."""
     return {
         "pair": pair.name,
         "source": pair.source,

@@ -7,6 +7,7 @@ between them follow the outlines of the clouds and chance.
 import numpy as np
 
 from pcreg.geometry.normals import scatter_matrices
+from pcreg.geometry.subsample import every_nth
 
 RADIUS_VOXELS = 3.0
 MAX_QUERY_POINTS = 2_000  # a fraction of 0.05 is then known to 0.005
@@ -23,7 +24,7 @@ def has_surface(points: np.ndarray, voxel: float) -> bool:
 
 def planar_fraction(points: np.ndarray, voxel: float) -> float:
     """The fraction of points (N, 3), N > 0, with a surface variation below 0.06: nearly a plane."""
-    queries = points[:: -(-len(points) // MAX_QUERY_POINTS)]
+    queries = every_nth(points, MAX_QUERY_POINTS)
     return float((surface_variation(queries, points, RADIUS_VOXELS * voxel) < MAX_PLANAR_VARIATION).mean())
 
 

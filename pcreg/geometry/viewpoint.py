@@ -22,6 +22,7 @@ from scipy.ndimage import maximum_filter
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
+from pcreg.geometry.subsample import every_nth
 from pcreg.runtime.errors import InputError
 
 OPTIONS = ("auto", "sensor", "unknown")
@@ -104,8 +105,8 @@ def viewpoint_of(
         return Viewpoint(np.asarray(option, dtype=np.float64), known=True)
     if option == "sensor":
         return Viewpoint(ORIGIN, known=True)
-    step = -(-len(surface) // MAX_OCCLUSION_POINTS)
-    view, spacing = _View(surface[::step], normals[::step], voxel), _Spacing(points)
+    shown = (every_nth(rows, MAX_OCCLUSION_POINTS) for rows in (surface, normals))
+    view, spacing = _View(*shown, voxel), _Spacing(points)
     middle = surface.mean(0)
     radius = float(np.sqrt(((surface - middle) ** 2).sum(1).mean()))
     if spacing.correlation(middle) >= MIN_SPACING_CORRELATION:

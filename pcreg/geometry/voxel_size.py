@@ -115,7 +115,7 @@ def _isolated(columns: np.ndarray, extent: float) -> np.ndarray:
         return 2 * counts[counts >= MIN_CROWDED_POINTS].sum() >= columns.shape[1]
 
     voxel = _smallest_voxel(extent, crowded)
-    if not crowded(voxel):  # too few points to tell
+    if not crowded(voxel):  # too few points to decide
         return np.zeros(columns.shape[1], dtype=bool)
     keys = _keys(columns, voxel)
     cells, cell, counts = np.unique(keys, return_inverse=True, return_counts=True)

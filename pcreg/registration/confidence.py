@@ -1,4 +1,4 @@
-"""Whether to believe a motion: a calibrated probability from the evidence, and a reason in words.
+"""The verdict on a motion: a calibrated probability from the evidence, and a reason in words.
 
 A logistic model of a few numbers, fitted to motions between simulated scans whose ground truth is known
 (benchmarks/bench_verdict.py prints the tables below); docs/benchmarks.md has its results on real ones. There

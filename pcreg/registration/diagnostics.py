@@ -89,7 +89,7 @@ def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
         return []
     return [
         f"where the sensor of the {' and the '.join(unknown)} stood is estimated from the cloud, so that "
-        "free space and the sides of surfaces prove less; --viewpoint says where"
+        "free space and the sides of surfaces count less; state it with --viewpoint"
     ]
 
 

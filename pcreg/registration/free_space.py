@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcreg.geometry.se3 import inverse, transform
+from pcreg.geometry.subsample import every_nth
 
 CELL_RADIANS = np.radians(2.0)  # of the range image: a cell of a near, downsampled surface has a point
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
@@ -84,7 +85,7 @@ class FreeSpace:
         """Of scans (N, 3) and (M, 3) in metres, by sensors at the `origins`."""
         self.margin = margin
         self.views = [View.of(scan, origin) for scan, origin in zip((source, target), origins, strict=True)]
-        self.queries = [scan[:: -(-len(scan) // MAX_QUERY_POINTS)] for scan in (source, target)]
+        self.queries = [every_nth(scan, MAX_QUERY_POINTS) for scan in (source, target)]
 
     def __call__(self, T_target_source: np.ndarray) -> float:
         """The fraction of points in free space of the other scan, mean of both ways."""

@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.nearest import nearest
 from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.subsample import every_nth
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact
@@ -45,7 +46,7 @@ def refine(
 
     step = best = np.eye(4)
     best_score = _score(moved, tree, distance)
-    coarse = moved[:: max(1, -(-len(moved) // MAX_COARSE_POINTS))]
+    coarse = every_nth(moved, MAX_COARSE_POINTS)
     for points, max_distance in ((coarse, 2 * distance), (moved, distance)):
         step = _point_to_plane(points, tree, normals, step, max_distance, CONVERGENCE_RATIO * distance)
         score = _score(transform(step, moved), tree, distance)

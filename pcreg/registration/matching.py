@@ -105,7 +105,7 @@ def keep_mutual(
 
 
 def mutual_within_bound(features_a: Features, features_b: Features) -> np.ndarray:
-    """The pairs of `mutual`; of very many rows those of the smaller side's keypoints alone.
+    """The pairs of `mutual`; of very many rows those of keypoints of the smaller side.
 
     So many keypoints that no more than 50,000^2 pairs of rows are compared each way, but no fewer than 5,000:
     time is that of two clouds of 50,000 points, and beyond 500,000 points grows as the larger cloud does.

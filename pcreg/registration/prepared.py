@@ -40,7 +40,7 @@ class PreparedCloud:
 
     @cached_property
     def sample(self) -> Sample:
-        """The points that tell its scale; InputError if it has none."""
+        """The points from which its scale is taken; InputError if it has none."""
         return Sample.of(self.points, self.name or "cloud")
 
     @cached_property

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from pcreg.geometry.se3 import procrustes, residuals, se3, transform
+from pcreg.geometry.subsample import every_nth
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +212,7 @@ def _total_scores(motions: np.ndarray, source: np.ndarray, target: np.ndarray, d
 
     The latter are taken at some of the points and scaled to all.
     """
-    tree, scored_points = KDTree(target), source[:: -(-len(source) // MAX_SCORED_POINTS)]
+    tree, scored_points = KDTree(target), every_nth(source, MAX_SCORED_POINTS)
 
     def closeness(T: np.ndarray) -> float:
         distances, _ = tree.query(transform(T, scored_points), distance_upper_bound=distance)  # inf beyond

@@ -10,7 +10,7 @@ from pathlib import Path
 from pcreg.runtime.errors import OutputError
 from pcreg.runtime.leftovers import clear_once, mark
 
-# What a write alone can raise; such errors name no file.
+# Raised by writing only; such errors name no file
 WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
@@ -20,7 +20,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
     After an exception nothing is left behind and an older `path` is untouched; what a killed process left
     is removed when another one writes into the folder. The suffix is kept, since some writers choose their
-    format by it, and the mode is what the umask asks for, whatever the writer made of it. Raises OutputError
+    format by it, and the mode is that of the umask, whatever the writer set. Raises OutputError
     if the place cannot be written to; an OSError about any other file passes.
     """
     path = Path(path)

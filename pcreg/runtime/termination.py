@@ -126,7 +126,7 @@ def _end_after_grace(heard: socket.socket) -> None:
 
 
 def _reset_in_child() -> None:
-    """In a forked process: handle signals as any process does, and tell nothing to its parent."""
+    """In a forked process: restore the default handlers, and do not wake the parent."""
     for number, handler in DEFAULT_HANDLERS.items():
         if getattr(signal.getsignal(number), "__module__", "") == __name__:
             signal.signal(number, handler)

@@ -14,6 +14,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.subsample import every_nth
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.runtime import parallel
 from pcreg.runtime.files import replacing
@@ -84,7 +85,7 @@ def overview(
 
 def shown(points: np.ndarray) -> np.ndarray:
     """At most 150,000 of points (N, 3), every n-th, without outliers, which would set the scale."""
-    points = points[:: max(1, -(-len(points) // MAX_DRAWN_POINTS))]
+    points = every_nth(points, MAX_DRAWN_POINTS)
     if len(points) == 0:
         return points
     low, high = middle_box(points)

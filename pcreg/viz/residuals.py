@@ -3,6 +3,7 @@
 import numpy as np
 
 from pcreg.geometry.nearest import distances_to
+from pcreg.geometry.subsample import every_nth
 
 MAX_TARGET_POINTS = 1_000_000  # searched; more would move no colour that a reader can see
 NO_PARTNER_COLOR = np.array([0.78, 0.78, 0.78])
@@ -25,8 +26,7 @@ def residuals(
     source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, limit: float
 ) -> np.ndarray:
     """Metres (N,) from moved source (N, 3) to the nearest points of target (M, 3); inf from `limit` on."""
-    target = target[:: max(1, -(-len(target) // MAX_TARGET_POINTS))]
-    return distances_to(target, source, T_target_source, limit)
+    return distances_to(every_nth(target, MAX_TARGET_POINTS), source, T_target_source, limit)
 
 
 def residual_colors(distance: np.ndarray, limit: float) -> np.ndarray:

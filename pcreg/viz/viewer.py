@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.subsample import every_nth
 from pcreg.registration.result import Registration
 from pcreg.viz.overview import principal_axes, shown
 from pcreg.viz.page import write_page
@@ -40,7 +41,7 @@ def viewer(
     T_page_target = principal_axes(target)
     own = source.mean(0)  # coordinates of a map have more digits than a picture needs
     T_source_own = se3(np.eye(3), own)
-    lines = registration.matched_points[:: max(1, -(-len(registration.matches) // MAX_LINES))]
+    lines = every_nth(registration.matched_points, MAX_LINES)
     ends = np.stack([lines[:, 0] - own, transform(T_page_target, lines[:, 1])], axis=1)
     content = {
         "source": _packed(source - own),

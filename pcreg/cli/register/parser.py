@@ -1,4 +1,4 @@
-"""The options of `register`, and what --help says of them and of the files that it writes."""
+"""The options of `register`, and its help."""
 
 import argparse
 from importlib.metadata import version
@@ -12,7 +12,7 @@ from pcreg.runtime.errors import InputError
 DESCRIPTION = """\
 Register two point clouds, or the pairs of a list.
 
-Prints T_target_source, which moves SOURCE into the frame of TARGET, and whether to believe it.
+Prints T_target_source, which moves SOURCE into the frame of TARGET, and the verdict on it.
 Files are .ply .pcd .xyz .txt .csv .asc .pts .npy .npz .las .laz .e57 .obj .off .stl, or .bin of KITTI or
 nuScenes. Exit status: 0 registered, 1 not registered, 2 bad input or no place to write (one sentence on
 stderr, nothing half-written), 70 a fault of the program. What was found is printed, and kept in result.json,
@@ -28,7 +28,7 @@ before the other files are tried.
                 registered               true or false
                 confidence               probability that it is right, at least 0.7 when registered
                 reason                   the verdict in words
-                notes                    what looked wrong with the clouds, a list of sentences
+                notes                    what may be wrong with the clouds, a list of sentences
                 T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
                 evidence                 the numbers that the confidence is made of, among them `inliers`
                                          of `matches`; `overlap`, the fraction of the source that lies
@@ -102,7 +102,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--columns",
         type=int,
         metavar="N",
-        help="float32 numbers per point of .bin files (default: told by content: 4 KITTI, 5 nuScenes)",
+        help="float32 numbers per point of .bin files (default: by content: 4 KITTI, 5 nuScenes)",
     )
     parser.add_argument(
         "--descriptor",
@@ -126,14 +126,16 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--no-picture", action="store_true", help="write no overview.png")
     parser.add_argument("--show", action="store_true", help="open a window with the result")
     parser.add_argument("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
-    words = parser.add_mutually_exclusive_group()
-    words.add_argument("--quiet", action="store_true", help="print nothing but errors; the exit status says")
-    words.add_argument("--verbose", action="store_true", help="log each step on stderr")
+    verbosity = parser.add_mutually_exclusive_group()
+    verbosity.add_argument(
+        "--quiet", action="store_true", help="print nothing but errors; the exit status is the answer"
+    )
+    verbosity.add_argument("--verbose", action="store_true", help="log each step on stderr")
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print the result alone on stdout, what result.json holds in one line, of a batch the lines of "
-        "pairs.jsonl; what else there is to say goes to stderr",
+        help="print the result alone on stdout, the content of result.json in one line or, of a batch, that of "
+        "pairs.jsonl; everything else goes to stderr",
     )
     parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
     parser.add_argument("--version", action="version", version=f"pcreg {version('pcreg')}")
@@ -149,13 +151,13 @@ def _viewpoint(text: str) -> ViewpointOption:
 
 
 def viewpoint_of(options: argparse.Namespace) -> ViewpointOption | tuple[ViewpointOption, ...]:
-    """What --viewpoint says: of both clouds, or of source and target."""
+    """The value of --viewpoint: for both clouds, or for source and target."""
     given = options.viewpoint or ["auto"]
     return given[0] if len(given) == 1 else tuple(given)
 
 
 def registrar_of(options: argparse.Namespace) -> Registrar:
-    """What registers as the options say; InputError for weights that cannot be read."""
+    """The registrar with these options; InputError for weights that cannot be read."""
     return Registrar(
         descriptor=options.descriptor, weights=options.weights, voxel=options.voxel, device=options.device
     )

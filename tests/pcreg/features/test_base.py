@@ -12,7 +12,7 @@ from pcreg.runtime.errors import InputError
 
 
 def wavy_sheet(n=30, spacing=0.05):
-    """(n * n, 3): a curved surface three metres in front of the sensor, points about `spacing` apart."""
+    """(n * n, 3): a curved surface 3 m in front of the sensor, with a point about every `spacing` metres."""
     u, v = np.meshgrid(np.arange(n) * spacing, np.arange(n) * spacing, indexing="ij")
     w = 3 + 0.2 * np.sin(3 * u) * np.cos(2 * v)
     return np.stack([u, v, w], axis=-1).reshape(-1, 3)

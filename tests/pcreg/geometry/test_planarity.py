@@ -29,7 +29,7 @@ NOISE = {
 
 
 def test_variation_of_a_plane_a_line_and_a_cross():
-    """A plane has no third direction; the axes of a cross spread alike in all three."""
+    """A plane has no third direction; the axes of a cross spread equally in all three."""
     x, y = np.mgrid[:5, :5].reshape(2, -1)
     plane = np.stack([x, y, 0 * x], 1).astype(float)
     assert surface_variation(plane[12:13], plane, 10.0) == pytest.approx(0, abs=1e-12)

@@ -64,10 +64,10 @@ def test_a_few_points_keep_their_scale():
 
 
 def test_other_scales_are_twice_and_half_where_the_points_allow(scan):
-    dense, thin = (Sample.of(points, "a") for points in (np.repeat(scan, 4, axis=0), scan[::40]))
+    dense, sparse = (Sample.of(points, "a") for points in (np.repeat(scan, 4, axis=0), scan[::40]))
     first = dense.voxel()
     assert further_voxels(first, dense, dense) == [2 * first, first / 2]
-    assert further_voxels(thin.voxel(), dense, thin) == [2 * thin.voxel()]
+    assert further_voxels(sparse.voxel(), dense, sparse) == [2 * sparse.voxel()]
 
 
 @pytest.mark.parametrize("points", [np.empty((0, 3)), np.ones((1, 3)), np.ones((500, 3))])

@@ -35,7 +35,7 @@ def test_plenty_of_evidence_is_believed():
         ({"observability": CORRIDOR, "free_space_violation": 0.02}, "slide along (1.00, 0.00, 0.00)"),
     ],
 )
-def test_what_speaks_most_against_a_motion_refuses_it(change, words):
+def test_the_strongest_evidence_against_a_motion_is_the_reason(change, words):
     verdict = LEARNED.verdict(evidence(**change))
     assert not verdict.registered
     assert verdict.confidence < MIN_CONFIDENCE

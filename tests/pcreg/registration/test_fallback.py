@@ -22,7 +22,7 @@ def pair(room):
 
 
 def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pair):
-    """The first draws so few samples that it finds nothing, but its matches can be asked."""
+    """The first draws so few samples that it finds nothing, but its matches can assess a motion."""
     first, second = SingleScaleRegistrar(FPFH(0.06), iterations=1), SingleScaleRegistrar(FPFH(0.1))
     assert not register_at_scales(*pair, [first]).registered
     found = register_at_scales(*pair, [first, second])
@@ -54,7 +54,7 @@ def test_what_is_sure_is_not_looked_at_again(pair, monkeypatch):
 
     def scales():
         yield SCALE
-        pytest.fail("a further scale was asked for")
+        pytest.fail("a further scale was tried")
 
     assert register_at_scales(*pair, scales()).T_target_source is sure.T_target_source
 

@@ -80,7 +80,7 @@ def test_one_point_repeated_is_no_evidence():
 
 def test_the_search_ends_early_only_when_confident():
     source, target, T = correspondences(P=200, inlier_ratio=0.5)
-    # One sample cannot be trusted to find the motion; the budget is what is asked for.
+    # One sample cannot be trusted to find the motion; the limit that was set counts.
     poor = ransac(source, target, distance=0.0375, iterations=1)
     good = ransac(source, target, distance=0.0375, iterations=2_000)
     assert poor.inliers < 100 <= good.inliers
@@ -115,12 +115,12 @@ def test_what_speaks_against_a_motion_counts(alternatives):
     source, target, T, T_wrong = alternatives
 
     def free_space(motion):
-        """In the frames of the clouds: the right motion itself is what is held against it."""
+        """In the frames of the clouds: the penalty is on the right motion itself."""
         return float(translation_error(motion, T) < 0.01)
 
     estimate = ransac(source, target, distance=0.05, free_space=free_space)
     assert translation_error(estimate.T_target_source, T_wrong) < 1e-6
-    estimate = ransac(source, target, distance=0.05, free_space=lambda _: 1.0)  # all of them alike
+    estimate = ransac(source, target, distance=0.05, free_space=lambda _: 1.0)  # the same for all
     assert translation_error(estimate.T_target_source, T) < 1e-6
 
 
@@ -152,9 +152,9 @@ def test_of_motions_like_the_winner_the_one_that_fits_best_is_taken(monkeypatch)
     assert np.median(best) < 0.8 * np.median(alone)
 
 
-def test_surfaces_weigh_as_much_where_only_some_points_are_asked(monkeypatch):
+def test_surfaces_weigh_as_much_where_only_some_points_are_scored(monkeypatch):
     source, target, T = correspondences(P=900, inlier_ratio=1.0, noise=0.01)
-    (all_asked,) = _total_scores(T[None], source, target, 0.0375)
+    (at_all,) = _total_scores(T[None], source, target, 0.0375)
     monkeypatch.setattr(module, "MAX_SCORED_POINTS", 300)
-    (some_asked,) = _total_scores(T[None], source, target, 0.0375)
-    assert some_asked == pytest.approx(all_asked, rel=0.02)
+    (at_some,) = _total_scores(T[None], source, target, 0.0375)
+    assert at_some == pytest.approx(at_all, rel=0.02)
