@@ -10,6 +10,7 @@ from typing import Protocol as Interface
 import numpy as np
 
 from pcreg.evaluation.protocol import Protocol
+from pcreg.geometry.se3 import se3
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.ransac import ransac
 from pcreg.runtime.errors import InputError
@@ -67,8 +68,7 @@ class Open3DRansac:
         return found.transformation if found.fitness > 0 else None
 
     def label(self, protocol: Protocol) -> str:
-        edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
-        return f"RANSAC of Open3D: {_ransac_words(protocol)}, {edges}distance checked"
+        return f"RANSAC of Open3D: {_ransac_words(protocol)}"
 
 
 class NativeRansac:
@@ -96,9 +96,8 @@ class NativeRansac:
         return found.T_target_source if found.inliers else None
 
     def label(self, protocol: Protocol) -> str:
-        edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
         return (
-            f"RANSAC of this package: {_ransac_words(protocol)}, {edges}distance checked, "
+            f"RANSAC of this package: {_ransac_words(protocol)}, "
             "scored on the matches, the finalists on their points and the clouds' free space, too"
         )
 
@@ -133,16 +132,15 @@ class KissMatcher:
         solution = matcher.prune_and_solve(*(list(side.astype(np.float32)) for side in sides))
         if not solution.valid:
             return None
-        T = np.eye(4)
-        T[:3, :3], T[:3, 3] = solution.rotation, np.ravel(solution.translation)
-        return T
+        return se3(solution.rotation, np.ravel(solution.translation))
 
     def label(self, protocol: Protocol) -> str:
         return f"KISS-Matcher at resolution {protocol.distance:g} m (pruning and robust solver, no RANSAC)"
 
 
 def _ransac_words(protocol: Protocol) -> str:
+    edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
     return (
         f"at most {protocol.iterations} samples of {protocol.n}, confidence {protocol.confidence:g}, "
-        f"distance {protocol.distance:g} m"
+        f"distance {protocol.distance:g} m, {edges}distance checked"
     )

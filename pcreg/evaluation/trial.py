@@ -90,17 +90,20 @@ def draws(
         mutual = keep_mutual(one_way, source.features, target.features)
         seconds = process_time() - start
         for seed in seeds:
-            order = np.random.default_rng([seed, zlib.crc32(os.fsencode(pair.name))]).permutation(len(mutual))
+            order = _order(seed, pair.name, len(mutual))
             for samples in protocol.samples:
                 yield samples, seed, _of_matches(source, target, mutual[order[:samples]], protocol, seconds)
         return
     for seed in seeds:
-        orders = [
-            np.random.default_rng([seed, zlib.crc32(os.fsencode(name))]).permutation(len(cloud.points))
-            for name, cloud in ((pair.source, source), (pair.target, target))
-        ]
+        named = (pair.source, source), (pair.target, target)
+        orders = [_order(seed, name, len(cloud.points)) for name, cloud in named]
         for samples in protocol.samples:
             yield samples, seed, _of_points(source, target, [o[:samples] for o in orders], protocol)
+
+
+def _order(seed: int, name: str, count: int) -> np.ndarray:
+    """A random order (count,) of rows, which depends on the seed and the name."""
+    return np.random.default_rng([seed, zlib.crc32(os.fsencode(name))]).permutation(count)
 
 
 def _of_points(

@@ -134,8 +134,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print the result alone on stdout, the content of result.json in one line or, of a batch, that of "
-        "pairs.jsonl; everything else goes to stderr",
+        help="print the result alone on stdout, the content of result.json in one line or, of a batch, that "
+        "of pairs.jsonl; everything else goes to stderr",
     )
     parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
     parser.add_argument("--version", action="version", version=f"pcreg {version('pcreg')}")

@@ -32,7 +32,7 @@ def read_xyz(path: Path) -> np.ndarray:
 def read_pts(path: Path) -> np.ndarray:
     """The points (N, 3) that follow a line with their number, if there is one."""
     with open_text(path) as file:
-        words = _words(_next_line(file))
+        words = _words(next_line(file))
         if len(words) != 1:
             return _rows(file, path)
         points = int(words[0])
@@ -67,8 +67,8 @@ def read_vertices(path: Path, keywords: tuple[bytes, ...]) -> np.ndarray:
         return np.loadtxt(chain([first], vertices), ndmin=2, usecols=(1, 2, 3))
 
 
-def _next_line(file: BinaryIO) -> str:
-    """The next line that is neither blank nor a remark; the file stands before it afterwards."""
+def next_line(file: BinaryIO) -> str:
+    """The next line that is neither blank nor a comment, '' at the end; the file stands before it."""
     while True:
         start = file.tell()
         line = file.readline(MAX_LINE_BYTES + 1)
@@ -85,7 +85,7 @@ def _words(line: str) -> list[str]:
 
 def _rows(file: BinaryIO, path: Path) -> np.ndarray:
     """The points (N, 3) from where the file stands, with or without the names of the columns first."""
-    first, columns = _next_line(file), [0, 1, 2]
+    first, columns = next_line(file), [0, 1, 2]
     names = [word.strip("\"'").lower() for word in _words(first)]
     if names[0] == "ncols":
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
@@ -97,7 +97,7 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
             )
         columns = [names.index(axis) for axis in "xyz"]
         file.readline()
-        _next_line(file)
+        next_line(file)
     start = file.tell()
     sample = file.read(MAX_LINE_BYTES).decode("latin-1")
     file.seek(start)
