@@ -25,6 +25,8 @@ from pcreg.runtime.errors import InputError, OutputError
 # RTE in metres and RRE in degrees; the first gate decides what is right
 INDOOR_GATES = ((0.3, 15.0),)
 OUTDOOR_GATES = ((2.0, 5.0), (0.5, 1.0), (0.2, 1.0))
+# Of a pair whose clouds cannot be used; any answer has these fields
+REFUSED = {"registered": False, "confidence": 0.0, "voxel": None, "reason": "", "inliers": 0, "notes": []}
 
 
 @dataclass(frozen=True)
@@ -87,41 +89,18 @@ def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pai
     for seed in seeds:
         start = clock()
         try:
-            found, reason = system.register(source, target, seed), ""
+            found = system.register(source, target, seed)
         except OutputError:  # no fault of the clouds
             raise
         except InputError as error:
-            found, reason = None, str(error)
+            found, trial = None, REFUSED | {"reason": str(error)} | motion_errors(pair, None, source)
         seconds = {"register": clock() - start}
-        if found is None:
-            trial = _refused(reason) | motion_errors(pair, None, source)
-        else:
+        if found:
             a, b = (cloud[voxel_downsample(cloud, found.voxel)] for cloud in (source, target))
             if overlap is None:
                 overlap = measured_overlap(a, b, pair.T_target_source, OVERLAP_DISTANCE * found.voxel)
-            trial = _answered(found) | motion_errors(pair, found.T_target_source, a)
+            answer = {name: getattr(found, name) for name in REFUSED} | {"notes": list(found.notes)}
+            trial = answer | motion_errors(pair, found.T_target_source, a)
         trials.append({"samples": None, "seed": seed} | trial | {"seconds": seconds})
     points = [len(source), len(target)]
     return facts(pair) | {"overlap_measured": overlap, "points": points, "trials": trials}
-
-
-def _answered(found: Registration) -> dict[str, Any]:
-    return {
-        "registered": found.registered,
-        "confidence": found.confidence,
-        "voxel": found.voxel,
-        "reason": found.reason,
-        "inliers": found.inliers,
-        "notes": list(found.notes),
-    }
-
-
-def _refused(reason: str) -> dict[str, Any]:
-    return {
-        "registered": False,
-        "confidence": 0.0,
-        "voxel": None,
-        "inliers": 0,
-        "reason": reason,
-        "notes": [],
-    }

@@ -7,7 +7,7 @@ its settings and weights, the versions of the packages and the code that compute
 import hashlib
 import json
 import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -59,12 +59,11 @@ def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> P
     return features.file_of(dataset.cloud(name))
 
 
-def read_described(path: Path, kind: type[Description] = Description) -> Described:
+def read_described(path: Path) -> Described:
     """The description in a file of the cache; InputError if that is damaged, or was removed."""
     try:
         with np.load(path) as arrays:
-            description = kind(**{field.name: arrays[field.name] for field in fields(kind)})
-            return Described(description, float(arrays["seconds"]))
+            return Described(Description(arrays["points"], arrays["features"]), float(arrays["seconds"]))
     except FileNotFoundError as error:
         raise InputError(
             f"{path}: kept features were removed while they were needed; leave the folder and run again"

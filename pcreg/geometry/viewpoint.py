@@ -60,8 +60,8 @@ class Viewpoint:
 ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray | Viewpoint
 
 
-def check_viewpoint(option: ViewpointOption, name: str = "viewpoint") -> ViewpointOption:
-    """The option, `x, y, z` as an array; InputError, by `name`, for anything else than OPTIONS."""
+def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
+    """The option, `x, y, z` as an array; InputError for anything else than OPTIONS."""
     if isinstance(option, Viewpoint):
         return option
     if isinstance(option, str):
@@ -74,7 +74,7 @@ def check_viewpoint(option: ViewpointOption, name: str = "viewpoint") -> Viewpoi
             position = np.empty(0)
         if position.shape == (3,) and np.isfinite(position).all():
             return position
-    raise InputError(f"{name} {option} is none; use {', '.join(OPTIONS)}, or x, y, z in metres")
+    raise InputError(f"viewpoint {option} is none; use {', '.join(OPTIONS)}, or x, y, z in metres")
 
 
 def of_both(

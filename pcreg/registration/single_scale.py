@@ -29,6 +29,9 @@ from pcreg.runtime.timer import Clock
 
 log = logging.getLogger(__name__)
 
+MATCH_DISTANCE_VOXELS = 1.5  # between true partners after downsampling, at most
+OVERLAP_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner within one cell
+FREE_SPACE_MARGIN_VOXELS = 4.0  # points further in front of a surface are not part of it
 MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two candidates put the source, on average
 NO_SURFACE = (
     "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
@@ -46,15 +49,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SingleScaleRegistrar:
-    """Registers pairs of clouds with one descriptor, at its voxel size.
+    """Registers pairs of clouds with one descriptor, at its voxel size, of which every length is a multiple.
 
-    Every length is a multiple of that. Raises InputError for a multiple or a number that is not positive.
+    Raises InputError for a voxel size or a number that is not positive.
     """
 
     descriptor: Descriptor
-    match_distance_voxels: float = 1.5  # between true partners after downsampling, at most
-    overlap_distance_voxels: float = 1.0  # points of a surface seen twice have a partner within one cell
-    free_space_margin_voxels: float = 4.0  # points further in front of a surface are not part of it
     attempts: int = 3  # motions tried before the pair is refused
     iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
 
@@ -70,15 +70,7 @@ class SingleScaleRegistrar:
 
     @property
     def match_distance(self) -> float:
-        return self.match_distance_voxels * self.voxel
-
-    @property
-    def overlap_distance(self) -> float:
-        return self.overlap_distance_voxels * self.voxel
-
-    @property
-    def free_space_margin(self) -> float:
-        return self.free_space_margin_voxels * self.voxel
+        return MATCH_DISTANCE_VOXELS * self.voxel
 
     @property
     def confidence_model(self) -> ConfidenceModel:
@@ -121,7 +113,7 @@ class SingleScaleRegistrar:
         clock.lap("match")
         points = _coordinates(matched, source, target)
         scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
-        free_space = FreeSpace(*scans, self.free_space_margin, viewpoints)
+        free_space = FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
         unused = np.ones(len(matched), dtype=bool)
         found: list[Candidate] = []
 
@@ -167,13 +159,12 @@ class SingleScaleRegistrar:
         self, matched: np.ndarray, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
     ) -> Candidate:
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
-        refined = refine(
-            source.surface, target.surface, target.normals, T_target_source, self.overlap_distance
-        )
+        distance = OVERLAP_DISTANCE_VOXELS * self.voxel
+        refined = refine(source.surface, target.surface, target.normals, T_target_source, distance)
         points = _coordinates(matched, source, target)
         distances = residuals(refined.T_target_source, points[:, 0], points[:, 1])
         agree = distances < self.match_distance
-        evidence = gather_evidence(source, target, agree, refined, self.free_space_margin)
+        evidence = gather_evidence(source, target, agree, refined, FREE_SPACE_MARGIN_VOXELS * self.voxel)
         return Candidate(refined, evidence, matched[agree])
 
     def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:

@@ -69,6 +69,6 @@ def test_the_mirror_test_keeps_the_settings_of_the_caller(pair, monkeypatch):
 
     sure = SCALE.match(*(cloud.at(SCALE) for cloud in pair))
     monkeypatch.setattr(SingleScaleRegistrar, "match", match)
-    scale = replace(SCALE, iterations=1234, match_distance_voxels=2.0, free_space_margin_voxels=5.0)
+    scale = replace(SCALE, iterations=1234)
     register_at_scales(*pair, [scale])
     assert used == [scale, replace(scale, attempts=1)]
