@@ -104,10 +104,10 @@ class FCGF:
         log.info("describe: %d points, in cells of %g m", len(points), voxel)
         downsampled = points if scale == 1 else points[voxel_downsample(points, voxel)]
         batch = PointBatch.from_clouds([downsampled]).to(self.device)
-        features = self.network.describe(batch, voxel).float().cpu().numpy()
-        if scale == 1 or len(points) == 0:
-            return features
-        return features[cKDTree(downsampled).query(points)[1]]
+        features: NDArray[np.float32] = self.network.describe(batch, voxel).float().cpu().numpy()
+        if scale > 1 and len(points):
+            features = features[cKDTree(downsampled).query(points)[1]]
+        return features
 
 
 def _usable(scales: Sequence[float]) -> bool:
