@@ -11,6 +11,7 @@ from typing import Any
 
 from pcreg.io.cloud import write_ply
 from pcreg.registration import batch
+from pcreg.registration.registrar import Registrar
 from tests.pcreg.scenes import wavy_sheet
 
 OURS = str(Path(batch.__file__).parent)
@@ -70,6 +71,6 @@ def run(folder: Path) -> list[dict[str, Any]]:
         (scans / "3.ply").write_bytes(b"ply\n")
         (scans / "pairs.csv").write_text("1.ply,0.ply\n2.ply,1.ply\n3.ply,2.ply\n")
     pairs = batch.pairs_of(str(scans / "pairs.csv"))
-    records = batch.run(pairs, folder / "out", descriptor="fpfh", voxel=0.1, workers=0)
+    records = batch.run(Registrar(descriptor="fpfh", voxel=0.1), pairs, folder / "out", workers=0)
     keys = ("registered", "T_target_source", "confidence")
     return [{key: record.get(key) for key in keys} for record in records]

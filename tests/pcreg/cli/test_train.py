@@ -115,7 +115,7 @@ def test_a_validation_set_without_pairs_is_refused_before_anything_is_trained(tm
     settings = [f"data.root={tmp_path}", f"out={out}", "batches.batch_size=1", "workers=0", "device=cpu"]
     cfg = compose_config("train", ["experiment=3dmatch", *settings])
     with pytest.raises(InputError, match="validation: val has no pairs; check the settings under validation"):
-        train.main(cfg)
+        train(cfg)
     assert not out.exists()
 
 
@@ -168,12 +168,12 @@ def test_the_last_bits_do_not_depend_on_the_number_of_workers(scans, tmp_path):
 
 
 def test_trainings_one_after_another_have_the_same_threads(scans, tmp_path, monkeypatch):
-    monkeypatch.setattr(train, "_train", lambda *_: {"threads": torch.get_num_threads()})
+    monkeypatch.setattr("pcreg.cli.train._train", lambda *_: {"threads": torch.get_num_threads()})
     cfg = compose_config("train", ["experiment=folder", f"data.root={scans}", f"out={tmp_path}"])
     before = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        assert [train.main(cfg)["threads"] for _ in range(3)] == [3, 3, 3]
+        assert [train(cfg)["threads"] for _ in range(3)] == [3, 3, 3]
         assert torch.get_num_threads() == 4
     finally:
         torch.set_num_threads(before)

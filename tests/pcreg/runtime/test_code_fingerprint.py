@@ -21,6 +21,7 @@ from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import write_ply
 from pcreg.registration import batch
+from pcreg.registration.registrar import Registrar
 from pcreg.runtime.code_fingerprint import code_fingerprint, named_in, sources
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import Sheets, network
@@ -122,7 +123,7 @@ def test_all_that_a_batch_does_is_covered(tmp_path):
         write_ply(tmp_path / f"{name}.ply", wavy_sheet(600))
     pairs = batch.pairs_of(str(tmp_path / "*.ply"))
     at_work = modules_at_work(
-        lambda: batch.run(pairs, tmp_path / "out", descriptor="fpfh", voxel=0.1, workers=0)
+        lambda: batch.run(Registrar(descriptor="fpfh", voxel=0.1), pairs, tmp_path / "out", workers=0)
     )
     assert {"pcreg.registration.ransac", "pcreg.features.fpfh"} < at_work
     assert at_work <= sources(batch.__name__).keys()
