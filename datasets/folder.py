@@ -12,7 +12,7 @@ import numpy as np
 
 from pcreg.datasets.odometry import Odometry
 from pcreg.datasets.poses import read_poses, rigid
-from pcreg.features.pretrained import OUTDOOR_FROM
+from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import inverse
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -97,7 +97,7 @@ class Folder:
     @property
     def outdoor(self) -> bool:
         """Whether the clouds are taken for LiDAR scans, as weights are chosen."""
-        return self.voxel >= OUTDOOR_FROM
+        return self.voxel >= MIN_OUTDOOR_VOXEL
 
     @cached_property
     def pairs(self) -> list[Pair]:

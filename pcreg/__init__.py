@@ -17,7 +17,7 @@ __all__ = ["FCGF", "FPFH", "InputError", "Registrar", "Registration", "__version
 
 
 def __getattr__(name: str) -> Any:
-    """What is looked up when it is first asked for: PyTorch, which FCGF needs, takes a second to import."""
+    """Names that are looked up at their first use: PyTorch, which FCGF needs, takes a second to import."""
     if name == "FCGF":
         from pcreg.features.fcgf import FCGF
 

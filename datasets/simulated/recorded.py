@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from pcreg.datasets.simulated.recording import Recorder, ScenePairs
-from pcreg.features.pretrained import OUTDOOR_FROM
+from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.io.pairs import Pair
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
@@ -41,7 +41,7 @@ class Recorded:
 
     @property
     def outdoor(self) -> bool:
-        return self.voxel >= OUTDOOR_FROM
+        return self.voxel >= MIN_OUTDOOR_VOXEL
 
     @cached_property
     def pairs(self) -> list[Pair]:

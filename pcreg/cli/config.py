@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from pcreg.cli import exit_status, settings
 from pcreg.cli.output import output
 from pcreg.cli.setting_help import setting_help
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, first_line
 
 CONFIGS = Path(str(files("pcreg.configs")))
 FLAGS = {  # what is no setting
@@ -35,9 +35,9 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     and a mandatory key (`???`) without a value.
     """
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        usual = _composed(name, [each for each in overrides if _group(each)])
-        cfg = _composed(name, overrides, list(settings.keys_of(usual)))
-    settings.check(cfg, usual, settings.TYPES[name])
+        base = _composed(name, [each for each in overrides if _group(each)])
+        cfg = _composed(name, overrides, list(settings.keys_of(base)))
+    settings.check(cfg, base, settings.TYPES[name])
     for key in _missing(OmegaConf.to_container(cfg)):
         raise InputError(f"{key} has no value; add {key}=... to the command")
     return cfg
@@ -48,7 +48,7 @@ def _composed(name: str, overrides: list[str], known: list[str] | None = None) -
     try:
         return compose(name, overrides)
     except Exception as error:  # of what is no override Hydra raises nearly anything
-        lines = [_first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
+        lines = [first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
         remedy = "; --help shows every key"
         if unknown := re.match("Could not override '(.+)'", lines[0]):
             lines, remedy = [f"{unknown[1]} is no setting"], settings.did_you_mean(unknown[1], known or [])
@@ -56,10 +56,6 @@ def _composed(name: str, overrides: list[str], known: list[str] | None = None) -
             choices = [path.stem for path in (CONFIGS / choice[1]).glob("*.yaml")]
             remedy = settings.did_you_mean(choice[2], choices)
         raise InputError(f"{': '.join(lines)}{remedy}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _group(override: str) -> bool:
@@ -85,29 +81,29 @@ def run(
     the command.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    asked = FLAGS.keys() & set(arguments)
+    flags = FLAGS.keys() & set(arguments)
     overrides = [each for each in arguments if each not in FLAGS]
 
     def go() -> int:
-        if asked & {"-h", "--help"}:
+        if flags & {"-h", "--help"}:
             print(_usage(program))
             try:
                 print(setting_help(CONFIGS, name, overrides))
             except HydraException as error:
-                raise InputError(f"{_first_line(error)}; --help alone shows every key") from error
-        elif "--version" in asked:
+                raise InputError(f"{first_line(error)}; --help alone shows every key") from error
+        elif "--version" in flags:
             print(f"pcreg {version('pcreg')}")
-        elif asked >= {"--quiet", "--verbose"}:
+        elif flags >= {"--quiet", "--verbose"}:
             raise InputError("--quiet and --verbose exclude each other; leave one out")
         else:
             try:
-                with output(quiet="--quiet" in asked, verbose="--verbose" in asked):
+                with output(quiet="--quiet" in flags, verbose="--verbose" in flags):
                     command(compose_config(name, overrides))
             except InstantiationException as error:
                 raise InputError(_sentence(error)) from error
         return 0
 
-    return exit_status.status(go, with_traceback="--traceback" in asked)
+    return exit_status.status(go, with_traceback="--traceback" in flags)
 
 
 def _usage(program: str) -> str:

@@ -7,7 +7,7 @@
     pcreg evaluate --help        every setting
 
 Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.html` and `config.yaml` to
-`out`. Run again, the same command goes on where it was stopped; `limit=20` takes a quick look.
+`out`. Run again, the same command continues; `limit=20` evaluates 20 pairs, spread evenly.
 """
 
 from collections.abc import Callable
@@ -34,8 +34,8 @@ from pcreg.runtime.files import replacing
 from pcreg.runtime.lock import locked
 from pcreg.runtime.records import Records
 
-# What the system has of its own, by group: the usual choice of configs/evaluate.yaml
-USUAL = {"descriptor": "fcgf", "estimator": "open3d"}
+# Groups that the system does not use, with their default choice in configs/evaluate.yaml
+DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
 Measure = Callable[[Records], list[dict[str, Any]]]
 
 # What may differ between a run and its continuation: no figure depends on it.
@@ -98,16 +98,16 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
 
 
 def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Measure]:
-    """Of the settings what the system does not use is taken out; InputError if it was chosen."""
-    for group, usual in USUAL.items():
+    """Setup, data and measurement of the system; InputError if a group that it does not use was chosen."""
+    for group, default in DEFAULT_CHOICES.items():
         with open_dict(cfg):
             chosen = cfg.pop(group)
-        if chosen != OmegaConf.load(config.CONFIGS / group / f"{usual}.yaml"):
+        if chosen != OmegaConf.load(config.CONFIGS / group / f"{default}.yaml"):
             raise InputError(
                 f"{group}=...: protocol={protocol.name} has none to choose; leave it out, or look among "
                 "protocol.* of: --help protocol=system"
             )
-    fingerprint = protocol.registrar.fingerprint  # wrong weights are told before the data is read
+    fingerprint = protocol.registrar.fingerprint  # wrong weights are refused before the data is read
     dataset = _dataset(cfg)
     system = protocol.on(dataset)
     setup = Setup(
@@ -130,7 +130,7 @@ def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Meas
 
 
 def _dataset(cfg: DictConfig) -> PairDataset:
-    """The pairs that are scored, their clouds thinned and moved as `data.beams` and `data.moved` say."""
+    """The pairs that are scored, with fewer beams and moved as `data.beams` and `data.moved` say."""
     cfg = cfg.copy()
     with open_dict(cfg):
         beams, moved = cfg.data.pop("beams"), cfg.data.pop("moved")
@@ -144,9 +144,9 @@ def _dataset(cfg: DictConfig) -> PairDataset:
 def _alterations(cfg: DictConfig) -> tuple[str, ...]:
     """What was done to the clouds, in words."""
     beams, moved = cfg.data.beams, cfg.data.moved
-    thinned = f"Of the source 1 beam in {beams:g} is kept, the target is whole."
+    fewer_beams = f"Of the source 1 beam in {beams:g} is kept, the target is whole."
     away = f"Each cloud is moved by {moved:g} m in a direction of its own; errors are those before the moves."
-    return (*([thinned] if beams != 1 else []), *([away] if moved else []))
+    return (*([fewer_beams] if beams != 1 else []), *([away] if moved else []))
 
 
 def _check(cfg: DictConfig) -> None:

@@ -1,6 +1,6 @@
 """How every command ends: its exit status, and one sentence where something went wrong.
 
-0, 1  what the command says of its result
+0, 1  the result of the command
 2     bad input, or a file that cannot be written
 70    a fault of the program (EX_SOFTWARE of sysexits.h)
 130   Ctrl-C
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import WRITING
+from pcreg.runtime.files import WRITE_ERRORS
 from pcreg.runtime.termination import STATUS as TERMINATED
 from pcreg.runtime.termination import termination
 
@@ -23,7 +23,7 @@ from pcreg.runtime.termination import termination
 def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
     """Run the command and return its exit status; `with_traceback` prints that of a fault too."""
     if sys.stdout is sys.__stdout__:  # and not what a test or a notebook listens with
-        sys.stdout, sys.stderr = patient(sys.stdout), patient(sys.stderr)
+        sys.stdout, sys.stderr = tolerant(sys.stdout), tolerant(sys.stderr)
     try:
         with termination():
             done = command()
@@ -43,7 +43,7 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
         _say(f"not enough memory ({_first_line(error)}); use fewer points, a larger voxel or fewer workers")
         return 2
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in WRITING:
+        if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
             _say(f"{error.filename or 'a file'}: cannot be written ({error.strerror}); make room")
             return 2
         if with_traceback:
@@ -56,20 +56,20 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
         return 70
 
 
-def patient(stream: TextIO | None) -> TextIO:
-    """The stream, but any file name fits into it, and it goes on when its reader has left (`| head`)."""
+def tolerant(stream: TextIO | None) -> TextIO:
+    """The stream, which takes any file name and ignores that its reader has ended (`| head`)."""
     if stream is None:  # closed by whoever started the command
         return open(os.devnull, "w", encoding="utf-8", errors="surrogateescape")
     utf_8 = stream.encoding.lower().replace("-", "") == "utf8"
     return io.TextIOWrapper(
-        io.BufferedWriter(_Patient(stream.fileno(), "w", closefd=False)),
+        io.BufferedWriter(_Tolerant(stream.fileno(), "w", closefd=False)),
         stream.encoding,
         "surrogateescape" if utf_8 else "backslashreplace",
         line_buffering=stream.line_buffering,
     )
 
 
-class _Patient(io.FileIO):
+class _Tolerant(io.FileIO):
     def write(self, data: bytes) -> int:
         try:
             return super().write(data)

@@ -1,4 +1,4 @@
-"""The command `pcreg`: a verb, and what it is to be done with."""
+"""The command `pcreg`, which runs a verb."""
 
 import sys
 from difflib import get_close_matches
@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pcreg.cli import exit_status
 from pcreg.runtime.errors import InputError
 
-# Each is a module of this package, imported when it is asked for: `register` starts without PyTorch.
+# Each is a module of this package, imported when it is run: `register` starts without PyTorch.
 VERBS = {
     "register": "register two point clouds, or the pairs of a list",
     "evaluate": "measure a descriptor and an estimator on the pairs of a data set",

@@ -1,4 +1,4 @@
-"""Where the words of a command go: what is printed, what the library logs, and the result as JSON."""
+"""Where the output of a command goes: printed lines, log messages, and the result as JSON."""
 
 import logging
 import os

@@ -73,7 +73,7 @@ class Train:
 TYPES = {"evaluate": Evaluate, "train": Train}  # by the name of the configuration
 NONE = type(None)
 PLAIN = {kind: kind for kind in (bool, int, float, str, NONE)} | {Path: str}
-WORDS = {  # of types, one and many
+TYPE_NAMES = {  # of types, one and many
     bool: ("true or false", "true or false"),
     int: ("a whole number", "whole numbers"),
     float: ("a number", "numbers"),
@@ -82,22 +82,22 @@ WORDS = {  # of types, one and many
 }
 
 
-def check(cfg: DictConfig, usual: DictConfig, types: Any, key: str = "") -> None:
-    """Bring the values of `cfg` to their types; `usual` is the configuration before any value is changed.
+def check(cfg: DictConfig, base: DictConfig, types: Any, key: str = "") -> None:
+    """Bring the values of `cfg` to their types; `base` is the configuration before any value is changed.
 
-    `types` is a dataclass or what the section builds; where it leaves a type open, that of the usual value
-    is asked for. Raises InputError for a value of another type and for a key that is not known.
+    `types` is a dataclass or what the section builds; where it leaves a type open, the value in `base` has
+    it. Raises InputError for a value of another type and for a key that is not known.
     """
-    hints, defaults = hints_of(types), OmegaConf.to_container(usual)
+    hints, defaults = hints_of(types), OmegaConf.to_container(base)
     for name in cfg:
         full = f"{key}.{name}" if key else name
-        if name not in usual and name not in hints:
-            raise InputError(f"{full} is no setting{did_you_mean(full, keys_of(usual, key))}")
+        if name not in base and name not in hints:
+            raise InputError(f"{full} is no setting{did_you_mean(full, keys_of(base, key))}")
         if OmegaConf.is_missing(cfg, name) or OmegaConf.is_interpolation(cfg, name) or name.startswith("_"):
             continue
         value, default = cfg[name], defaults.get(name)
         if isinstance(value, DictConfig) and hints.get(name) not in PLAIN:
-            below = usual[name] if isinstance(default, dict) else OmegaConf.create()
+            below = base[name] if isinstance(default, dict) else OmegaConf.create()
             built = get_object(value["_target_"]) if "_target_" in value else hints.get(name)
             check(value, below, built, full)
         else:
@@ -151,7 +151,7 @@ def _supported(hint: Any) -> Any:
 
 
 def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
-    """The value in its type; null passes where it is the usual value."""
+    """The value in its type; null passes where it is the default."""
     if value is None and default is None:
         return None
     setting = OmegaConf.structured(make_dataclass("Setting", [("value", hint, MISSING)]))
@@ -161,14 +161,14 @@ def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
         setting.value = value
     except ValidationError as error:
         such = "" if default is None or isinstance(default, str) else f", such as {default}"
-        raise InputError(f"{key}={value}: {_words(hint)} is needed{such}") from error
+        raise InputError(f"{key}={value}: {_type_name(hint)} is needed{such}") from error
     return OmegaConf.to_container(setting)["value"]
 
 
-def _words(hint: Any) -> str:
+def _type_name(hint: Any) -> str:
     if get_origin(hint) is list:
-        kind = WORDS.get(get_args(hint)[0])
+        kind = TYPE_NAMES.get(get_args(hint)[0])
         return f"a list of {kind[1]}" if kind else "a list"
     if get_origin(hint) is Union:
-        return " or ".join(_words(part) for part in get_args(hint))
-    return WORDS.get(hint, ["a list"])[0]
+        return " or ".join(_type_name(part) for part in get_args(hint))
+    return TYPE_NAMES.get(hint, ["a list"])[0]

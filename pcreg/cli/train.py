@@ -3,7 +3,7 @@
     pcreg train experiment=kitti data.root=/data/kitti
     pcreg train --help        every setting
 
-Run again, the same command goes on from the last checkpoint in `out`.
+Run again, the same command continues from the last checkpoint in `out`.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ NON_IDENTITY_KEYS = {
     "validation",
 }
 
-LEAST = {"seed": 0, "workers": 0, "positive_radius": 0, "distillation.weight": 0} | dict.fromkeys(
+MINIMUMS = {"seed": 0, "workers": 0, "positive_radius": 0, "distillation.weight": 0} | dict.fromkeys(
     (
         "epochs",
         "maximum_points",
@@ -66,10 +66,10 @@ def main(arguments: list[str] | None = None, program: str = "pcreg train") -> in
 
 def train(cfg: DictConfig) -> dict[str, float]:
     """Train as configured; returns the figures of the last validation."""
-    for key, least in LEAST.items():
+    for key, bound in MINIMUMS.items():
         value = OmegaConf.select(cfg, key)
-        if value is not None and value < least:
-            raise InputError(f"{key}={value}: give {least} or more")
+        if value is not None and value < bound:
+            raise InputError(f"{key}={value}: give {bound} or more")
     if not 0 <= cfg.interpolation < 1 or (cfg.interpolation and not cfg.weights):
         raise InputError(
             f"interpolation={cfg.interpolation}: give a share from 0 to below 1 of the weights=... to start "

@@ -5,8 +5,8 @@ information matrix (official 3DMatch), RR_rmse by true RMSE, RR_<m>m_<deg>deg by
 RTE_<mask>_<statistic> and RRE_<mask>_<statistic> in metres and degrees, with the masks `joint` (pairs
 within the first gate in both), `separate` (each error over the pairs below its own half of the gate)
 and `all`; seconds_<step> per pair; pairs, and pairs_RR that the official recall counts. Ratios are
-fractions. Of what judges its own answers, the numbers of pairs: accepted, accepted_right and refused_right,
-right by the protocol's own criterion.
+fractions. Where answers have a verdict, numbers of pairs: accepted, accepted_right and refused_right, right
+by the protocol's own criterion.
 """
 
 from collections.abc import Sequence
@@ -72,14 +72,11 @@ def figures(scored: Sequence[Row], protocol: Scoring) -> Figures:
         accepted, right = column(scored, "registered").astype(bool), succeeded(scored, protocol)
         counted = accepted.sum(), (accepted & right).sum(), (~accepted & right).sum()
         result |= dict(zip(VERDICTS, map(int, counted), strict=True))
-    if has(scored, "IR"):
-        IR = column(scored, "IR")
-        result["FMR"] = metrics.mean(metrics.feature_matched(IR, protocol.tau2))
-        result["IR"] = metrics.mean(IR)
-    if has(scored, "IR_one_way"):
-        one_way = column(scored, "IR_one_way")
-        result["FMR_one_way"] = metrics.mean(metrics.feature_matched(one_way, protocol.tau2))
-        result["IR_one_way"] = metrics.mean(one_way)
+    for kind in ("", "_one_way"):
+        if has(scored, f"IR{kind}"):
+            ratios = column(scored, f"IR{kind}")
+            result[f"FMR{kind}"] = metrics.mean(metrics.feature_matched(ratios, protocol.tau2))
+            result[f"IR{kind}"] = metrics.mean(ratios)
     if protocol.gates:
         result |= _errors(scored, protocol.gates[0])
     if has(scored, "describe_seconds"):

@@ -111,8 +111,8 @@ def _recalls(records: Sequence[dict[str, Any]], protocol: Scoring) -> list[str]:
     if any("information_rmse" not in trial for record in records for trial in record["trials"]):
         official = "The data set has no information matrices: the official recall is left out."
     true = f"RR rmse: RMSE over all described source points at most {protocol.recall_rmse:g} m, all pairs, %."
-    asked = protocol.recall != "gate" or not isinstance(protocol, Protocol)
-    return [*([official] if asked else []), true]
+    with_official = protocol.recall != "gate" or not isinstance(protocol, Protocol)
+    return [*([official] if with_official else []), true]
 
 
 def _errors(records: Sequence[dict[str, Any]], protocol: Scoring) -> list[str]:
@@ -127,7 +127,6 @@ def _errors(records: Sequence[dict[str, Any]], protocol: Scoring) -> list[str]:
     if "compat" in records[0]["trials"][0]:
         words.append(
             "Truth: odometry refined by ICP. FCGF-order ground truth: the refinement multiplied from the "
-            "wrong side, "
-            "as in FCGF and those after it."
+            "wrong side, as in FCGF and those after it."
         )
     return words

@@ -109,7 +109,7 @@ def _matched(ratios: Any, tau2: Any) -> np.ndarray:
 
 
 def _histograms(axes: Sequence[Axes], records: Records, setup: Setup) -> None:
-    """RTE, RRE and RMSE of all pairs at the first N, on a logarithmic axis, successes and failures apart."""
+    """RTE, RRE and RMSE of all pairs at the first N, on a logarithmic axis, by success."""
     rows = [r for seed in setup.seeds for r in aggregate.rows(records, setup.protocol.samples[0], seed)]
     passed = aggregate.succeeded(rows, setup.protocol)
     names = (("RTE", "RTE, m"), ("RRE", "RRE, deg"), ("rmse", "RMSE, m"))

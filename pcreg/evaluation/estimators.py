@@ -1,6 +1,6 @@
 """Estimators: from matched points to a motion, behind one interface, so that a benchmark can exchange them.
 
-They run in the worker processes of a benchmark, each of which is held to one core (on Linux): Open3D's
+They run in the worker processes of a benchmark, each of which is pinned to one core (on Linux): Open3D's
 RANSAC shares one stream of random numbers among its threads, and repeats only where it has a single one.
 """
 
@@ -10,15 +10,16 @@ from typing import Protocol as Interface
 import numpy as np
 
 from pcreg.evaluation.protocol import Protocol
+from pcreg.geometry.se3 import se3
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.ransac import ransac
 from pcreg.runtime.errors import InputError
 
-MARGIN = 2.0  # distances: what stands further in front of a surface is not part of it
+FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface are not part of it
 
 
 class Estimator(Interface):
-    """What a benchmark asks of an estimator."""
+    """What a benchmark needs of an estimator."""
 
     name: str
     packages: tuple[str, ...]  # whose versions the estimates depend on
@@ -67,8 +68,7 @@ class Open3DRansac:
         return found.transformation if found.fitness > 0 else None
 
     def label(self, protocol: Protocol) -> str:
-        edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
-        return f"RANSAC of Open3D: {_ransac_words(protocol)}, {edges}distance checked"
+        return f"RANSAC of Open3D: {_ransac_words(protocol)}"
 
 
 class NativeRansac:
@@ -91,14 +91,13 @@ class NativeRansac:
             seed=seed,
             n=protocol.n,
             edge_length=protocol.edge_length or 0.0,
-            free_space=FreeSpace(source, target, MARGIN * protocol.distance),
+            free_space=FreeSpace(source, target, FREE_SPACE_MARGIN_DISTANCES * protocol.distance),
         )
         return found.T_target_source if found.inliers else None
 
     def label(self, protocol: Protocol) -> str:
-        edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
         return (
-            f"RANSAC of this package: {_ransac_words(protocol)}, {edges}distance checked, "
+            f"RANSAC of this package: {_ransac_words(protocol)}, "
             "scored on the matches, the finalists on their points and the clouds' free space, too"
         )
 
@@ -133,16 +132,15 @@ class KissMatcher:
         solution = matcher.prune_and_solve(*(list(side.astype(np.float32)) for side in sides))
         if not solution.valid:
             return None
-        T = np.eye(4)
-        T[:3, :3], T[:3, 3] = solution.rotation, np.ravel(solution.translation)
-        return T
+        return se3(solution.rotation, np.ravel(solution.translation))
 
     def label(self, protocol: Protocol) -> str:
         return f"KISS-Matcher at resolution {protocol.distance:g} m (pruning and robust solver, no RANSAC)"
 
 
 def _ransac_words(protocol: Protocol) -> str:
+    edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
     return (
         f"at most {protocol.iterations} samples of {protocol.n}, confidence {protocol.confidence:g}, "
-        f"distance {protocol.distance:g} m"
+        f"distance {protocol.distance:g} m, {edges}distance checked"
     )

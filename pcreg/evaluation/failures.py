@@ -37,7 +37,7 @@ def failures(
 
 
 def _drawn(row: dict[str, Any], dataset: PairDataset, voxel: float | None) -> FailureCase:
-    """`voxel` thins the clouds; None: they could not be prepared, and are shown as they are."""
+    """The clouds are downsampled to `voxel`; None: they could not be prepared, and are shown as they are."""
     source, target = (dataset.cloud(row[side]) for side in ("source", "target"))
     if voxel:
         source, target = source[voxel_downsample(source, voxel)], target[voxel_downsample(target, voxel)]

@@ -10,14 +10,17 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pcreg.geometry.se3 import inverse, transform
+from pcreg.geometry.se3 import inverse, residuals, transform
 
 
 def inlier_ratio(source: np.ndarray, target: np.ndarray, T_true: np.ndarray, tau1: float) -> float:
     """IR: fraction of correspondences (P, 3), (P, 3) that T_true brings closer than tau1; 0 if P = 0."""
-    if len(source) == 0:
-        return 0.0
-    return float((np.linalg.norm(transform(T_true, source) - target, axis=1) < tau1).mean())
+    return fraction_below(residuals(T_true, source, target), tau1)
+
+
+def fraction_below(distances: np.ndarray, limit: float) -> float:
+    """The fraction of distances (P,) strictly below the limit; 0 if P = 0."""
+    return float((distances < limit).mean()) if len(distances) else 0.0
 
 
 def feature_matched(inlier_ratios: np.ndarray, tau2: float) -> np.ndarray:
@@ -29,7 +32,7 @@ def feature_matched(inlier_ratios: np.ndarray, tau2: float) -> np.ndarray:
 
 
 def information_rmse(T_estimate: np.ndarray, T_true: np.ndarray, information: np.ndarray) -> float:
-    """The error in metres that the official recall of 3DMatch holds against 0.2 m.
+    """The error in metres that the official recall of 3DMatch compares with 0.2 m.
 
     sqrt(xi^T I xi / I[0, 0]) with xi the translation and the vector part of the unit quaternion of
     T_true^-1 T_estimate, and I (6, 6) of gt.info, as in the evaluation of Predator. That vector is

@@ -1,6 +1,6 @@
 """One HTML file that shows a benchmark: tables, charts and the pairs that went wrong.
 
-It holds everything it shows and asks for nothing from anywhere.
+It contains everything it shows and loads nothing.
 """
 
 from collections.abc import Sequence

@@ -41,7 +41,7 @@ def run(
     todo = _todo(dataset, records)
     if descriptor.voxel != protocol.voxel:
         raise InputError(
-            f"the descriptor works at voxel {descriptor.voxel:g} m and the protocol asks for "
+            f"the descriptor works at voxel {descriptor.voxel:g} m and the protocol at "
             f"{protocol.voxel:g} m; set protocol.voxel={descriptor.voxel:g}"
         )
     names = dict.fromkeys(name for pair in todo for name in (pair.source, pair.target))

@@ -1,4 +1,4 @@
-"""The whole system as a benchmark sees it: what `pcreg.register` answers to a pair, and whether it is right.
+"""The whole system in a benchmark: the answers of `pcreg.register`, and whether they are right.
 
 Voxel size, scales, refinement and verdict are those of `register`; no descriptor or estimator is chosen.
 """
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pcreg.evaluation.protocol import Scoring
-from pcreg.evaluation.trial import facts, held_against_truth
+from pcreg.evaluation.trial import facts, motion_errors
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.viewpoint import OPTIONS
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -22,9 +22,11 @@ from pcreg.registration.result import Registration
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, OutputError
 
-# Registered, by RTE in metres and RRE in degrees; the first says what is right.
+# RTE in metres and RRE in degrees; the first gate decides what is right
 INDOOR_GATES = ((0.3, 15.0),)
 OUTDOOR_GATES = ((2.0, 5.0), (0.5, 1.0), (0.2, 1.0))
+# Of a pair whose clouds cannot be used; any answer has these fields
+REFUSED = {"registered": False, "confidence": 0.0, "voxel": None, "reason": "", "inliers": 0, "notes": []}
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class System(Scoring):
     def label(self) -> str:
         """How it registers, for a caption."""
         size = "chosen from the clouds" if self.voxel is None else f"of {self.voxel:g} m"
-        return f"`pcreg.register`, refinement and all looks, at voxels {size}; viewpoint: {self.viewpoint}"
+        return f"`pcreg.register` with refinement and fallback, at voxels {size}; viewpoint: {self.viewpoint}"
 
     def register(self, source: np.ndarray, target: np.ndarray, seed: int) -> Registration:
         """What `pcreg.register` answers; InputError for clouds that it cannot use."""
@@ -87,36 +89,18 @@ def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pai
     for seed in seeds:
         start = clock()
         try:
-            found, reason = system.register(source, target, seed), ""
+            found = system.register(source, target, seed)
         except OutputError:  # no fault of the clouds
             raise
         except InputError as error:
-            found, reason = None, str(error)
+            found, trial = None, REFUSED | {"reason": str(error)} | motion_errors(pair, None, source)
         seconds = {"register": clock() - start}
-        if found is None:
-            trial = _refused(reason) | held_against_truth(pair, None, source)
-        else:
+        if found:
             a, b = (cloud[voxel_downsample(cloud, found.voxel)] for cloud in (source, target))
             if overlap is None:
                 overlap = measured_overlap(a, b, pair.T_target_source, OVERLAP_DISTANCE * found.voxel)
-            trial = _answered(found) | held_against_truth(pair, found.T_target_source, a)
+            answer = {name: getattr(found, name) for name in REFUSED} | {"notes": list(found.notes)}
+            trial = answer | motion_errors(pair, found.T_target_source, a)
         trials.append({"samples": None, "seed": seed} | trial | {"seconds": seconds})
     points = [len(source), len(target)]
     return facts(pair) | {"overlap_measured": overlap, "points": points, "trials": trials}
-
-
-def _answered(found: Registration) -> dict[str, Any]:
-    said = ("registered", "confidence", "voxel", "reason")
-    about = {"inliers": found.evidence.inliers, "notes": list(found.notes)}
-    return {name: getattr(found, name) for name in said} | about
-
-
-def _refused(reason: str) -> dict[str, Any]:
-    return {
-        "registered": False,
-        "confidence": 0.0,
-        "voxel": None,
-        "inliers": 0,
-        "reason": reason,
-        "notes": [],
-    }

@@ -47,8 +47,8 @@ def tables(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
     several = len(setup.protocol.samples) > 1
     found = _by_samples(records, setup) if several else [_by_figure(records, setup)]
     found += [_errors(records, setup)] if setup.protocol.gates else []
-    judged = all("registered" in trial for record in records for trial in record["trials"])
-    return [*found, _wrongly_accepted(records, setup)] if judged else found
+    has_verdicts = all("registered" in trial for record in records for trial in record["trials"])
+    return [*found, _wrongly_accepted(records, setup)] if has_verdicts else found
 
 
 def _averages(setup: Setup) -> dict[str, Callable[[Sequence[Row], Any], Figures]]:
@@ -148,7 +148,7 @@ def _errors(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
 
 
 def _wrongly_accepted(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
-    """A row per pair that was accepted and is not right, the surest first."""
+    """A row per pair that was accepted and is wrong, the most confident first."""
     scored = [row for seed in setup.seeds for row in aggregate.rows(records, None, seed)]
     right = aggregate.succeeded(scored, setup.protocol)
     wrong = [row for row, passed in zip(scored, right, strict=True) if row["registered"] and not passed]

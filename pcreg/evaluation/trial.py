@@ -1,6 +1,6 @@
-"""One pair of a benchmark: draw, match, estimate, and hold all of it against the truth.
+"""One pair of a benchmark: draw, match, estimate, and compare with the ground truth.
 
-A trial is one number of samples with one seed. Seconds are CPU time, which other processes do not stretch.
+A trial is one number of samples with one seed. Seconds are CPU time, which other processes do not lengthen.
 Nothing is averaged here; `pcreg.evaluation.aggregate` does that.
 """
 
@@ -20,9 +20,9 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
 from pcreg.features.cache import read_described
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
-from pcreg.geometry.se3 import rotation_error, transform, translation_error
+from pcreg.geometry.se3 import residuals, rotation_error, translation_error
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching import nearest_neighbors
+from pcreg.registration.matching import keep_mutual, nearest_neighbors
 
 TAU_FACTORS = np.arange(1, 31) / 10  # of tau1: where the curve of inlier ratios is taken
 
@@ -57,9 +57,10 @@ def score(
         seconds = {"match": matched.seconds, "estimate": process_time() - start}
         about = {"samples": samples, "seed": seed}
         trials.append(about | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
-    reach = OVERLAP_DISTANCE * protocol.voxel
+    distance = OVERLAP_DISTANCE * protocol.voxel
+    motion = pair.T_target_source
     return facts(pair) | {
-        "overlap_measured": measured_overlap(clouds[0].points, clouds[1].points, pair.T_target_source, reach),
+        "overlap_measured": measured_overlap(*(cloud.points for cloud in clouds), motion, distance),
         "points": [len(cloud.points) for cloud in clouds],
         "describe_seconds": source.seconds + target.seconds,
         "trials": trials,
@@ -67,7 +68,7 @@ def score(
 
 
 def facts(pair: Pair) -> dict[str, Any]:
-    """What the record of a pair says whatever is done with it."""
+    """The fields of the record of a pair that depend on the pair alone."""
     return {
         "pair": pair.name,
         "source": pair.source,
@@ -85,20 +86,24 @@ def draws(
     """Samples, seed and matches of every trial. With one seed a smaller draw is part of a larger one."""
     if protocol.draw == "matches":
         start = process_time()
-        mutual = _mutual(_one_way(source, target), source, target)
+        one_way = nearest_neighbors(source.features, target.features)
+        mutual = keep_mutual(one_way, source.features, target.features)
         seconds = process_time() - start
         for seed in seeds:
-            order = np.random.default_rng([seed, zlib.crc32(os.fsencode(pair.name))]).permutation(len(mutual))
+            order = _order(seed, pair.name, len(mutual))
             for samples in protocol.samples:
                 yield samples, seed, _of_matches(source, target, mutual[order[:samples]], protocol, seconds)
         return
     for seed in seeds:
-        orders = [
-            np.random.default_rng([seed, zlib.crc32(os.fsencode(name))]).permutation(len(cloud.points))
-            for name, cloud in ((pair.source, source), (pair.target, target))
-        ]
+        named = (pair.source, source), (pair.target, target)
+        orders = [_order(seed, name, len(cloud.points)) for name, cloud in named]
         for samples in protocol.samples:
             yield samples, seed, _of_points(source, target, [o[:samples] for o in orders], protocol)
+
+
+def _order(seed: int, name: str, count: int) -> np.ndarray:
+    """A random order (count,) of rows, which depends on the seed and the name."""
+    return np.random.default_rng([seed, zlib.crc32(os.fsencode(name))]).permutation(count)
 
 
 def _of_points(
@@ -107,13 +112,13 @@ def _of_points(
     """Matches among the points in these rows of either cloud."""
     start = process_time()
     a, b = (Description(c.points[r], c.features[r]) for c, r in zip((source, target), rows, strict=True))
-    there = _one_way(a, b)
-    mutual = _mutual(there, a, b)
+    one_way = nearest_neighbors(a.features, b.features)
+    mutual = keep_mutual(one_way, a.features, b.features)
     seconds = process_time() - start
-    matches = mutual if protocol.mutual else there
+    matches = mutual if protocol.mutual else one_way
     if protocol.fit == "drawn":
-        return Matched(a.points, b.points, matches, mutual, there, seconds)
-    in_cloud = [np.column_stack([rows[0][p[:, 0]], rows[1][p[:, 1]]]) for p in (matches, mutual, there)]
+        return Matched(a.points, b.points, matches, mutual, one_way, seconds)
+    in_cloud = [np.column_stack([rows[0][p[:, 0]], rows[1][p[:, 1]]]) for p in (matches, mutual, one_way)]
     return Matched(source.points, target.points, *in_cloud, seconds)
 
 
@@ -127,19 +132,6 @@ def _of_matches(
     return Matched(source.points[mutual[:, 0]], target.points[mutual[:, 1]], own, own, None, seconds)
 
 
-def _one_way(a: Description, b: Description) -> np.ndarray:
-    return nearest_neighbors(a.features, b.features)
-
-
-def _mutual(there: np.ndarray, a: Description, b: Description) -> np.ndarray:
-    """Of the one-way matches from a to b the mutual ones; only points of b that were met look back."""
-    if len(there) == 0:
-        return there
-    met, which = np.unique(there[:, 1], return_inverse=True)
-    back = nearest_neighbors(b.features[met], a.features)[:, 1]
-    return there[back[which] == there[:, 0]]
-
-
 def _trial(
     pair: Pair, points: np.ndarray, matched: Matched, T: np.ndarray | None, protocol: Protocol
 ) -> dict[str, Any]:
@@ -147,30 +139,29 @@ def _trial(
     distances = _distances(matched, matched.mutual, pair.T_target_source)
     trial = {
         "matches": len(matched.matches),
-        "IR": _below(distances, protocol.tau1),
-        "IR_curve": [round(_below(distances, protocol.tau1 * factor), 4) for factor in TAU_FACTORS],
+        "IR": metrics.fraction_below(distances, protocol.tau1),
+        "IR_curve": [
+            round(metrics.fraction_below(distances, protocol.tau1 * factor), 4) for factor in TAU_FACTORS
+        ],
     }
     if matched.one_way is not None:
-        nearest = _distances(matched, matched.one_way, pair.T_target_source)
-        trial["IR_one_way"] = _below(nearest, protocol.tau1)
+        one_way = _distances(matched, matched.one_way, pair.T_target_source)
+        trial["IR_one_way"] = metrics.fraction_below(one_way, protocol.tau1)
     trial["inliers"] = (
         0 if T is None else int((_distances(matched, matched.matches, T) < protocol.distance).sum())
     )
-    return trial | held_against_truth(pair, T, points)
+    return trial | motion_errors(pair, T, points)
 
 
-def held_against_truth(pair: Pair, T: np.ndarray | None, points: np.ndarray) -> dict[str, Any]:
+def motion_errors(pair: Pair, T: np.ndarray | None, points: np.ndarray) -> dict[str, Any]:
     """The motion of a trial and all its errors; `points` (N, 3) of the source are those of its RMSE."""
     trial = _errors(pair, T, pair.T_target_source, points)
     if pair.T_compat is not None:
         trial["compat"] = _errors(pair, T, pair.T_compat, points)
     if pair.information is not None:
-        motions = (T, pair.T_target_source)
-        error = (
-            np.nan
-            if T is None
-            else metrics.information_rmse(*map(pair.before_moves, motions), pair.information)
-        )
+        true, error = pair.before_moves(pair.T_target_source), np.nan
+        if T is not None:
+            error = metrics.information_rmse(pair.before_moves(T), true, pair.information)
         trial["information_rmse"] = None if np.isnan(error) else error
     return trial | {"T_target_source": None if T is None else T.tolist()}
 
@@ -188,13 +179,7 @@ def _errors(pair: Pair, T: np.ndarray | None, T_true: np.ndarray, points: np.nda
 
 def _distances(matched: Matched, pairs: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
     """Metres (P,) between matched points once the source is moved."""
-    moved = transform(T_target_source, matched.source[pairs[:, 0]])
-    return np.linalg.norm(moved - matched.target[pairs[:, 1]], axis=1)
-
-
-def _below(distances: np.ndarray, limit: float) -> float:
-    """The fraction (an inlier ratio) strictly below the limit; 0 of nothing."""
-    return float((distances < limit).mean()) if len(distances) else 0.0
+    return residuals(T_target_source, matched.source[pairs[:, 0]], matched.target[pairs[:, 1]])
 
 
 def _seed(seed: int, about: str) -> int:

@@ -1,8 +1,8 @@
 """Local descriptors: what a cloud looks like around each of its points.
 
-Every descriptor thins the cloud to one original point per voxel cell and returns those points with
+Every descriptor downsamples the cloud to one original point per voxel cell and returns those points with
 one feature row each. Features are compared by Euclidean distance. The learned one is in pcreg.features.fcgf,
-apart because it needs PyTorch, which takes a second to import.
+a module of its own because it needs PyTorch, which takes a second to import.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Description:
 
 
 class Descriptor(Protocol):
-    """What matching and evaluation ask of a descriptor."""
+    """What matching and evaluation need of a descriptor."""
 
     name: str
     voxel: float  # metres
@@ -30,7 +30,7 @@ class Descriptor(Protocol):
 
     @property
     def label(self) -> str:
-        """What a reader is told."""
+        """How messages and captions call it."""
         ...
 
     def describe(self, points: NDArray[np.float64]) -> Description:

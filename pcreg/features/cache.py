@@ -1,13 +1,13 @@
-"""Descriptions of clouds kept on disk, so that each is computed once whatever is measured with it.
+"""A cache of descriptions on disk, so that each is computed once whatever is measured with it.
 
-A file goes by a checksum over everything that its contents depend on: the points of the cloud, the
-descriptor with its settings and weights, the versions of the packages and the code that computed it.
+A file is named by a checksum over everything that it depends on: the points of the cloud, the descriptor with
+its settings and weights, the versions of the packages and the code that computed it.
 """
 
 import hashlib
 import json
 import zipfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -24,17 +24,14 @@ from pcreg.runtime.files import replacing
 
 @dataclass(frozen=True)
 class Described:
-    """A description as it was kept, and what it took to compute."""
+    """A description from the cache, and what it took to compute."""
 
     description: Description
     seconds: float  # of CPU time, or on the clock if a GPU computed it
 
 
 class FeatureCache:
-    """Descriptions by `descriptor` in `folder`; `identity` says what they depend on besides the points.
-
-    A Registrar serves as the descriptor too: what it returns is kept with all its arrays.
-    """
+    """Descriptions by `descriptor` in `folder`; `identity` is what they depend on besides the points."""
 
     def __init__(self, folder: str | Path, descriptor: Descriptor, identity: dict[str, Any]):
         code = code_fingerprint(__name__, type(descriptor).__module__)
@@ -62,15 +59,11 @@ def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> P
     return features.file_of(dataset.cloud(name))
 
 
-def read_described(path: Path, kind: type[Description] = Description) -> Described:
-    """The description, of the kind that was kept, in a file of the cache.
-
-    Raises InputError if the file is damaged, or was removed since it was written.
-    """
+def read_described(path: Path) -> Described:
+    """The description in a file of the cache; InputError if that is damaged, or was removed."""
     try:
         with np.load(path) as arrays:
-            description = kind(**{field.name: arrays[field.name] for field in fields(kind)})
-            return Described(description, float(arrays["seconds"]))
+            return Described(Description(arrays["points"], arrays["features"]), float(arrays["seconds"]))
     except FileNotFoundError as error:
         raise InputError(
             f"{path}: kept features were removed while they were needed; leave the folder and run again"

@@ -1,7 +1,7 @@
 """The learned descriptor: fully convolutional geometric features of a trained network."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from copy import copy
 from pathlib import Path
@@ -23,8 +23,6 @@ from pcreg.runtime.errors import InputError
 
 log = logging.getLogger(__name__)
 
-# What pyramid and network take at their peak, in float32, with a first layer of 7^3 cells: 7 kB seen.
-BYTES_PER_POINT = 8192
 SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/benchmarks.md
 
 
@@ -36,8 +34,8 @@ class FCGF:
     def __init__(self, network: ResUNet, device: str = "cpu", scales: Sequence[float] = SCALES) -> None:
         """Descriptors at several `scales` side by side: at the voxel size, and at multiples of it.
 
-        The network knows no unit of length, so what it sees in a cell twice as wide is the shape of twice
-        the surroundings, and another draw of the noise.
+        The network knows no unit of length: with twice the voxel size its receptive field has twice the
+        width.
         """
         if not _usable(scales):
             raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
@@ -54,7 +52,7 @@ class FCGF:
         voxel: float | None = None,
         scales: Sequence[float] = SCALES,
     ) -> "FCGF":
-        """The descriptor of a .safetensors file written by `pcreg train`, on points `voxel` metres apart.
+        """The descriptor of a .safetensors file written by `pcreg train`, at a `voxel` size in metres.
 
         Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
         training. Raises InputError if the file cannot be used, and without both.
@@ -67,7 +65,7 @@ class FCGF:
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
-        """The same network on points `voxel` metres apart; InputError if that is not positive."""
+        """The same network at another voxel size in metres; InputError if that is not positive."""
         if not voxel > 0:
             raise InputError(f"voxel={voxel}: give metres, more than zero")
         other = copy(self)
@@ -87,43 +85,29 @@ class FCGF:
         return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
 
     def describe(self, points: NDArray[np.float64]) -> Description:
-        return self.describe_all([points])[0]
+        """Describe the cloud (N, 3); on a GPU to the last bit with torch.use_deterministic_algorithms alone.
 
-    def describe_all(
-        self, clouds: Sequence[NDArray[np.float64]], budget: int = 4 * 2**30
-    ) -> list[Description]:
-        """Describe clouds (N, 3) in as few passes as fit into about `budget` bytes of the device's memory.
-
-        What a cloud is batched with does not change its description but for the last bits, and with
-        torch.use_deterministic_algorithms not even those. A cloud too large for the budget goes alone.
-        On the CPU it takes one core: threads would wait for one another at every one of many small
-        operators, and with other processes about wait a hundred times as long as they compute.
+        On the CPU it takes one core: threads would wait for one another at every one of many small operators,
+        and beside other processes wait a hundred times as long as they compute.
         """
-        kept = [points[voxel_downsample(points, self.voxel)] for points in clouds]
-        described: list[Description] = []
+        kept = points[voxel_downsample(points, self.voxel)]
         with ONE_THREAD if self.device == "cpu" else nullcontext(), torch.inference_mode():
-            for batch in _batches(kept, max(budget // BYTES_PER_POINT, 1)):
-                columns = zip(*(self._at_scale(batch, scale) for scale in self.scales), strict=True)
-                features = [np.concatenate(each, 1) / len(self.scales) ** 0.5 for each in columns]
-                described += map(Description, batch, features)
-        return described
+            features = np.concatenate([self._at_scale(kept, scale) for scale in self.scales], 1)
+        return Description(kept, features / len(self.scales) ** 0.5)
 
-    def _at_scale(self, clouds: list[NDArray[np.float64]], scale: float) -> list[NDArray[np.float32]]:
-        """Unit descriptors (N, C) of the points of each cloud, seen at so many times the voxel size.
+    def _at_scale(self, points: NDArray[np.float64], scale: float) -> NDArray[np.float32]:
+        """Unit descriptors (N, C) of points (N, 3) at `scale` times the voxel size.
 
-        A point that thinning to larger cells left out has that of the nearest one it kept.
+        A point that is not in the downsampled cloud has the descriptor of the nearest one that is.
         """
         voxel = scale * self.voxel
-        log.info("describe: %d points, in cells of %g m", sum(map(len, clouds)), voxel)
-        thinned = clouds if scale == 1 else [points[voxel_downsample(points, voxel)] for points in clouds]
-        features = self.network.describe(PointBatch.from_clouds(thinned).to(self.device), voxel)
-        split = np.split(features.float().cpu().numpy(), np.cumsum([len(points) for points in thinned])[:-1])
-        if scale == 1:
-            return split
-        return [
-            each[cKDTree(few).query(points)[1]] if len(points) else each
-            for each, few, points in zip(split, thinned, clouds, strict=True)
-        ]
+        log.info("describe: %d points, in cells of %g m", len(points), voxel)
+        downsampled = points if scale == 1 else points[voxel_downsample(points, voxel)]
+        batch = PointBatch.from_clouds([downsampled]).to(self.device)
+        features: NDArray[np.float32] = self.network.describe(batch, voxel).float().cpu().numpy()
+        if scale > 1 and len(points):
+            features = features[cKDTree(downsampled).query(points)[1]]
+        return features
 
 
 def _usable(scales: Sequence[float]) -> bool:
@@ -131,15 +115,3 @@ def _usable(scales: Sequence[float]) -> bool:
     if not isinstance(scales, Sequence) or not all(isinstance(scale, int | float) for scale in scales):
         return False
     return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])
-
-
-def _batches(clouds: list[NDArray[np.float64]], most_points: int) -> Iterator[list[NDArray[np.float64]]]:
-    """The clouds in their order, in lists of no more points altogether unless one cloud has them alone."""
-    batch: list[NDArray[np.float64]] = []
-    for points in clouds:
-        if batch and sum(map(len, batch)) + len(points) > most_points:
-            yield batch
-            batch = []
-        batch.append(points)
-    if batch:
-        yield batch

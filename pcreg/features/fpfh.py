@@ -11,7 +11,7 @@ class FPFH:
     """Fast point feature histograms (Rusu et al., ICRA 2009), 33 columns, computed by Open3D.
 
     The voxel size sets the scale: normals come from a ball of 4 voxels and the histogram from one of
-    10, both wider than the common 2 and 5, which tell far fewer points apart on indoor fragments.
+    10, both wider than the common 2 and 5, with which far fewer matches of indoor fragments are right.
     Normals point towards the sensor, which stands at the origin of the cloud's own frame.
     """
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from pcreg.runtime.errors import InputError
 
 FOLDER = Path(str(files("pcreg.weights")))
-OUTDOOR_FROM = 0.1  # metres: clouds that are thinned to such voxels are taken for LiDAR scans
-REACH = 3.0  # by which factor a cloud's own voxel size may miss that of the training
+MIN_OUTDOOR_VOXEL = 0.1  # metres, from which on clouds are taken for LiDAR scans
+MAX_VOXEL_RATIO = 3.0  # between a cloud's own voxel size and that of the training
 
 
 def weights_for(voxel: float) -> Path:
     """The file of the weights for clouds that suit this voxel size, metres; InputError if it is missing."""
-    path = FOLDER / ("outdoor.safetensors" if voxel >= OUTDOOR_FROM else "indoor.safetensors")
+    path = FOLDER / ("outdoor.safetensors" if voxel >= MIN_OUTDOOR_VOXEL else "indoor.safetensors")
     if not path.is_file():
         raise InputError(
             f"{path}: the shipped weights are missing; take them from a checkout of this version, name other "
@@ -38,10 +38,9 @@ def checksum() -> str:
 def scales(trained: float, sizes: Sequence[float]) -> list[float]:
     """Voxel sizes to try with weights that were `trained` at one, for clouds that suit `sizes`, best first.
 
-    What the weights were trained at, if the first of the clouds' own sizes is anywhere near; the others in
-    proportion, but none below half of the clouds' own finest: it would keep many times the points that they
-    are registered by, and add nothing but time.
+    The voxel size of the training, if the first of the clouds' own sizes is near it; the others in
+    proportion, but none below half of the clouds' own finest, which would cost time and gain nothing.
     """
-    first = trained if trained / REACH <= sizes[0] <= trained * REACH else sizes[0]
+    first = trained if trained / MAX_VOXEL_RATIO <= sizes[0] <= trained * MAX_VOXEL_RATIO else sizes[0]
     others = [first * (size / sizes[0]) for size in sizes[1:]]
     return [first, *(size for size in others if size >= min(sizes) / 2)]

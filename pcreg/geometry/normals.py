@@ -10,17 +10,24 @@ NEIGHBORS = 30
 
 def normals_of(points: np.ndarray, radius: float) -> np.ndarray:
     """Unit normals (N, 3) of points (N, 3), of either sign: from up to 30 neighbours within `radius` m."""
+    return np.linalg.eigh(scatter_matrices(points, points, radius)).eigenvectors[:, :, 0]
+
+
+def scatter_matrices(queries: np.ndarray, points: np.ndarray, radius: float) -> np.ndarray:
+    """The scatter matrices (Q, 3, 3) of up to 30 of points (N, 3) within `radius` metres of each query.
+
+    The `queries` (Q, 3) are some of the points, so that each has one neighbour at least, itself.
+    """
     distance, rows = cKDTree(points).query(
-        points, NEIGHBORS, distance_upper_bound=radius, workers=parallel.cores_for(len(points))
+        queries, NEIGHBORS, distance_upper_bound=radius, workers=parallel.cores_for(len(queries))
     )
-    near = np.isfinite(distance)[:, :, None]  # (N, 30, 1)
-    around = np.where(near, points[np.where(near[:, :, 0], rows, 0)] - points[:, None], 0.0)
-    count = near.sum(1)  # (N, 1), its own point among them
-    spread = np.where(near, around - (around.sum(1) / count)[:, None], 0.0)
-    return np.linalg.eigh(spread.transpose(0, 2, 1) @ spread).eigenvectors[:, :, 0]
+    near = np.isfinite(distance)[:, :, None]  # (Q, 30, 1)
+    around = np.where(near, points[np.where(near[:, :, 0], rows, 0)] - queries[:, None], 0.0)
+    centred = np.where(near, around - (around.sum(1) / near.sum(1))[:, None], 0.0)
+    return centred.transpose(0, 2, 1) @ centred
 
 
 def towards(viewpoint: np.ndarray, points: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """The normals (N, 3) of points (N, 3), turned to the side of `viewpoint` (3,)."""
+    """The normals (N, 3) of points (N, 3), flipped to the side of `viewpoint` (3,)."""
     away = ((viewpoint - points) * normals).sum(1) < 0
     return np.where(away[:, None], -normals, normals)

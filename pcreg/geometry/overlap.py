@@ -1,11 +1,10 @@
 """How much of one scan another scan sees."""
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from pcreg.geometry.se3 import transform
+from pcreg.geometry.nearest import distances_to
 
-OVERLAP_DISTANCE = 1.5  # voxels: two thinned samples of one surface lie closer than that
+OVERLAP_DISTANCE = 1.5  # voxels: two downsampled scans of one surface have points closer than that
 
 
 def measured_overlap(
@@ -13,10 +12,8 @@ def measured_overlap(
 ) -> float:
     """The fraction of source (N, 3), moved into target (M, 3), with a target point within `distance` metres.
 
-    It depends on how the clouds are spaced: give both thinned alike. 0 if either is empty.
+    It depends on how dense the clouds are: downsample both alike. 0 if either is empty.
     """
     if len(source) == 0 or len(target) == 0:
         return 0.0
-    moved = transform(T_target_source, source)
-    nearest, _ = cKDTree(target).query(moved, distance_upper_bound=distance)
-    return float(np.isfinite(nearest).mean())
+    return float(np.isfinite(distances_to(target, source, T_target_source, distance)).mean())

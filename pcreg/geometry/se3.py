@@ -25,6 +25,11 @@ def transform(T: np.ndarray, points: np.ndarray) -> np.ndarray:
     return points @ T[:3, :3].T + T[:3, 3]
 
 
+def residuals(T: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Metres (N,) between source (N, 3), moved by T (4, 4), and target (N, 3), row by row."""
+    return np.linalg.norm(transform(T, source) - target, axis=1)
+
+
 def box(points: np.ndarray) -> np.ndarray:
     """The lower and upper corner (2, 3) of points (N, 3), N > 0; by columns, which is ten times as fast."""
     return np.array([[end(points[:, axis]) for axis in range(3)] for end in (np.min, np.max)])
@@ -69,12 +74,16 @@ def translation_error(T_estimate: np.ndarray, T_true: np.ndarray) -> float:
 
 
 def procrustes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The motion (4, 4) that takes source (N, 3) onto target (N, 3) with the least squared error.
+    """The motions (..., 4, 4) that take source (..., N, 3) onto target (..., N, 3) with least squared error.
 
     Kabsch's solution by singular values, reflections excluded. N >= 3 points not on one line.
     """
-    source_centre, target_centre = source.mean(0), target.mean(0)
-    U, _, Vt = np.linalg.svd((source - source_centre).T @ (target - target_centre))
-    handedness = np.diag([1.0, 1.0, np.sign(np.linalg.det(Vt.T @ U.T))])
-    R = Vt.T @ handedness @ U.T
-    return se3(R, target_centre - R @ source_centre)
+    source_centre, target_centre = source.mean(-2), target.mean(-2)
+    centred = source - source_centre[..., None, :], target - target_centre[..., None, :]
+    U, _, Vt = np.linalg.svd(centred[0].swapaxes(-1, -2) @ centred[1])
+    Vt[..., 2, :] *= np.sign(np.linalg.det(U) * np.linalg.det(Vt))[..., None]
+    R = Vt.swapaxes(-1, -2) @ U.swapaxes(-1, -2)
+    T = np.zeros((*R.shape[:-2], 4, 4))
+    T[..., :3, :3], T[..., 3, 3] = R, 1
+    T[..., :3, 3] = target_centre - (R @ source_centre[..., None])[..., 0]
+    return T

@@ -1,16 +1,16 @@
-"""Where the sensor of a cloud stood: stated, or at the origin if the cloud bears it out, or estimated.
+"""The viewpoint of a cloud, where its sensor stood: stated, or the origin if the cloud agrees, or estimated.
 
 Normals point to the viewpoint, and free space lies between it and the surfaces. Many clouds have an origin
-that is no sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is
-believed only where the cloud looks like a view from there. Otherwise the viewpoint is estimated from the
-cloud alone: it is the place from which the cloud looks most like a view. What free space and the sides of
-surfaces then say counts less (pcreg/registration/confidence.py).
+that is no sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is taken
+only where the cloud looks like a view from there. Otherwise the viewpoint is estimated from the cloud alone,
+as the place from which it looks most like a view. Free space and the sides of surfaces then have less weight
+in the confidence (pcreg/registration/confidence.py).
 
-Three things tell a place from which a cloud was seen:
+Three cues distinguish the place from which a cloud was seen:
 
-- spacing: a sensor that turns about itself leaves neighbouring points apart in proportion to their range;
+- spacing: the distance of neighbouring points of a spinning sensor is proportional to their range;
 - occlusion: no point lies behind a surface that was seen;
-- incidence: surfaces that are seen edge-on are hardly seen.
+- incidence: surfaces that are seen edge-on have few points.
 """
 
 from collections.abc import Sequence
@@ -22,29 +22,30 @@ from scipy.ndimage import maximum_filter
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
+from pcreg.geometry.subsample import every_nth
 from pcreg.runtime.errors import InputError
 
 OPTIONS = ("auto", "sensor", "unknown")
 ORIGIN = np.zeros(3)
 
-SPACING_SAMPLE = 2_000  # points whose neighbours are looked for, among at most a hundred times as many
+MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched, among at most a hundred times as many
 SPACING_NEIGHBOR = 7  # the one whose distance is the spacing of the points
-# Correlation of log spacing with log range: of simulated LiDAR scans 0.77 to 0.94 about their middle (thinned
-# to a grid 0.37 and more), of simulated fragments of depth cameras 0.20 at most.
+# Correlation of log spacing with log range: of simulated LiDAR scans 0.77 to 0.94 about their middle (after
+# downsampling 0.37 and more), of simulated fragments of depth cameras 0.20 at most.
 MIN_SPACING_CORRELATION = 0.3
 MAX_CORRELATION_DEFICIT = 0.02  # of the origin below the best place; of a true sensor 0.01 at most
-MAX_HIDDEN = 0.06  # fraction of the points; from a true sensor 0.04 at most, as fragments have many views
+MAX_HIDDEN_FRACTION = 0.06  # from a true sensor 0.04 at most; fragments have several views
 # Of the origin over the best place: five in six true sensors have less, and one in 25 places 3 m from them.
 MAX_SCORE_EXCESS = 0.1
-CERTAIN_SCORE = 0.05  # so good that no other place need be looked for
+ACCEPT_SCORE = 0.05  # of the origin, up to which no other place is tried
 
-OCCLUSION_POINTS = 5_000  # of a surface, at most, that are looked at
+MAX_OCCLUSION_POINTS = 5_000  # of a surface
 FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
-OCCLUSION_MARGIN = 4.0  # voxels behind a surface from which a point is hidden
-GRAZING = 0.3  # cosine of the incidence below which a surface is seen edge-on
+OCCLUSION_MARGIN_VOXELS = 4.0  # behind a surface, from which on a point is hidden
+MIN_INCIDENCE_COSINE = 0.3  # below it a surface is seen edge-on
 DIRECTIONS = 80  # from the middle of the cloud in which places are tried
-DISTANCES = (0.6, 1.0, 1.5, 2.0, 2.7)  # and how far out, in RMS radii of the cloud
-MAX_DISTANCE = 4.0  # RMS radii from the middle to a sensor: from further away anything looks like one view
+DISTANCES_RADII = (0.6, 1.0, 1.5, 2.0, 2.7)  # and how far out, in RMS radii of the cloud
+MAX_DISTANCE_RADII = 4.0  # from the middle to a sensor: from further away anything looks like one view
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Viewpoint:
 ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray | Viewpoint
 
 
-def check_viewpoint(option: ViewpointOption, name: str = "viewpoint") -> ViewpointOption:
-    """The option, `x, y, z` as an array; InputError, by `name`, for anything else than OPTIONS."""
+def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
+    """The option, `x, y, z` as an array; InputError for anything else than OPTIONS."""
     if isinstance(option, Viewpoint):
         return option
     if isinstance(option, str):
@@ -73,7 +74,7 @@ def check_viewpoint(option: ViewpointOption, name: str = "viewpoint") -> Viewpoi
             position = np.empty(0)
         if position.shape == (3,) and np.isfinite(position).all():
             return position
-    raise InputError(f"{name} {option} is none; use {', '.join(OPTIONS)}, or x, y, z in metres")
+    raise InputError(f"viewpoint {option} is none; use {', '.join(OPTIONS)}, or x, y, z in metres")
 
 
 def of_both(
@@ -94,9 +95,9 @@ def viewpoint_of(
 ) -> Viewpoint:
     """The viewpoint of the cloud (N, 3), by the option.
 
-    `surface` (S, 3), S > 0, is the cloud thinned to one point per `voxel` metres, with `normals` (S, 3) of
-    either sign. `auto` believes the origin if the cloud bears it out, `sensor` in any case, `unknown` in
-    none; where the origin is not believed the viewpoint is estimated.
+    `surface` (S, 3), S > 0, is the cloud downsampled to one point per `voxel` metres, with `normals` (S, 3)
+    of either sign. `auto` takes the origin if the cloud looks like a view from there, `sensor` in any case,
+    `unknown` in none; else the viewpoint is estimated.
     """
     if isinstance(option, Viewpoint):
         return option
@@ -104,8 +105,8 @@ def viewpoint_of(
         return Viewpoint(np.asarray(option, dtype=np.float64), known=True)
     if option == "sensor":
         return Viewpoint(ORIGIN, known=True)
-    step = -(-len(surface) // OCCLUSION_POINTS)
-    view, spacing = _View(surface[::step], normals[::step], voxel), _Spacing(points)
+    shown = (every_nth(rows, MAX_OCCLUSION_POINTS) for rows in (surface, normals))
+    view, spacing = _View(*shown, voxel), _Spacing(points)
     middle = surface.mean(0)
     radius = float(np.sqrt(((surface - middle) ** 2).sum(1).mean()))
     if spacing.correlation(middle) >= MIN_SPACING_CORRELATION:
@@ -116,10 +117,10 @@ def viewpoint_of(
 def _surrounded(
     view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: float, try_origin: bool
 ) -> Viewpoint:
-    """The viewpoint of a cloud all around its sensor: the place that the spacing of the points tells.
+    """The viewpoint of a cloud all around its sensor: where spacing and range correlate most.
 
-    It is sought in the plane through the middle in which the cloud spreads most. Across it, over a street,
-    the spacing hardly changes, and a place as deep below the ground would do as well.
+    It is searched in the plane through the middle in which the cloud spreads most. Across that plane the
+    spacing hardly changes: above a street, a place as deep below the ground correlates as well.
     """
     plane = np.linalg.eigh(np.cov((view.surface - middle).T))[1][:, 1:] * radius  # (3, 2)
     found = minimize(
@@ -129,18 +130,18 @@ def _surrounded(
         options={"initial_simplex": [[0, 0], [0.3, 0], [0, 0.3]], "xatol": 1e-3, "fatol": 1e-4},
     )
     far = spacing.correlation(ORIGIN) < -found.fun - MAX_CORRELATION_DEFICIT
-    if try_origin and not far and view.hidden(ORIGIN)[0] <= MAX_HIDDEN:
+    if try_origin and not far and view.hidden(ORIGIN)[0] <= MAX_HIDDEN_FRACTION:
         return Viewpoint(ORIGIN, known=True)
     return Viewpoint(middle + plane @ found.x, known=False)
 
 
 def _one_sided(view: "_View", middle: np.ndarray, radius: float, try_origin: bool) -> Viewpoint:
-    """The viewpoint of a cloud before its sensor: of many places the one from which most is seen."""
-    near = try_origin and np.linalg.norm(middle) <= MAX_DISTANCE * radius
+    """The viewpoint of a cloud in front of its sensor: of many places the one from which most is visible."""
+    near = try_origin and np.linalg.norm(middle) <= MAX_DISTANCE_RADII * radius
     score = view.score(ORIGIN) if near else np.inf
-    if score <= CERTAIN_SCORE:
+    if score <= ACCEPT_SCORE:
         return Viewpoint(ORIGIN, known=True)
-    places = np.concatenate([middle[None], *(middle + d * radius * _directions() for d in DISTANCES)])
+    places = np.concatenate([middle[None], *(middle + d * radius * _directions() for d in DISTANCES_RADII)])
     scores = np.array([view.score(place) for place in places])
     if score <= scores.min() + MAX_SCORE_EXCESS:
         return Viewpoint(ORIGIN, known=True)
@@ -148,15 +149,15 @@ def _one_sided(view: "_View", middle: np.ndarray, radius: float, try_origin: boo
 
 
 class _Spacing:
-    """How far apart the points of a cloud lie, at some of them."""
+    """The spacing of a cloud at some of its points."""
 
     def __init__(self, points: np.ndarray):
         rng = np.random.default_rng(0)
-        if len(points) > 100 * SPACING_SAMPLE:
-            points = points[np.sort(rng.choice(len(points), 100 * SPACING_SAMPLE, replace=False))]
+        if len(points) > 100 * MAX_SPACING_QUERIES:
+            points = points[np.sort(rng.choice(len(points), 100 * MAX_SPACING_QUERIES, replace=False))]
         self.points = points
-        if len(points) > SPACING_SAMPLE:
-            self.points = points[np.sort(rng.choice(len(points), SPACING_SAMPLE, replace=False))]
+        if len(points) > MAX_SPACING_QUERIES:
+            self.points = points[np.sort(rng.choice(len(points), MAX_SPACING_QUERIES, replace=False))]
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
         distance = cKDTree(points).query(self.points, [neighbor + 1])[0][:, 0]
         self.log_spacing = _standardized(np.log(np.maximum(distance, 1e-6)))
@@ -177,7 +178,7 @@ class _View:
 
     def __init__(self, surface: np.ndarray, normals: np.ndarray, voxel: float):
         self.surface, self.normals = surface, normals
-        self.margin = OCCLUSION_MARGIN * voxel
+        self.margin = OCCLUSION_MARGIN_VOXELS * voxel
 
     def score(self, place: np.ndarray) -> float:
         """The fractions of points that are hidden from the place (3,) and of those seen edge-on, added up."""
@@ -186,9 +187,9 @@ class _View:
     def hidden(self, place: np.ndarray) -> tuple[float, float]:
         """The fraction of points hidden from the place (3,), and of those seen edge-on.
 
-        A point is hidden if something is nearer in its cell of the range image and in all eight around it:
-        so the outline of a thing, which shares cells with what is seen beside it, hides nothing. What a
-        slanted surface gains in range within these cells is allowed for.
+        A point is hidden if its cell of the range image and all eight around it have a nearer point: so the
+        outline of an object, whose cells also show the background, hides nothing. The change of range of a
+        slanted surface within these cells is allowed for.
         """
         ray = self.surface - place
         distance = np.linalg.norm(ray, axis=1)
@@ -197,10 +198,10 @@ class _View:
         nearest = np.full((6, FACE_CELLS, FACE_CELLS), np.inf)
         np.minimum.at(nearest, cell, distance)
         occluder = maximum_filter(nearest, size=(1, 3, 3), mode="constant", cval=np.inf)[cell]
-        slope = np.sqrt(1 - np.minimum(cosine, 1.0) ** 2) / np.maximum(cosine, GRAZING)
+        slope = np.sqrt(1 - np.minimum(cosine, 1.0) ** 2) / np.maximum(cosine, MIN_INCIDENCE_COSINE)
         width = 1.5 * np.radians(90.0) / FACE_CELLS  # from the middle of a cell to the far edge of the next
         behind = distance - self.margin - distance * width * slope > occluder
-        edge_on = cosine < GRAZING
+        edge_on = cosine < MIN_INCIDENCE_COSINE
         return float((behind & ~edge_on).mean()), float(edge_on.mean())
 
 
@@ -209,8 +210,8 @@ def _cube_cells(rays: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = np.arange(len(rays))
     axis = np.abs(rays).argmax(1)
     main = rays[rows, axis]
-    reach = np.maximum(np.abs(main), 1e-9)
-    angles = (np.arctan(rays[rows, (axis + shift) % 3] / reach) for shift in (1, 2))
+    divisor = np.maximum(np.abs(main), 1e-9)
+    angles = (np.arctan(rays[rows, (axis + shift) % 3] / divisor) for shift in (1, 2))
     row, column = (
         np.clip(((a / np.pi * 2 + 0.5) * FACE_CELLS).astype(int), 0, FACE_CELLS - 1) for a in angles
     )

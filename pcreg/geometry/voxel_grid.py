@@ -11,8 +11,8 @@ from pcreg.geometry.se3 import box
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
-BLOCK = 1 << 20  # points looked at together: about 100 MB with all that is computed from them
-MOST_CELLS = 2**62  # of the box around a cloud, numbered by int64
+BLOCK_POINTS = 1 << 20  # processed together, in about 100 MB
+MAX_CELLS = 2**62  # of the box around a cloud, numbered by int64
 
 
 def voxel_downsample(points: np.ndarray, voxel: float, origin: np.ndarray | None = None) -> np.ndarray:
@@ -20,7 +20,7 @@ def voxel_downsample(points: np.ndarray, voxel: float, origin: np.ndarray | None
     its centre, in the order of the cells; of equally near ones that with the smallest x, y, z.
 
     Cells start at the origin of the cloud's frame if `origin` (3,) is left out, as they do in FCGF and in
-    the fragments of 3DMatch: a cloud thinned there before comes out whole. Raises InputError for a voxel
+    the fragments of 3DMatch: a cloud that was downsampled there stays whole. Raises InputError for a voxel
     that is too small to number its cells.
     """
     if len(points) == 0:
@@ -30,16 +30,16 @@ def voxel_downsample(points: np.ndarray, voxel: float, origin: np.ndarray | None
     with np.errstate(over="ignore"):
         lowest, highest = np.floor((corners - origin) / voxel)
         shape = highest - lowest + 1
-    if not (np.abs([lowest, highest]) < MOST_CELLS).all() or math.prod(map(int, shape)) > MOST_CELLS:
+    if not (np.abs([lowest, highest]) < MAX_CELLS).all() or math.prod(map(int, shape)) > MAX_CELLS:
         raise InputError(f"voxel {voxel:g} m is too small for this cloud, which has 2^62 cells or more")
 
     def nearest(rows: np.ndarray | slice) -> np.ndarray:
         return _nearest(points[rows], voxel, origin, lowest, shape)
 
-    starts = range(0, len(points), BLOCK)
+    starts = range(0, len(points), BLOCK_POINTS)
     if len(starts) == 1:
         return nearest(slice(None))
-    found = parallel.each(lambda start: start + nearest(slice(start, start + BLOCK)), starts)
+    found = parallel.each(lambda start: start + nearest(slice(start, start + BLOCK_POINTS)), starts)
     rows = np.concatenate(found)
     return rows[nearest(rows)]  # the best of the whole is the best of its block
 
@@ -47,7 +47,7 @@ def voxel_downsample(points: np.ndarray, voxel: float, origin: np.ndarray | None
 def _nearest(
     points: np.ndarray, voxel: float, origin: np.ndarray, lowest: np.ndarray, shape: np.ndarray
 ) -> np.ndarray:
-    """Rows (M,) of points (N, 3), N > 0, as `thin` has them; the box of cells may be larger than theirs."""
+    """`voxel_downsample` of points (N, 3), N > 0, in a box of cells that may be larger than theirs."""
     key = np.zeros(len(points), dtype=np.int64)
     inside, from_centre = [], np.zeros(len(points))
     for axis in range(3):

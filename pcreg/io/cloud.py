@@ -21,10 +21,10 @@ from pcreg.io.formats.pcd import read_pcd, viewpoint_of_pcd
 from pcreg.io.formats.ply import read_ply
 from pcreg.io.formats.stl import read_stl
 from pcreg.io.formats.text import read_pts, read_xyz
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, first_line
 from pcreg.runtime.files import replacing
 
-WIDEST = 32  # columns that points may have; arrays with more columns than that and than rows lie on the side
+MAX_COLUMNS = 32  # an array with more columns than that and than rows is transposed
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Cloud:
     """Finite points (N, 3) float64, metres, in the order of the file."""
 
     points: np.ndarray
-    dropped: int = 0  # rows of the file left out: those that are not finite, and those that `notes` tell of
-    notes: tuple[str, ...] = ()  # what else than NaN and infinity was left out and why, a sentence each
+    dropped: int = 0  # rows of the file left out: those that are not finite, and those in `notes`
+    notes: tuple[str, ...] = ()  # which finite rows were left out and why, a sentence each
     viewpoint: np.ndarray | None = None  # (3,) float64, metres, where the file says its sensor stood
     rows: np.ndarray | None = None  # (N,) int64, ascending, which rows of the file these are; None: all
 
@@ -52,12 +52,11 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Text (.xyz .txt .csv .asc
     .pts) has blanks, commas or semicolons between its numbers, and may name its columns in a first line.
     Columns after the third (intensity, colour, normals) are ignored, and of meshes (.ply .obj .off .stl) all
-    but the vertices. A .bin holds rows of float32, `columns` of them, or as many as its content tells: 4 as
-    KITTI's, 5 as those of nuScenes. The VIEWPOINT of a .pcd, and the pose of an .e57 that is a single scan,
+    but the vertices. A .bin has rows of `columns` float32, by default 4 as KITTI's or 5 as those of nuScenes,
+    whichever its content looks like. The VIEWPOINT of a .pcd, and the pose of an .e57 that is a single scan,
     say where the sensor stood. Raises InputError for a file that is missing, of another format, empty,
-    truncated or damaged, and for .las, .laz and .e57 where their
-    packages are not installed. Memory grows with what the file holds, whatever a header says, within the
-    bounds of pcreg.io.size_checks.
+    truncated or damaged, and for .las, .laz and .e57 where their packages are not installed. Memory grows
+    with the content of the file, whatever its header promises, within the bounds of pcreg.io.size_checks.
     """
     path = expanded(path)
     reader = _READERS.get(path.suffix.lower())
@@ -80,7 +79,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
         raise
     except Exception as error:  # a damaged file can raise nearly anything
         raise InputError(
-            f"{path}: cannot be read as {path.suffix} ({_first_line(error)}); "
+            f"{path}: cannot be read as {path.suffix} ({first_line(error)}); "
             "it may be truncated or damaged: write it again"
         ) from error
     return replace(cloud_of(rows, str(path)), viewpoint=viewpoint)
@@ -98,7 +97,7 @@ def cloud_of(rows: np.ndarray, name: str) -> Cloud:
     """The cloud of rows x y z and perhaps more (N, 3 to 32); InputError, by its name, for other arrays."""
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{name}: holds an array of shape {rows.shape}; points are rows of at least x y z")
-    if rows.shape[1] > max(len(rows), WIDEST):
+    if rows.shape[1] > max(len(rows), MAX_COLUMNS):
         raise InputError(
             f"{name}: holds an array of shape {rows.shape}, which looks transposed; points are rows x y z: "
             "transpose it"
@@ -122,7 +121,7 @@ def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = 
 def write_ply_parts(
     path: str | Path, count: int, parts: Iterable[tuple[np.ndarray, np.ndarray | None]], *, colored: bool
 ) -> None:
-    """As `write_ply`, of a cloud of `count` points that comes in parts, so that it need not be held whole."""
+    """As `write_ply`, of a cloud of `count` points in parts, which need not fit into memory together."""
     fields = [("x", "<f8"), ("y", "<f8"), ("z", "<f8")]
     if colored:
         fields += [("red", "u1"), ("green", "u1"), ("blue", "u1")]
@@ -160,7 +159,3 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
 }
 _VIEWPOINTS = {".pcd": viewpoint_of_pcd, ".e57": viewpoint_of_e57}  # of the formats that state one
 SUFFIXES = tuple(_READERS)  # of the files that read_cloud knows
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

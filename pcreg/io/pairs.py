@@ -22,7 +22,7 @@ class Pair:
     source: str
     target: str
     T_target_source: np.ndarray  # (4, 4) float64, moves source into target
-    T_compat: np.ndarray | None = None  # the truth as older tables have it, where that is another
+    T_compat: np.ndarray | None = None  # the FCGF-order ground truth, where that differs
     scene: str = ""  # tables average within a scene first
     overlap: float | None = None  # fraction of the source that has a partner in the target
     information: np.ndarray | None = None  # (6, 6) of gt.info, for the official 3DMatch recall
@@ -43,7 +43,7 @@ class Pair:
 
 
 class PairDataset(Protocol):
-    """What training and evaluation ask of a data set."""
+    """What training and evaluation need of a data set."""
 
     name: str  # what a table calls the benchmark
     outdoor: bool  # LiDAR scans of large places, not rooms: what counts as registered there differs

@@ -1,6 +1,6 @@
-"""What a header promises, held against the size of the file that it heads.
+"""What a header promises, compared with the size of its file.
 
-Three bounds hold for compressed files, of which a header alone says how large they are: any may unpack to
+Compressed files, of which only the header says how large they are, have three bounds: any may unpack to
 16 MiB; larger ones to 250 times their size; none to more than 2^27 points (3.2 GB). Real scans take 0.3
 bytes a point and more in .laz, a ninetieth of what they take in memory.
 """
@@ -11,14 +11,14 @@ import numpy as np
 
 from pcreg.runtime.errors import InputError
 
-HARMLESS = 1 << 24  # bytes of memory that any file may take
-GROWTH = 250  # bytes of memory for a byte of a larger file; what deflates further repeats itself
-MOST_POINTS = 1 << 27
+MAX_UNCHECKED_BYTES = 1 << 24  # of memory, which any file may take
+MAX_EXPANSION = 250  # bytes of memory for a byte of a larger file
+MAX_POINTS = 1 << 27
 ROW_BYTES = 26  # of a point in memory: three float64, and the marks of what is finite
 
 
 def check_size(path: Path, promised: int, there: int) -> None:
-    """Raise InputError if a header promises more bytes than there are, or a negative number."""
+    """Raise InputError if a header promises more bytes than are `there`, or a negative number."""
     if not 0 <= promised <= there:
         raise InputError(
             f"{path}: its header promises {promised} bytes of points where the file has {there}; "
@@ -26,10 +26,10 @@ def check_size(path: Path, promised: int, there: int) -> None:
         )
 
 
-def bounded(path: Path, points: int, further: int = 0) -> None:
-    """Raise InputError if so many points and `further` bytes break the bounds of compressed files."""
-    most = max(HARMLESS, GROWTH * path.stat().st_size)
-    if not 0 <= points <= MOST_POINTS or points * ROW_BYTES + further > most:
+def check_expansion(path: Path, points: int, further: int = 0) -> None:
+    """Raise InputError if `points` and `further` bytes exceed the bounds of compressed files."""
+    max_bytes = max(MAX_UNCHECKED_BYTES, MAX_EXPANSION * path.stat().st_size)
+    if not 0 <= points <= MAX_POINTS or points * ROW_BYTES + further > max_bytes:
         raise InputError(
             f"{path}: its header promises {points} points, more than is read from a compressed file of this "
             "size; it is damaged, or compressed further than is read here: write it again, uncompressed"

@@ -1,1 +1,1 @@
-"""From two clouds to a motion, and whether to believe it."""
+"""From two clouds to a motion and the verdict on it."""

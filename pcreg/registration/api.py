@@ -1,4 +1,4 @@
-"""The one call: two clouds in, as files or arrays, one answer out.
+"""Registration of two clouds, files or arrays, in one call.
 
     import pcreg
     result = pcreg.register("scan_a.ply", "scan_b.ply")
@@ -32,20 +32,22 @@ def register(
     """Register source to target, each a path, an array or tensor (N, 3), or a point cloud of Open3D.
 
     Columns of an array after the third, up to the 32nd, are ignored. In paths `~` is the home folder.
+    Repeated rows of zeros and a few points far from all others are left out, which the result's `notes` say.
 
-    The `descriptor` is fcgf, learned, or fpfh. `weights` names a .safetensors file of train.py instead of
-    the shipped one that suits the clouds. `voxel`, in metres, is chosen from the clouds if left out, and
-    then further sizes are tried if the first does not register. `units` says in which of m, cm, mm, ft and
-    in the clouds are, both or each. `columns` is how many float32 make a row of a .bin file, if that cannot
-    be told. The `viewpoint` says where the sensor stood, of both clouds or, as a pair, of each: x, y, z in
-    metres in the frame of the cloud, `sensor` for its origin, `unknown`, or `auto`: where a .pcd or .e57 file
-    states it, else at the origin if the cloud looks like a view from there, else unknown. Where it is unknown
-    it is estimated, and the answer does not depend on the origin. Repeated rows of zeros and a few points far
-    from all others are left out, which `notes` of the result say. The result is in metres. Same clouds and
-    seed, same machine: same result. The `device` is that of the learned descriptor, cpu, cuda or auto: the
-    CPU describes two clouds in less time than a GPU takes to start.
+    descriptor  fcgf, which is learned, or fpfh
+    weights     a .safetensors file of `pcreg train`; by default the shipped one that suits the clouds
+    voxel       metres; by default chosen from the clouds, with further sizes if the first does not register
+    units       of the coordinates of both clouds or, as a pair, of each: m, cm, mm, ft or in
+    columns     float32 numbers in a row of a .bin file; by default estimated from its content
+    viewpoint   where the sensor stood, of both clouds or, as a pair, of each: x, y, z in metres in the frame
+                of the cloud, `sensor` for its origin, `unknown`, or `auto`: as a .pcd or .e57 file states it,
+                else the origin if the cloud looks like a view from there, else unknown. Where it is unknown
+                it is estimated, and the answer does not depend on the origin
+    device      of the learned descriptor: cpu, cuda or auto. The CPU describes two clouds in less time than a
+                GPU takes to start
 
-    Raises InputError, one sentence, for clouds, weights or settings that cannot be used.
+    The result is in metres. Same clouds and seed, same machine: same result. Raises InputError, one sentence,
+    for clouds, weights or settings that cannot be used.
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)

@@ -1,7 +1,7 @@
 """Many pairs of clouds: one record and one table row for each, with the answer that `register` gives.
 
-Each file is described once per scale, in a folder that worker processes share. A run that was stopped goes on
-where it ended. A cloud that cannot be used spoils its own pairs and no other.
+Each file is described once per scale, in a folder that worker processes share. A run that was stopped
+continues. A cloud that cannot be used costs its own pairs and no other.
 """
 
 import csv
@@ -40,8 +40,8 @@ def pairs_of(listed: str) -> list[Pair]:
     """The pairs of a .csv file, or of the files that match a pattern, each with the one before it.
 
     A line of the .csv file names source and target; a first line `source,target`, in capitals or not, is a
-    heading. Paths are relative to its folder. Numbers in the names of the files that match a pattern are
-    read as numbers, scan_2 before scan_10. Raises InputError for a file or pattern without pairs.
+    heading. Paths are relative to its folder. Files that match a pattern are in natural order, scan_2 before
+    scan_10. Raises InputError for a file or pattern without pairs.
     """
     if Path(listed).suffix.lower() != ".csv":
         files = sorted(glob.glob(listed, recursive=True), key=natural)
@@ -58,12 +58,12 @@ def pairs_of(listed: str) -> list[Pair]:
         raise InputError(f"{listed}: cannot be read as a list of pairs; write lines SOURCE,TARGET") from error
     named = {}
     for number, row in enumerate(rows, start=1):
-        words = [word.strip() for word in row]
-        if not any(words) or (number == 1 and [word.lower() for word in words[:2]] == ["source", "target"]):
+        names = [name.strip() for name in row]
+        if not any(names) or (number == 1 and [name.lower() for name in names[:2]] == ["source", "target"]):
             continue
-        if len(words) < 2 or not all(words[:2]):
+        if len(names) < 2 or not all(names[:2]):
             raise InputError(f"{listed}: line {number} does not name two files; write SOURCE,TARGET")
-        named[tuple(str(Path(listed).parent / word) for word in words[:2])] = None
+        named[tuple(str(Path(listed).parent / name) for name in names[:2])] = None
     if not named:
         raise InputError(f"{listed}: holds no pairs; write lines SOURCE,TARGET")
     return list(named)
@@ -142,7 +142,7 @@ class _Work:
             return missing
         except OutputError:
             raise
-        except InputError:  # which the pair will say
+        except InputError:  # which `register` reports
             pass
         return None
 
@@ -164,7 +164,7 @@ class _Work:
         return record | {"seconds": found.seconds, "error": ""}
 
     def keep(self, missing: NotDescribed) -> None:
-        """Describe what a worker could not."""
+        """Describe a cloud whose description a worker misses."""
         if not missing.path.is_file():
             keep(missing.path, missing.downsampled, self.registrar.with_network(missing.descriptor))
 
@@ -173,7 +173,7 @@ class _Work:
 
 
 def _examined(executor: Executor | None, files: Sequence[CloudFile], voxel: bool) -> dict[str, CloudFile]:
-    """The files by path, each read once, with the `voxel` size that suits it if that is asked for."""
+    """The files by path, each read once, with its own voxel size if `voxel` is true."""
     found = map_unordered(executor, partial(CloudFile.examined, voxel=voxel), (), files)
     examined = {file.path: file for _, file in progress(found, "read", len(files))}
     if all(file.error for file in examined.values()):
@@ -183,7 +183,7 @@ def _examined(executor: Executor | None, files: Sequence[CloudFile], voxel: bool
 
 
 def _describe(executor: Executor | None, work: _Work, pairs: Sequence[Pair]) -> None:
-    """Describe each cloud once at every scale at which a pair of it is looked at first."""
+    """Describe each cloud once at every scale that is the first one of a pair."""
     first: dict[tuple[str, str, float], tuple[int, Pair]] = {}
     for pair in pairs:
         if not work.errors(pair):
@@ -205,8 +205,8 @@ def _registered(
 ) -> Iterator[tuple[Pair, dict[str, Any]]]:
     """The records of the pairs, as they are done.
 
-    A worker that misses a description that only this process can compute gives the pair back, and one
-    begins it again when the description is there.
+    A worker that misses a description that only this process can compute returns the pair, which is begun
+    again with the description.
     """
     todo, shared = list(pairs), (work.for_workers(),)
     while todo:
@@ -222,7 +222,7 @@ def _registered(
 
 
 def _device(registrar: Registrar) -> str:
-    """On which clouds are described."""
+    """The device on which clouds are described."""
     if registrar.descriptor == "fpfh":
         return "cpu"
     from pcreg.runtime.device import choose_device  # PyTorch takes a second to import
@@ -241,17 +241,16 @@ def _stamp(pair: Pair) -> list[int]:
 
 
 def _write_table(path: Path, records: Sequence[dict[str, Any]]) -> None:
-    """One row per pair: the verdict, T_target_source row by row, and in words what there is to say."""
+    """One row per pair: the verdict, T_target_source row by row, and its reason with notes, or the error."""
     cells = [f"T{row}{column}" for row in range(4) for column in range(4)]
     text = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}  # any file name
     with replacing(path) as temporary, temporary.open("w", **text) as file:
         table = csv.writer(file)
-        table.writerow([*COLUMNS, *cells, "seconds", "words"])
+        table.writerow([*COLUMNS, *cells, "seconds", "message"])
         for record in records:
             values = record | record.get("evidence", {})
             T = np.ravel(record["T_target_source"]).tolist() if "T_target_source" in record else [""] * 16
-            words = record["error"] or " ".join(
-                [record["reason"], *(f"({note})" for note in record["notes"])]
-            )
+            notes = [f"({note})" for note in record.get("notes", ())]
+            message = record["error"] or " ".join([record["reason"], *notes])
             seconds = round(sum(record.get("seconds", {}).values()), 3)
-            table.writerow([*(values.get(name, "") for name in COLUMNS), *T, seconds, words])
+            table.writerow([*(values.get(name, "") for name in COLUMNS), *T, seconds, message])

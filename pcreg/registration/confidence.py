@@ -1,9 +1,9 @@
-"""Whether to believe a motion: a calibrated probability from the evidence, and a reason in words.
+"""The verdict on a motion: a calibrated probability from the evidence, and a reason in words.
 
-A logistic model of a few numbers, fitted to motions that were found between simulated scans whose truth is
-known (benchmarks/bench_verdict.py prints the tables below); docs/benchmarks.md shows how it does on real
-ones. There are two, as of learned descriptors' matches many more are right than of FPFH's: what is little
-agreement for the one is plenty for the other. Each has a second one for clouds whose viewpoint is estimated.
+A logistic model of a few numbers, fitted to motions between simulated scans whose ground truth is known
+(benchmarks/bench_verdict.py prints the tables below); docs/benchmarks.md has its results on real ones. There
+are two models, because many more matches of learned descriptors are right than of FPFH. Each has a second one
+for clouds whose viewpoint is estimated.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,18 +13,18 @@ import numpy as np
 
 from pcreg.registration.evidence import Evidence
 
-# Of an overlap; thin things, and clouds of several views, show the rest from both sides
+# Of an overlap; the rest is seen from both sides, as thin objects are, and clouds of several views
 MIN_SAME_SIDE_RATIO = 0.8
-MIN_INLIERS = 5  # with fewer a motion is as likely wrong as right, whatever else speaks for it
+MIN_INLIERS = 5  # with fewer a motion is as likely wrong as right, whatever the other evidence
 # A motion that is more likely right than wrong ends the search, but for its alternative
 MIN_CANDIDATE_PROBABILITY = 0.5
-MIN_CONFIDENCE = 0.7  # the probability from which a registration is called one
-MIN_ALTERNATIVE_CONFIDENCE = 0.2  # and that of an alternative from which the scene is called symmetric
+MIN_CONFIDENCE = 0.7  # from which a motion counts as registered
+MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer counts as ambiguous
 
 
 @dataclass(frozen=True)
 class ConfidenceTerm:
-    """A number that tells right motions from wrong ones, and what it says where it speaks against one."""
+    """A number that separates right motions from wrong ones, and the reason it gives for a refusal."""
 
     value: Callable[[Evidence], float]
     rejection_reason: Callable[[Evidence], str]
@@ -35,11 +35,11 @@ class Verdict:
     registered: bool
     confidence: float  # probability that the motion is right; at least 0.7 exactly when registered
     reason: str  # in words, with the numbers
-    ambiguous: bool  # an alternative is about as likely
+    ambiguous: bool  # refused, and an alternative is about as likely
 
 
 def terms(evidence: Evidence) -> np.ndarray:
-    """The numbers (F,) that the probability is made of, in the order of TERMS."""
+    """The values (F,) of TERMS."""
     return np.array([term.value(evidence) for term in TERMS])
 
 
@@ -48,20 +48,20 @@ class ConfidenceModel:
     """A logistic model: two numbers per term, in the order of TERMS."""
 
     weights: tuple[float, ...]  # in the log-odds
-    usual: tuple[float, ...]  # means over right motions
+    usual: tuple[float, ...]  # value of a term: its mean over right motions
     bias: float  # of the log-odds
     estimated: "ConfidenceModel | None" = None  # for clouds of which a viewpoint is estimated
 
     def probability(self, evidence: Evidence) -> float:
         """That the motion is right, whatever other motions there are.
 
-        An estimated viewpoint never makes surer than a known one that says the same.
+        With an estimated viewpoint it is never higher than with a known one and the same evidence.
         """
         likely = self._deciding(evidence)._logistic(evidence)
         return likely if evidence.inliers >= MIN_INLIERS else min(likely, 0.5)
 
     def _deciding(self, evidence: Evidence) -> "ConfidenceModel":
-        """The model that is less sure, of those that apply."""
+        """Of the models that apply the one with the lower probability."""
         if self.estimated is None or evidence.viewpoints_known:
             return self
         return min(self, self.estimated, key=lambda model: model._logistic(evidence))
@@ -107,16 +107,16 @@ def _in_favour(evidence: Evidence) -> str:
 
 
 def _support(evidence: Evidence) -> float:
-    """How far the inliers fall short of what chance seldom brings together, squared; 0: not at all.
+    """Minus the square of the fraction by which the inliers fall short of what chance seldom reaches.
 
-    Twice as many are asked for where a viewpoint is estimated: of simulated motions that fits best.
+    Where a viewpoint is estimated that number is doubled, which fits simulated motions best.
     """
     chance = (12 + 0.005 * evidence.matches) * (1 if evidence.viewpoints_known else 2)
     return -(max(1 - evidence.inliers / chance, 0.0) ** 2)
 
 
 def _agreement(evidence: Evidence) -> float:
-    """Log of the share of matches that agree: the same number says more where fewer contradict it."""
+    """Log of the fraction of matches that agree."""
     return np.log(0.03 + evidence.inliers / max(evidence.matches, 1))
 
 
@@ -128,7 +128,7 @@ def _few_inliers(evidence: Evidence) -> str:
 
 
 def _consistency(evidence: Evidence) -> float:
-    """Log of how little there is of what cannot be: things in free space, and fronts on backs."""
+    """Minus the log of the violations: points in free space, and surfaces seen from opposite sides."""
     return -np.log(
         0.02 + evidence.free_space_violation + max(MIN_SAME_SIDE_RATIO - evidence.same_side_ratio, 0.0)
     )
@@ -146,11 +146,11 @@ def _contradicted(evidence: Evidence) -> str:
 
 
 def _observability(evidence: Evidence) -> float:
-    """Log of how firmly the overlap holds the motion, level where that is settled."""
+    """Log of the least observability, constant from where the overlap constrains the motion well."""
     return min(np.log(0.003 + evidence.observability.min_observability), -2.0)
 
 
-def _loose(evidence: Evidence) -> str:
+def _unconstrained(evidence: Evidence) -> str:
     free = evidence.observability.free[0] if evidence.observability.free else "slide"
     return f"the surfaces that touch could {free} and still touch, so they prove little"
 
@@ -160,7 +160,7 @@ TERMS = (
     ConfidenceTerm(_support, _few_inliers),
     ConfidenceTerm(_agreement, _few_inliers),
     ConfidenceTerm(_consistency, _contradicted),
-    ConfidenceTerm(_observability, _loose),
+    ConfidenceTerm(_observability, _unconstrained),
 )
 LEARNED = ConfidenceModel(
     weights=(3.50, 1.18, 2.66, 1.40),

@@ -1,4 +1,4 @@
-"""What may be wrong with a pair of clouds, said in a sentence and never acted upon."""
+"""What may be wrong with a pair of clouds: notes of a sentence each, which change no answer."""
 
 from dataclasses import replace
 
@@ -19,11 +19,11 @@ MIRRORED = (
     "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
     "export it again as x, y, z of a right-handed frame"
 )
-MAX_EXTENT_METRES = 2000.0  # metres; rooms in millimetres are larger than that, scans seldom
+MAX_EXTENT_METRES = 2000.0  # rooms in millimetres are larger than that, scans seldom
 
 
 def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
-    """Whether both clouds hold the same points, in any order: thinned, they are in the order of cells."""
+    """Whether both clouds have the same points, in any order: surfaces are in the order of their cells."""
     if np.array_equal(source.surface, target.surface):
         return ["source and target hold the same points; is one file given twice?"]
     return []
@@ -52,17 +52,17 @@ def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
     return []
 
 
-def loose(found: Registration) -> list[str]:
-    """Which directions the overlap of a registration does not hold, as in a corridor or on a bare floor."""
+def degenerate_directions(found: Registration) -> list[str]:
+    """The directions that the overlap does not constrain, as in a corridor or on an empty floor."""
     return [
-        f"the surfaces that overlap could {freedom} in the target's frame and still overlap; that far the "
-        "answer rests on matches alone"
+        f"the surfaces that overlap could {freedom} in the target's frame and still overlap; in that "
+        "direction the answer rests on matches alone"
         for freedom in found.evidence.observability.free
     ]
 
 
-def bare(*clouds: DescribedCloud) -> list[str]:
-    """Which of source and target is so simple a surface that it fits itself in other places as well."""
+def degenerate_surfaces(*clouds: DescribedCloud) -> list[str]:
+    """Which of source and target has so simple a surface that it fits itself in other places as well."""
     notes = []
     for side, cloud in zip(("source", "target"), clouds, strict=True):
         kinds = [freedom.kind for freedom in observability(cloud.surface, cloud.normals).free]
@@ -74,12 +74,14 @@ def bare(*clouds: DescribedCloud) -> list[str]:
             what = "the same all around an axis"
         else:
             continue
-        notes.append(f"the surface of the {side} is {what}; it needs corners or things in it to be held by")
+        notes.append(
+            f"the surface of the {side} is {what}; it needs corners or things in it to be registered by"
+        )
     return notes
 
 
 def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
-    """Of which of source and target it is not known where the sensor stood."""
+    """For which of source and target the viewpoint is estimated."""
     unknown = [
         side for side, cloud in zip(("source", "target"), clouds, strict=True) if not cloud.viewpoint_known
     ]
@@ -87,32 +89,34 @@ def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
         return []
     return [
         f"where the sensor of the {' and the '.join(unknown)} stood is estimated from the cloud, so that "
-        "free space and the sides of surfaces prove less; --viewpoint says where"
+        "free space and the sides of surfaces count less; state it with --viewpoint"
     ]
 
 
-def after_all(found: Registration, source: DescribedCloud, target: DescribedCloud) -> tuple[str, ...]:
-    """What there is to say of a pair that is registered: one scale at least both clouds have then."""
-    said = duplicates(source, target) + millimetres(source.surface, target.surface) + loose(found)
-    return tuple(said + unknown_viewpoints(source, target))
+def notes_if_registered(
+    found: Registration, source: DescribedCloud, target: DescribedCloud
+) -> tuple[str, ...]:
+    """The notes on a pair that is registered, whose units therefore agree."""
+    notes = duplicates(source, target) + millimetres(source.surface, target.surface)
+    return (*notes, *degenerate_directions(found), *unknown_viewpoints(source, target))
 
 
-def mirrored(
+def mirror_confidence(
     scale: SingleScaleRegistrar,
     source: PreparedCloud,
     viewpoint: Viewpoint,
     target: DescribedCloud,
     seed: int,
 ) -> float:
-    """With what confidence the source would be registered if one of its axes were turned round.
+    """The confidence of registering the source with its first axis flipped.
 
-    The `viewpoint` is that of the source as it is. A single motion is tried: what is mirrored and nothing
-    else fits at once.
+    The `viewpoint` is that of the source as it is. One motion is tried: a source that is mirrored, and
+    otherwise right, fits at once.
     """
     try:
         flipped = source.mirrored.at(scale, replace(viewpoint, position=viewpoint.position * MIRROR))
     except OutputError:
         raise
-    except InputError:  # mirrored cells are others, and a few points more may be lost
+    except InputError:  # cells of the mirrored cloud differ, and too few points may be left
         return 0.0
     return replace(scale, attempts=1).match(flipped, target, seed=seed).confidence

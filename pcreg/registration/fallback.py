@@ -1,4 +1,4 @@
-"""Further looks at an answer that is refused or not quite sure: other scales, and the mirror image."""
+"""What is tried where the first scale refuses or is not confident: other scales, and the mirror image."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,20 +15,20 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.timer import Clock
 
-ACCEPT_CONFIDENCE = 0.95  # confidence from which no fallback is tried
+ACCEPT_CONFIDENCE = 0.95  # from which no fallback is tried
 
 
 def register_at_scales(
     source: PreparedCloud, target: PreparedCloud, scales: Iterable[SingleScaleRegistrar], *, seed: int = 0
 ) -> Registration:
-    """The answer of the first of the scales, if it is sure, or what further looks say.
+    """The answer at the first scale if its confidence is 0.95 or more, else that of the fallback.
 
-    A motion of which the first is not quite sure is refused if one of the clouds mirrored fits with more
-    confidence. If it has refused, the further scales are tried. Each is one more chance to be wrong: so a
-    motion found at another scale is judged at the first as well, by its own matches, and the geometric mean
-    of both confidences counts, with that at the other scale taken three times, again unless the mirror image
-    fits better. If that is not enough either, the first answer comes back with notes on what may be wrong
-    with the clouds. Viewpoints are decided at the first scale.
+    A registration with less confidence is refused if the mirrored source fits with more. If the first scale
+    refuses, the others are tried. Each is one more chance to be wrong: so a motion found at another scale is
+    assessed at the first as well, by the matches there. The confidence is then the geometric mean of both,
+    that of the other scale taken three times, and again the mirror image must not fit better. If no scale
+    registers, the first answer is returned with notes on what may be wrong with the clouds. Viewpoints are
+    decided at the first scale.
 
     Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
@@ -48,27 +48,27 @@ def register_at_scales(
     found = first.match(a, b, seed=seed)
     seconds = clock.seconds | found.seconds
     if found.registered and found.confidence >= ACCEPT_CONFIDENCE:
-        return replace(found, seconds=seconds, notes=diagnostics.after_all(found, a, b))
+        return replace(found, seconds=seconds, notes=diagnostics.notes_if_registered(found, a, b))
 
-    def spend(more: dict[str, float]) -> None:
+    def add_seconds(more: dict[str, float]) -> None:
         for step, value in more.items():
             seconds[step] = round(seconds.get(step, 0.0) + value, 4)
 
     @cache
-    def mirrored() -> float:
+    def mirror_confidence() -> float:
         clock = Clock()
-        confidence = diagnostics.mirrored(first, source, _decided(a), b, seed)
-        clock.lap("doubt")
-        spend(clock.seconds)
+        confidence = diagnostics.mirror_confidence(first, source, _decided(a), b, seed)
+        clock.lap("mirror_test")
+        add_seconds(clock.seconds)
         return confidence
 
     if found.registered:
-        if found.confidence >= mirrored():
-            return replace(found, seconds=seconds, notes=diagnostics.after_all(found, a, b))
+        if found.confidence >= mirror_confidence():
+            return replace(found, seconds=seconds, notes=diagnostics.notes_if_registered(found, a, b))
         return replace(
             found,
             registered=False,
-            confidence=1 - mirrored(),
+            confidence=1 - mirror_confidence(),
             reason="the clouds fit better if one is mirrored",
             seconds=seconds,
             notes=(diagnostics.MIRRORED,),
@@ -85,14 +85,14 @@ def register_at_scales(
             continue
         clock.lap("describe")
         other = scale.match(*described, seed=seed)
-        spend(clock.seconds)
-        spend(other.seconds)
+        add_seconds(clock.seconds)
+        add_seconds(other.seconds)
         if not other.registered:
             continue
         again = first.assess(a, b, other.T_target_source)
-        spend(again.seconds)
+        add_seconds(again.seconds)
         confidence = (other.confidence**3 * again.confidence) ** 0.25
-        if confidence >= MIN_CONFIDENCE and confidence >= mirrored():
+        if confidence >= MIN_CONFIDENCE and confidence >= mirror_confidence():
             finer = min(other, again, key=lambda each: each.voxel)
             reason = f"{other.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
             return replace(
@@ -102,16 +102,17 @@ def register_at_scales(
                 reason=reason,
                 alternative=None,
                 seconds=seconds,
-                notes=diagnostics.after_all(finer, a, b),
+                notes=diagnostics.notes_if_registered(finer, a, b),
             )
-    notes = diagnostics.duplicates(a, b) + diagnostics.bare(a, b) + diagnostics.unknown_viewpoints(a, b)
+    notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
+    notes += diagnostics.unknown_viewpoints(a, b)
     notes += diagnostics.mixed_units(source.points, target.points)
     notes += diagnostics.millimetres(source.points, target.points)
-    if mirrored() >= MIN_CONFIDENCE:
+    if mirror_confidence() >= MIN_CONFIDENCE:
         notes.append(diagnostics.MIRRORED)
     return replace(found, seconds=seconds, notes=tuple(notes))
 
 
 def _decided(cloud: DescribedCloud) -> Viewpoint:
-    """Where the sensor was found to stand when the cloud was described."""
+    """The viewpoint that was decided when the cloud was described."""
     return Viewpoint(cloud.viewpoint, bool(cloud.viewpoint_known))

@@ -10,12 +10,14 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from pcreg.geometry.nearest import nearest
 from pcreg.geometry.se3 import se3, transform
-from pcreg.runtime import parallel
+from pcreg.geometry.subsample import every_nth
 
-ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones slide on and on
-FIRST_POINTS = 5_000  # of the source, at most, in the first stage, which need not be exact
-CONVERGED = 1e-3  # of the distance: partners at the edge may come and go for ever in smaller steps
+MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
+MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact
+# Least step, in distances: below it partners at the edge come and go, and the loop need not end
+CONVERGENCE_RATIO = 1e-3
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,9 @@ def refine(
     """Refine T_target_source (4, 4) on source (N, 3) and target (M, 3), M >= 1, spaced about `distance`.
 
     Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign:
-    first with partners up to 2 x `distance` apart, which forgives a rough start, then up to 1 x.
-    A motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being
-    how far the nearest target point is (MSAC; Torr and Zisserman, 2000).
+    first with partners up to 2 x `distance`, for a rough start, then up to 1 x.
+    A motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being the distance to the
+    nearest target point (MSAC; Torr and Zisserman, 2000).
     """
     origin = target.mean(0)  # rotations about a far origin lose digits
     to_work, to_target = se3(np.eye(3), -origin), se3(np.eye(3), origin)
@@ -44,43 +46,42 @@ def refine(
 
     step = best = np.eye(4)
     best_score = _score(moved, tree, distance)
-    few = moved[:: max(1, -(-len(moved) // FIRST_POINTS))]
-    for points, reach in ((few, 2 * distance), (moved, distance)):
-        step = _point_to_plane(points, tree, normals, step, reach, CONVERGED * distance)
+    coarse = every_nth(moved, MAX_COARSE_POINTS)
+    for points, max_distance in ((coarse, 2 * distance), (moved, distance)):
+        step = _point_to_plane(points, tree, normals, step, max_distance, CONVERGENCE_RATIO * distance)
         score = _score(transform(step, moved), tree, distance)
         if score > best_score:
             best, best_score = step, score
-    near = _nearest(transform(best, moved), tree, distance)
+    near = _within(transform(best, moved), tree, distance)
     rmse = float(np.sqrt(np.mean(near**2))) if len(near) else 0.0
     return Refinement(to_target @ best @ start, len(near) / max(len(source), 1), rmse, distance)
 
 
 def _point_to_plane(
-    source: np.ndarray, tree: cKDTree, normals: np.ndarray, T: np.ndarray, reach: float, still: float
+    source: np.ndarray, tree: cKDTree, normals: np.ndarray, T: np.ndarray, max_distance: float, step: float
 ) -> np.ndarray:
-    """Iterate from T (4, 4), partners up to `reach` metres apart, until a step is below `still` metres."""
+    """Iterate from T (4, 4), with partners within `max_distance`, until an update is below `step` metres."""
     radius = np.linalg.norm(transform(T, source), axis=1).mean()  # takes radians to metres
-    for _ in range(ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         points = transform(T, source)
-        cores = parallel.cores_for(len(points))
-        apart, partner = tree.query(points, distance_upper_bound=reach, workers=cores)
-        near = np.isfinite(apart)
+        distance, partner = nearest(points, tree, max_distance)
+        near = np.isfinite(distance)
         points, normal = points[near], normals[partner[near]]
         offset = ((tree.data[partner[near]] - points) * normal).sum(1)
         rows = np.hstack([np.cross(points, normal), normal])  # (K, 6): d offset / d (rotation, translation)
         # Directions in which the surfaces slide along each other are left alone by the cut-off.
         twist = np.linalg.lstsq(rows.T @ rows, rows.T @ offset, rcond=1e-8)[0]
         T = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ T
-        if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < still:
+        if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < step:
             break
     return T
 
 
-def _nearest(points: np.ndarray, tree: cKDTree, distance: float) -> np.ndarray:
-    """How far (K,) the K points that have a partner within `distance` are from it."""
-    nearest, _ = tree.query(points, distance_upper_bound=distance, workers=parallel.cores_for(len(points)))
-    return nearest[np.isfinite(nearest)]
+def _within(points: np.ndarray, tree: cKDTree, distance: float) -> np.ndarray:
+    """The distances (K,) in metres of the K points whose nearest one is within `distance`."""
+    found, _ = nearest(points, tree, distance)
+    return found[np.isfinite(found)]
 
 
 def _score(points: np.ndarray, tree: cKDTree, distance: float) -> float:
-    return float((1 - (_nearest(points, tree, distance) / distance) ** 2).sum())
+    return float((1 - (_within(points, tree, distance) / distance) ** 2).sum())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pcreg.io.cloud import Cloud, cloud_of, read_cloud
-from pcreg.registration.outliers import FARTHEST, without_outliers
+from pcreg.registration.outliers import MAX_COORDINATE_METRES, without_outliers
 from pcreg.runtime.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by u
 
 
 def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> Cloud:
-    """The cloud in metres, without the rows that no sensor saw: those of NaN or infinity, and outliers.
+    """The cloud in metres, without rows of NaN or infinity and without outliers.
 
     `cloud` is the path of a file, or rows x y z and perhaps more (N, 3 to 32) as an array or tensor, or has
     such rows as `points` or `point.positions`, as Open3D's point clouds do. `columns` is of .bin files
@@ -48,7 +48,7 @@ def check_seed(seed: int) -> None:
 
 def check_settings(voxel: float | None, weights: str | Path | None, device: str) -> None:
     """Raise InputError for a setting of another kind, or a voxel size that is no length."""
-    if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= FARTHEST):
+    if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= MAX_COORDINATE_METRES):
         raise InputError(f"voxel {voxel} is no size; use a positive number of metres")
     if not isinstance(weights, str | Path | None):
         raise InputError(f"weights={weights!r}: name a .safetensors file")

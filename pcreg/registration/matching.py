@@ -19,14 +19,14 @@ Features: TypeAlias = "np.ndarray | torch.Tensor"
 
 log = logging.getLogger(__name__)
 
-MOST_PRODUCTS = 10**10  # of numbers, to compare all rows of a with all of b; a second or two on two cores
-LEAST_COLUMNS = 40  # kept of features that have more
-MOST_COMPARED = 50_000**2  # pairs of rows, each way; clouds of up to 50,000 points are matched whole
-LEAST_KEYPOINTS = 5_000  # of the smaller cloud, however large the other is; the field evaluates with so many
-BUDGET_BYTES = 1 << 22  # of the block of the distance matrix held at a time; it should fit the cache
+MAX_PRODUCTS = 10**10  # of numbers, to compare all rows of a with all of b; a second or two on two cores
+MIN_COLUMNS = 40  # that projected features keep
+MAX_COMPARED_PAIRS = 50_000**2  # of rows, each way; clouds of up to 50,000 points are matched whole
+MIN_KEYPOINTS = 5_000  # of the smaller cloud, however large the other is; papers evaluate with as many
+MAX_BLOCK_BYTES = 1 << 22  # of the distance matrix in memory at a time; it should fit the cache
 
 
-def nearest(features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES) -> np.ndarray:
+def nearest(features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES) -> np.ndarray:
     """For each row of a (N, C) its nearest row of b (M, C) by Euclidean distance, M >= 1: (N,) int64."""
     a, b = _constant(features_a), _constant(features_b)
     # Moving both keeps the distances, and small differences of large histograms keep their digits;
@@ -35,7 +35,7 @@ def nearest(features_a: Features, features_b: Features, budget_bytes: int = BUDG
     a, b = a - centre, b - centre
     # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): the same |a|^2 for every b, the rest one product.
     half, b_columns = (b * b).sum(1) / 2, b.T
-    rows = max(1, budget_bytes // (half.itemsize * len(b)))
+    rows = max(1, max_block_bytes // (half.itemsize * len(b)))
     log.info("match: %d points with %d", len(a), len(b))
 
     def block(start: int) -> np.ndarray:
@@ -64,19 +64,19 @@ def _argmax(scores: Features) -> np.ndarray:
 
 
 def nearest_neighbors(
-    features_a: Features, features_b: Features, budget_bytes: int = BUDGET_BYTES
+    features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES
 ) -> np.ndarray:
     """Index pairs (N, 2) int64: every row of a with its nearest row of b. (0, 2) if either is empty."""
     if len(features_a) == 0 or len(features_b) == 0:
         return np.empty((0, 2), dtype=np.int64)
-    to_b = nearest(features_a, features_b, budget_bytes)
+    to_b = nearest(features_a, features_b, max_block_bytes)
     return np.stack([np.arange(len(to_b)), to_b], axis=1)
 
 
 def mutual(
     features_a: Features,
     features_b: Features,
-    budget_bytes: int = BUDGET_BYTES,
+    max_block_bytes: int = MAX_BLOCK_BYTES,
     keypoints: np.ndarray | None = None,
 ) -> np.ndarray:
     """Index pairs (P, 2) int64, sorted by the first, of rows that are each other's nearest.
@@ -84,24 +84,33 @@ def mutual(
     Given `keypoints` (K,), ascending rows of a, the pairs that these are part of.
     """
     there = nearest_neighbors(
-        features_a if keypoints is None else features_a[keypoints], features_b, budget_bytes
+        features_a if keypoints is None else features_a[keypoints], features_b, max_block_bytes
     )
     if len(there) == 0:
         return there
     if keypoints is not None:
         there[:, 0] = keypoints
-    asked, place = np.unique(there[:, 1], return_inverse=True)  # the others are nobody's nearest
-    back = nearest(features_b[asked], features_a, budget_bytes)
-    return there[back[place] == there[:, 0]]
+    return keep_mutual(there, features_a, features_b, max_block_bytes)
+
+
+def keep_mutual(
+    pairs: np.ndarray, features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES
+) -> np.ndarray:
+    """Of the pairs (P, 2) of rows of a with their nearest rows of b those that are each other's nearest."""
+    if len(pairs) == 0:
+        return pairs
+    rows_b, place = np.unique(pairs[:, 1], return_inverse=True)  # the others are nobody's nearest
+    back = nearest(features_b[rows_b], features_a, max_block_bytes)
+    return pairs[back[place] == pairs[:, 0]]
 
 
 def mutual_within_bound(features_a: Features, features_b: Features) -> np.ndarray:
-    """The pairs of `mutual`; of very many rows those of the smaller side's keypoints alone.
+    """The pairs of `mutual`; of very many rows those of keypoints of the smaller side.
 
     So many keypoints that no more than 50,000^2 pairs of rows are compared each way, but no fewer than 5,000:
     time is that of two clouds of 50,000 points, and beyond 500,000 points grows as the larger cloud does.
-    Keypoints are every so manieth row. Rows in the order of cells of a grid, as pcreg.geometry.voxel_grid
-    gives them, have them evenly over the cloud, whatever order its points came in.
+    Keypoints are evenly spaced rows. Where rows are in the order of cells of a grid, as
+    pcreg.geometry.voxel_grid gives them, keypoints are spread evenly over the cloud.
     """
     if len(features_a) > len(features_b):
         keypoints = _keypoints(len(features_b), len(features_a))
@@ -114,23 +123,18 @@ def mutual_within_bound(features_a: Features, features_b: Features) -> np.ndarra
 
 def _keypoints(smaller: int, larger: int) -> np.ndarray | None:
     """Which rows (K,) of the smaller side to match with the larger; None: all."""
-    most = max(MOST_COMPARED // max(larger, 1), LEAST_KEYPOINTS)
-    return None if smaller <= most else np.arange(most) * smaller // most
-
-
-def agreeing(there: np.ndarray, back: np.ndarray) -> np.ndarray:
-    """Of the one-way pairs (N, 2) from a to b those that the one-way pairs (M, 2) from b to a confirm."""
-    return there[back[there[:, 1], 1] == there[:, 0]]
+    max_keypoints = max(MAX_COMPARED_PAIRS // max(larger, 1), MIN_KEYPOINTS)
+    return None if smaller <= max_keypoints else np.arange(max_keypoints) * smaller // max_keypoints
 
 
 def pca_project(features_a: np.ndarray, features_b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Features (N, C) and (M, C) in the directions in which they are longest, where there are many of both.
+    """Features (N, C) and (M, C) in their common principal directions, where there are many of both.
 
-    Descriptors at several scales say much the same, and comparing 20,000 rows of 96 numbers with as many
-    takes twice as long as of 32: of two LiDAR scans 40 keep 96 % of their squares, and 131 of 143 right
-    matches. Both keep the same ones, so that they can still be matched.
+    Descriptors at several scales are correlated, and comparing 20,000 rows of 96 numbers with as many takes
+    twice as long as of 32. Of two LiDAR scans 40 directions keep 96 % of the squared norm, and 131 of 143
+    right matches.
     """
-    columns = max(LEAST_COLUMNS, MOST_PRODUCTS // max(len(features_a) * len(features_b), 1))
+    columns = max(MIN_COLUMNS, MAX_PRODUCTS // max(len(features_a) * len(features_b), 1))
     if columns >= features_a.shape[1]:
         return features_a, features_b
     with parallel.one_for_blas():

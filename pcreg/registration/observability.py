@@ -1,4 +1,4 @@
-"""Motions that an overlap does not hold: along a corridor, within a plane, about an axis.
+"""Motions that an overlap does not constrain: along a corridor, within a plane, about an axis.
 
 Two surfaces laid over each other may slide along each other wherever that leaves every point in the plane
 of its partner. Point-to-plane registration cannot see such motions (Gelfand et al., 3DIM 2003).
@@ -27,19 +27,19 @@ class DegenerateDirection:
 
 @dataclass(frozen=True)
 class Observability:
-    """How the overlap holds the motion in place."""
+    """How well the overlap constrains the motion."""
 
-    min_observability: float  # 0..1/3, of the direction that is held least
-    free: tuple[DegenerateDirection, ...]  # the directions that are not held, slides first
+    min_observability: float  # 0..1/3, of the least constrained direction
+    free: tuple[DegenerateDirection, ...]  # the directions that are not constrained, slides first
 
 
 def observability(points: np.ndarray, normals: np.ndarray) -> Observability:
-    """How points (N, 3) with unit normals (N, 3), of either sign, hold a point-to-plane registration.
+    """How well points (N, 3) with unit normals (N, 3), of either sign, constrain point-to-plane registration.
 
-    A motion is held by the part of it that goes along the normals: its mean square over the points,
-    divided by that of the whole motion. For a slide along v this is the mean of (n v)^2. A turn is
-    taken about an axis through the middle, together with the slide that makes up for it best.
-    Below 0.01 a direction is not held. Points that lie on a line, or none, hold nothing.
+    The observability of a motion is the mean square of its part along the normals, divided by that of the
+    whole motion. For a slide along v this is the mean of (n v)^2. A turn is taken about an axis through the
+    middle, together with the slide that compensates it best. Below 0.01 a direction is not constrained.
+    Points on a line, or none, constrain nothing.
     """
     if len(points) == 0:
         return Observability(0.0, ())
@@ -47,23 +47,23 @@ def observability(points: np.ndarray, normals: np.ndarray) -> Observability:
     turning = np.cross(arms, normals)  # how fast a turn about each axis goes along the normals
     slides = normals.T @ normals / len(points)
     both = turning.T @ normals / len(points)
-    made_up_for = both @ np.linalg.pinv(slides, rcond=MIN_OBSERVABILITY, hermitian=True) @ both.T
-    turns = turning.T @ turning / len(points) - made_up_for
+    compensated = both @ np.linalg.pinv(slides, rcond=MIN_OBSERVABILITY, hermitian=True) @ both.T
+    turns = turning.T @ turning / len(points) - compensated
     spread = arms.T @ arms / len(points)
     # The mean square speed of a turn about each axis; the last digit, for points on a line.
     inertia = np.trace(spread) * (1 + 1e-9) * np.eye(3) - spread
     if np.trace(spread) == 0:
         return Observability(0.0, ())
-    held, free = [], []
+    least, free = [], []
     for kind, along_normals, whole in (("slide", slides, np.eye(3)), ("turn", turns, inertia)):
         shares, vectors = eigh(along_normals, whole)
-        held.append(shares[0])
+        least.append(shares[0])
         free += [
             DegenerateDirection(kind, _axis(v))
             for share, v in zip(shares, vectors.T, strict=True)
             if share < MIN_OBSERVABILITY
         ]
-    return Observability(float(max(min(held), 0.0)), tuple(free))
+    return Observability(float(max(min(least), 0.0)), tuple(free))
 
 
 def _axis(vector: np.ndarray) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""Rows of a cloud that no sensor saw: repeated zeros, and few points at a thousand times its extent.
+"""Outliers of a cloud: repeated rows of zeros, and few points at a thousand times its extent.
 
 Organised clouds have zeros for "no return". They and the far points would set the size of every box around
 the cloud, so they are left out before any length is derived from it.
@@ -11,18 +11,17 @@ from pcreg.geometry.voxel_size import middle_box
 from pcreg.io.cloud import Cloud
 from pcreg.runtime.errors import InputError
 
-FARTHEST = 1e12  # metres; the orbit of Saturn
-FAR = 1000.0  # extents of the middle 90 %: a LiDAR scan reaches to a few of them
-FEW = 0.05  # fraction of the points; more of them would move the middle 90 %
+MAX_COORDINATE_METRES = 1e12  # the orbit of Saturn
+MAX_DISTANCE_EXTENTS = 1000.0  # extents of the middle 90 %; of a LiDAR scan a few
+MAX_OUTLIER_FRACTION = 0.05  # of the points; more of them would move the middle 90 %
 
 
 def without_outliers(cloud: Cloud, name: str) -> Cloud:
-    """The cloud without the rows that no sensor saw; they are counted in `dropped` and told of in `notes`.
+    """The cloud without outliers, which are counted in `dropped` and described in `notes`.
 
     These are rows of exact zeros, if there is more than one, and points further from the middle of the
-    cloud than 1000 times its extent (scale.extent), if they are at most 5 % of all. A cloud that has neither
-    comes back as it is. Raises InputError, by its name, if more points than that have coordinates beyond
-    1e12 m.
+    cloud than 1000 times its extent (voxel_size.extent), if they are at most 5 % of all. A cloud that has
+    neither is returned as it is. Raises InputError, by its name, if more points lie beyond 1e12 m.
     """
     points, notes = cloud.points, []
     kept = np.ones(len(points), dtype=bool)
@@ -35,8 +34,8 @@ def without_outliers(cloud: Cloud, name: str) -> Cloud:
     if far is not None:
         kept[kept] = ~far
         notes.append(
-            f"points left out, which lie {FAR:g} times the extent of the others away and further: "
-            f"{np.count_nonzero(far)}"
+            f"points left out, which lie {MAX_DISTANCE_EXTENTS:g} times the extent of the others away and "
+            f"further: {np.count_nonzero(far)}"
         )
     return cloud.select(kept, tuple(notes)) if notes else cloud
 
@@ -46,18 +45,18 @@ def _far(points: np.ndarray, name: str) -> np.ndarray | None:
     if len(points) == 0:
         return None
     beyond, inside = None, points
-    if np.abs(box(points)).max() > FARTHEST:
-        beyond = (np.abs(points) > FARTHEST).any(1)
-        if beyond.mean() > FEW:
+    if np.abs(box(points)).max() > MAX_COORDINATE_METRES:
+        beyond = (np.abs(points) > MAX_COORDINATE_METRES).any(1)
+        if beyond.mean() > MAX_OUTLIER_FRACTION:
             raise InputError(
                 f"{name}: {np.count_nonzero(beyond)} of {len(points)} points have coordinates beyond "
-                f"{FARTHEST:g} m; check the file's type of numbers and its columns, and --units"
+                f"{MAX_COORDINATE_METRES:g} m; check the file's type of numbers and its columns, and --units"
             )
         inside = points[~beyond]
     low, high = middle_box(inside)
-    reach = FAR * np.linalg.norm(high - low)
+    max_distance = MAX_DISTANCE_EXTENTS * np.linalg.norm(high - low)
     lowest, highest = box(inside)
-    if reach == 0 or ((lowest >= low - reach) & (highest <= high + reach)).all():
+    if max_distance == 0 or ((lowest >= low - max_distance) & (highest <= high + max_distance)).all():
         return beyond
-    far = ((points < low - reach) | (points > high + reach)).any(1)
-    return far if far.mean() <= FEW else beyond
+    far = ((points < low - max_distance) | (points > high + max_distance)).any(1)
+    return far if far.mean() <= MAX_OUTLIER_FRACTION else beyond

@@ -15,11 +15,10 @@ MIRROR = np.array([-1.0, 1.0, 1.0])
 
 
 class PreparedCloud:
-    """The points of a cloud without what no sensor saw, its scale, and its descriptions by voxel size.
+    """The points of a cloud without outliers, its scale, and its descriptions by voxel size.
 
-    Each is computed when a registration first asks for it, and kept: about 10 MB per voxel size for a cloud
-    of 20,000 points. What is computed depends on this cloud and the voxel size alone, so that no
-    registration depends on those before it.
+    Each is computed when it is first needed, and kept: about 10 MB per voxel size for 20,000 points. What is
+    computed depends on this cloud and the voxel size alone, never on registrations before.
     """
 
     def __init__(self, cloud: Cloud, viewpoint: ViewpointOption = "auto", name: str | None = None) -> None:
@@ -41,7 +40,7 @@ class PreparedCloud:
 
     @cached_property
     def sample(self) -> Sample:
-        """The points that tell its scale; InputError if it has none."""
+        """The points from which its scale is taken; InputError if it has none."""
         return Sample.of(self.points, self.name or "cloud")
 
     @cached_property
@@ -51,7 +50,7 @@ class PreparedCloud:
 
     @cached_property
     def mirrored(self) -> "PreparedCloud":
-        """The cloud with its first axis turned round."""
+        """The cloud with its first axis flipped."""
         return PreparedCloud(mirror(self.cloud), name=self.name)
 
     def at(self, scale: SingleScaleRegistrar, viewpoint: Viewpoint | None = None) -> DescribedCloud:
@@ -78,5 +77,5 @@ class PreparedCloud:
 
 
 def mirror(cloud: Cloud) -> Cloud:
-    """The cloud with its first axis turned round; of its viewpoint nothing is stated."""
+    """The cloud with its first axis flipped, without a stated viewpoint."""
     return replace(cloud, points=cloud.points * MIRROR, viewpoint=None)

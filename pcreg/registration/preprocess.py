@@ -1,4 +1,4 @@
-"""What registration makes of a cloud at one voxel size: its surface, and described points."""
+"""A cloud at one voxel size: its downsampled surface with normals, and described keypoints."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
-MIN_POINTS = 30  # after thinning; fewer carry no shape that could be told from chance
-MIN_NEIGHBORS = 4  # within two voxels; most noise has fewer, and so have the far ends of a LiDAR scan
+MIN_POINTS = 30  # after downsampling; a motion between fewer may be chance
+MIN_NEIGHBORS = 4  # within two voxels; noise has fewer, and so have the far ends of a LiDAR scan
 NORMAL_RADIUS = 3.0  # voxels
 
 
@@ -22,17 +22,17 @@ NORMAL_RADIUS = 3.0  # voxels
 class DownsampledCloud:
     """A cloud at one voxel size, before it is described."""
 
-    surface: np.ndarray  # (S, 3) float64, metres, on cells that move with the cloud wherever its origin is
+    surface: np.ndarray  # (S, 3) float64, metres, a point per cell, counted from the corner of the cloud
     normals: np.ndarray  # (S, 3) float64, of the surface, to the side of the viewpoint
     viewpoint: np.ndarray  # (3,) float64, metres
     viewpoint_known: np.ndarray  # () bool: a sensor stood there; else it is estimated
-    keypoints: np.ndarray  # (K, 3) float64, metres, what is described: a point per cell about the viewpoint
+    keypoints: np.ndarray  # (K, 3) float64, metres, to describe: a point per cell, counted from the viewpoint
     rows: np.ndarray  # (K,) int64, which rows of the cloud the keypoints are
 
 
 @dataclass(frozen=True)
 class DescribedCloud(Description):
-    """A cloud at one voxel size: described points, and the same surface thinned for refinement."""
+    """A cloud at one voxel size: described points, and its surface for refinement."""
 
     rows: np.ndarray  # (M,) int64, which rows of the cloud the described points are
     surface: np.ndarray  # this and what follows as in DownsampledCloud
@@ -61,14 +61,14 @@ def downsample(
     chosen = viewpoint_of(points, surface, normals, voxel, viewpoint)
     normals = towards(chosen.position, surface, normals)
     rows = downsample_and_filter(points, voxel, chosen.position)
-    if len(rows) < MIN_POINTS:  # of other cells, so others are left out as isolated points
+    if len(rows) < MIN_POINTS:  # the cells differ, and with them the isolated points
         raise InputError(f"{name}: {_too_few(points, len(rows), voxel)}")
     return DownsampledCloud(surface, normals, chosen.position, np.array(chosen.known), points[rows], rows)
 
 
 def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
     """The downsampled cloud with descriptors of its keypoints."""
-    origin = cloud.viewpoint  # for descriptors, which take the origin for the sensor
+    origin = cloud.viewpoint  # descriptors take the origin for the sensor
     local = cloud.keypoints - origin
     found = descriptor.describe(local)
     which = cKDTree(local).query(found.points)[1]  # exact: they are rows of it
@@ -86,13 +86,13 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
 def downsample_and_filter(points: np.ndarray, voxel: float, origin: np.ndarray) -> np.ndarray:
     """Rows (M,) int64 of the cloud (N, 3), one per cell counted from `origin` (3,), no isolated points.
 
-    On a thinned surface a point has a dozen others within two voxels. One with fewer than four is noise:
-    it would be taken for a thing that hangs where the other sensor saw nothing.
+    On a downsampled surface a point has a dozen others within two voxels. One with fewer than four is noise,
+    which would count as an object in the free space of the other sensor.
     """
     rows = voxel_downsample(points, voxel, origin)
-    thinned = points[rows]
-    around = cKDTree(thinned).query_ball_point(
-        thinned, 2 * voxel, return_length=True, workers=parallel.cores_for(len(thinned))
+    downsampled = points[rows]
+    around = cKDTree(downsampled).query_ball_point(
+        downsampled, 2 * voxel, return_length=True, workers=parallel.cores_for(len(downsampled))
     )
     return rows[around - 1 >= MIN_NEIGHBORS]
 
@@ -101,7 +101,7 @@ def _too_few(points: np.ndarray, left: int, voxel: float) -> str:
     extent = float(np.linalg.norm(np.ptp(points, axis=0)))
     found = f"{left} of {len(points)} points left at voxel {voxel:g} m (extent {extent:.3g} m)"
     if len(points) < MIN_POINTS or extent == 0:
-        return f"{found}, too few at any voxel size; a cloud needs {MIN_POINTS} points apart"
+        return f"{found}, too few at any voxel size; a cloud needs {MIN_POINTS} different points"
     if _is_line(points):
         return f"{found}: they lie on a line, which has no shape at any voxel size"
     return f"{found}, {MIN_POINTS} are needed; try a voxel of {extent / 100:.2g} m"

@@ -14,20 +14,21 @@ from itertools import combinations
 import numpy as np
 from scipy.spatial import KDTree
 
-from pcreg.geometry.se3 import procrustes, se3, transform
+from pcreg.geometry.se3 import procrustes, residuals, se3, transform
+from pcreg.geometry.subsample import every_nth
 
 log = logging.getLogger(__name__)
 
-FIRST_BATCH = 500  # samples before the first look at the stopping rule; enough where most matches are right
-BATCH = 5_000  # samples drawn between two further looks
-BLOCK = 1 << 19  # residuals held at a time, few enough to stay in the cache
-MAX_HYPOTHESES = 1_000  # motions that agree best with the matches, many of them nearly the same
-MAX_FINALISTS = 15  # the best that differ, between which matches, points and free space decide
-MIN_SEPARATION = 3.0  # distances by which finalists move the matched points apart
-PROBES = 24  # matched points that tell it
-MAX_SCORED_POINTS = 5_000  # source points, at most, that are asked
-FREE_SPACE_PENALTY = 1.0  # what speaks wholly against a motion costs so many times all matches
-MAX_SIMILAR_HYPOTHESES = 50  # motions like the winner, of which the one that fits best is taken
+FIRST_BATCH = 500  # samples before the stopping rule is first checked; enough where most matches are right
+BATCH = 5_000  # samples between two further checks
+BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
+MAX_HYPOTHESES = 1_000  # motions with the best scores, many of them nearly the same
+MAX_FINALISTS = 15  # the best that differ; matches, points and free space choose one of them
+MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two finalists move them
+PROBE_POINTS = 24  # matched points at which motions are compared
+MAX_SCORED_POINTS = 5_000  # source points whose nearest target point is searched
+FREE_SPACE_PENALTY = 1.0  # of a motion with all points in free space, in scores of all matches
+MAX_SIMILAR_HYPOTHESES = 50  # motions like the winner, of which the one with the best score is taken
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,11 @@ def ransac(
     or once the inlier ratio found says that with probability `confidence` a sample without outliers
     was drawn.
 
-    The best motions that differ are refitted to their inliers. What speaks for one is the score of the
-    matches and that of source points against their nearest target points, as in Open3D: where few
-    matches are right, whole surfaces tell more. What speaks against it `against` says, given the motion
-    (4, 4): from 0 to 1, such as pcreg.registration.free_space.FreeSpace. Of all motions like the winner the
-    one that fits best is returned.
+    The best motions that differ are refitted to their inliers. The total score of one adds to that of the
+    matches the score of source points and their nearest target points, as in Open3D: where few matches are
+    right, surfaces say more. `free_space`, which takes a motion (4, 4), gives a penalty from 0 to 1, such as
+    pcreg.registration.free_space.FreeSpace. Of all motions like the winner the one with the best total score
+    is returned.
 
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
@@ -74,7 +75,7 @@ def ransac(
     rng = np.random.default_rng(seed)
     source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
     source, target = source - source_centre, target - target_centre
-    light_source, light_target = source.astype(np.float32), target.astype(np.float32)
+    source32, target32 = source.astype(np.float32), target.astype(np.float32)
 
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
     drawn, needed = 0, iterations
@@ -84,7 +85,7 @@ def ransac(
         batch = BATCH if drawn else FIRST_BATCH
         samples = rng.integers(P, size=(min(batch, iterations - drawn), n))
         drawn += len(samples)
-        samples = _edges_agree(samples, light_source, light_target, edge_length)
+        samples = _edges_agree(samples, source32, target32, edge_length)
         found = _motions(source[samples], target[samples], distance)
         motions = np.concatenate([motions, found])
         scores = np.concatenate([scores, _scores(found, source, target, distance)])
@@ -95,22 +96,19 @@ def ransac(
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
     if len(motions) == 0:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
-    finalists = _refitted(
-        _distinct(motions, source, MIN_SEPARATION * distance, 4 * MAX_FINALISTS), source, target, distance
-    )
-    finalists = _distinct(finalists, source, MIN_SEPARATION * distance, MAX_FINALISTS)
-    scores = _merits(finalists, source, target, distance)
+    min_separation = MIN_SEPARATION_DISTANCES * distance
+    finalists = _distinct(motions, source, min_separation, 4 * MAX_FINALISTS)
+    finalists = _refitted(finalists, source, target, distance)
+    finalists = _distinct(finalists, source, min_separation, MAX_FINALISTS)
+    scores = _total_scores(finalists, source, target, distance)
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
     if free_space:
-        scores -= (
-            FREE_SPACE_PENALTY * P * np.array([free_space(to_clouds @ T @ from_clouds) for T in finalists])
-        )
+        penalties = np.array([free_space(to_clouds @ T @ from_clouds) for T in finalists])
+        scores -= FREE_SPACE_PENALTY * P * penalties
     winner = finalists[np.argmax(scores)]
-    alike = motions[_max_displacements(motions, winner, source) < MIN_SEPARATION * distance][
-        :MAX_SIMILAR_HYPOTHESES
-    ]
-    alike = np.concatenate([winner[None], _refitted(alike, source, target, distance)])
-    T = alike[np.argmax(_merits(alike, source, target, distance))]
+    similar = motions[_displacements(motions, winner, source) < min_separation][:MAX_SIMILAR_HYPOTHESES]
+    similar = np.concatenate([winner[None], _refitted(similar, source, target, distance)])
+    T = similar[np.argmax(_total_scores(similar, source, target, distance))]
     inliers = int(_inliers(T, source, target, distance).sum())
     return Estimate(to_clouds @ T @ from_clouds, inliers, inliers / P, drawn)
 
@@ -120,8 +118,8 @@ def _edges_agree(
 ) -> np.ndarray:
     """Those of the samples (S, n) whose edges have like lengths in source (P, 3) and target (P, 3).
 
-    Edge by edge, so that the later ones are measured of the few samples left. Strict, so that a sample
-    that holds a match twice, an edge of no length, is refused.
+    Edge by edge, so that later edges are measured for the remaining samples alone. Strict, so that a sample
+    with a match twice, an edge of no length, is refused.
     """
     for first, second in combinations(range(samples.shape[1]), 2):
         i, j = samples[:, first], samples[:, second]
@@ -136,21 +134,9 @@ def _squared(rows: np.ndarray) -> np.ndarray:
 
 def _motions(source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
     """The motions (H, 4, 4) of those samples (S, n, 3), (S, n, 3) that they bring within `distance`."""
-    T = _fit(source, target)
+    T = procrustes(source, target)
     moved = source @ T[:, :3, :3].transpose(0, 2, 1) + T[:, None, :3, 3]
     return T[(np.linalg.norm(moved - target, axis=2) < distance).all(1)]
-
-
-def _fit(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Kabsch's solution (S, 4, 4) of every sample (S, n, 3)."""
-    source_centre, target_centre = source.mean(1), target.mean(1)
-    covariance = (source - source_centre[:, None]).transpose(0, 2, 1) @ (target - target_centre[:, None])
-    U, _, Vt = np.linalg.svd(covariance)
-    Vt[:, 2] *= np.sign(np.linalg.det(U) * np.linalg.det(Vt))[:, None]  # reflections excluded
-    T = np.tile(np.eye(4), (len(source), 1, 1))
-    T[:, :3, :3] = Vt.transpose(0, 2, 1) @ U.transpose(0, 2, 1)
-    T[:, :3, 3] = target_centre - (T[:, :3, :3] @ source_centre[..., None])[..., 0]
-    return T
 
 
 def _scores(motions: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.ndarray:
@@ -159,19 +145,19 @@ def _scores(motions: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) 
     p, q = p.T.astype(np.float32), q.T.astype(np.float32)  # (3, P)
     P = p.shape[1]
     scores = np.empty(len(R), dtype=np.float32)
-    size = max(1, BLOCK // (3 * P))
+    size = max(1, BLOCK_RESIDUALS // (3 * P))
     for start in range(0, len(R), size):
         block = slice(start, start + size)
-        residuals = (R[block].reshape(-1, 3) @ p).reshape(-1, 3, P)  # (H', 3, P)
-        residuals += t[block, :, None]
-        residuals -= q
-        squares = np.einsum("hcp,hcp->hp", residuals, residuals)
+        offsets = (R[block].reshape(-1, 3) @ p).reshape(-1, 3, P)  # (H', 3, P)
+        offsets += t[block, :, None]
+        offsets -= q
+        squares = np.einsum("hcp,hcp->hp", offsets, offsets)
         scores[block] = np.maximum(1 - squares / distance**2, 0).sum(1)
     return scores
 
 
 def _inliers(T: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.ndarray:
-    return np.linalg.norm(transform(T, p) - q, axis=1) < distance
+    return residuals(T, p, q) < distance
 
 
 def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:
@@ -202,32 +188,34 @@ def _refitted(motions: np.ndarray, source: np.ndarray, target: np.ndarray, dista
     return motions[np.argsort(-_scores(motions, source, target, distance), kind="stable")]
 
 
-def _distinct(motions: np.ndarray, points: np.ndarray, apart: float, most: int) -> np.ndarray:
-    """Of motions (H, 4, 4), best first, at most so many, each `apart` metres from every better one kept."""
+def _distinct(motions: np.ndarray, points: np.ndarray, min_separation: float, max_count: int) -> np.ndarray:
+    """At most `max_count` of motions (H, 4, 4), best first, `min_separation` metres from all better ones."""
     left, kept = np.ones(len(motions), dtype=bool), []
-    while left.any() and len(kept) < most:
+    while left.any() and len(kept) < max_count:
         kept.append(int(np.argmax(left)))
-        left &= _max_displacements(motions, motions[kept[-1]], points) >= apart
+        left &= _displacements(motions, motions[kept[-1]], points) >= min_separation
     return motions[kept]
 
 
-def _max_displacements(motions: np.ndarray, T: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """How far (H,) motions (H, 4, 4) move points (P, 3) from where T does: root mean squares, metres."""
-    probes = points[np.linspace(0, len(points) - 1, PROBES).astype(int)]
+def _displacements(motions: np.ndarray, T: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """RMS distances (H,) in metres between points (P, 3) moved by motions (H, 4, 4) and by T (4, 4)."""
+    probes = points[np.linspace(0, len(points) - 1, PROBE_POINTS).astype(int)]
     difference = motions - T
-    moved = probes @ difference[:, :3, :3].transpose(0, 2, 1) + difference[:, None, :3, 3]  # (H, PROBES, 3)
+    moved = (
+        probes @ difference[:, :3, :3].transpose(0, 2, 1) + difference[:, None, :3, 3]
+    )  # (H, PROBE_POINTS, 3)
     return np.sqrt((moved**2).sum(2).mean(1))
 
 
-def _merits(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
-    """What speaks for each motion: the scores (H,) of the matches, and of source points on target points.
+def _total_scores(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+    """The scores (H,) of the matches and of source points with their nearest target points, added up.
 
-    The latter are of a part of the points, and count as if all had been asked.
+    The latter are taken at some of the points and scaled to all.
     """
-    tree, judges = KDTree(target), source[:: -(-len(source) // MAX_SCORED_POINTS)]
+    tree, scored_points = KDTree(target), every_nth(source, MAX_SCORED_POINTS)
 
     def closeness(T: np.ndarray) -> float:
-        distances, _ = tree.query(transform(T, judges), distance_upper_bound=distance)  # inf beyond
+        distances, _ = tree.query(transform(T, scored_points), distance_upper_bound=distance)  # inf beyond
         return (1 - np.minimum(distances / distance, 1) ** 2).mean()
 
     return _scores(motions, source, target, distance) + len(source) * np.array(

@@ -1,4 +1,4 @@
-"""The one road from two clouds to an answer, for one pair or for many pairs of few clouds.
+"""Registration of one pair, or of many pairs of few clouds, each of which is prepared once.
 
 registrar = Registrar(device="cuda")
 clouds = [registrar.prepare(points) for points in scans]
@@ -54,7 +54,7 @@ class Registrar:
         self.descriptor, self.voxel, self.device = descriptor, voxel, device
         self.weights = None if weights is None else expanded(weights)
         self._loaded: dict[Path, FCGF] = {}
-        if self.weights is not None:  # a wrong name is told before clouds are read
+        if self.weights is not None:  # a wrong name is refused before clouds are read
             self._learned(0.0)
 
     def prepare(
@@ -80,8 +80,8 @@ class Registrar:
     ) -> Registration:
         """Register source to target, each prepared or as `prepare` takes it, in metres.
 
-        What was registered before changes nothing: same clouds and seed, same machine, same result, which
-        is that of `pcreg.register`. Raises InputError for clouds that cannot be used.
+        Same clouds and seed, same machine: same result, which is that of `pcreg.register`. Raises InputError
+        for clouds that cannot be used.
         """
         check_seed(seed)
         a, b = self._prepared(source, "source"), self._prepared(target, "target")
@@ -97,9 +97,8 @@ class Registrar:
     def scales(self, source: PreparedCloud, target: PreparedCloud) -> Iterator[SingleScaleRegistrar]:
         """The scales to try for two clouds, the most promising first; at `voxel` alone if it was given.
 
-        The first suits the cloud whose points lie further apart, and weights that were trained anywhere
-        near it are used at the voxel size of their training. What the further ones need of the clouds is
-        computed when they are asked for.
+        The first suits the sparser cloud; weights that were trained at a voxel size near it are used at that
+        one. What the further scales need of the clouds is computed when the iterator gets there.
         """
         if self.voxel is not None:
             yield self.at(self.voxel)
@@ -123,7 +122,7 @@ class Registrar:
         return "" if self.descriptor == "fpfh" else checksum()
 
     def for_workers(self) -> "Registrar":
-        """A copy for processes of the CPU: on another device it has no networks, and describes nothing."""
+        """A copy for worker processes; unless the device is the CPU it has no network and cannot describe."""
         other = copy(self)
         other._loaded = {
             weights: learned if learned.device == "cpu" else learned.without_network()

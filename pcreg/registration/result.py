@@ -16,7 +16,7 @@ from pcreg.runtime.files import replacing
 
 @dataclass(frozen=True, eq=False)
 class Registration:
-    """The motion found, and whether to believe it. Two results are equal if they are the same object."""
+    """The motion found and the verdict on it. Two results are equal if they are the same object."""
 
     T_target_source: NDArray[np.float64]  # (4, 4), moves source into target; meaningless if not registered
     registered: bool
@@ -32,7 +32,7 @@ class Registration:
     viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
     # (4, 4) another motion about as likely, if there is one
     alternative: NDArray[np.float64] | None = field(default=None, repr=False)
-    notes: tuple[str, ...] = ()  # what looked wrong with the clouds, a sentence each
+    notes: tuple[str, ...] = ()  # what may be wrong with the clouds, a sentence each
     seconds: dict[str, float] = field(default_factory=dict)  # by step
 
     @property

@@ -1,4 +1,4 @@
-"""Registration at one voxel size: describe, match, estimate, refine, judge."""
+"""Registration at one voxel size: describe, match, estimate, refine, decide."""
 
 import logging
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from pcreg.features.base import Descriptor
 from pcreg.geometry.planarity import has_surface
-from pcreg.geometry.se3 import transform
+from pcreg.geometry.se3 import residuals, transform
 from pcreg.geometry.viewpoint import ViewpointOption
 from pcreg.registration import preprocess
 from pcreg.registration.confidence import (
@@ -29,8 +29,10 @@ from pcreg.runtime.timer import Clock
 
 log = logging.getLogger(__name__)
 
-# Match distances: motions that move the source to within that of each other are one
-MIN_CANDIDATE_SEPARATION = 2.0
+MATCH_DISTANCE_VOXELS = 1.5  # between true partners after downsampling, at most
+OVERLAP_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner within one cell
+FREE_SPACE_MARGIN_VOXELS = 4.0  # points further in front of a surface are not part of it
+MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two candidates put the source, on average
 NO_SURFACE = (
     "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
 )
@@ -38,7 +40,7 @@ NO_SURFACE = (
 
 @dataclass(frozen=True)
 class Candidate:
-    """A refined motion, and what speaks for it."""
+    """A refined motion and the evidence about it."""
 
     refined: Refinement
     evidence: Evidence
@@ -47,16 +49,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SingleScaleRegistrar:
-    """Registers pairs of clouds with one descriptor, at its voxel size.
+    """Registers pairs of clouds with one descriptor, at its voxel size, of which every length is a multiple.
 
-    Every length is a multiple of that. Raises InputError for a multiple or a number that is not positive.
+    Raises InputError for a voxel size or a number that is not positive.
     """
 
     descriptor: Descriptor
-    match_distance_voxels: float = 1.5  # thinning leaves true partners up to this far apart
-    overlap_distance_voxels: float = 1.0  # a surface seen twice has a partner within one cell
-    free_space_margin_voxels: float = 4.0  # what stands further in front of a surface is not part of it
-    attempts: int = 3  # motions tried before the clouds are given up
+    attempts: int = 3  # motions tried before the pair is refused
     iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
 
     def __post_init__(self) -> None:
@@ -71,15 +70,7 @@ class SingleScaleRegistrar:
 
     @property
     def match_distance(self) -> float:
-        return self.match_distance_voxels * self.voxel
-
-    @property
-    def overlap_distance(self) -> float:
-        return self.overlap_distance_voxels * self.voxel
-
-    @property
-    def free_space_margin(self) -> float:
-        return self.free_space_margin_voxels * self.voxel
+        return MATCH_DISTANCE_VOXELS * self.voxel
 
     @property
     def confidence_model(self) -> ConfidenceModel:
@@ -98,41 +89,38 @@ class SingleScaleRegistrar:
     def downsample(
         self, points: np.ndarray, name: str = "cloud", viewpoint: ViewpointOption = "auto"
     ) -> DownsampledCloud:
-        """The first half of `describe`, without the descriptor."""
+        """The cloud at this voxel size, without descriptors."""
         log.info("describe: %s, %d points, voxel %g m", name, len(points), self.voxel)
         return preprocess.downsample(points, self.voxel, name, viewpoint)
 
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
-        """Register described clouds: pair up features, estimate, refine, judge.
-
-        Same clouds and seed: same result.
-        """
+        """Register described clouds. Same clouds and seed: same result."""
         clock = Clock()
         found = self.candidates(source, target, seed=seed, clock=clock)
-        return self._judged(found, source, target, clock)
+        return self._with_verdict(found, source, target, clock)
 
     def candidates(
         self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0, clock: Clock | None = None
     ) -> list[Candidate]:
-        """The motions between described clouds that are worth judging, the likeliest first, at least one.
+        """The candidate motions between described clouds, most likely first, at least one.
 
-        A motion that is not believed is set aside with its matches, and the next best is sought. Against
-        one that is believed an alternative is sought among the other matches: it has to come up within as
-        many samples.
+        If a motion is less likely right than wrong, its inliers are removed and the next one is estimated
+        from the other matches. Once one is more likely right, a single alternative is estimated in the same
+        way, from as many samples as that one took.
         """
         clock = clock or Clock()
-        matched = self._pair_up(source, target)
+        matched = self._match_features(source, target)
         clock.lap("match")
         points = _coordinates(matched, source, target)
         scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
-        free_space = FreeSpace(*scans, self.free_space_margin, viewpoints)
-        left = np.ones(len(matched), dtype=bool)
+        free_space = FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
+        unused = np.ones(len(matched), dtype=bool)
         found: list[Candidate] = []
 
-        def seek(iterations: int) -> int:
+        def add_candidate(iterations: int) -> int:
             estimate = ransac(
-                points[left, 0],
-                points[left, 1],
+                points[unused, 0],
+                points[unused, 1],
                 distance=self.match_distance,
                 iterations=iterations,
                 seed=seed,
@@ -141,28 +129,29 @@ class SingleScaleRegistrar:
             clock.lap("estimate")
             found.append(self._candidate(matched, source, target, estimate.T_target_source))
             clock.lap("refine")
-            left[_residuals(points, estimate.T_target_source) < self.match_distance] = False
+            distances = residuals(estimate.T_target_source, points[:, 0], points[:, 1])
+            unused[distances < self.match_distance] = False
             return estimate.drawn
 
         for _ in range(self.attempts):
-            drawn = seek(self.iterations)
+            drawn = add_candidate(self.iterations)
             if self.confidence_model.probability(found[-1].evidence) > MIN_CANDIDATE_PROBABILITY:
-                seek(drawn)
+                add_candidate(drawn)
                 break
         return self._distinct(found, source)
 
     def assess(
         self, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
     ) -> Registration:
-        """Refine and judge a motion (4, 4) that comes from elsewhere, by the matches found here."""
+        """The verdict on a motion (4, 4) found elsewhere, after refinement, by the matches found here."""
         clock = Clock()
-        matched = self._pair_up(source, target)
+        matched = self._match_features(source, target)
         clock.lap("match")
         candidate = self._candidate(matched, source, target, T_target_source)
         clock.lap("refine")
-        return self._judged([candidate], source, target, clock)
+        return self._with_verdict([candidate], source, target, clock)
 
-    def _pair_up(self, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
+    def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
         """The rows (P, 2), of described points, whose features are each other's nearest."""
         return mutual_within_bound(*pca_project(source.features, target.features))
 
@@ -170,28 +159,31 @@ class SingleScaleRegistrar:
         self, matched: np.ndarray, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
     ) -> Candidate:
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
-        refined = refine(
-            source.surface, target.surface, target.normals, T_target_source, self.overlap_distance
-        )
+        distance = OVERLAP_DISTANCE_VOXELS * self.voxel
+        refined = refine(source.surface, target.surface, target.normals, T_target_source, distance)
         points = _coordinates(matched, source, target)
-        agree = _residuals(points, refined.T_target_source) < self.match_distance
-        evidence = gather_evidence(source, target, agree, refined, self.free_space_margin)
+        distances = residuals(refined.T_target_source, points[:, 0], points[:, 1])
+        agree = distances < self.match_distance
+        evidence = gather_evidence(source, target, agree, refined, FREE_SPACE_MARGIN_VOXELS * self.voxel)
         return Candidate(refined, evidence, matched[agree])
 
     def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:
-        """The candidates, most likely first, without those that move the source as a likelier one does."""
+        """The candidates, most likely first, without those that put the source where a likelier one does."""
         distinct: list[Candidate] = []
         for candidate in sorted(found, key=lambda each: -self.confidence_model.probability(each.evidence)):
             moved = transform(candidate.refined.T_target_source, source.surface)
             for other in distinct:
-                apart = moved - transform(other.refined.T_target_source, source.surface)
-                if np.linalg.norm(apart, axis=1).mean() < MIN_CANDIDATE_SEPARATION * self.match_distance:
+                displacement = moved - transform(other.refined.T_target_source, source.surface)
+                if (
+                    np.linalg.norm(displacement, axis=1).mean()
+                    < MIN_SEPARATION_DISTANCES * self.match_distance
+                ):
                     break
             else:
                 distinct.append(candidate)
         return distinct
 
-    def _judged(
+    def _with_verdict(
         self, found: list[Candidate], source: DescribedCloud, target: DescribedCloud, clock: Clock
     ) -> Registration:
         """The first of the candidates with the verdict on it; the others are its alternatives."""
@@ -201,7 +193,7 @@ class SingleScaleRegistrar:
         )
         if verdict.confidence > MIN_CANDIDATE_PROBABILITY:
             verdict = self._on_surfaces(verdict, source, target)
-        clock.lap("judge")
+        clock.lap("verdict")
         rows = source.rows[best.inliers[:, 0]], target.rows[best.inliers[:, 1]]
         return Registration(
             best.refined.T_target_source,
@@ -220,7 +212,7 @@ class SingleScaleRegistrar:
     def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
         """The verdict, or a refusal if one of the clouds has no surface.
 
-        Evidence takes surfaces for granted: the normals of noise hold any motion, and its points touch all.
+        The evidence assumes surfaces: noise overlaps with anything, and its normals constrain any motion.
         """
         for side, cloud in (("source", source), ("target", target)):
             if not has_surface(cloud.surface, self.voxel):
@@ -232,11 +224,6 @@ class SingleScaleRegistrar:
 def _coordinates(matches: np.ndarray, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
     """The described points (P, 2, 3) that rows (P, 2) name."""
     return np.stack([source.points[matches[:, 0]], target.points[matches[:, 1]]], axis=1)
-
-
-def _residuals(points: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
-    """The distance (P,) in metres between matched points (P, 2, 3) after the motion."""
-    return np.linalg.norm(transform(T_target_source, points[:, 0]) - points[:, 1], axis=1)
 
 
 def _known_viewpoint(cloud: DescribedCloud) -> np.ndarray | None:

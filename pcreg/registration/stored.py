@@ -33,7 +33,7 @@ class CloudFile:
     columns: int | None
     viewpoint: ViewpointOption
     state: tuple[int, int] = (0, 0)  # bytes and time of change
-    voxel: float | None = None  # metres, what suits it; None if that was not asked
+    voxel: float | None = None  # metres, that suits it; None: not computed
     notes: tuple[str, ...] = ()
     error: str = ""  # why it cannot be used
 
@@ -41,19 +41,20 @@ class CloudFile:
         return as_cloud(self.path, self.path, self.units, self.columns)
 
     def examined(self, *, voxel: bool) -> "CloudFile":
-        """With what reading it finds, among that the `voxel` size that suits it if that is asked for."""
+        """With the state, viewpoint and notes, or the error, of reading it, and its voxel size if `voxel`."""
         try:
             cloud = PreparedCloud(self.read(), self.viewpoint, self.path)
             found, suits = expanded(self.path).stat(), cloud.voxel if voxel else None
             state = found.st_size, found.st_mtime_ns
             return replace(self, viewpoint=cloud.viewpoint, state=state, voxel=suits, notes=cloud.notes)
         except InputError as error:
-            words = str(error)
-            return replace(self, error=words if words.startswith(self.path) else f"{self.path}: {words}")
+            sentence = str(error)
+            named = sentence.startswith(self.path)
+            return replace(self, error=sentence if named else f"{self.path}: {sentence}")
 
 
 class NotDescribed(Exception):
-    """A description that is not in the folder, and is for another process to compute."""
+    """A description that is not in the folder, and that another process has to compute."""
 
     def __init__(self, path: Path, downsampled: DownsampledCloud, descriptor: Descriptor) -> None:
         super().__init__(path, downsampled, descriptor)
@@ -119,7 +120,7 @@ def keep(path: Path, downsampled: DownsampledCloud, descriptor: Descriptor) -> D
 
 
 def _read(path: Path) -> DescribedCloud | None:
-    """What was kept in a file; None if there is none, or it is damaged."""
+    """The description in a file; None if there is none, or it is damaged."""
     try:
         with np.load(path) as arrays:
             return DescribedCloud(**{field.name: arrays[field.name] for field in fields(DescribedCloud)})

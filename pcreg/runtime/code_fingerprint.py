@@ -1,4 +1,4 @@
-"""What is kept on disk says which code computed it: a checksum over that code and all that it imports."""
+"""A checksum over code and all that it imports, for results on disk to name the code that computed them."""
 
 import ast
 import hashlib
@@ -16,8 +16,8 @@ PACKAGE = __name__.partition(".")[0]
 def code_fingerprint(*names: str) -> str:
     """A checksum, twelve hexadecimal digits, over the source of these modules and of their `sources`.
 
-    A name may also be that of a class or function in a module. Taken once in a process, which goes on with
-    the code that it has loaded.
+    A name may also be that of a class or function in a module. It is computed once in a process, which keeps
+    running the code that it has loaded.
     """
     digest = hashlib.sha256()
     for module, path in sorted(sources(*names).items()):

@@ -22,10 +22,9 @@ def deterministic() -> Iterator[None]:
 class _OneThread:
     """While anybody is inside, PyTorch uses no threads but those of the callers.
 
-    How many it uses is set for the thread that sets it and for those that start later; several callers may
-    be inside at once. Then no sum depends on the number of cores, and a process that is forked later may use
-    PyTorch, too: it would wait for ever for threads that were started before, since they are not forked with
-    it.
+    The number is set for the calling thread and those that it starts; several callers may be inside at once.
+    Then no sum depends on the number of cores. A process that is forked later may use PyTorch, too: threads
+    started before are not forked with it, and it would wait for them for ever.
     """
 
     def __init__(self) -> None:

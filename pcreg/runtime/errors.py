@@ -1,6 +1,11 @@
 """The exceptions that a person's input and a disk can cause."""
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of its message, or its type where there is none."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 class InputError(ValueError):
     """A file, option or configuration key that cannot be used.
 

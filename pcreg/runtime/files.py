@@ -10,8 +10,8 @@ from pathlib import Path
 from pcreg.runtime.errors import OutputError
 from pcreg.runtime.leftovers import clear_once, mark
 
-# What a write alone can raise; such errors name no file.
-WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+# Raised by writing only; such errors name no file
+WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
     After an exception nothing is left behind and an older `path` is untouched; what a killed process left
     is removed when another one writes into the folder. The suffix is kept, since some writers choose their
-    format by it, and the mode is what the umask asks for, whatever the writer made of it. Raises OutputError
+    format by it, and the mode is that of the umask, whatever the writer set. Raises OutputError
     if the place cannot be written to; an OSError about any other file passes.
     """
     path = Path(path)
@@ -51,7 +51,7 @@ def writing(path: Path, under_name: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if under_name and error.errno not in WRITING and str(error.filename) != str(under_name):
+        if under_name and error.errno not in WRITE_ERRORS and str(error.filename) != str(under_name):
             raise
         raise OutputError(
             f"{path}: cannot be written ({error.strerror}); make room or name another folder"

@@ -1,7 +1,7 @@
-"""What killed processes left unfinished, known by its name and removed by the next one.
+"""Unfinished files of killed processes, recognised by their names and removed by the next process.
 
-The name says whose it is: by the number of its process, and by where that number is valid. That is a host,
-and on Linux a namespace, since containers on one host number their processes apart.
+The name has the number of the process and where that is valid: on a host, and on Linux in a namespace, since
+each container numbers its own processes.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from shutil import rmtree
 
-UNTOUCHED = 86_400.0  # seconds after which nobody is writing a file any more, on any host
+MAX_AGE_SECONDS = 86_400.0  # after which no process writes a file any more, on any host
 MARK = re.compile(r"\.unfinished-([0-9a-f]{8})-(\d+)")
 
 
@@ -42,7 +42,7 @@ def clear_once(folder: Path) -> None:
 def _abandoned(path: Path, place: str, number: str) -> bool:
     if place == _place() and not _runs(int(number)):
         return True
-    return path.is_file() and time.time() - path.stat().st_mtime > UNTOUCHED
+    return path.is_file() and time.time() - path.stat().st_mtime > MAX_AGE_SECONDS
 
 
 def _runs(number: int) -> bool:

@@ -15,7 +15,7 @@ def locked(folder: str | Path, remedy: str) -> Iterator[None]:
     """Keep a folder, which is made if need be, to this process.
 
     The lock is that of a file `.lock` in it. The system gives it back when the process ends, however it
-    ends, and processes that it forked do not hold it. Raises InputError if another process has the folder,
+    ends, and processes that it forked do not have it. Raises InputError if another process has the folder,
     naming both and the `remedy`, or if the folder cannot be written to.
     """
     path = Path(folder) / ".lock"

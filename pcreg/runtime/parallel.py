@@ -9,37 +9,37 @@ from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
-MIN_POINTS_PER_THREAD = 2_000  # that are worth a thread
+MIN_POINTS_PER_THREAD = 2_000
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
 def allowed() -> list[int]:
-    """The cores that this process may use; where processes cannot be held to some, just their numbers."""
+    """The cores that this process may use; where processes cannot be pinned, the numbers of all."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def cores() -> int:
-    """How many cores this process may use; a worker process of a batch is held to one."""
+    """How many cores this process may use; a worker process may use one."""
     return len(allowed())
 
 
 def cores_for(points: int) -> int:
     """How many cores to use for one query of a tree by so many points.
 
-    Starting the threads takes as long as they save where each has few points: with one for each of 32 cores,
-    a refinement took 0.42 s that took 0.16 with 16.
+    With few points per thread starting the threads takes longer than they save: on 32 cores a refinement took
+    0.42 s with 32 threads and 0.16 s with 16.
     """
     return max(1, min(cores(), points // MIN_POINTS_PER_THREAD))
 
 
 class _OneForBlas:
-    """The first to enter holds BLAS to one thread, the last to leave gives it back what it had.
+    """The first to enter limits BLAS to one thread, the last to leave restores the limit before.
 
-    How many threads it uses is one number for the whole process, which several callers may limit at once.
+    The limit is one number for the whole process, which several callers may set at once.
     """
 
     def __init__(self) -> None:
@@ -62,17 +62,16 @@ _ONE_FOR_BLAS = _OneForBlas()
 
 
 def one_for_blas() -> AbstractContextManager[None]:
-    """A context in which each product of matrices stays on the thread that asks for it.
+    """A context in which each product of matrices is computed by the thread that calls it.
 
-    Ours have three columns or some dozens, or go to several threads anyway. BLAS would spread each over all
-    cores and wait for them, busily: on a machine that does other things as well, several times as long as
-    it takes alone.
+    Ours have three columns or some dozens, or run on several threads anyway. BLAS would spread each over all
+    cores and wait for them actively: on a busy machine that takes several times as long.
     """
     return _ONE_FOR_BLAS
 
 
 def each(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """What `do` makes of each item, in their order; it pays where NumPy or SciPy does most of the work."""
+    """`do` of each item, in their order, on threads; it pays where NumPy or SciPy does most of the work."""
     items = list(items)
     if min(len(items), cores()) < 2:
         return [do(item) for item in items]

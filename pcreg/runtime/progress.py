@@ -1,7 +1,7 @@
-"""What takes its time, said on stderr: a bar over items, or the words of the step under way.
+"""Progress on stderr: a bar over items, or the step under way.
 
-Library code logs which step it is at, at level INFO, and how far it is, at level DEBUG. Nothing is shown
-while the logger `pcreg` is held to errors: `logging.getLogger("pcreg").setLevel(logging.ERROR)`.
+Library code logs its steps at level INFO, and how far each is at level DEBUG. Nothing is shown while the
+logger `pcreg` is at level ERROR: `logging.getLogger("pcreg").setLevel(logging.ERROR)`.
 """
 
 import logging
@@ -20,7 +20,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-PATIENCE = 2.0  # seconds that pass without a word
+DELAY_SECONDS = 2.0  # until steps are shown
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def is_shown() -> bool:
 def progress(items: Iterable[Item], words: str, total: int, *, transient: bool = False) -> Iterator[Item]:
     """The items, with a bar on stderr that shows how many of `total` are done, time taken and time left.
 
-    One that is `transient` goes away at the end.
+    One that is `transient` disappears at the end.
     """
     if total == 0:
         return
@@ -56,12 +56,12 @@ def progress(items: Iterable[Item], words: str, total: int, *, transient: bool =
 class Steps(logging.Handler):
     """A context manager that shows on stderr what the library logs, from two seconds on.
 
-    It is one line that changes, and goes away at the end. Where stderr is no terminal nothing is shown: logs
-    and scripts read errors there. Of several threads at work the last one's words are shown.
+    It is one line that changes, and disappears at the end. Where stderr is no terminal nothing is shown: logs
+    and scripts read errors there. Of several threads the last message is shown.
     """
 
     def __init__(self, words: str, logger: str = "pcreg") -> None:
-        """`words` until the library says something."""
+        """`words` are shown until the first message."""
         super().__init__()
         self.words, self._logger, self._ended = words, logging.getLogger(logger), threading.Event()
 
@@ -88,7 +88,7 @@ class Steps(logging.Handler):
 
     def _show(self) -> None:
         console = Console(file=sys.stderr)
-        if not console.is_terminal or self._ended.wait(PATIENCE):
+        if not console.is_terminal or self._ended.wait(DELAY_SECONDS):
             return
         columns = TextColumn("{task.description}", markup=False), TextColumn("after"), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True, redirect_stdout=False) as line:

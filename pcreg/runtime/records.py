@@ -1,7 +1,7 @@
 """The record file of a run: one JSON line per pair, written as soon as the pair is done.
 
-A run that was stopped goes on where it ended. The line that a kill cut short is dropped. Every line
-carries what the run depends on, so lines of different runs cannot be mixed.
+A run that was stopped continues. An incomplete last line is dropped. Every line has what the run depends on,
+so that lines of different runs cannot be mixed.
 """
 
 import json

@@ -11,19 +11,19 @@ from contextlib import contextmanager
 from types import FrameType
 
 STATUS = 128 + signal.SIGTERM  # as a shell reports it
-GRACE = 8.0  # seconds to end in order; schedulers commonly kill after ten or more
+GRACE_SECONDS = 8.0  # to end in order; schedulers commonly kill after ten or more
 
 log = logging.getLogger(__name__)
 
-USUAL = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+DEFAULT_HANDLERS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
 @contextmanager
 def termination() -> Iterator[None]:
     """Within, SIGTERM raises SystemExit(143), as Ctrl-C raises KeyboardInterrupt.
 
-    If the process has not ended GRACE seconds later, because it computes in C or waits for its threads, it
-    ends wherever it is. For the main thread of a program; in another thread nothing is changed.
+    If the process has not ended GRACE_SECONDS later, because it computes in C or waits for its threads, it is
+    ended wherever it is. For the main thread of a program; in another thread nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():  # which alone may handle signals
         yield
@@ -32,13 +32,13 @@ def termination() -> Iterator[None]:
     heard, told = socket.socketpair()
     told.setblocking(False)
     threading.Thread(target=_end_after_grace, args=(heard,), daemon=True).start()
-    usual_wakeup = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-    usual = signal.signal(signal.SIGTERM, _stop)
+    previous_wakeup = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    previous = signal.signal(signal.SIGTERM, _stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, usual)
-        signal.set_wakeup_fd(usual_wakeup)
+        signal.signal(signal.SIGTERM, previous)
+        signal.set_wakeup_fd(previous_wakeup)
         told.close()
 
 
@@ -89,11 +89,15 @@ def deferred(words: str = "") -> Iterator[Deferral]:
         deferral._note(number)
 
     def restore() -> None:
-        for number, handler in usual.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
-    usual = {number: handler for number in USUAL if (handler := signal.getsignal(number)) != signal.SIG_IGN}
-    for number in usual:
+    previous = {
+        number: handler
+        for number in DEFAULT_HANDLERS
+        if (handler := signal.getsignal(number)) != signal.SIG_IGN
+    }
+    for number in previous:
         signal.signal(number, note)
     try:
         yield deferral
@@ -117,16 +121,16 @@ def _end_after_grace(heard: socket.socket) -> None:
     with heard:
         while numbers := heard.recv(64):
             if signal.SIGTERM in numbers:
-                time.sleep(GRACE)
+                time.sleep(GRACE_SECONDS)
                 os._exit(STATUS)
 
 
-def _as_usual() -> None:
-    """In a forked process: handle signals as any process does, and tell nothing to its parent."""
-    for number, handler in USUAL.items():
+def _reset_in_child() -> None:
+    """In a forked process: restore the default handlers, and do not wake the parent."""
+    for number, handler in DEFAULT_HANDLERS.items():
         if getattr(signal.getsignal(number), "__module__", "") == __name__:
             signal.signal(number, handler)
             signal.set_wakeup_fd(-1)
 
 
-os.register_at_fork(after_in_child=_as_usual)
+os.register_at_fork(after_in_child=_reset_in_child)

@@ -1,4 +1,4 @@
-"""Work for an executor: processes of this machine, each held to one core, or a cluster's.
+"""Work for an executor: processes of this machine, each pinned to one core, or a cluster's.
 
 Numbers then do not depend on how many workers there are: every sum is added up by one thread, and
 libraries that share random numbers among threads (Open3D's RANSAC) have one thread to give them to.
@@ -28,9 +28,9 @@ Workers = int | Executor | None  # processes to start, one per core by default, 
 
 @contextmanager
 def executor_of(workers: Workers) -> Iterator[Executor | None]:
-    """The executor that is meant; None for 0 workers: the work is done by the caller.
+    """The executor of `workers`; None for 0: the work is done by the caller.
 
-    An executor that is given goes on running. Processes that are counted start with the first work, stop at
+    An executor that is given goes on running. Processes of a number start with the first work, stop at
     the end of the context, and end when this process does.
     """
     if isinstance(workers, Executor):
@@ -54,7 +54,7 @@ def map_unordered(
     Function, arguments and results must be picklable. `shared` is for what is large: each worker reads it
     once, from a file in the folder for temporary files, which a cluster must share ($TMPDIR). An exception
     in a worker is raised here. Ctrl-C and SIGTERM let the calls under way end, and yield them, before
-    they are raised; a second one is not so patient. Calls that were not begun are dropped.
+    they are raised; a second one does not wait. Calls that were not begun are dropped.
     """
     if executor is None:
         for item in items:
@@ -71,7 +71,7 @@ def map_unordered(
                 yield from _completed(pending, deferral)
         except BrokenExecutor as error:
             raise InputError(
-                "a worker process ended without a word, probably for want of memory; "
+                "a worker process ended unexpectedly, probably out of memory; "
                 "run again with fewer: workers=1 (what is done is kept)"
             ) from error
         finally:
@@ -91,7 +91,7 @@ def _completed(pending: dict[Future[Any], Any], deferral: Deferral) -> Iterator[
 
 
 def _begin(core_of_next: Any, parent: int) -> None:
-    """In a new worker: hold it to its core, leave Ctrl-C to the parent, and end with the parent."""
+    """In a new worker: pin it to its core, leave Ctrl-C to the parent, and end with the parent."""
     os.environ["OMP_NUM_THREADS"] = "1"  # for libraries that are not loaded yet
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)

@@ -1,4 +1,4 @@
-"""The files of one registration: result.json, aligned.ply, overview.png and, asked for, viewer.html."""
+"""The files of one registration: result.json, aligned.ply and, by option, overview.png and viewer.html."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from pcreg.runtime.timer import Clock
 from pcreg.viz.overview import SOURCE, TARGET, overview
 from pcreg.viz.viewer import viewer
 
-MOST_ALIGNED = 5_000_000  # points of each cloud in aligned.ply: 270 MB, which viewers still open
-PART = 1 << 18  # points moved and written at a time
+MAX_ALIGNED_POINTS = 5_000_000  # of each cloud in aligned.ply: 270 MB, which viewers still open
+CHUNK_POINTS = 1 << 18  # moved and written at a time
 
 
 def write(
@@ -57,7 +57,7 @@ def write(
 
 
 def result(clouds: tuple[Cloud, Cloud], registration: Registration, task: Task) -> dict[str, Any]:
-    """What result.json holds, as plain values."""
+    """The content of result.json, as plain values."""
     sides = dict(zip(("source", "target"), clouds, strict=True))
     return facts(registration, task) | {
         "points": {side: len(cloud.points) for side, cloud in sides.items()},
@@ -71,9 +71,9 @@ def _drawn(file: str) -> str:
     return os.fsencode(Path(file).name).decode("utf-8", "replace")
 
 
-def every(points: np.ndarray) -> int:
+def stride(points: np.ndarray) -> int:
     """n, where every n-th point of a cloud (N, 3) goes into aligned.ply; 1 up to five million points."""
-    return max(1, -(-len(points) // MOST_ALIGNED))
+    return max(1, -(-len(points) // MAX_ALIGNED_POINTS))
 
 
 def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
@@ -81,12 +81,12 @@ def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_s
 
     Of a cloud of more than five million points every n-th is written, so that no more than that are.
     """
-    source, target = (points[:: every(points)] for points in (source, target))
+    source, target = (points[:: stride(points)] for points in (source, target))
 
     def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for points, T, color in ((source, T_target_source, SOURCE), (target, None, TARGET)):
-            for start in range(0, len(points), PART):
-                part = points[start : start + PART]
+            for start in range(0, len(points), CHUNK_POINTS):
+                part = points[start : start + CHUNK_POINTS]
                 yield part if T is None else transform(T, part), (color * 255).astype(np.uint8)
 
     write_ply_parts(path, len(source) + len(target), parts(), colored=True)

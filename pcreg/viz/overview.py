@@ -1,4 +1,4 @@
-"""Pictures of a registration: both clouds before and after, and how far apart they lie where they overlap.
+"""Pictures of a registration: both clouds before and after, and the residuals of their overlap.
 
 Points are drawn by our own small renderer and put together by Pillow, because matplotlib takes seconds,
 and sorts scatter points by depth but gives no sense of it. Parallel projection, nearest point first, then
@@ -14,6 +14,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.subsample import every_nth
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.runtime import parallel
 from pcreg.runtime.files import replacing
@@ -23,9 +24,9 @@ from pcreg.viz.residuals import residual_colors, residuals
 SOURCE = np.array([245, 146, 52]) / 255  # orange
 TARGET = np.array([31, 126, 176]) / 255  # blue
 PANEL = (590, 380)  # pixels of a view
-DETAIL = 1.5  # of a view is drawn larger and scaled down, against jagged edges
-MOST_POINTS = 150_000  # drawn of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
-STRAY = 3.0  # extents of a cloud from its middle; what is further away is not drawn
+SUPERSAMPLING = 1.5  # views are drawn larger and scaled down, against jagged edges
+MAX_DRAWN_POINTS = 150_000  # of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
+MAX_DISTANCE_EXTENTS = 3.0  # from the middle of a cloud to points that are drawn
 
 
 def overview(
@@ -83,17 +84,17 @@ def overview(
 
 
 def shown(points: np.ndarray) -> np.ndarray:
-    """At most 150,000 of points (N, 3), every n-th, without strays, which would make a speck of the cloud."""
-    points = points[:: max(1, -(-len(points) // MOST_POINTS))]
+    """At most 150,000 of points (N, 3), every n-th, without outliers, which would set the scale."""
+    points = every_nth(points, MAX_DRAWN_POINTS)
     if len(points) == 0:
         return points
     low, high = middle_box(points)
-    far = STRAY * np.linalg.norm(high - low)
+    far = MAX_DISTANCE_EXTENTS * np.linalg.norm(high - low)
     return points[(np.abs(points - (low + high) / 2) <= far).all(1)]
 
 
 def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray) -> Image.Image:
-    width, height = (round(DETAIL * side) for side in PANEL)
+    width, height = (round(SUPERSAMPLING * side) for side in PANEL)
     image = render(clouds, colors, camera, size=(width, height), splat=4)
     return Image.fromarray(np.rint(255 * image).astype(np.uint8)).resize(PANEL, Image.Resampling.LANCZOS)
 

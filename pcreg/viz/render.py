@@ -83,8 +83,8 @@ def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: f
     for radius in (2, 6):
         for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)):
             top, left = 6 + radius * dy, 6 + radius * dx
-            apart = padded[top : top + height, left : left + width] - filled
-            behind += np.clip(apart, 0, scale, out=apart)
+            depth = padded[top : top + height, left : left + width] - filled
+            behind += np.clip(depth, 0, scale, out=depth)
     shade = np.exp(behind * (-1.4 / (8 * scale)))
     fade = (filled - floor) / max(float(np.ptp(filled)), 1e-9)  # what is far is a little paler
     lit = image * shade[..., None]

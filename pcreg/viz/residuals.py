@@ -1,13 +1,12 @@
 """How far each point of a moved cloud lies from the other cloud."""
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from pcreg.geometry.se3 import transform
-from pcreg.runtime import parallel
+from pcreg.geometry.nearest import distances_to
+from pcreg.geometry.subsample import every_nth
 
-MOST_POINTS = 1_000_000  # of the target that are searched; more lie closer than anybody can see
-FAR = np.array([0.78, 0.78, 0.78])  # the colour of what has no partner
+MAX_TARGET_POINTS = 1_000_000  # searched; more would move no colour that a reader can see
+NO_PARTNER_COLOR = np.array([0.78, 0.78, 0.78])
 VIRIDIS = np.array(  # nine of its colours, evenly spaced; importing matplotlib for them takes half a second
     [
         (68, 1, 84),
@@ -27,19 +26,13 @@ def residuals(
     source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, limit: float
 ) -> np.ndarray:
     """Metres (N,) from moved source (N, 3) to the nearest points of target (M, 3); inf from `limit` on."""
-    tree = cKDTree(target[:: max(1, -(-len(target) // MOST_POINTS))])
-    distance, _ = tree.query(
-        transform(T_target_source, source),
-        distance_upper_bound=limit,
-        workers=parallel.cores_for(len(source)),
-    )
-    return distance
+    return distances_to(every_nth(target, MAX_TARGET_POINTS), source, T_target_source, limit)
 
 
 def residual_colors(distance: np.ndarray, limit: float) -> np.ndarray:
     """Colours (N, 3) in 0..1: from dark blue at 0 through green to yellow at `limit`, grey beyond."""
     near = np.isfinite(distance)
-    colors = np.tile(FAR, (len(distance), 1))
+    colors = np.tile(NO_PARTNER_COLOR, (len(distance), 1))
     steps = np.linspace(0, limit, len(VIRIDIS))
     colors[near] = np.stack([np.interp(distance[near], steps, band) for band in VIRIDIS.T], axis=1) / 255
     return colors

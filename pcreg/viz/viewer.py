@@ -1,7 +1,6 @@
 """One HTML page on which a registration can be turned round: both clouds, before and after, their matches.
 
-It holds everything it shows, asks for nothing from anywhere, and draws on a plain canvas, so that it
-needs no graphics card.
+It contains everything it shows, loads nothing, and draws on a plain canvas, without a graphics card.
 """
 
 from base64 import b64encode
@@ -12,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.subsample import every_nth
 from pcreg.registration.result import Registration
 from pcreg.viz.overview import principal_axes, shown
 from pcreg.viz.page import write_page
 from pcreg.viz.residuals import residuals
 
-LINES = 400  # of matches; more hide the clouds
-STEPS = 65_535  # of a coordinate across its cloud: 2 mm in 120 m
+MAX_LINES = 400  # of matches; more hide the clouds
+COORDINATE_STEPS = 65_535  # across a cloud: 2 mm in 120 m
 
 
 def viewer(
@@ -32,8 +32,7 @@ def viewer(
 ) -> None:
     """Write the page of a registration of source (N, 3) to target (M, 3), atomically.
 
-    `facts` are shown beside it as they are. Clouds are thinned to 150,000 points, without strays, and
-    matches to 400.
+    `facts` are shown beside it. Of a cloud 150,000 points are drawn at most, and 400 matches.
     """
     source, target = shown(source), shown(target)
     limit = 2 * registration.voxel
@@ -42,7 +41,7 @@ def viewer(
     T_page_target = principal_axes(target)
     own = source.mean(0)  # coordinates of a map have more digits than a picture needs
     T_source_own = se3(np.eye(3), own)
-    lines = registration.matched_points[:: max(1, -(-len(registration.matches) // LINES))]
+    lines = every_nth(registration.matched_points, MAX_LINES)
     ends = np.stack([lines[:, 0] - own, transform(T_page_target, lines[:, 1])], axis=1)
     content = {
         "source": _packed(source - own),
@@ -59,7 +58,7 @@ def viewer(
 def _packed(points: np.ndarray) -> dict[str, Any]:
     """Points (N, 3) as whole numbers of 16 bits between the corners of their box."""
     low = points.min(0)
-    step = np.maximum(np.ptp(points, axis=0), 1e-9) / STEPS
+    step = np.maximum(np.ptp(points, axis=0), 1e-9) / COORDINATE_STEPS
     return {
         "low": low.tolist(),
         "step": step.tolist(),

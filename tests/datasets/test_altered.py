@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pcreg.datasets.altered import EveryBeam, Moved
-from pcreg.evaluation.trial import held_against_truth
+from pcreg.evaluation.trial import motion_errors
 from pcreg.geometry.se3 import inverse, random_rotation, rotation_about, se3, transform
 from pcreg.io.pairs import Pair
 from pcreg.runtime.errors import InputError
@@ -89,8 +89,8 @@ def test_figures_do_not_depend_on_the_move(error):
     answer = still.T_target_source @ error
     source, target = moved.moves
     there = target @ answer @ inverse(source)
-    figures = held_against_truth(still, answer, scans.cloud("a"))
-    again = held_against_truth(moved, there, Moved(scans, 1000.0).cloud("a"))
+    figures = motion_errors(still, answer, scans.cloud("a"))
+    again = motion_errors(moved, there, Moved(scans, 1000.0).cloud("a"))
     assert figures["RTE"] == pytest.approx(np.linalg.norm(error[:3, 3]), abs=1e-9)
     for name in ("RTE", "RRE", "rmse", "information_rmse"):
         assert again[name] == pytest.approx(figures[name], abs=1e-5)

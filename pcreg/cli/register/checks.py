@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from pcreg.cli.register.parser import is_expanded
-from pcreg.io.cloud import WIDEST
+from pcreg.io.cloud import MAX_COLUMNS
 from pcreg.registration.inputs import check_seed, check_settings
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
@@ -22,8 +22,8 @@ def check(options: argparse.Namespace) -> None:
         raise InputError(f"{options.out}: --out is a file; name a folder")
     check_seed(options.seed)
     check_settings(options.voxel, options.weights, options.device)
-    if options.columns is not None and not 3 <= options.columns <= WIDEST:
-        raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {WIDEST} numbers")
+    if options.columns is not None and not 3 <= options.columns <= MAX_COLUMNS:
+        raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
     if options.batch:
         _check_batch(options)
     elif not options.target:

@@ -1,4 +1,4 @@
-"""Two files: read, register, say, write."""
+"""Two files: read, register, print, write."""
 
 import argparse
 import json
@@ -24,12 +24,12 @@ def run(options: argparse.Namespace, stdout: TextIO) -> bool:
         clouds, found, task = _registered(options)
         if options.json:
             print(json.dumps(output.result(clouds, found, task)), file=stdout, flush=True)
-        report.say_verdict(found)
+        report.print_verdict(found)
         with Steps("writing"):
             paths, seconds = output.write(
                 options.out, clouds, found, task, picture=not options.no_picture, html=options.html
             )
-        report.say_files(clouds, paths, found.seconds | seconds)
+        report.print_files(clouds, paths, found.seconds | seconds)
     if options.show:
         show(*(cloud.points for cloud in clouds), found.T_target_source)
     return found.registered
@@ -47,11 +47,11 @@ def _registered(options: argparse.Namespace) -> tuple[tuple[Cloud, Cloud], Regis
             )
         ]
     clouds = prepared[0].cloud, prepared[1].cloud
-    report.say_clouds(files, clouds)
+    report.print_clouds(files, clouds)
     clock.lap("read")
     scales = list(registrar.scales(*prepared))
     clock.lap("scale")
-    report.say_scales([scale.descriptor for scale in scales])
+    report.print_scales([scale.descriptor for scale in scales])
     with Steps("registering"):
         found = registrar.register(*prepared, seed=options.seed)
     found = replace(found, seconds=clock.seconds | found.seconds)

@@ -1,4 +1,4 @@
-"""The options of `register`, and what --help says of them and of the files that it writes."""
+"""The options of `register`, and its help."""
 
 import argparse
 from importlib.metadata import version
@@ -12,7 +12,7 @@ from pcreg.runtime.errors import InputError
 DESCRIPTION = """\
 Register two point clouds, or the pairs of a list.
 
-Prints T_target_source, which moves SOURCE into the frame of TARGET, and whether to believe it.
+Prints T_target_source, which moves SOURCE into the frame of TARGET, and the verdict on it.
 Files are .ply .pcd .xyz .txt .csv .asc .pts .npy .npz .las .laz .e57 .obj .off .stl, or .bin of KITTI or
 nuScenes. Exit status: 0 registered, 1 not registered, 2 bad input or no place to write (one sentence on
 stderr, nothing half-written), 70 a fault of the program. What was found is printed, and kept in result.json,
@@ -28,7 +28,7 @@ before the other files are tried.
                 registered               true or false
                 confidence               probability that it is right, at least 0.7 when registered
                 reason                   the verdict in words
-                notes                    what looked wrong with the clouds, a list of sentences
+                notes                    what may be wrong with the clouds, a list of sentences
                 T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
                 evidence                 the numbers that the confidence is made of, among them `inliers`
                                          of `matches`; `overlap`, the fraction of the source that lies
@@ -41,13 +41,13 @@ before the other files are tried.
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
-                                         judge, doubt (of the fallback)
+                                         verdict, mirror_test (of the fallback)
                 version                  of pcreg
 
 With --batch, LIST is a .csv file whose lines name source and target (paths from its own folder), or a
 pattern in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2
 before scan_10. Each pair gets the answer that it gets alone. Each file is described once per scale, all
-cores work (--device cuda describes on a GPU), and run again, the command goes on where it ended. DIR then
+cores work (--device cuda describes on a GPU), and run again, the command continues. DIR then
 holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status:
 0 all registered, 1 some not, 2 and 70 as above; a disk that is full stops the run, and no pair is blamed.
 """
@@ -102,7 +102,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "--columns",
         type=int,
         metavar="N",
-        help="float32 numbers per point of .bin files (default: told by content: 4 KITTI, 5 nuScenes)",
+        help="float32 numbers per point of .bin files (default: by content: 4 KITTI, 5 nuScenes)",
     )
     parser.add_argument(
         "--descriptor",
@@ -126,14 +126,16 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--no-picture", action="store_true", help="write no overview.png")
     parser.add_argument("--show", action="store_true", help="open a window with the result")
     parser.add_argument("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
-    words = parser.add_mutually_exclusive_group()
-    words.add_argument("--quiet", action="store_true", help="print nothing but errors; the exit status says")
-    words.add_argument("--verbose", action="store_true", help="log each step on stderr")
+    verbosity = parser.add_mutually_exclusive_group()
+    verbosity.add_argument(
+        "--quiet", action="store_true", help="print nothing but errors; the exit status is the answer"
+    )
+    verbosity.add_argument("--verbose", action="store_true", help="log each step on stderr")
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print the result alone on stdout, what result.json holds in one line, of a batch the lines of "
-        "pairs.jsonl; what else there is to say goes to stderr",
+        help="print the result alone on stdout, the content of result.json in one line or, of a batch, that "
+        "of pairs.jsonl; everything else goes to stderr",
     )
     parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
     parser.add_argument("--version", action="version", version=f"pcreg {version('pcreg')}")
@@ -149,13 +151,13 @@ def _viewpoint(text: str) -> ViewpointOption:
 
 
 def viewpoint_of(options: argparse.Namespace) -> ViewpointOption | tuple[ViewpointOption, ...]:
-    """What --viewpoint says: of both clouds, or of source and target."""
+    """The value of --viewpoint: for both clouds, or for source and target."""
     given = options.viewpoint or ["auto"]
     return given[0] if len(given) == 1 else tuple(given)
 
 
 def registrar_of(options: argparse.Namespace) -> Registrar:
-    """What registers as the options say; InputError for weights that cannot be read."""
+    """The registrar with these options; InputError for weights that cannot be read."""
     return Registrar(
         descriptor=options.descriptor, weights=options.weights, voxel=options.voxel, device=options.device
     )

@@ -1,4 +1,4 @@
-"""What `register` says of two clouds, in words."""
+"""What `register` prints about two clouds."""
 
 import sys
 from pathlib import Path
@@ -11,20 +11,20 @@ from pcreg.registration.result import Registration
 from pcreg.viz import files as output
 
 
-def say_clouds(files: tuple[str, str], clouds: tuple[Cloud, Cloud]) -> None:
+def print_clouds(files: tuple[str, str], clouds: tuple[Cloud, Cloud]) -> None:
     for file, cloud in zip(files, clouds, strict=True):
         print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN, infinite or outliers)")
 
 
-def say_scales(choices: list[Descriptor]) -> None:
+def print_scales(choices: list[Descriptor]) -> None:
     """The descriptor and the voxel sizes that it is tried at."""
     print(f"descriptor: {choices[0].label}")
     others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
     print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
 
 
-def say_verdict(registration: Registration) -> None:
-    """The motion and the verdict, at once: what comes after it may fail."""
+def print_verdict(registration: Registration) -> None:
+    """Print motion and verdict and flush, since later steps may fail."""
     print(f"\nT_target_source =\n{pasteable(registration.T_target_source)}\n")
     verdict = "registered" if registration.registered else "NOT registered"
     print(f"{verdict}, confidence {registration.confidence:.2f}: {registration.reason}")
@@ -35,12 +35,12 @@ def say_verdict(registration: Registration) -> None:
     sys.stdout.flush()
 
 
-def say_files(clouds: tuple[Cloud, Cloud], paths: list[Path], seconds: dict[str, float]) -> None:
+def print_files(clouds: tuple[Cloud, Cloud], paths: list[Path], seconds: dict[str, float]) -> None:
     steps = ", ".join(f"{step} {value:.2f}" for step, value in seconds.items())
     print(f"seconds: {steps}; total {sum(seconds.values()):.2f}")
     print(f"written: {', '.join(map(str, paths))}")
     for side, cloud in zip(("source", "target"), clouds, strict=True):
-        if (step := output.every(cloud.points)) > 1:
+        if (step := output.stride(cloud.points)) > 1:
             print(f"aligned.ply holds one of {step} points of the {side}, which has {len(cloud.points)}")
 
 

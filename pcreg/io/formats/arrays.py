@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.io.size_checks import bounded, check_size
+from pcreg.io.size_checks import check_expansion, check_size
 from pcreg.runtime.errors import InputError
 
-LONGEST_HEADER = 1 << 14  # bytes; NumPy refuses longer ones
-PIECE = 1 << 17  # bytes unpacked at a time
-KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy's; others unpack without bounds
+MAX_HEADER_BYTES = 1 << 14  # NumPy refuses longer ones
+CHUNK_BYTES = 1 << 17  # unpacked at a time
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy's; others unpack without bounds
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -27,15 +27,15 @@ def read_npz(path: Path) -> np.ndarray:
         known = [name for name in ("points", "pcd", "xyz") if name in names] or names
         if known == names and len(names) != 1:
             raise InputError(f"{path}: holds the arrays {names}; call the one with the points `points`")
-        if archive.getinfo(f"{known[0]}.npy").compress_type not in KINDS:
+        if archive.getinfo(f"{known[0]}.npy").compress_type not in COMPRESSIONS:
             raise InputError(f"{path}: is not compressed as NumPy does it; write it with numpy.savez")
         with archive.open(f"{known[0]}.npy") as member:
-            head = member.read(LONGEST_HEADER)
+            head = member.read(MAX_HEADER_BYTES)
             shape, order, dtype, start = _layout(head)
             size = math.prod(shape) * dtype.itemsize
-            bounded(path, shape[0] if shape else 0, start + size)
+            check_expansion(path, shape[0] if shape else 0, start + size)
             content = bytearray(head)
-            while piece := member.read(min(PIECE, max(start + size - len(content), 0))):
+            while piece := member.read(min(CHUNK_BYTES, max(start + size - len(content), 0))):
                 content += piece
     check_size(path, size, len(content) - start)
     return np.frombuffer(content, dtype, math.prod(shape), start).reshape(shape, order=order)

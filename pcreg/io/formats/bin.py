@@ -1,8 +1,8 @@
 """Bare rows of float32 (.bin), as KITTI (x y z reflectance) and nuScenes (x y z intensity ring) write them.
 
-Such a file says nothing about itself. How many numbers make a row is told by what they are: columns of
-the right length hold different kinds of numbers, coordinates here and intensities there; cut into rows of
-another length, every column holds the same mixture of all.
+Such a file has no header. The length of its rows is estimated from their values: at the right length the
+columns have different distributions, coordinates and intensities; at any other length each has the same
+mixture of all.
 """
 
 from pathlib import Path
@@ -11,16 +11,16 @@ import numpy as np
 
 from pcreg.runtime.errors import InputError
 
-KNOWN = (4, 5)  # columns of KITTI and of nuScenes
-LENGTHS = range(3, 13)  # of rows looked for
-SAMPLE = 1 << 14  # numbers looked at
-FEWEST = 1 << 12  # numbers, with fewer of which nothing is told
-CLEAR = 0.2  # distance of distributions; a mixture compared with itself has less than 0.05
-NEAR = 0.9  # of the largest distance: rows of 8 have it where rows of 4 are right
+KNOWN_COLUMNS = (4, 5)  # columns of KITTI and of nuScenes
+COLUMN_COUNTS = range(3, 13)  # that are tried
+SAMPLE_NUMBERS = 1 << 14
+MIN_NUMBERS = 1 << 12  # with fewer nothing is estimated
+MIN_DISTANCE = 0.2  # Kolmogorov-Smirnov; a mixture compared with itself has less than 0.05
+MIN_DISTANCE_RATIO = 0.9  # to the largest distance: rows of 8 have that too where rows of 4 are right
 
 
 def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
-    """The rows (N, columns) float32, left on the disk; 4 or 5 columns, told by content, if left out.
+    """The rows (N, columns) float32, mapped from the file; by default of 4 or 5 columns, by content.
 
     Raises InputError, which names `columns`, for a size that is no whole number of rows, and where the
     content looks like neither.
@@ -28,7 +28,7 @@ def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
     values = path.stat().st_size // 4
     whole = path.stat().st_size % 4 == 0
     if columns is None:
-        columns = _told(path, values) if whole else None
+        columns = _columns_by_content(path, values) if whole else None
     elif not 3 <= columns <= 32:
         raise InputError(f"{path}: rows of {columns} columns hold no points; say 3 to 32 with --columns")
     elif not whole or values % columns:
@@ -45,13 +45,13 @@ def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
     return np.memmap(path, "<f4", "r").reshape(-1, columns)
 
 
-def _told(path: Path, values: int) -> int | None:
+def _columns_by_content(path: Path, values: int) -> int | None:
     """4 or 5; None if the size fits neither. Raises InputError if the content looks like another number."""
-    numbers = np.memmap(path, "<f4", "r")[:SAMPLE]
+    numbers = np.memmap(path, "<f4", "r")[:SAMPLE_NUMBERS]
     likely = likely_columns(np.nan_to_num(numbers, nan=np.float32(1e38)))
     if likely is None:  # too few, or all of one kind
         return 4 if values % 4 == 0 else None
-    if likely not in KNOWN:
+    if likely not in KNOWN_COLUMNS:
         raise InputError(
             f"{path}: looks like rows of {likely} numbers, neither of KITTI's 4 nor of nuScenes' 5; say how "
             "many columns it has with --columns"
@@ -65,17 +65,17 @@ def _told(path: Path, values: int) -> int | None:
 
 
 def likely_columns(numbers: np.ndarray) -> int | None:
-    """How many of the numbers (S,) make a row; None where that cannot be told."""
-    if len(numbers) < FEWEST:
+    """How many of the numbers (S,) make a row; None where that cannot be estimated."""
+    if len(numbers) < MIN_NUMBERS:
         return None
     edges = np.unique(np.quantile(numbers, np.linspace(0.05, 0.95, 19)))
     below = numbers[:, None] <= edges
-    apart = {}  # the largest Kolmogorov-Smirnov distance between a column and all numbers
-    for length in LENGTHS:
+    distances = {}  # the largest Kolmogorov-Smirnov distance between a column and all numbers
+    for length in COLUMN_COUNTS:
         rows = below[: len(below) // length * length].reshape(-1, length, len(edges))
         share = rows.mean(0)
-        apart[length] = np.abs(share - share.mean(0)).max()
-    largest = max(apart.values())
-    if largest < CLEAR:
+        distances[length] = np.abs(share - share.mean(0)).max()
+    largest = max(distances.values())
+    if largest < MIN_DISTANCE:
         return None
-    return next(length for length in LENGTHS if apart[length] >= NEAR * largest)
+    return next(length for length in COLUMN_COUNTS if distances[length] >= MIN_DISTANCE_RATIO * largest)

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-PART = 1 << 16  # records at a time, so that a page of the file is fetched once for x, y and z
+CHUNK_RECORDS = 1 << 16  # records at a time, so that a page of the file is fetched once for x, y and z
 
 
 def columns_of(records: np.ndarray) -> np.ndarray:
     """The points (N, 3) float64 of records (N,) with fields x, y and z."""
     points = np.empty((len(records), 3))
-    for start in range(0, len(records), PART):
-        part = np.array(records[start : start + PART])  # aligned in memory, which the file need not be
+    for start in range(0, len(records), CHUNK_RECORDS):
+        chunk = slice(start, start + CHUNK_RECORDS)
+        part = np.array(records[chunk])  # aligned in memory, which the file need not be
         for column, axis in enumerate("xyz"):
-            points[start : start + PART, column] = part[axis]
+            points[chunk, column] = part[axis]
     return points

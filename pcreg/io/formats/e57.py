@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.io.formats.growing import GrowingPoints
-from pcreg.io.size_checks import bounded, check_count
+from pcreg.io.size_checks import check_count, check_expansion
 from pcreg.runtime.errors import InputError
 
-CHUNK = 1 << 16  # points unpacked at a time
-HEADER = 48  # bytes
+CHUNK_POINTS = 1 << 16  # unpacked at a time
+HEADER_BYTES = 48
 CARTESIAN = ("cartesianX", "cartesianY", "cartesianZ", "cartesianInvalidState")
 SPHERICAL = ("sphericalRange", "sphericalAzimuth", "sphericalElevation", "sphericalInvalidState")
 
@@ -26,7 +26,7 @@ def read_e57(path: Path) -> np.ndarray:
         promised = [int(scan.point_count) for scan in scans]
         if min(promised, default=0) < 0:
             raise ValueError("a scan has a negative number of points")
-        bounded(path, sum(promised))
+        check_expansion(path, sum(promised))
         out = GrowingPoints(sum(promised))
         for scan, end in zip(scans, np.cumsum(promised), strict=True):
             _read_scan(file, scan, out, int(end))
@@ -66,8 +66,8 @@ def _opened(path: Path) -> Iterator[tuple["pye57.E57", list["pye57.ScanHeader"]]
 
 def _check_header(path: Path) -> None:
     with path.open("rb") as file:
-        head = file.read(HEADER)
-    if len(head) < HEADER or not head.startswith(b"ASTM-E57"):
+        head = file.read(HEADER_BYTES)
+    if len(head) < HEADER_BYTES or not head.startswith(b"ASTM-E57"):
         raise ValueError("it does not begin with ASTM-E57, or ends within its header")
     length, xml_start, xml_bytes, page = struct.unpack_from("<QQQQ", head, 16)
     size = path.stat().st_size
@@ -85,7 +85,7 @@ def _read_scan(file: "pye57.E57", scan: "pye57.ScanHeader", out: GrowingPoints, 
     wanted = [name for name in fields if name in there]
     if wanted[:3] != list(fields[:3]):
         raise ValueError("a scan has neither cartesian nor spherical coordinates")
-    columns, buffers = file.make_buffers(wanted, min(CHUNK, max(end - len(out), 1)))
+    columns, buffers = file.make_buffers(wanted, min(CHUNK_POINTS, max(end - len(out), 1)))
     reader = scan.points.reader(buffers)
     while len(out) < end and (count := reader.read()):
         first, second, third = (columns[name][:count] for name in fields[:3])

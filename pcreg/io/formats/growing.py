@@ -1,8 +1,8 @@
-"""Points that come in parts, in memory that grows with what has come and not with what was promised."""
+"""Points that are read in parts, in memory that grows with their number, whatever a header promises."""
 
 import numpy as np
 
-FIRST = 1 << 12  # rows there is room for at first
+FIRST_ROWS = 1 << 12  # allocated at first
 
 
 class GrowingPoints:
@@ -10,7 +10,7 @@ class GrowingPoints:
 
     def __init__(self, promised: int):
         self._promised = promised
-        self._rows = np.empty((min(promised, FIRST), 3))
+        self._rows = np.empty((min(promised, FIRST_ROWS), 3))
         self._filled = 0
 
     def __len__(self) -> int:
@@ -28,5 +28,5 @@ class GrowingPoints:
         self._filled = filled
 
     def points(self) -> np.ndarray:
-        """What has come (N, 3)."""
+        """What was appended (N, 3)."""
         return self._rows[: self._filled]

@@ -1,13 +1,13 @@
 """What has to be true of the compressed points of a .laz file before lazrs may unpack them.
 
-It believes what it reads: a damaged size makes it ask for gigabytes, and a missing item ends in a panic,
+lazrs does not check sizes: a damaged one makes it allocate gigabytes, and a missing item ends in a panic,
 which writes to stderr and is no Exception. Layout after the specification of LASzip (Isenburg, 2013).
 """
 
 import struct
 from typing import Any, BinaryIO
 
-LAYERED = 3  # the compressor of point formats 6 to 10, whose chunks hold a layer per attribute
+LAYERED = 3  # the compressor of point formats 6 to 10, whose chunks have a layer per attribute
 LAYERS = {10: 9, 11: 1, 12: 2, 13: 1}  # by kind of item; of extra bytes (14) each has its own
 
 

@@ -6,11 +6,11 @@ from typing import BinaryIO
 import numpy as np
 
 from pcreg.io.formats.columns import columns_of
-from pcreg.io.size_checks import bounded, check_count, check_size
+from pcreg.io.size_checks import check_count, check_expansion, check_size
 
-LONGEST_HEADER = 1 << 16  # bytes
+MAX_HEADER_BYTES = 1 << 16
 NO_VIEWPOINT = [0, 0, 0, 1, 0, 0, 0]
-KINDS = {"F": "f", "I": "i", "U": "u"}  # to NumPy's
+NUMPY_KINDS = {"F": "f", "I": "i", "U": "u"}  # by the TYPE of a field
 
 
 def read_pcd(path: Path) -> np.ndarray:
@@ -37,8 +37,8 @@ def read_pcd(path: Path) -> np.ndarray:
 def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
     """Where the VIEWPOINT line of a .pcd file puts the sensor, in the frame of the points: (3,) float64.
 
-    The line holds a place and a quaternion w x y z. 0 0 0 1 0 0 0 is the default of the format, which every
-    tool writes that does not know: it says nothing, and neither does a file without the line.
+    The line has a position and a quaternion w x y z. 0 0 0 1 0 0 0 is the default of the format, written by
+    tools that do not know the viewpoint: it counts as not stated, as does a file without the line.
     """
     with path.open("rb") as file:
         stated = [float(number) for number in _header(file).get("VIEWPOINT", NO_VIEWPOINT)]
@@ -50,8 +50,8 @@ def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
 def _header(file: BinaryIO) -> dict[str, list[str]]:
     """The words after each key; `file` stands behind the header afterwards."""
     header: dict[str, list[str]] = {}
-    while "DATA" not in header and file.tell() < LONGEST_HEADER:
-        line = file.readline(LONGEST_HEADER)
+    while "DATA" not in header and file.tell() < MAX_HEADER_BYTES:
+        line = file.readline(MAX_HEADER_BYTES)
         if not line:
             break
         key, *values = line.decode("latin-1").split() or [""]
@@ -70,9 +70,9 @@ def _row(header: dict[str, list[str]]) -> np.dtype:
     for number, (name, kind, size, count) in enumerate(
         zip(names, header["TYPE"], header["SIZE"], counts, strict=True)
     ):
-        if not 0 < int(count) < LONGEST_HEADER:
+        if not 0 < int(count) < MAX_HEADER_BYTES:
             raise ValueError(f"its field {name} has count {count}")
-        scalar = np.dtype(f"<{KINDS[kind]}{int(size)}")
+        scalar = np.dtype(f"<{NUMPY_KINDS[kind]}{int(size)}")
         axis = name in ("x", "y", "z") and int(count) == 1
         fields.append((name if axis else str(number), scalar, () if axis else (int(count),)))
     row = np.dtype(fields)
@@ -92,13 +92,13 @@ def _read_text(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int
 
 
 def _unpacked(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int) -> list[np.ndarray]:
-    """The columns x, y, z (N,) of a compressed file, which holds field after field."""
+    """The columns x, y, z (N,) of a compressed file, which stores field after field."""
     check_size(path, 8, left)
     packed, unpacked = (int(number) for number in np.frombuffer(file.read(8), "<u4"))
     check_size(path, packed, left - 8)
     if unpacked != points * row.itemsize:
         raise ValueError(f"it unpacks to {unpacked} bytes and its points take {points * row.itemsize}")
-    bounded(path, points, packed + unpacked)
+    check_expansion(path, points, packed + unpacked)
     content = _decompress(file.read(packed), unpacked)
     return [np.frombuffer(content, row[axis], points, offset=points * row.fields[axis][1]) for axis in "xyz"]
 

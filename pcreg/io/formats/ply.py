@@ -16,7 +16,7 @@ from pcreg.io.formats.columns import columns_of
 from pcreg.io.formats.ply_lists import LIST, walk, without_lists
 from pcreg.io.size_checks import check_count, check_size
 
-LONGEST_HEADER = 1 << 16  # bytes
+MAX_HEADER_BYTES = 1 << 16
 SCALARS = {
     **dict.fromkeys(("char", "int8"), "i1"),
     **dict.fromkeys(("uchar", "uint8"), "u1"),
@@ -41,7 +41,7 @@ class Element:
         return any(LIST in code for code in self.properties.values())
 
     @property
-    def shortest(self) -> int:
+    def min_row_bytes(self) -> int:
         """Bytes that a binary row takes at least."""
         return sum(np.dtype(code.partition(LIST)[0]).itemsize for code in self.properties.values())
 
@@ -59,7 +59,7 @@ def read_ply(path: Path) -> np.ndarray:
         left = path.stat().st_size - file.tell()
         if encoding == "ascii":
             return _read_text(file, path, before, vertex, left)
-        check_size(path, sum(each.count * each.shortest for each in (*before, vertex)), left)
+        check_size(path, sum(each.count * each.min_row_bytes for each in (*before, vertex)), left)
         if vertex.count == 0:
             return np.empty((0, 3))
         return _read_binary(file, before, vertex, ORDERS[encoding])
@@ -67,10 +67,10 @@ def read_ply(path: Path) -> np.ndarray:
 
 def _header(file: BinaryIO) -> tuple[str, list[Element]]:
     """Encoding and elements; `file` stands behind the header afterwards."""
-    if file.readline(LONGEST_HEADER).strip().removeprefix(BOM_UTF8) != b"ply":
+    if file.readline(MAX_HEADER_BYTES).strip().removeprefix(BOM_UTF8) != b"ply":
         raise ValueError("it does not begin with ply")
     encoding, elements = "", []
-    while (line := file.readline(LONGEST_HEADER)) and file.tell() < LONGEST_HEADER:
+    while (line := file.readline(MAX_HEADER_BYTES)) and file.tell() < MAX_HEADER_BYTES:
         words = line.decode("latin-1").split()
         match words:
             case ["format", name, _] if name == "ascii" or name in ORDERS:
@@ -100,7 +100,7 @@ def _read_binary(file: BinaryIO, before: list[Element], vertex: Element, order: 
             if element.has_lists:
                 at, _ = walk(data, at, element.count, element.properties, order, keep=False)
             else:
-                at += element.count * element.shortest
+                at += element.count * element.min_row_bytes
         if vertex.has_lists:
             return walk(data, at, vertex.count, vertex.properties, order, keep=True)[1]
     row = np.dtype([(name, order + code) for name, code in vertex.properties.items()])
@@ -109,8 +109,8 @@ def _read_binary(file: BinaryIO, before: list[Element], vertex: Element, order: 
 
 def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Element, left: int) -> np.ndarray:
     """The vertices (N, 3) of a text file that stands behind its header with `left` bytes to go."""
-    shortest = 2 * len(vertex.properties)  # bytes of a row: a digit and a space or line end for each
-    check_size(path, sum(each.count for each in before) + vertex.count * shortest, left + 1)
+    min_row_bytes = 2 * len(vertex.properties)  # bytes of a row: a digit and a space or line end for each
+    check_size(path, sum(each.count for each in before) + vertex.count * min_row_bytes, left + 1)
     if vertex.count == 0:
         return np.empty((0, 3))
     for _ in range(sum(element.count for element in before)):

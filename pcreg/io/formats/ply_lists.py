@@ -1,4 +1,4 @@
-"""Rows of a .ply that hold lists, so that each is as long as it says itself and has to be walked over."""
+"""Rows of a .ply with lists, each of which states its own length."""
 
 import struct
 from array import array
@@ -7,7 +7,7 @@ from mmap import mmap
 
 import numpy as np
 
-LIST = ":"  # stands between the codes of the count and of the items, as in "u1:i4"
+LIST = ":"  # between the codes of the count and of the items, as in "u1:i4"
 
 
 def walk(

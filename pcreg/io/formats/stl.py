@@ -3,17 +3,14 @@
 A corner is written once for each triangle that it belongs to; it is one point here.
 """
 
-from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
-from pcreg.io.formats.text import open_text
+from pcreg.io.formats.text import read_vertices
 from pcreg.io.size_checks import check_size
 
-HEADER = 84  # bytes: a remark of 80, and the number of triangles
+HEADER_BYTES = 84  # a remark of 80, and the number of triangles
 TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
 
@@ -21,28 +18,15 @@ def read_stl(path: Path) -> np.ndarray:
     """The corners of the triangles (N, 3), each once, in the order in which they come."""
     size = path.stat().st_size
     with path.open("rb") as file:
-        head = file.read(HEADER)
-    triangles = int.from_bytes(head[80:], "little") if len(head) == HEADER else 0
-    exact = size == HEADER + triangles * TRIANGLE.itemsize
+        head = file.read(HEADER_BYTES)
+    triangles = int.from_bytes(head[80:], "little") if len(head) == HEADER_BYTES else 0
+    exact = size == HEADER_BYTES + triangles * TRIANGLE.itemsize
     if head.lstrip().startswith(b"solid") and not exact:  # some binary files begin with solid too
-        return _distinct(_read_text(path))
-    check_size(path, triangles * TRIANGLE.itemsize, size - HEADER)
+        return _distinct(read_vertices(path, (b"vertex",)))
+    check_size(path, triangles * TRIANGLE.itemsize, size - HEADER_BYTES)
     if triangles == 0:
         return np.empty((0, 3))
-    return _distinct(np.memmap(path, TRIANGLE, "r", HEADER, triangles)["corners"].reshape(-1, 3))
-
-
-def _read_text(path: Path) -> np.ndarray:
-    with open_text(path) as file:
-        vertices = _vertices(file)
-        first = next(vertices, None)
-        if first is None:
-            raise ValueError("it has no line vertex x y z")
-        return np.loadtxt(chain([first], vertices), ndmin=2, usecols=(1, 2, 3))
-
-
-def _vertices(file: BinaryIO) -> Iterator[str]:
-    return (line.decode("latin-1") for line in file if line.lstrip().startswith(b"vertex"))
+    return _distinct(np.memmap(path, TRIANGLE, "r", HEADER_BYTES, triangles)["corners"].reshape(-1, 3))
 
 
 def _distinct(corners: np.ndarray) -> np.ndarray:

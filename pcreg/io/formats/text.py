@@ -9,6 +9,7 @@ import codecs
 import io
 import re
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,8 +18,8 @@ import numpy as np
 from pcreg.io.size_checks import check_count, check_size
 from pcreg.runtime.errors import InputError
 
-SHORTEST_ROW = 6  # bytes: "0 0 0\n"
-LONGEST_LINE = 1 << 16  # bytes, of those before the first row, and of that
+MIN_ROW_BYTES = 6  # "0 0 0\n"
+MAX_LINE_BYTES = 1 << 16  # of lines up to the first row
 WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a point
 
 
@@ -31,13 +32,13 @@ def read_xyz(path: Path) -> np.ndarray:
 def read_pts(path: Path) -> np.ndarray:
     """The points (N, 3) that follow a line with their number, if there is one."""
     with open_text(path) as file:
-        words = _words(_next_line(file))
+        words = _words(next_line(file))
         if len(words) != 1:
             return _rows(file, path)
         points = int(words[0])
         file.readline()
         # The last line may not end
-        check_size(path, SHORTEST_ROW * points, path.stat().st_size - file.tell() + 1)
+        check_size(path, MIN_ROW_BYTES * points, path.stat().st_size - file.tell() + 1)
         if points == 0:
             return np.empty((0, 3))
         rows = _rows(file, path)
@@ -45,7 +46,7 @@ def read_pts(path: Path) -> np.ndarray:
 
 
 def open_text(path: Path) -> BinaryIO:
-    """The file behind its byte-order mark, if it has one; UTF-16 is held in memory, a byte per character."""
+    """The file behind its byte-order mark, if it has one; UTF-16 is read whole, a byte per character."""
     file = path.open("rb")
     mark = file.read(3)
     if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -55,13 +56,24 @@ def open_text(path: Path) -> BinaryIO:
     return file
 
 
-def _next_line(file: BinaryIO) -> str:
-    """The next line that is neither blank nor a remark; the file stands before it afterwards."""
+def read_vertices(path: Path, keywords: tuple[bytes, ...]) -> np.ndarray:
+    """The points (N, 3) of the lines `KEYWORD x y z` of a mesh, with one of the keywords."""
+    with open_text(path) as file:
+        vertices = (line.decode("latin-1") for line in file if line.lstrip().startswith(keywords))
+        first = next(vertices, None)
+        if first is None:
+            line = f"{keywords[0].decode().strip()} x y z"
+            raise InputError(f"{path}: has no line `{line}`, so it has no vertices; check the file")
+        return np.loadtxt(chain([first], vertices), ndmin=2, usecols=(1, 2, 3))
+
+
+def next_line(file: BinaryIO) -> str:
+    """The next line that is neither blank nor a comment, '' at the end; the file stands before it."""
     while True:
         start = file.tell()
-        line = file.readline(LONGEST_LINE + 1)
-        if len(line) > LONGEST_LINE:
-            raise ValueError(f"it begins with a line of more than {LONGEST_LINE} bytes")
+        line = file.readline(MAX_LINE_BYTES + 1)
+        if len(line) > MAX_LINE_BYTES:
+            raise ValueError(f"it begins with a line of more than {MAX_LINE_BYTES} bytes")
         if not line or not (line.isspace() or line.lstrip().startswith((b"#", b"//"))):
             file.seek(start)
             return line.decode("latin-1").partition("#")[0].strip()
@@ -73,7 +85,7 @@ def _words(line: str) -> list[str]:
 
 def _rows(file: BinaryIO, path: Path) -> np.ndarray:
     """The points (N, 3) from where the file stands, with or without the names of the columns first."""
-    first, columns = _next_line(file), [0, 1, 2]
+    first, columns = next_line(file), [0, 1, 2]
     names = [word.strip("\"'").lower() for word in _words(first)]
     if names[0] == "ncols":
         raise InputError(f"{path}: is a grid of heights; write its cells as lines x y z")
@@ -85,9 +97,9 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
             )
         columns = [names.index(axis) for axis in "xyz"]
         file.readline()
-        _next_line(file)
+        next_line(file)
     start = file.tell()
-    sample = file.read(LONGEST_LINE).decode("latin-1")
+    sample = file.read(MAX_LINE_BYTES).decode("latin-1")
     file.seek(start)
     separator, decimal_comma = _punctuation(sample, columns)
     lines = (line.decode("latin-1").replace(",", ".") for line in file) if decimal_comma else file

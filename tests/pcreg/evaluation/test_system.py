@@ -51,10 +51,9 @@ class Told(System):
         if error is None:
             raise InputError("target: fewer than 10 points are left")
         T = error @ views.pairs[which].T_target_source
-        said = {"voxel": 0.2, "reason": "so it <is>", "notes": ("mind the gap",)}
-        said["evidence"] = SimpleNamespace(inliers=30)
+        more = {"voxel": 0.2, "reason": "so it <is>", "notes": ("mind the gap",), "inliers": 30}
         confidence = 0.9 if registered else 0.4
-        return SimpleNamespace(T_target_source=T, registered=registered, confidence=confidence, **said)
+        return SimpleNamespace(T_target_source=T, registered=registered, confidence=confidence, **more)
 
 
 @pytest.fixture

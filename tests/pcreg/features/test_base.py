@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.features.fcgf import BYTES_PER_POINT, FCGF, ONE_THREAD, _batches
+from pcreg.features.fcgf import FCGF, ONE_THREAD
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import random_rotation
 from pcreg.models.resunet import Architecture, ResUNet
@@ -12,7 +12,7 @@ from pcreg.runtime.errors import InputError
 
 
 def wavy_sheet(n=30, spacing=0.05):
-    """(n * n, 3): a curved surface three metres in front of the sensor, points about `spacing` apart."""
+    """(n * n, 3): a curved surface 3 m in front of the sensor, with a point about every `spacing` metres."""
     u, v = np.meshgrid(np.arange(n) * spacing, np.arange(n) * spacing, indexing="ij")
     w = 3 + 0.2 * np.sin(3 * u) * np.cos(2 * v)
     return np.stack([u, v, w], axis=-1).reshape(-1, 3)
@@ -62,27 +62,10 @@ def test_clouds_of_hardly_any_points(n):
     assert described.features.shape == (n, 33)
 
 
-@pytest.mark.parametrize("most_points", [1, 500, 10**6])
-def test_many_clouds_are_described_as_one_by_one(most_points):
-    network = ResUNet(Architecture(voxel=0.1, encoder=(4, 4, 4, 4), decoder=(4, 4, 4, 4), out_channels=8))
-    fcgf = FCGF(network)
-    clouds = [wavy_sheet(n) + n for n in (12, 30, 18)] + [np.empty((0, 3))]
-    described = fcgf.describe_all(clouds, budget=most_points * BYTES_PER_POINT)
-    assert len(described) == len(clouds)
-    for cloud, description in zip(clouds, described, strict=True):
-        alone = fcgf.describe(cloud)
-        np.testing.assert_array_equal(description.points, alone.points)
-        np.testing.assert_allclose(description.features, alone.features, atol=1e-5)
-        assert len(description.features) == len(description.points)
-
-
-def test_batches_hold_no_more_points_than_fit():
-    clouds = [np.zeros((n, 3)) for n in (3, 4, 20, 1, 2, 7)]
-    assert [[len(cloud) for cloud in batch] for batch in _batches(clouds, 10)] == [[3, 4], [20], [1, 2, 7]]
-
-
-def test_no_clouds_have_no_descriptions():
-    assert FCGF(ResUNet(Architecture())).describe_all([]) == []
+def test_an_empty_cloud_has_an_empty_description():
+    described = FCGF(ResUNet(Architecture(voxel=0.1))).describe(np.empty((0, 3)))
+    assert described.points.shape == (0, 3)
+    assert len(described.features) == 0
 
 
 def test_clouds_described_at_once_leave_the_number_of_threads_as_it_was():

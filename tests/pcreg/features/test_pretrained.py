@@ -78,5 +78,5 @@ def test_descriptors_do_not_change_when_the_sensor_turns():
         )
     common = found["as it is"].keys() & found["turned"].keys()
     assert len(common) > 0.5 * len(points)
-    alike = [found["as it is"][point] @ found["turned"][point] for point in common]
-    assert np.median(alike) > 0.98
+    similarity = [found["as it is"][point] @ found["turned"][point] for point in common]
+    assert np.median(similarity) > 0.98

@@ -1,4 +1,4 @@
-"""Beams are told apart in scans whose beams are known."""
+"""Beams are separated in scans whose beams are known."""
 
 import numpy as np
 import pytest

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.geometry.planarity import has_surface, planar_share, surface_variation
+from pcreg.geometry.planarity import has_surface, planar_fraction, surface_variation
 from pcreg.geometry.se3 import random_rotation
 from pcreg.registration.preprocess import downsample_and_filter
 from tests.pcreg.scenes import wavy_sheet
@@ -29,7 +29,7 @@ NOISE = {
 
 
 def test_variation_of_a_plane_a_line_and_a_cross():
-    """A plane has no third direction; the axes of a cross spread alike in all three."""
+    """A plane has no third direction; the axes of a cross spread equally in all three."""
     x, y = np.mgrid[:5, :5].reshape(2, -1)
     plane = np.stack([x, y, 0 * x], 1).astype(float)
     assert surface_variation(plane[12:13], plane, 10.0) == pytest.approx(0, abs=1e-12)
@@ -44,7 +44,7 @@ def test_noise_has_no_surface(kind, voxel):
     _, _, draw = NOISE[kind]
     noise = draw(np.random.default_rng(3), 40_000)
     noise = noise[downsample_and_filter(noise, voxel, np.zeros(3))]
-    assert planar_share(noise, voxel) < 0.01
+    assert planar_fraction(noise, voxel) < 0.01
     assert not has_surface(noise, voxel)
 
 

@@ -21,7 +21,7 @@ def sweep(seed: int = 0) -> np.ndarray:
 
 
 def fragment(seed: int = 0, boxes: int = 4) -> np.ndarray:
-    """A wall, a floor and boxes before a camera that looks along z from (0, 0, 0), thinned to 3 cm.
+    """A wall, a floor and boxes before a camera that looks along z from (0, 0, 0), downsampled to 3 cm.
 
     The camera moves by 0.3 m to either side, as it does while a fragment is recorded: what it sees from one
     place alone could as well be seen from behind.

@@ -30,7 +30,7 @@ def test_real_fragments_are_left_whole(real_data):
 @pytest.mark.parametrize("block", [1 << 20, 1000])
 @pytest.mark.parametrize("origin", [(0, 0, 0), (0.013, -0.4, 7)])
 def test_the_rows_are_those_of_the_operator_however_the_cloud_is_cut(block, origin, monkeypatch):
-    monkeypatch.setattr(voxel_grid, "BLOCK", block)
+    monkeypatch.setattr(voxel_grid, "BLOCK_POINTS", block)
     rng = np.random.default_rng(0)
     origin = np.array(origin, dtype=np.float64)
     lattice = rng.integers(-20, 20, (5000, 3)) * 0.01  # twins, and points equally far from a centre

@@ -3,7 +3,7 @@ import pytest
 
 from pcreg.geometry.se3 import random_rotation, se3, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.geometry.voxel_size import CELLS, Sample, _alone, extent, further_voxels
+from pcreg.geometry.voxel_size import MAX_CELLS, Sample, _isolated, extent, further_voxels
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -19,7 +19,7 @@ def scan():
 
 def test_a_scan_fills_as_many_cells_as_wanted(scan):
     kept = voxel_downsample(scan, voxel_of(scan))
-    assert 0.8 * CELLS < len(kept) < 1.5 * CELLS
+    assert 0.8 * MAX_CELLS < len(kept) < 1.5 * MAX_CELLS
 
 
 def test_a_small_cloud_keeps_two_and_a_half_points_per_cell(scan):
@@ -53,7 +53,7 @@ def test_of_the_rings_of_a_lidar_on_bare_ground_only_the_outermost_count_as_outl
     radius, turn = np.meshgrid(1.7 / np.tan(np.linspace(0.4, 0.03, 40)), np.arange(0, 2 * np.pi, 0.01))
     ground = np.stack([radius * np.cos(turn), radius * np.sin(turn), np.full(radius.shape, -1.7)], axis=-1)
     columns = np.ascontiguousarray((ground.reshape(-1, 3) - ground.min((0, 1))).T, dtype=np.float32)
-    alone = _alone(columns, 100.0).reshape(radius.shape)
+    alone = _isolated(columns, 100.0).reshape(radius.shape)
     assert alone[:, -4:].mean() < 0.6
     assert alone[:, :-4].mean() < 0.01
 
@@ -64,10 +64,10 @@ def test_a_few_points_keep_their_scale():
 
 
 def test_other_scales_are_twice_and_half_where_the_points_allow(scan):
-    dense, thin = (Sample.of(points, "a") for points in (np.repeat(scan, 4, axis=0), scan[::40]))
+    dense, sparse = (Sample.of(points, "a") for points in (np.repeat(scan, 4, axis=0), scan[::40]))
     first = dense.voxel()
     assert further_voxels(first, dense, dense) == [2 * first, first / 2]
-    assert further_voxels(thin.voxel(), dense, thin) == [2 * thin.voxel()]
+    assert further_voxels(sparse.voxel(), dense, sparse) == [2 * sparse.voxel()]
 
 
 @pytest.mark.parametrize("points", [np.empty((0, 3)), np.ones((1, 3)), np.ones((500, 3))])

@@ -43,8 +43,8 @@ def test_files_arrays_and_tensors_give_the_same_answer(room, tmp_path):
     assert correct(arrays, room.T_target_source)
     assert arrays.voxel == VOXEL
     assert arrays.matched_points.shape == (arrays.inliers, 2, 3)
-    apart = transform(arrays.T_target_source, arrays.matched_points[:, 0]) - arrays.matched_points[:, 1]
-    assert np.linalg.norm(apart, axis=1).max() < 1.5 * VOXEL
+    distance = transform(arrays.T_target_source, arrays.matched_points[:, 0]) - arrays.matched_points[:, 1]
+    assert np.linalg.norm(distance, axis=1).max() < 1.5 * VOXEL
     others = register(tmp_path / "a.ply", torch.from_numpy(room.target), voxel=VOXEL)
     assert (others.T_target_source == arrays.T_target_source).all()
 
@@ -56,9 +56,9 @@ def test_files_arrays_and_tensors_give_the_same_answer(room, tmp_path):
         (np.zeros((50, 3), dtype=complex), "complex128"),
         (np.zeros((3, 50)), r"source: .* transposed"),
         (np.array([["a", "b", "c"]]), "source"),
-        (np.empty((0, 3)), "source: holds no two points"),
+        (np.empty((0, 3)), "source: holds no two different points"),
         ("nowhere.ply", r"nowhere\.ply: no such file"),
-        (np.full((50, 3), np.nan), "source: holds no two points"),
+        (np.full((50, 3), np.nan), "source: holds no two different points"),
     ],
 )
 def test_what_is_no_cloud_is_refused_by_name(room, cloud, words):

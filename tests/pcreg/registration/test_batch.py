@@ -45,9 +45,9 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     T = np.array([float(first[f"T{row}{column}"]) for row in range(4) for column in range(4)]).reshape(4, 4)
     assert first["registered"] == "True"
     assert rotation_error(T, room.T_target_source) < 1
-    assert "same points" in twice["words"]
+    assert "same points" in twice["message"]
     assert (damaged["registered"], damaged["T00"]) == ("False", "")
-    assert "c.ply" in damaged["words"]
+    assert "c.ply" in damaged["message"]
     assert "2 of 3 pairs registered" in capsys.readouterr().out
     assert len(list((out / "descriptions").rglob("*.npz"))) == 2  # of three pairs, each cloud once
 
@@ -253,4 +253,4 @@ def test_a_batch_tells_of_rows_that_no_sensor_saw_and_knows_columns(room, tmp_pa
     command = ["--batch", str(tmp_path / "*.bin"), "--voxel", str(VOXEL), "--out", str(tmp_path / "out")]
     assert register.main([*command, "--columns", "6"]) == 0
     (row,) = table(tmp_path / "out")
-    assert f"{tmp_path / 'b.bin'}: rows of zeros left out, which stand for no return: 9" in row["words"]
+    assert f"{tmp_path / 'b.bin'}: rows of zeros left out, which stand for no return: 9" in row["message"]

@@ -35,14 +35,14 @@ def test_plenty_of_evidence_is_believed():
         ({"observability": CORRIDOR, "free_space_violation": 0.02}, "slide along (1.00, 0.00, 0.00)"),
     ],
 )
-def test_what_speaks_most_against_a_motion_refuses_it(change, words):
+def test_the_strongest_evidence_against_a_motion_is_the_reason(change, words):
     verdict = LEARNED.verdict(evidence(**change))
     assert not verdict.registered
     assert verdict.confidence < MIN_CONFIDENCE
     assert words in verdict.reason
 
 
-@pytest.mark.parametrize("judge", [LEARNED, HANDCRAFTED])
+@pytest.mark.parametrize("model", [LEARNED, HANDCRAFTED])
 @pytest.mark.parametrize(
     "better",
     [
@@ -53,14 +53,14 @@ def test_what_speaks_most_against_a_motion_refuses_it(change, words):
         {"observability": Observability(0.2, ())},
     ],
 )
-def test_more_evidence_never_lowers_confidence(better, judge):
+def test_more_evidence_never_lowers_confidence(better, model):
     change = {
         "inliers": 10,
         "observability": Observability(0.05, ()),
         "free_space_violation": 0.03,
         "same_side_ratio": 0.7,
     }
-    assert judge.probability(evidence(**change | better)) > judge.probability(evidence(**change))
+    assert model.probability(evidence(**change | better)) > model.probability(evidence(**change))
 
 
 @pytest.mark.parametrize("inliers", range(MIN_INLIERS))
@@ -105,10 +105,10 @@ def test_odds_exclude_each_other():
     assert LEARNED.verdict(first, [second, third]).confidence == pytest.approx(odds[0] / (1 + sum(odds)))
 
 
-@pytest.mark.parametrize("judge", [LEARNED, HANDCRAFTED])
-def test_a_table_has_a_number_per_trait(judge):
-    assert terms(evidence()).shape == (len(judge.weights),) == (len(judge.usual),) == (len(TERMS),)
-    assert min(judge.weights) >= 0
+@pytest.mark.parametrize("model", [LEARNED, HANDCRAFTED])
+def test_a_table_has_a_number_per_term(model):
+    assert terms(evidence()).shape == (len(model.weights),) == (len(model.usual),) == (len(TERMS),)
+    assert min(model.weights) >= 0
 
 
 def test_little_agreement_is_plenty_for_what_is_not_learned():

@@ -18,8 +18,8 @@ BOX = described(RNG.uniform(-1, 1, (2000, 3)) * (1 - SIDES) + SIDES, SIDES)
     ("cloud", "words"), [(FLOOR, "nearly a plane"), (PIPE, "all along one direction"), (BOX, None)]
 )
 def test_surfaces_that_fit_themselves_in_other_places(cloud, words):
-    assert diagnostics.bare(BOX, BOX) == []
-    notes = diagnostics.bare(cloud, BOX)
+    assert diagnostics.degenerate_surfaces(BOX, BOX) == []
+    notes = diagnostics.degenerate_surfaces(cloud, BOX)
     assert len(notes) == (words is not None)
     assert all("source" in note and words in note for note in notes)
 

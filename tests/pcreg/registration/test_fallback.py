@@ -22,7 +22,7 @@ def pair(room):
 
 
 def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pair):
-    """The first draws so few samples that it finds nothing, but its matches can be asked."""
+    """The first draws so few samples that it finds nothing, but its matches can assess a motion."""
     first, second = SingleScaleRegistrar(FPFH(0.06), iterations=1), SingleScaleRegistrar(FPFH(0.1))
     assert not register_at_scales(*pair, [first]).registered
     found = register_at_scales(*pair, [first, second])
@@ -38,7 +38,7 @@ def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
     sure = replace(SCALE.match(*(cloud.at(SCALE) for cloud in pair)), registered=True, confidence=0.9)
     refused = replace(sure, registered=False, confidence=0.1)
     monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: sure)
-    monkeypatch.setattr(diagnostics, "mirrored", lambda *_: mirrored)
+    monkeypatch.setattr(diagnostics, "mirror_confidence", lambda *_: mirrored)
     for first in (refused, sure):
         answers = iter([first, sure])
         monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, _a=answers, **__: next(_a))
@@ -54,7 +54,7 @@ def test_what_is_sure_is_not_looked_at_again(pair, monkeypatch):
 
     def scales():
         yield SCALE
-        pytest.fail("a further scale was asked for")
+        pytest.fail("a further scale was tried")
 
     assert register_at_scales(*pair, scales()).T_target_source is sure.T_target_source
 
@@ -69,6 +69,6 @@ def test_the_mirror_test_keeps_the_settings_of_the_caller(pair, monkeypatch):
 
     sure = SCALE.match(*(cloud.at(SCALE) for cloud in pair))
     monkeypatch.setattr(SingleScaleRegistrar, "match", match)
-    scale = replace(SCALE, iterations=1234, match_distance_voxels=2.0, free_space_margin_voxels=5.0)
+    scale = replace(SCALE, iterations=1234)
     register_at_scales(*pair, [scale])
     assert used == [scale, replace(scale, attempts=1)]

@@ -6,7 +6,7 @@ from pcreg.registration.free_space import FreeSpace, View, free_space_violation
 
 
 def wall(distance: float, half: float = 2.0) -> np.ndarray:
-    """A wall across the x axis, points 2 cm apart."""
+    """A wall across the x axis, a point every 2 cm."""
     y, z = np.meshgrid(*[np.arange(-half, half, 0.02)] * 2)
     return np.stack([np.full(y.size, distance), y.ravel(), z.ravel()], axis=1)
 

@@ -44,7 +44,7 @@ def test_noise_is_averaged_out():
 
 
 def test_where_partners_come_and_go_it_ends_all_the_same(monkeypatch):
-    """Samples of a surface with a quarter of strays: the partners at the edge of the reach never settle."""
+    """Samples of a surface with a quarter of outliers: partners near the maximum distance never converge."""
     rng = np.random.default_rng(4)
     source, target = (corner(6000, seed) + 0.02 * rng.normal(size=(6000, 3)) for seed in (5, 6))
     source[:1500] = rng.uniform(0, 2, (1500, 3))

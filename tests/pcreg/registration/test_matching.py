@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from pcreg.registration.matching import (
-    agreeing,
+    keep_mutual,
     mutual,
     mutual_within_bound,
     nearest,
@@ -44,7 +44,7 @@ def test_mutual_pairs_are_those_that_both_ways_confirm():
     both = {tuple(pair) for pair in there} & {tuple(pair[::-1]) for pair in back}
     assert {tuple(pair) for pair in pairs} == both
     assert (np.diff(pairs[:, 0]) > 0).all()
-    np.testing.assert_array_equal(agreeing(there, back), pairs)
+    np.testing.assert_array_equal(keep_mutual(there, a, b), pairs)
 
 
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
@@ -61,12 +61,12 @@ def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeyp
         rng.normal(size=(rows, 30)).astype(np.float32) @ directions.astype(np.float32) for rows in (200, 150)
     )
     assert pca_project(a, b)[0] is a
-    monkeypatch.setattr("pcreg.registration.matching.MOST_PRODUCTS", 200 * 150 * 50)
+    monkeypatch.setattr("pcreg.registration.matching.MAX_PRODUCTS", 200 * 150 * 50)
     fewer = pca_project(a, b)
     assert [each.shape for each in fewer] == [(200, 50), (150, 50)]
     np.testing.assert_array_equal(mutual(*fewer), mutual(a, b))
     assert len(mutual(a, b)) > 20
-    monkeypatch.setattr("pcreg.registration.matching.MOST_PRODUCTS", 1)
+    monkeypatch.setattr("pcreg.registration.matching.MAX_PRODUCTS", 1)
     assert pca_project(a, b)[1].shape == (150, 40)
     assert pca_project(a[:, :33], b[:, :33])[0].shape == (200, 33)
 
@@ -80,8 +80,8 @@ def compared(monkeypatch):
         calls.append(len(a) * len(b))
         return nearest(a, b, *rest)
 
-    monkeypatch.setattr("pcreg.registration.matching.MOST_COMPARED", 10_000)
-    monkeypatch.setattr("pcreg.registration.matching.LEAST_KEYPOINTS", 10)
+    monkeypatch.setattr("pcreg.registration.matching.MAX_COMPARED_PAIRS", 10_000)
+    monkeypatch.setattr("pcreg.registration.matching.MIN_KEYPOINTS", 10)
     monkeypatch.setattr("pcreg.registration.matching.nearest", counting)
     return calls
 
@@ -100,8 +100,8 @@ def test_of_very_many_rows_those_of_keypoints_are_matched(compared, n, m):
     assert {tuple(pair) for pair in pairs} <= whole
     assert (np.diff(pairs[:, 0]) > 0).all()
     # Each of the smaller side's rows has its copy, so each keypoint has its match; they are spread evenly.
-    most = max(10_000 // max(n, m), 10)
-    assert len(pairs) == min(most, n, m)
+    max_keypoints = max(10_000 // max(n, m), 10)
+    assert len(pairs) == min(max_keypoints, n, m)
     steps = np.diff(np.sort(pairs[:, 0 if n <= m else 1]))
     assert steps.max() - steps.min() <= 1
 

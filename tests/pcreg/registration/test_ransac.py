@@ -3,7 +3,7 @@ import pytest
 
 from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
 from pcreg.registration import ransac as module
-from pcreg.registration.ransac import _distinct, _merits, ransac
+from pcreg.registration.ransac import _distinct, _total_scores, ransac
 
 
 def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):
@@ -80,7 +80,7 @@ def test_one_point_repeated_is_no_evidence():
 
 def test_the_search_ends_early_only_when_confident():
     source, target, T = correspondences(P=200, inlier_ratio=0.5)
-    # One sample cannot be trusted to find the motion; the budget is what is asked for.
+    # One sample cannot be trusted to find the motion; the limit that was set counts.
     poor = ransac(source, target, distance=0.0375, iterations=1)
     good = ransac(source, target, distance=0.0375, iterations=2_000)
     assert poor.inliers < 100 <= good.inliers
@@ -115,12 +115,12 @@ def test_what_speaks_against_a_motion_counts(alternatives):
     source, target, T, T_wrong = alternatives
 
     def free_space(motion):
-        """In the frames of the clouds: the right motion itself is what is held against it."""
+        """In the frames of the clouds: the penalty is on the right motion itself."""
         return float(translation_error(motion, T) < 0.01)
 
     estimate = ransac(source, target, distance=0.05, free_space=free_space)
     assert translation_error(estimate.T_target_source, T_wrong) < 1e-6
-    estimate = ransac(source, target, distance=0.05, free_space=lambda _: 1.0)  # all of them alike
+    estimate = ransac(source, target, distance=0.05, free_space=lambda _: 1.0)  # the same for all
     assert translation_error(estimate.T_target_source, T) < 1e-6
 
 
@@ -135,8 +135,8 @@ def test_finalists_differ():
 def test_of_motions_like_the_winner_the_one_that_fits_best_is_taken(monkeypatch):
     """Thirty matches that are 5 cm off on three walls, on which the best of fifty motions lies closer."""
 
-    def error(seed, alike):
-        monkeypatch.setattr(module, "MAX_SIMILAR_HYPOTHESES", alike)
+    def error(seed, similar):
+        monkeypatch.setattr(module, "MAX_SIMILAR_HYPOTHESES", similar)
         rng = np.random.default_rng(seed)
         T = se3(random_rotation(rng), rng.normal(size=3))
         walls = np.concatenate(
@@ -148,13 +148,13 @@ def test_of_motions_like_the_winner_the_one_that_fits_best_is_taken(monkeypatch)
         found = ransac(source, target, distance=0.1, seed=seed, iterations=20_000)
         return translation_error(found.T_target_source, T)
 
-    alone, best = ([error(seed, alike) for seed in range(6)] for alike in (0, 50))
+    alone, best = ([error(seed, similar) for seed in range(6)] for similar in (0, 50))
     assert np.median(best) < 0.8 * np.median(alone)
 
 
-def test_surfaces_weigh_as_much_where_only_some_points_are_asked(monkeypatch):
+def test_surfaces_weigh_as_much_where_only_some_points_are_scored(monkeypatch):
     source, target, T = correspondences(P=900, inlier_ratio=1.0, noise=0.01)
-    (all_asked,) = _merits(T[None], source, target, 0.0375)
+    (at_all,) = _total_scores(T[None], source, target, 0.0375)
     monkeypatch.setattr(module, "MAX_SCORED_POINTS", 300)
-    (some_asked,) = _merits(T[None], source, target, 0.0375)
-    assert some_asked == pytest.approx(all_asked, rel=0.02)
+    (at_some,) = _total_scores(T[None], source, target, 0.0375)
+    assert at_some == pytest.approx(at_all, rel=0.02)

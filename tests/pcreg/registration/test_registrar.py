@@ -35,7 +35,7 @@ def test_a_known_motion_comes_back(room, found):
     assert found.overlap == pytest.approx(room.overlap, abs=0.2)
     assert found.inliers > 50
     assert 0 < found.rmse < VOXEL
-    assert list(found.seconds) == ["describe", "match", "estimate", "refine", "judge"]
+    assert list(found.seconds) == ["describe", "match", "estimate", "refine", "verdict"]
 
 
 def test_same_seed_same_bits(room, registrar, found):
@@ -57,8 +57,8 @@ def test_map_coordinates_lose_no_digits(room, registrar, found):
     far = registrar.register(transform(place, room.source), transform(place, room.target))
     assert far.registered
     back = inverse(place) @ far.T_target_source @ place
-    apart = transform(back, room.source) - transform(found.T_target_source, room.source)
-    assert np.linalg.norm(apart, axis=1).max() < 1e-3
+    displacement = transform(back, room.source) - transform(found.T_target_source, room.source)
+    assert np.linalg.norm(displacement, axis=1).max() < 1e-3
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -145,10 +145,10 @@ def test_prepared_clouds_in_many_pairs_give_what_register_gives(clouds, tmp_path
 
 
 def test_each_cloud_is_described_once_per_scale(clouds, monkeypatch):
-    asked = Counter()
+    described = Counter()
 
     def describe(self, points):
-        asked[self.voxel, points.tobytes()] += 1
+        described[self.voxel, points.tobytes()] += 1
         return original(self, points)
 
     original = FPFH.describe
@@ -157,8 +157,8 @@ def test_each_cloud_is_described_once_per_scale(clouds, monkeypatch):
     prepared = [registrar.prepare(clouds[name]) for name in "abo"]
     for one, other in combinations(prepared, 2):
         registrar.register(one, other)
-    assert asked
-    assert set(asked.values()) == {1}
+    assert described
+    assert set(described.values()) == {1}
 
 
 def test_weights_are_loaded_once(clouds, monkeypatch):
@@ -208,7 +208,7 @@ def test_a_viewpoint_that_a_file_states_is_used_by_auto_alone(tmp_path, room, re
     ],
 )
 def test_scales_of_a_pair(settings, sizes, voxels):
-    """The larger size of both clouds, twice that, and no finer one as their points lie too far apart."""
+    """The larger size of both clouds, twice that, and no finer one as both are too sparse."""
     far_apart = SimpleNamespace(fills=lambda voxel: False)
     clouds = (SimpleNamespace(voxel=size, sample=far_apart) for size in sizes)
     assert [each.voxel for each in Registrar(**settings).scales(*clouds)] == voxels

@@ -15,7 +15,7 @@ log = logging.getLogger("pcreg.somewhere")
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr("pcreg.runtime.progress.PATIENCE", 0.05)
+    monkeypatch.setattr("pcreg.runtime.progress.DELAY_SECONDS", 0.05)
 
 
 def test_what_is_no_terminal_is_left_to_errors(impatient, capsys):

@@ -95,7 +95,7 @@ def test_a_thread_that_computes_does_not_keep_the_process():
     program = """
 import threading, time
 import pcreg.runtime.termination as t
-t.GRACE = 0.5
+t.GRACE_SECONDS = 0.5
 with t.termination():
     threading.Thread(target=time.sleep, args=(300,)).start()
     print("ready", flush=True)
@@ -108,7 +108,7 @@ def test_c_code_that_does_not_return_does_not_keep_the_process():
     program = """
 import hashlib
 import pcreg.runtime.termination as t
-t.GRACE = 0.5
+t.GRACE_SECONDS = 0.5
 with t.termination():
     print("ready", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
@@ -120,7 +120,7 @@ def test_what_a_forked_process_is_sent_ends_that_one_alone():
     program = """
 import os, signal, time
 import pcreg.runtime.termination as t
-t.GRACE = 0.5
+t.GRACE_SECONDS = 0.5
 with t.termination(), t.deferred():
     here, there = os.pipe()
     child = os.fork()
@@ -131,7 +131,7 @@ with t.termination(), t.deferred():
     os.kill(child, signal.SIGTERM)
     assert os.waitstatus_to_exitcode(os.wait()[1]) == -signal.SIGTERM
     time.sleep(1.5)
-    t.GRACE = 60
+    t.GRACE_SECONDS = 60
     print("ready", flush=True)
     time.sleep(0.5)
 """

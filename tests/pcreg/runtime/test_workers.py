@@ -42,7 +42,7 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
         # an error of bad input is raised here, a worker that is gone is explained
         with pytest.raises(InputError, match="this item is refused"):
             list(map_unordered(worker, misbehave, (), ["refuse"]))
-        with pytest.raises(InputError, match=r"ended without a word.*workers=1"):
+        with pytest.raises(InputError, match=r"ended unexpectedly.*workers=1"):
             list(map_unordered(worker, misbehave, (), ["die"]))
 
 
@@ -75,7 +75,7 @@ def test_what_is_under_way_ends_when_the_process_is_asked_to_stop():
             assert sorted(done) == list(range(len(done)))
             assert 1 < len(done) < 6
             assert [signal.getsignal(each) for each in numbers] == usual
-        # workers that are stopped with this process are not in want of memory
+        # workers that are stopped with this process are not out of memory
         with pytest.raises(SystemExit):
             asked_to_stop(signal.SIGTERM, map_unordered(worker, misbehave, (), ["work", "die"]), [])
 

@@ -13,7 +13,7 @@ def written(tmp_path, source, target):
 
 
 def test_both_clouds_are_written_whole_in_the_target_frame(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "PART", 7)
+    monkeypatch.setattr(files, "CHUNK_POINTS", 7)
     source, target = np.random.default_rng(0).normal(size=(2, 50, 3))
     points = written(tmp_path, source, target[:20])
     np.testing.assert_allclose(points, np.concatenate([transform(T, source), target[:20]]), atol=1e-9)
@@ -22,8 +22,8 @@ def test_both_clouds_are_written_whole_in_the_target_frame(tmp_path, monkeypatch
 
 
 def test_of_a_huge_cloud_every_nth_point_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "MOST_ALIGNED", 20)
+    monkeypatch.setattr(files, "MAX_ALIGNED_POINTS", 20)
     source, target = np.random.default_rng(0).normal(size=(2, 50, 3))
-    assert (files.every(source), files.every(target[:20])) == (3, 1)
+    assert (files.stride(source), files.stride(target[:20])) == (3, 1)
     points = written(tmp_path, source, target[:20])
     np.testing.assert_allclose(points, np.concatenate([transform(T, source[::3]), target[:20]]), atol=1e-9)

@@ -11,7 +11,7 @@ import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.registration.result import Registration
-from pcreg.viz.overview import MOST_POINTS
+from pcreg.viz.overview import MAX_DRAWN_POINTS
 from pcreg.viz.viewer import viewer
 from tests.pcreg.evaluation.test_report import BROWSERS
 from tests.pcreg.evidences import evidence
@@ -85,7 +85,7 @@ def test_it_asks_for_nothing_from_anywhere(sheets, tmp_path):
 
 
 def test_millions_of_points_make_a_page_below_ten_megabytes(tmp_path):
-    source, target = np.random.default_rng(0).uniform(-50, 50, (2, 5 * MOST_POINTS, 3))
+    source, target = np.random.default_rng(0).uniform(-50, 50, (2, 5 * MAX_DRAWN_POINTS, 3))
     page(tmp_path / "a.html", source, target)
     assert (tmp_path / "a.html").stat().st_size < 10e6
 

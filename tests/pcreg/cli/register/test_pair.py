@@ -26,7 +26,7 @@ def test_two_scans_of_a_room(room, scans, tmp_path, capsys):
     assert result["dropped"] == {"source": 2, "target": 0}
     assert result["points"] == {"source": len(room.source), "target": len(room.target)}
     assert (result["descriptor"], result["voxel"], result["seed"]) == ("fcgf", 0.08, 0)
-    steps = ["read", "scale", "describe", "match", "estimate", "refine", "judge"]
+    steps = ["read", "scale", "describe", "match", "estimate", "refine", "verdict"]
     assert list(result["seconds"]) == steps
     for key in result:
         assert f"  {key}" in DESCRIPTION or f", {key}" in DESCRIPTION, f"{key} is not documented"
@@ -83,7 +83,7 @@ def test_clouds_that_do_not_overlap(scans, other, tmp_path, capsys):
 
 
 def test_huge_clouds_are_thinned_in_the_file_and_that_is_said(scans, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("pcreg.viz.files.MOST_ALIGNED", 10_000)
+    monkeypatch.setattr("pcreg.viz.files.MAX_ALIGNED_POINTS", 10_000)
     assert main([*map(str, scans), *FAST, "--out", str(tmp_path)]) == 0
     assert 10_000 < len(read_cloud(tmp_path / "aligned.ply").points) <= 20_000
     assert "aligned.ply holds one of 3 points of the source" in capsys.readouterr().out

@@ -13,13 +13,13 @@ def scan():
     """x y z intensity ring time: 4000 points (N, 6) float32 of 32 rings over a floor and four walls."""
     ring, turn = np.meshgrid(np.arange(32), np.linspace(0.01, 6.27, 125), indexing="ij")
     down = np.radians(ring - 26.0)
-    reach = np.minimum(8 / np.abs(np.cos(turn)), 6 / np.abs(np.sin(turn)))
-    reach = np.minimum(reach, 1.8 / np.tan(np.maximum(-down, 0.01)))
+    distance = np.minimum(8 / np.abs(np.cos(turn)), 6 / np.abs(np.sin(turn)))
+    distance = np.minimum(distance, 1.8 / np.tan(np.maximum(-down, 0.01)))
     rng = np.random.default_rng(0)
     columns = (
-        reach * np.cos(turn),
-        reach * np.sin(turn),
-        reach * np.tan(down),
+        distance * np.cos(turn),
+        distance * np.sin(turn),
+        distance * np.tan(down),
         rng.integers(0, 60, ring.shape),
     )
     time = np.linspace(0, 0.05, ring.size).reshape(ring.shape)

@@ -11,12 +11,12 @@ import pytest
 
 from pcreg.io.cloud import read_cloud
 from pcreg.io.formats.growing import GrowingPoints
-from pcreg.io.size_checks import HARMLESS, MOST_POINTS, bounded
+from pcreg.io.size_checks import MAX_POINTS, MAX_UNCHECKED_BYTES, check_expansion
 from pcreg.runtime.errors import InputError
 from tests.pcreg.io.cloud_files import write
 from tests.pcreg.io.formats.bombs import BOMBS
 
-ALLOWANCE = 2 * HARMLESS  # bytes by which the whole process may grow
+ALLOWANCE = 2 * MAX_UNCHECKED_BYTES  # bytes by which the whole process may grow
 
 
 def read_bombs(folder: Path) -> None:
@@ -53,9 +53,9 @@ def test_bombs_are_refused_soon_and_in_little_memory(tmp_path):
 def test_no_size_of_file_unlocks_more_than_the_maximum(tmp_path):
     with (tmp_path / "large.laz").open("wb") as file:
         file.truncate(1 << 40)  # sparse
-    bounded(tmp_path / "large.laz", MOST_POINTS)
+    check_expansion(tmp_path / "large.laz", MAX_POINTS)
     with pytest.raises(InputError, match="uncompressed"):
-        bounded(tmp_path / "large.laz", MOST_POINTS + 1)
+        check_expansion(tmp_path / "large.laz", MAX_POINTS + 1)
 
 
 @pytest.fixture(scope="module")
