@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.cpu.neighbors import pairs_within
 from pcreg.kernels.neighbors import radius_search
-from tests.kernels import reference
 from tests.kernels.clouds import random_batch
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.normals import least_direction, surface_normals
 from pcreg.kernels.ppf_cells import ppf_cells, swap_height_axes
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Symmetry
-from tests.kernels import reference
 from tests.kernels.clouds import DEVICE, random_batch
 
 

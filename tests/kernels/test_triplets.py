@@ -6,9 +6,9 @@ import weakref
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.stencil import default_radius, native_triplets
 from pcreg.kernels.triplets import Triplets
-from tests.kernels import reference
 from tests.kernels.clouds import random_batch, random_triplets
 
 

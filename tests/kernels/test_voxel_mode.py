@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.stencil import voxel_triplets
-from tests.kernels import reference
 
 SIDE = 8
 
