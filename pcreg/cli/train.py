@@ -8,11 +8,12 @@ Run again, the same command continues from the last checkpoint in `out`.
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from hydra.utils import instantiate
+from hydra.utils import get_class, instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from pcreg.cli import config
@@ -20,6 +21,7 @@ from pcreg.datasets.loading import unwrap_loader_errors
 from pcreg.datasets.preparation import Preparation
 from pcreg.features.fcgf import FCGF
 from pcreg.io.pairs import keep_evenly
+from pcreg.models.matcher import Matcher, MatcherArchitecture
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import interpolate_weights, load_weights, save_weights
 from pcreg.runtime.device import choose_device
@@ -28,6 +30,7 @@ from pcreg.runtime.files import replacing
 from pcreg.runtime.lock import locked
 from pcreg.training.compare import compare
 from pcreg.training.distributed import Ranks, init_distributed
+from pcreg.training.matcher_trainer import MatcherTrainer, match_recall
 from pcreg.training.trainer import Trainer
 from pcreg.training.validation import check_pairs, feature_match_recall
 
@@ -101,8 +104,9 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     settings = OmegaConf.to_container(cfg, resolve=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
+        matcher = _matcher(cfg)
         if cfg.weights:
-            network = load_weights(cfg.weights, settings["model"])
+            network = load_weights(cfg.weights, None if matcher else settings["model"])
             network.checkpointing = cfg.checkpointing
         else:
             network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
@@ -127,9 +131,8 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             validation = instantiate(cfg.validation)
             keep_evenly(validation, cfg.validate.pairs)
             check_pairs(validation)
-    optimizer = instantiate(cfg.optimizer, network.parameters())
-    trainer = Trainer(
-        network,
+    optimizer = instantiate(cfg.optimizer, (matcher or network).parameters())
+    trainer = (partial(MatcherTrainer, matcher, network) if matcher else partial(Trainer, network))(
         optimizer,
         folder,
         scheduler=instantiate(cfg.scheduler, optimizer),
@@ -149,7 +152,10 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             with replacing(folder / "config.yaml") as temporary:
                 temporary.write_text(OmegaConf.to_yaml(cfg))
 
-        def validate(network: ResUNet) -> dict[str, float]:
+        def validate(network: ResUNet | Matcher) -> dict[str, float]:
+            if matcher:
+                descriptor = FCGF(trainer.backbone, device, scales=tuple(cfg.scales))
+                return match_recall(network, descriptor, validation, cfg.validate.tau, cfg.validate.minimum)
             return feature_match_recall(
                 FCGF(network, device, scales=tuple(cfg.scales)),
                 validation,
@@ -162,7 +168,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
         with unwrap_loader_errors():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
-        if cfg.weights and ranks.first:
+        if cfg.weights and ranks.first and not matcher:
             start, network = load_weights(cfg.weights), trainer.output_network
             if cfg.interpolation:
                 network = interpolate_weights(start, network, cfg.interpolation)
@@ -171,6 +177,16 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
                 before, after = FCGF(start, device), FCGF(network, device)
                 print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
         return figures
+
+
+def _matcher(cfg: DictConfig) -> Matcher | None:
+    """The matcher that is to be trained, if it is one; InputError without weights to describe clouds by."""
+    if get_class(cfg.model._target_) is not MatcherArchitecture:
+        return None
+    if not cfg.weights:
+        raise InputError("model=matcher: give weights=..., of the network whose descriptors it matches")
+    channels = load_weights(cfg.weights).architecture.out_channels * len(cfg.scales)
+    return Matcher(instantiate(cfg.model, descriptor_channels=channels, _convert_="all"))
 
 
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:

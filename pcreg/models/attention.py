@@ -1,0 +1,67 @@
+"""Attention among the nodes of a cloud, and between those of two clouds.
+
+Self-attention knows the geometry of a cloud and nothing of its pose: what two nodes add to their score is a
+linear function, which depends on the one that asks, of their distance and of the angles between their normals
+and the line that joins them (point pair features; Drost et al., CVPR 2010). GeoTransformer (Qin et al., CVPR
+2022) scores geometry in this way, too.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+N_DISTANCES = 8  # bumps over the logarithm of the distance
+MAX_DISTANCE = 64.0  # nodes' spacings; what is further away counts as that far
+N_ANGLES = 6  # functions of the three angles, for each bump
+
+
+def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor) -> Tensor:
+    """What describes pairs of nodes in any pose: (B, N, N, 48).
+
+    Of points (B, N, 3), unit normals (B, N, 3) or zeros, and `spacing` (B,), the unit of length.
+    """
+    offsets = (points[:, None] - points[:, :, None]) / spacing[:, None, None, None]  # from i to j
+    distance = offsets.norm(dim=3)
+    centres = torch.linspace(0, 1, N_DISTANCES, device=points.device)
+    scaled = torch.log1p(distance.clamp(max=MAX_DISTANCE)) / torch.log1p(torch.tensor(MAX_DISTANCE))
+    bumps = torch.exp(-(((scaled[..., None] - centres) * (N_DISTANCES - 1)) ** 2))
+    direction = offsets / distance.clamp(min=1e-6)[..., None]
+    own = torch.einsum("bijc,bic->bij", direction, normals)
+    other = torch.einsum("bijc,bjc->bij", direction, normals)
+    between = torch.einsum("bic,bjc->bij", normals, normals)
+    angles = torch.stack([torch.ones_like(own), own, other, between, own**2, other**2], 3)
+    return (bumps[..., None, :] * angles[..., None]).flatten(3)
+
+
+class Attention(nn.Module):
+    """Multi-head attention and a feed-forward layer, each added to its input after a norm."""
+
+    def __init__(self, width: int, heads: int, geometric: bool):
+        super().__init__()
+        self.heads = heads
+        self.norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.geometry = nn.Linear(width, heads * N_DISTANCES * N_ANGLES) if geometric else None
+        self.out = nn.Linear(width, width)
+        self.feed_forward = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, x: Tensor, partner: Tensor, present: Tensor, geometry: Tensor | None = None) -> Tensor:
+        """x (B, N, width) after it saw the rows of `partner` (B, M, width) that are `present` (B, M) bool.
+
+        `geometry` (B, N, M, 48), for an attention that is geometric.
+        """
+        normed = self.norm(x)
+        other = normed if partner is x else self.norm(partner)
+        bias = torch.zeros(present.shape, dtype=normed.dtype, device=x.device)
+        bias = bias.masked_fill(~present, -torch.inf)[:, None, None]
+        if self.geometry is not None:
+            wanted = self.geometry(normed).unflatten(2, (self.heads, -1))  # (B, N, heads, 48)
+            bias = bias + torch.einsum("bnhg,bnmg->bhnm", wanted, geometry.to(wanted.dtype))
+        query, key, value = (
+            layer(rows).unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for layer, rows in ((self.query, normed), (self.key, other), (self.value, other))
+        )
+        bias = bias.to(query.dtype).expand(-1, self.heads, x.shape[1], -1)
+        seen = scaled_dot_product_attention(query, key, value, bias)
+        x = x + self.out(seen.transpose(1, 2).flatten(2))
+        return x + self.feed_forward(self.feed_forward_norm(x))

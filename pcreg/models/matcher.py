@@ -1,0 +1,146 @@
+"""A network that matches two clouds by looking at both: from descriptors to matches with a confidence.
+
+Coarse to fine, as CoFiNet and GeoTransformer do it. Nodes, a few voxels apart, see the other nodes of their
+cloud and those of the other one; a softmax over the other cloud's nodes and a slot for "has no partner" says
+where the partners of a patch lie. Points of the best pairs of patches are matched in the same way.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import log_softmax, normalize
+
+from pcreg.models.attention import Attention, pair_geometry
+from pcreg.models.patches import Patches
+
+LAYERS = ("self", "cross")
+TEMPERATURE = 0.05  # of descriptors at first, as in their training
+MIN_COSINE = 0.75  # of the descriptors of partners, at first
+MAX_PATCH_POINTS = 64
+
+
+@dataclass(frozen=True)
+class MatcherArchitecture:
+    """Everything that decides which weights fit and what they mean."""
+
+    descriptor_channels: int = 96
+    width: int = 128
+    heads: int = 4
+    layers: tuple[str, ...] = LAYERS * 3
+    node_voxels: float = 4.0  # edge of the cells with one node each
+    no_partner: bool = True  # False: every point is taken to have one
+
+    def __post_init__(self):
+        if unknown := set(self.layers) - set(LAYERS):
+            raise ValueError(f"layers={list(self.layers)}: {min(unknown)} is unknown; {' and '.join(LAYERS)}")
+        if self.width % self.heads:
+            raise ValueError(f"width={self.width}: give a multiple of heads={self.heads}")
+        if not self.node_voxels >= 1:
+            raise ValueError(f"node_voxels={self.node_voxels}: give 1 or more")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Log-probabilities of B problems of N rows and M columns; -inf where rows or columns are padding."""
+
+    rows: Tensor  # (B, N, M + 1), each row a distribution over the columns and "has no partner"
+    columns: Tensor  # (B, M, N + 1), each column one over the rows
+
+    @staticmethod
+    def of(
+        scores: Tensor, no_partner: tuple[Tensor, Tensor] | None, present: tuple[Tensor, Tensor]
+    ) -> "Assignment":
+        """From scores (B, N, M), those of having no partner (B, N) and (B, M), and who is `present`."""
+        sides = []
+        for side, transposed in enumerate((scores, scores.transpose(1, 2))):
+            slot = transposed.new_full(transposed.shape[:2], -torch.inf)
+            if no_partner is not None:
+                slot = no_partner[side].float()
+            masked = transposed.float().masked_fill(~present[1 - side][:, None], -torch.inf)
+            sides.append(log_softmax(torch.cat([masked, slot[..., None]], 2), 2))
+        return Assignment(*sides)
+
+    @property
+    def log_probability(self) -> Tensor:
+        """(B, N, M): the mean of what row and column say of each pair."""
+        return (self.rows[..., :-1] + self.columns[..., :-1].transpose(1, 2)) / 2
+
+
+class Matcher(nn.Module):
+    """Descriptors of pairs of clouds in, assignments of nodes and of points out."""
+
+    def __init__(self, architecture: MatcherArchitecture):
+        super().__init__()
+        self.architecture = architecture
+        channels, width = architecture.descriptor_channels, architecture.width
+        self.point = nn.Linear(channels, width)
+        self.pool = nn.Linear(2 * width, width)
+        self.layers = nn.ModuleList(
+            Attention(width, architecture.heads, geometric=kind == "self") for kind in architecture.layers
+        )
+        self.norm = nn.LayerNorm(width)
+        self.score, self.slot = nn.Linear(width, width), nn.Linear(width, 1)
+        self.coarse_scale = nn.Parameter(torch.tensor(TEMPERATURE).log().neg())
+        self.fine = nn.Sequential(nn.Linear(channels + width, width), nn.GELU(), nn.Linear(width, width))
+        self.fine_slot = nn.Linear(width, 1)
+        self.fine_scale = nn.Parameter(torch.tensor(TEMPERATURE).log().neg())
+        for slot in (self.slot, self.fine_slot):
+            nn.init.constant_(slot.bias, MIN_COSINE / TEMPERATURE)
+
+    def nodes(self, features: Tensor, patches: Patches) -> Tensor:
+        """The nodes (2B, N, width) after they saw each other: B sources, then their B targets.
+
+        Of the descriptors features (points, channels) of all points of the patches.
+        """
+        pooled = self._pooled(features, patches)
+        geometry = pair_geometry(patches.points, patches.normals, patches.spacing).to(pooled.dtype)
+        x = pooled.float()
+        half = len(x) // 2
+        for kind, layer in zip(self.architecture.layers, self.layers, strict=True):
+            if kind == "self":
+                x = layer(x, x, patches.present, geometry)
+            else:
+                x = layer(x, x.roll(half, 0), patches.present.roll(half, 0))
+        return self.norm(x)
+
+    def match_nodes(self, features: Tensor, nodes: Tensor, patches: Patches) -> Assignment:
+        """Sources' nodes to targets' nodes, from what `nodes` gives.
+
+        To what nodes learned of each other adds how alike the mean descriptors of their points are.
+        """
+        alike = normalize(patches.mean(features), dim=2) * (self.coarse_scale / 2).exp()
+        source, target = torch.cat([alike, self.score(nodes) / nodes.shape[2] ** 0.25], 2).chunk(2)
+        slots = self.slot(nodes)[..., 0].chunk(2) if self.architecture.no_partner else None
+        return Assignment.of(_products(source, target), slots, patches.present.chunk(2))
+
+    def match_points(
+        self, features: Tensor, nodes: Tensor, patches: Patches, pairs: Tensor
+    ) -> tuple[Assignment, Tensor, Tensor]:
+        """Points of pairs (K, 2) of nodes, numbered as in `patches`.
+
+        Returns the assignment of K problems, and the points (K, L) of their rows and columns, -1: padding.
+        """
+        members = patches.members(MAX_PATCH_POINTS)[pairs]  # (K, 2, L)
+        context = nodes.flatten(0, 1)[patches.node]
+        refined = self.fine(torch.cat([features, context.to(features.dtype)], 1))
+        points = torch.cat([features * (self.fine_scale / 2).exp(), refined / refined.shape[1] ** 0.25], 1)
+        slots = self.fine_slot(refined)[..., 0]
+        source, target = members.unbind(1)
+        scores = _products(points[source], points[target])
+        no_partner = (slots[source], slots[target]) if self.architecture.no_partner else None
+        return Assignment.of(scores, no_partner, (source >= 0, target >= 0)), source, target
+
+    def _pooled(self, features: Tensor, patches: Patches) -> Tensor:
+        """Mean and maximum of the points of each node (B, N, width)."""
+        each = torch.relu(self.point(features)).float()
+        mean = patches.mean(each)
+        index = patches.node[:, None].expand_as(each)
+        largest = torch.zeros_like(mean).flatten(0, 1).scatter_reduce(0, index, each, "amax")
+        return self.pool(torch.cat([mean, largest.view_as(mean)], 2))
+
+
+def _products(source: Tensor, target: Tensor) -> Tensor:
+    """(B, N, C), (B, M, C) -> (B, N, M), in float32 under autocast, too: rounded scores would tie."""
+    with torch.autocast(source.device.type, enabled=False):
+        return source.float() @ target.float().transpose(1, 2)

@@ -1,0 +1,107 @@
+"""The loss of a matcher: negative log-likelihood of where the true partners lie, of nodes and of points.
+
+A row's truth is a distribution over the columns and "has no partner". Of a node it is where the partners of
+its points are, of a point in a pair of patches all that match it there.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pcreg.models.matcher import Assignment, Matcher
+from pcreg.models.patches import Patches
+from pcreg.training.losses import draw
+
+
+@dataclass(frozen=True)
+class MatcherLoss:
+    """Loss of a batch of B pairs of clouds."""
+
+    true_pairs: int = 64  # of nodes that share surface, for each pair of clouds: points are matched in these
+    found_pairs: int = 64  # and in the best that the matcher finds, most of them wrong at first
+
+    def __call__(
+        self,
+        matcher: Matcher,
+        features: Tensor,
+        patches: Patches,
+        matches: Tensor,
+        generator: torch.Generator,
+    ) -> dict[str, Tensor]:
+        """Scalars `total`, `coarse` and `fine`.
+
+        Of descriptors (points, channels) of sources and then targets, and true matches (P, 2) int64, rows of
+        the former.
+        """
+        nodes = matcher.nodes(features, patches)
+        coarse = matcher.match_nodes(features, nodes, patches)
+        truth = node_truth(patches, matches)
+        likely = coarse_loss(coarse, truth, patches)
+        pairs = self._pairs(coarse, truth, generator)
+        fine, source, target = matcher.match_points(features, nodes, patches, pairs)
+        matched = point_truth(source, target, matches)
+        likely_fine = (
+            cross_entropy(fine.rows, matched, source >= 0)
+            + cross_entropy(fine.columns, matched.transpose(1, 2), target >= 0)
+        ) / 2
+        return {"total": likely + likely_fine, "coarse": likely, "fine": likely_fine}
+
+    @torch.no_grad()
+    def _pairs(self, coarse: Assignment, truth: tuple[Tensor, Tensor], generator: torch.Generator) -> Tensor:
+        """Pairs (K, 2) of nodes, as numbered in the patches, in which points are matched."""
+        B, N, M = coarse.log_probability.shape
+        shared = truth[0].reshape(B * N, M).nonzero()
+        chosen = draw(len(shared), self.true_pairs * B, generator).to(shared.device)
+        found = coarse.log_probability.flatten(1).topk(min(self.found_pairs, N * M), 1).indices
+        cloud = torch.arange(B, device=shared.device)[:, None].expand_as(found)
+        likely = torch.stack([cloud * N + found // M, found % M], 2).flatten(0, 1)
+        finite = coarse.log_probability.flatten()[likely[:, 0] * M + likely[:, 1]].isfinite()
+        source, target = torch.cat([shared[chosen], likely[finite]]).unbind(1)
+        return torch.stack([source, (B + source // N) * N + target], 1)
+
+
+def node_truth(patches: Patches, matches: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each node the share of its points with partners in each node of the other cloud.
+
+    (B, N, M) of sources' nodes and (B, M, N) of targets'; sums are below 1 where points have no partner. A
+    point with several partners is shared among them.
+    """
+    both, n_max = patches.present.shape
+    source, target = patches.node[matches[:, 0]], patches.node[matches[:, 1]]
+    points = torch.bincount(patches.node, minlength=both * n_max).clamp(min=1)
+    sides = []
+    for rows, own, other in ((matches[:, 0], source, target), (matches[:, 1], target, source)):
+        share = 1 / torch.bincount(rows)[rows].float() / points[own]
+        cells = share.new_zeros(both * n_max * n_max)
+        cells.index_add_(0, own * n_max + other % n_max, share)
+        sides.append(cells.view(both, n_max, n_max))
+    return sides[0][: both // 2], sides[1][both // 2 :]
+
+
+def point_truth(source: Tensor, target: Tensor, matches: Tensor) -> Tensor:
+    """Which points (K, L) of sources and targets match: (K, L, L') bool."""
+    stride = int(matches.max()) + 1
+    keys = torch.sort(matches[:, 0] * stride + matches[:, 1]).values
+    wanted = source[:, :, None] * stride + target[:, None]
+    found = keys[torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)] == wanted
+    return found & (source >= 0)[:, :, None] & (target >= 0)[:, None]
+
+
+def coarse_loss(coarse: Assignment, truth: tuple[Tensor, Tensor], patches: Patches) -> Tensor:
+    present = patches.present.chunk(2)
+    sides = zip((coarse.rows, coarse.columns), truth, present, strict=True)
+    return sum(cross_entropy(predicted, true, rows) for predicted, true, rows in sides) / 2
+
+
+def cross_entropy(predicted: Tensor, truth: Tensor, present: Tensor) -> Tensor:
+    """The mean, over rows that are `present` (B, N), of the cross entropy of log-probabilities (B, N, M + 1).
+
+    The truth (B, N, M) is shares or booleans; what a row lacks to one has no partner, and a row with more is
+    divided by its sum.
+    """
+    share = truth.float()
+    share = share / share.sum(2, keepdim=True).clamp(min=1)
+    share = torch.cat([share, 1 - share.sum(2, keepdim=True)], 2).clamp(min=0)
+    likely = torch.where(share > 0, share * predicted, 0).sum(2)
+    return -(likely * present).sum() / present.sum()
