@@ -25,7 +25,7 @@ class MatcherArchitecture:
     """Everything that decides which weights fit and what they mean."""
 
     descriptor_channels: int = 96
-    width: int = 128
+    width: int = 192
     heads: int = 4
     layers: tuple[str, ...] = LAYERS * 3
     node_voxels: float = 4.0  # edge of the cells with one node each
