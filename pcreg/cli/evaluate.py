@@ -35,7 +35,7 @@ from pcreg.runtime.lock import locked
 from pcreg.runtime.records import Records
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
-DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
+DEFAULT_CHOICES = {"descriptor": "fcgf", "matcher": "nearest", "estimator": "open3d"}
 Measure = Callable[[Records], list[dict[str, Any]]]
 
 # What may differ between a run and its continuation: no figure depends on it.
@@ -58,7 +58,8 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
     else:
         setup, dataset, measure = _descriptor_and_estimator(cfg, protocol)
 
-    name = f"{setup.benchmark}-{protocol.name}-{setup.descriptor}-{setup.estimator}".replace(" ", "-")
+    descriptor = f"{setup.descriptor}-attention" if setup.matcher else setup.descriptor
+    name = f"{setup.benchmark}-{protocol.name}-{descriptor}-{setup.estimator}".replace(" ", "-")
     folder = Path(cfg.out or f"outputs/evaluate/{name}")
     with locked(folder, "give this run an out= of its own"):
         records = Records(folder / "records.jsonl", _identity(cfg, setup))
@@ -73,6 +74,7 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
 
 def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setup, PairDataset, Measure]:
     descriptor = instantiate(cfg.descriptor, _convert_="all")
+    matcher = instantiate(cfg.matcher, _convert_="all")
     estimator = instantiate(cfg.estimator, _convert_="all")
     dataset = _dataset(cfg)
     print(f"descriptor: {descriptor.label}")
@@ -87,11 +89,12 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
         versions=runner.versions(estimator.packages),
         alterations=_alterations(cfg),
         left_out=tuple(dataset.left_out),
+        matcher=matcher.fingerprint,
     )
 
     def measure(records: Records) -> list[dict[str, Any]]:
         features = FeatureCache(cfg.cache, descriptor, _what_features_depend_on(cfg, setup))
-        about = {"seeds": setup.seeds, "workers": cfg.workers}
+        about = {"seeds": setup.seeds, "workers": cfg.workers, "matcher": matcher}
         return runner.run(dataset, descriptor, estimator, protocol, records, features, **about)
 
     return setup, dataset, measure
@@ -170,7 +173,7 @@ def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
     settings["data"].pop("workers", None)
     return settings | {
         "code": code_fingerprint(score.__module__, EveryBeam.__module__, *named_in(settings)),
-        "weights_checksum": setup.fingerprint,
+        "weights_checksum": setup.fingerprint + setup.matcher,
         "versions": setup.versions,
         "left_out": list(setup.left_out),
     }

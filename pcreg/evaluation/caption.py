@@ -20,6 +20,7 @@ class Setup:
     seeds: tuple[int, ...]
     versions: dict[str, str]
     alterations: tuple[str, ...] = ()  # of the benchmark's clouds, a sentence each
+    matcher: str = ""  # fingerprint of the weights of a matcher that looks at both clouds; "": nearest
     left_out: tuple[str, ...] = ()  # pairs that the benchmark has and this run has not, with the reason
 
     @property
@@ -38,6 +39,7 @@ def caption(records: Sequence[dict[str, Any]], setup: Setup) -> str:
         measured = [
             f"{_counted(records)}; {setup.descriptor}{weights} at one point per {protocol.voxel:g} m; "
             f"{_drawn(protocol)}.",
+            *_matched_by(setup),
             f"{setup.estimation}; it gets {_given(protocol)}.",
             *_matching(protocol),
         ]
@@ -76,6 +78,15 @@ def _drawn(protocol: Protocol) -> str:
         return f"all {what} {unit}"
     numbers = ", ".join("all" if n is None else str(n) for n in protocol.samples)
     return f"N random {what} {unit}, N = {numbers}, or all where there are fewer"
+
+
+def _matched_by(setup: Setup) -> list[str]:
+    if not setup.matcher:
+        return []
+    return [
+        f"Matches: by attention between both clouds (weights {setup.matcher}), each point with its likeliest "
+        "partner where that is mutual."
+    ]
 
 
 def _given(protocol: Protocol) -> str:

@@ -25,10 +25,17 @@ class Estimator(Interface):
     packages: tuple[str, ...]  # whose versions the estimates depend on
 
     def estimate(
-        self, source: np.ndarray, target: np.ndarray, matches: np.ndarray, protocol: Protocol, seed: int
+        self,
+        source: np.ndarray,
+        target: np.ndarray,
+        matches: np.ndarray,
+        protocol: Protocol,
+        seed: int,
+        confidence: np.ndarray | None = None,
     ) -> np.ndarray | None:
         """T_target_source (4, 4) float64 from points (N, 3), (M, 3) and index pairs (P, 2); None: not found.
 
+        `confidence` (P,) of the matches, from 0 to 1, is for those estimators that can use it.
         Same input and seed, same machine, one core: same output.
         """
         ...
@@ -45,7 +52,13 @@ class Open3DRansac:
     packages = ("open3d",)
 
     def estimate(
-        self, source: np.ndarray, target: np.ndarray, matches: np.ndarray, protocol: Protocol, seed: int
+        self,
+        source: np.ndarray,
+        target: np.ndarray,
+        matches: np.ndarray,
+        protocol: Protocol,
+        seed: int,
+        confidence: np.ndarray | None = None,
     ) -> np.ndarray | None:
         import open3d
 
@@ -78,7 +91,13 @@ class NativeRansac:
     packages = ("pcreg",)
 
     def estimate(
-        self, source: np.ndarray, target: np.ndarray, matches: np.ndarray, protocol: Protocol, seed: int
+        self,
+        source: np.ndarray,
+        target: np.ndarray,
+        matches: np.ndarray,
+        protocol: Protocol,
+        seed: int,
+        confidence: np.ndarray | None = None,
     ) -> np.ndarray | None:
         if len(matches) < protocol.n:
             return None
@@ -91,6 +110,7 @@ class NativeRansac:
             seed=seed,
             n=protocol.n,
             edge_length=protocol.edge_length or 0.0,
+            weights=confidence,
             free_space=FreeSpace(source, target, FREE_SPACE_MARGIN_DISTANCES * protocol.distance),
         )
         return found.T_target_source if found.inliers else None
@@ -121,7 +141,13 @@ class KissMatcher:
             ) from error
 
     def estimate(
-        self, source: np.ndarray, target: np.ndarray, matches: np.ndarray, protocol: Protocol, seed: int
+        self,
+        source: np.ndarray,
+        target: np.ndarray,
+        matches: np.ndarray,
+        protocol: Protocol,
+        seed: int,
+        confidence: np.ndarray | None = None,
     ) -> np.ndarray | None:
         import kiss_matcher
 

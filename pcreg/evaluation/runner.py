@@ -4,16 +4,18 @@ Features first, once per cloud and kept on disk, then the pairs, both in worker 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import packages_distributions, version
 from typing import Any
 
 from pcreg.evaluation.estimators import Estimator
 from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.system import System, score_system
-from pcreg.evaluation.trial import score
+from pcreg.evaluation.trial import NEAREST, score
 from pcreg.features.base import Descriptor
 from pcreg.features.cache import FeatureCache, describe_cloud
 from pcreg.io.pairs import Pair, PairDataset
+from pcreg.registration.matching import Matcher
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
@@ -30,6 +32,7 @@ def run(
     *,
     seeds: Sequence[int] = (0,),
     workers: Workers = None,
+    matcher: Matcher = NEAREST,
 ) -> list[dict[str, Any]]:
     """Score all pairs of the data set into `records`; returns one record per pair, in their order.
 
@@ -49,7 +52,9 @@ def run(
         describing = executor if descriptor.device == "cpu" else None  # a GPU is not shared by processes
         described = map_unordered(describing, describe_cloud, (dataset, features), names)
         files = dict(progress(described, f"{descriptor.name} features", len(names)))
-        scored = map_unordered(executor, score, (files, protocol, estimator, tuple(seeds)), todo)
+        scored = map_unordered(
+            executor, partial(score, matcher=matcher), (files, protocol, estimator, tuple(seeds)), todo
+        )
         for _, record in progress(scored, f"{protocol.name}, {estimator.name}", len(todo)):
             records.add(record)
     return _in_order(dataset, records)

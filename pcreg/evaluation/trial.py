@@ -22,7 +22,7 @@ from pcreg.features.cache import read_described
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import residuals, rotation_error, translation_error
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching import keep_mutual, nearest_neighbors
+from pcreg.registration.matching import Matcher, Matches, Nearest
 
 TAU_FACTORS = np.arange(1, 31) / 10  # of tau1: where the curve of inlier ratios is taken
 
@@ -37,10 +37,19 @@ class Matched:
     mutual: np.ndarray  # (Q, 2) the mutual ones
     one_way: np.ndarray | None  # (N, 2) each source point with its nearest; None if all were not kept
     seconds: float
+    confidence: np.ndarray | None = None  # (P,) of the matches; None: all are alike
+
+
+NEAREST = Nearest()
 
 
 def score(
-    files: Mapping[str, Path], protocol: Protocol, estimator: Estimator, seeds: Sequence[int], pair: Pair
+    files: Mapping[str, Path],
+    protocol: Protocol,
+    estimator: Estimator,
+    seeds: Sequence[int],
+    pair: Pair,
+    matcher: Matcher = NEAREST,
 ) -> dict[str, Any]:
     """The record of a pair, from the files with the descriptions of clouds by name.
 
@@ -49,11 +58,11 @@ def score(
     source, target = (read_described(files[name]) for name in (pair.source, pair.target))
     clouds = source.description, target.description
     trials = []
-    for samples, seed, matched in draws(pair, *clouds, protocol, seeds):
+    for samples, seed, matched in draws(pair, *clouds, protocol, seeds, matcher):
         start = process_time()
-        T = estimator.estimate(
-            matched.source, matched.target, matched.matches, protocol, _seed(seed, f"{pair.name} {samples}")
-        )
+        given = matched.source, matched.target, matched.matches
+        seed_of_trial = _seed(seed, f"{pair.name} {samples}")
+        T = estimator.estimate(*given, protocol, seed_of_trial, matched.confidence)
         seconds = {"match": matched.seconds, "estimate": process_time() - start}
         about = {"samples": samples, "seed": seed}
         trials.append(about | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
@@ -81,24 +90,29 @@ def facts(pair: Pair) -> dict[str, Any]:
 
 
 def draws(
-    pair: Pair, source: Description, target: Description, protocol: Protocol, seeds: Sequence[int]
+    pair: Pair,
+    source: Description,
+    target: Description,
+    protocol: Protocol,
+    seeds: Sequence[int],
+    matcher: Matcher = NEAREST,
 ) -> Iterator[tuple[int | None, int, Matched]]:
     """Samples, seed and matches of every trial. With one seed a smaller draw is part of a larger one."""
     if protocol.draw == "matches":
         start = process_time()
-        one_way = nearest_neighbors(source.features, target.features)
-        mutual = keep_mutual(one_way, source.features, target.features)
+        found = matcher.match(source, target, protocol.voxel)
         seconds = process_time() - start
         for seed in seeds:
-            order = _order(seed, pair.name, len(mutual))
+            order = _order(seed, pair.name, len(found.rows))
             for samples in protocol.samples:
-                yield samples, seed, _of_matches(source, target, mutual[order[:samples]], protocol, seconds)
+                drawn = _drawn(found, order[:samples])
+                yield samples, seed, _of_matches(source, target, drawn, protocol, seconds)
         return
     for seed in seeds:
         named = (pair.source, source), (pair.target, target)
         orders = [_order(seed, name, len(cloud.points)) for name, cloud in named]
         for samples in protocol.samples:
-            yield samples, seed, _of_points(source, target, [o[:samples] for o in orders], protocol)
+            yield samples, seed, _of_points(source, target, [o[:samples] for o in orders], protocol, matcher)
 
 
 def _order(seed: int, name: str, count: int) -> np.ndarray:
@@ -107,29 +121,38 @@ def _order(seed: int, name: str, count: int) -> np.ndarray:
 
 
 def _of_points(
-    source: Description, target: Description, rows: list[np.ndarray], protocol: Protocol
+    source: Description, target: Description, rows: list[np.ndarray], protocol: Protocol, matcher: Matcher
 ) -> Matched:
     """Matches among the points in these rows of either cloud."""
     start = process_time()
     a, b = (Description(c.points[r], c.features[r]) for c, r in zip((source, target), rows, strict=True))
-    one_way = nearest_neighbors(a.features, b.features)
-    mutual = keep_mutual(one_way, a.features, b.features)
+    found = matcher.match(a, b, protocol.voxel)
     seconds = process_time() - start
-    matches = mutual if protocol.mutual else one_way
+    mutual, one_way = found.rows, found.one_way
+    matches = mutual if protocol.mutual or one_way is None else one_way
     if protocol.fit == "drawn":
-        return Matched(a.points, b.points, matches, mutual, one_way, seconds)
-    in_cloud = [np.column_stack([rows[0][p[:, 0]], rows[1][p[:, 1]]]) for p in (matches, mutual, one_way)]
-    return Matched(source.points, target.points, *in_cloud, seconds)
+        return Matched(a.points, b.points, matches, mutual, one_way, seconds, found.confidence)
+    in_cloud = [
+        p if p is None else np.column_stack([rows[0][p[:, 0]], rows[1][p[:, 1]]])
+        for p in (matches, mutual, one_way)
+    ]
+    return Matched(source.points, target.points, *in_cloud, seconds, found.confidence)
+
+
+def _drawn(found: Matches, rows: np.ndarray) -> Matches:
+    """The matches in these rows (N,)."""
+    return Matches(found.rows[rows], None if found.confidence is None else found.confidence[rows])
 
 
 def _of_matches(
-    source: Description, target: Description, mutual: np.ndarray, protocol: Protocol, seconds: float
+    source: Description, target: Description, found: Matches, protocol: Protocol, seconds: float
 ) -> Matched:
     """These mutual matches of whole clouds, with their own points or all points."""
+    mutual, rest = found.rows, (None, seconds, found.confidence)
     if protocol.fit == "all":
-        return Matched(source.points, target.points, mutual, mutual, None, seconds)
+        return Matched(source.points, target.points, mutual, mutual, *rest)
     own = np.column_stack([np.arange(len(mutual))] * 2)
-    return Matched(source.points[mutual[:, 0]], target.points[mutual[:, 1]], own, own, None, seconds)
+    return Matched(source.points[mutual[:, 0]], target.points[mutual[:, 1]], own, own, *rest)
 
 
 def _trial(

@@ -1,7 +1,6 @@
 """Matches of two described clouds by a network that looks at both (pcreg.models.matcher)."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +12,12 @@ from pcreg.kernels.point_batch import PointBatch
 from pcreg.models.matcher import Matcher
 from pcreg.models.patches import Patches
 from pcreg.models.weights import fingerprint, load_matcher
+from pcreg.registration.matching import Matches
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.device import choose_device
 
 MAX_PAIRS = 1024  # of patches, whose points are matched
 PAIRS_PER_NODE = 2
-
-
-@dataclass(frozen=True)
-class Matches:
-    """Row n of the confidences belongs to row n of the index pairs."""
-
-    rows: np.ndarray  # (P, 2) int64, of source and target, no row in two pairs
-    confidence: np.ndarray  # (P,) float32, from 0 to 1
 
 
 class AttentionMatcher:

@@ -6,10 +6,12 @@ distances go to the lower index.
 """
 
 import logging
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
+from pcreg.features.base import Description
 from pcreg.runtime import parallel
 
 if TYPE_CHECKING:
@@ -24,6 +26,36 @@ MIN_COLUMNS = 40  # that projected features keep
 MAX_COMPARED_PAIRS = 50_000**2  # of rows, each way; clouds of up to 50,000 points are matched whole
 MIN_KEYPOINTS = 5_000  # of the smaller cloud, however large the other is; papers evaluate with as many
 MAX_BLOCK_BYTES = 1 << 22  # of the distance matrix in memory at a time; it should fit the cache
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Row n of the confidences belongs to row n of the index pairs."""
+
+    rows: np.ndarray  # (P, 2) int64, of source and target, no row in two pairs
+    confidence: np.ndarray | None = None  # (P,) float32, from 0 to 1; None: all are alike
+    one_way: np.ndarray | None = None  # (N, 2) int64, each row of the source with its nearest, if known
+
+
+class Matcher(Protocol):
+    """What evaluation needs of a matcher."""
+
+    name: str
+    fingerprint: str  # changes with anything learned that the matches depend on; "" if nothing is
+
+    def match(self, source: Description, target: Description, voxel: float) -> Matches:
+        """Matches of clouds described at a `voxel` size in metres; the same clouds give the same matches."""
+        ...
+
+
+class Nearest:
+    """Descriptors that are each other's nearest: all are compared, nothing is learned of the other cloud."""
+
+    name, fingerprint = "nearest", ""
+
+    def match(self, source: Description, target: Description, voxel: float) -> Matches:
+        one_way = nearest_neighbors(source.features, target.features)
+        return Matches(keep_mutual(one_way, source.features, target.features), one_way=one_way)
 
 
 def nearest(features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES) -> np.ndarray:

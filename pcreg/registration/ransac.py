@@ -50,6 +50,7 @@ def ransac(
     n: int = 3,
     edge_length: float = 0.9,
     free_space: Callable[[np.ndarray], float] | None = None,
+    weights: np.ndarray | None = None,
 ) -> Estimate:
     """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
 
@@ -65,6 +66,8 @@ def ransac(
     right, surfaces say more. `free_space`, which takes a motion (4, 4), gives a penalty from 0 to 1, such as
     pcreg.registration.free_space.FreeSpace. Of all motions like the winner the one with the best total score
     is returned.
+
+    `weights` (P,), positive, say how likely each match is drawn; without them all are alike.
 
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
@@ -83,7 +86,7 @@ def ransac(
     while drawn < needed:
         log.debug("estimate: %d of at most %d samples of %d matches", drawn, needed, P)
         batch = BATCH if drawn else FIRST_BATCH
-        samples = rng.integers(P, size=(min(batch, iterations - drawn), n))
+        samples = _drawn(rng, P, (min(batch, iterations - drawn), n), weights)
         drawn += len(samples)
         samples = _edges_agree(samples, source32, target32, edge_length)
         found = _motions(source[samples], target[samples], distance)
@@ -92,7 +95,7 @@ def ransac(
         best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
         motions, scores = motions[best], scores[best]
         if len(motions):
-            inlier_ratio = _inliers(motions[0], source, target, distance).mean()
+            inlier_ratio = np.average(_inliers(motions[0], source, target, distance), weights=weights)
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
     if len(motions) == 0:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
@@ -111,6 +114,16 @@ def ransac(
     T = similar[np.argmax(_total_scores(similar, source, target, distance))]
     inliers = int(_inliers(T, source, target, distance).sum())
     return Estimate(to_clouds @ T @ from_clouds, inliers, inliers / P, drawn)
+
+
+def _drawn(
+    rng: np.random.Generator, count: int, shape: tuple[int, int], weights: np.ndarray | None
+) -> np.ndarray:
+    """Random rows below `count`, in proportion to their weights (count,)."""
+    if weights is None:
+        return rng.integers(count, size=shape)
+    upper = np.cumsum(weights, dtype=np.float64)
+    return np.searchsorted(upper[:-1], rng.random(shape) * upper[-1], side="right")
 
 
 def _edges_agree(

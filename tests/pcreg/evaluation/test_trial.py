@@ -9,7 +9,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.trial import draws
 from pcreg.features.base import Description
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching import mutual, nearest_neighbors
+from pcreg.registration.matching import Matches, mutual, nearest_neighbors
 
 POINTS = Protocol(name="points", voxel=0.1, samples=(100, 40), gates=[(2, 5)], mutual=False)
 MATCHES = replace(POINTS, draw="matches", mutual=True)
@@ -85,3 +85,29 @@ def test_none_and_more_than_there_are_take_all(clouds, protocol):
     assert sorted(map(tuple, found[0].source)) == sorted(map(tuple, found[1].source))
     if protocol.draw == "points":
         assert len(found[0].source) == 150
+
+
+class Surest:
+    """Matches row n with row n, later ones with more confidence."""
+
+    name, fingerprint = "surest", "1"
+
+    def match(self, source, target, voxel):
+        rows = np.arange(min(len(source.points), len(target.points)))
+        return Matches(np.stack([rows, rows], 1), (rows + 1) / len(rows))
+
+
+@pytest.mark.parametrize("protocol", [POINTS, MATCHES, replace(MATCHES, fit="all")])
+def test_another_matcher_takes_the_place_of_nearest(clouds, protocol):
+    for samples, _, matched in draws(PAIR, *clouds, protocol, (0,), Surest()):
+        assert matched.one_way is None
+        assert len(matched.matches) == len(matched.confidence) == samples
+        named = [
+            rows_of(side[rows], cloud)
+            for side, rows, cloud in zip(
+                (matched.source, matched.target), matched.matches.T, clouds, strict=True
+            )
+        ]
+        if protocol.draw == "matches":
+            assert named[0] == named[1]
+            np.testing.assert_allclose(matched.confidence, (np.array(named[0]) + 1) / 150)

@@ -158,3 +158,19 @@ def test_surfaces_weigh_as_much_where_only_some_points_are_scored(monkeypatch):
     monkeypatch.setattr(module, "MAX_SCORED_POINTS", 300)
     (at_some,) = _total_scores(T[None], source, target, 0.0375)
     assert at_some == pytest.approx(at_all, rel=0.02)
+
+
+def test_likely_matches_are_drawn_more_often():
+    source, target, T = correspondences(inlier_ratio=0.03)
+    weights = np.where(np.arange(1000) < 30, 1.0, 0.03)  # half of what is drawn is right
+    alike = ransac(source, target, distance=0.0375)
+    weighted = ransac(source, target, distance=0.0375, weights=weights)
+    assert weighted.drawn < alike.drawn / 5
+    assert translation_error(weighted.T_target_source, T) < 1e-3
+    assert weighted.inlier_ratio == pytest.approx(0.03, abs=0.003)
+
+
+def test_a_match_without_weight_is_never_drawn():
+    source, target, _ = correspondences(inlier_ratio=0.5)
+    weights = (np.arange(1000) >= 500).astype(float)  # wrong ones alone
+    assert ransac(source, target, distance=0.0375, weights=weights, iterations=2000).inliers < 50
