@@ -13,6 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 N_DISTANCES = 8  # bumps over the logarithm of the distance
 MAX_DISTANCE = 64.0  # nodes' spacings; what is further away counts as that far
 N_ANGLES = 6  # functions of the three angles, for each bump
+MAX_LIKENESS = 20.0  # weight of a cosine in the score, at first: from 0 to this among the heads
 
 
 def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor) -> Tensor:
@@ -34,34 +35,41 @@ def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Multi-head attention and a feed-forward layer, each added to its input after a norm."""
+    """Multi-head attention and a feed-forward layer, each added to its input after a norm.
 
-    def __init__(self, width: int, heads: int, geometric: bool):
+    Within a cloud, geometry adds to the scores; between two, how alike the nodes' descriptors are.
+    """
+
+    def __init__(self, width: int, heads: int, within: bool):
         super().__init__()
         self.heads = heads
         self.norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
-        self.geometry = nn.Linear(width, heads * N_DISTANCES * N_ANGLES) if geometric else None
+        if within:
+            self.geometry = nn.Linear(width, heads * N_DISTANCES * N_ANGLES)
+        else:
+            self.likeness = nn.Parameter(torch.linspace(0, MAX_LIKENESS, heads))
         self.out = nn.Linear(width, width)
         self.feed_forward = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
 
-    def forward(self, x: Tensor, partner: Tensor, present: Tensor, geometry: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, partner: Tensor, present: Tensor, pairs: Tensor) -> Tensor:
         """x (B, N, width) after it saw the rows of `partner` (B, M, width) that are `present` (B, M) bool.
 
-        `geometry` (B, N, M, 48), for an attention that is geometric.
+        `pairs` says what is known of both: within a cloud their geometry (B, N, N, 48), between two the
+        cosines of their descriptors (B, N, M).
         """
         normed = self.norm(x)
         other = normed if partner is x else self.norm(partner)
-        bias = torch.zeros(present.shape, dtype=normed.dtype, device=x.device)
-        bias = bias.masked_fill(~present, -torch.inf)[:, None, None]
-        if self.geometry is not None:
+        if x is partner:
             wanted = self.geometry(normed).unflatten(2, (self.heads, -1))  # (B, N, heads, 48)
-            bias = bias + torch.einsum("bnhg,bnmg->bhnm", wanted, geometry.to(wanted.dtype))
+            bias = torch.einsum("bnhg,bnmg->bhnm", wanted, pairs.to(wanted.dtype))
+        else:
+            bias = self.likeness[:, None, None] * pairs[:, None]
+        bias = bias.masked_fill(~present[:, None, None], -torch.inf)
         query, key, value = (
             layer(rows).unflatten(2, (self.heads, -1)).transpose(1, 2)
             for layer, rows in ((self.query, normed), (self.key, other), (self.value, other))
         )
-        bias = bias.to(query.dtype).expand(-1, self.heads, x.shape[1], -1)
-        seen = scaled_dot_product_attention(query, key, value, bias)
+        seen = scaled_dot_product_attention(query, key, value, bias.to(query.dtype))
         x = x + self.out(seen.transpose(1, 2).flatten(2))
         return x + self.feed_forward(self.feed_forward_norm(x))

@@ -74,10 +74,12 @@ class Matcher(nn.Module):
         super().__init__()
         self.architecture = architecture
         channels, width = architecture.descriptor_channels, architecture.width
+        # What all points have in common says nothing of which of them are partners
+        self.standardize = nn.BatchNorm1d(channels, affine=False)
         self.point = nn.Linear(channels, width)
-        self.pool = nn.Linear(2 * width, width)
+        self.pool, self.pool_norm = nn.Linear(2 * width, width), nn.BatchNorm1d(width)
         self.layers = nn.ModuleList(
-            Attention(width, architecture.heads, geometric=kind == "self") for kind in architecture.layers
+            Attention(width, architecture.heads, within=kind == "self") for kind in architecture.layers
         )
         self.norm = nn.LayerNorm(width)
         self.score, self.slot = nn.Linear(width, width), nn.Linear(width, 1)
@@ -93,15 +95,17 @@ class Matcher(nn.Module):
 
         Of the descriptors features (points, channels) of all points of the patches.
         """
-        pooled = self._pooled(features, patches)
-        geometry = pair_geometry(patches.points, patches.normals, patches.spacing).to(pooled.dtype)
-        x = pooled.float()
+        x, device = self._pooled(features, patches), features.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+        geometry = pair_geometry(patches.points, patches.normals, patches.spacing).to(dtype)
         half = len(x) // 2
+        described = normalize(patches.mean(features), dim=2)
+        alike = _products(described, described.roll(half, 0))
         for kind, layer in zip(self.architecture.layers, self.layers, strict=True):
             if kind == "self":
                 x = layer(x, x, patches.present, geometry)
             else:
-                x = layer(x, x.roll(half, 0), patches.present.roll(half, 0))
+                x = layer(x, x.roll(half, 0), patches.present.roll(half, 0), alike)
         return self.norm(x)
 
     def match_nodes(self, features: Tensor, nodes: Tensor, patches: Patches) -> Assignment:
@@ -122,8 +126,8 @@ class Matcher(nn.Module):
         Returns the assignment of K problems, and the points (K, L) of their rows and columns, -1: padding.
         """
         members = patches.members(MAX_PATCH_POINTS)[pairs]  # (K, 2, L)
-        context = nodes.flatten(0, 1)[patches.node]
-        refined = self.fine(torch.cat([features, context.to(features.dtype)], 1))
+        context = nodes.flatten(0, 1)[patches.node].float()
+        refined = self.fine(torch.cat([self.standardize(features), context], 1))
         points = torch.cat([features * (self.fine_scale / 2).exp(), refined / refined.shape[1] ** 0.25], 1)
         slots = self.fine_slot(refined)[..., 0]
         source, target = members.unbind(1)
@@ -133,11 +137,14 @@ class Matcher(nn.Module):
 
     def _pooled(self, features: Tensor, patches: Patches) -> Tensor:
         """Mean and maximum of the points of each node (B, N, width)."""
-        each = torch.relu(self.point(features)).float()
+        each = torch.relu(self.point(self.standardize(features))).float()
         mean = patches.mean(each)
         index = patches.node[:, None].expand_as(each)
         largest = torch.zeros_like(mean).flatten(0, 1).scatter_reduce(0, index, each, "amax")
-        return self.pool(torch.cat([mean, largest.view_as(mean)], 2))
+        pooled = self.pool(torch.cat([mean, largest.view_as(mean)], 2)[patches.present])
+        nodes = mean.new_zeros(*patches.present.shape, pooled.shape[1])
+        nodes[patches.present] = self.pool_norm(pooled.float())
+        return nodes
 
 
 def _products(source: Tensor, target: Tensor) -> Tensor:
