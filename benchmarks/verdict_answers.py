@@ -9,16 +9,18 @@ import numpy as np
 
 from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
 from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
 from pcreg.registration.evidence import Evidence
 from pcreg.registration.observability import DegenerateDirection, Observability
+from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
-MERGED = 0.3  # fraction of the questions whose viewpoints are unknown
+MERGED = 0.3  # fraction of the questions whose viewpoints are not told
 MAX_MERGED = 2  # clouds that are merged into the source of a question
 
 
@@ -30,7 +32,7 @@ class Question:
     target: str
     T_target_source: np.ndarray | None
     kind: str  # true, unrelated or mirrored
-    viewpoint: str  # sensor, or unknown
+    viewpoint: str  # sensor, or auto: not told
     merged: bool  # others of its scene are added to the source, as in a map
 
 
@@ -46,13 +48,13 @@ class Gate:
 
 
 def questions(
-    dataset: PairDataset, true: int, unrelated: int, mirrored: int, seed: int, unknown: float = 0.0
+    dataset: PairDataset, true: int, unrelated: int, mirrored: int, seed: int, untold: float = 0.0
 ) -> list[Question]:
     """So many questions of each kind about the clouds of a data set, in a fixed order.
 
     Unrelated clouds are of different scenes; where there is but one scene, there are none. A cloud is
     mirrored against itself and against the other one of its pair in turns. Of the others the
-    fraction `unknown` has no viewpoints, and three in ten of these have a merged source.
+    fraction `untold` comes without viewpoints, and three in ten of these have a merged source.
     """
     rng = np.random.default_rng(seed)
     chosen = evenly([pair for pair in dataset.pairs if not pair.consecutive], true)
@@ -67,15 +69,15 @@ def questions(
             asked.append((str(source), str(target), None, "unrelated"))
     for turn, pair in enumerate(evenly(dataset.pairs, mirrored)):
         asked.append((pair.source, pair.source if turn % 2 else pair.target, None, "mirrored"))
-    return [_question(*each, rng, unknown) for each in asked]
+    return [_question(*each, rng, untold) for each in asked]
 
 
 def _question(
-    source: str, target: str, T: np.ndarray | None, kind: str, rng: np.random.Generator, unknown: float
+    source: str, target: str, T: np.ndarray | None, kind: str, rng: np.random.Generator, untold: float
 ) -> Question:
-    hidden, merged = rng.random(2) < [unknown, MERGED]
+    hidden, merged = rng.random(2) < [untold, MERGED]
     hidden = hidden and kind != "mirrored"  # without a viewpoint a scan and its mirror image look alike
-    return Question(source, target, T, kind, "unknown" if hidden else "sensor", bool(hidden and merged))
+    return Question(source, target, T, kind, "auto" if hidden else "sensor", bool(hidden and merged))
 
 
 def answers(
@@ -122,10 +124,10 @@ def _answer(
 
 def _source(dataset: PairDataset, scale: SingleScaleRegistrar, question: Question) -> DescribedCloud:
     if question.kind == "mirrored":
-        return scale.describe(dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint)
+        return _at(scale, dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint)
     if question.merged:
         points = merged(dataset, question.source, question.target, scale.descriptor.voxel / 2)
-        return scale.describe(points, question.source, question.viewpoint)
+        return _at(scale, points, question.source, question.viewpoint)
     return _described(dataset, scale, question.source, question.viewpoint)
 
 
@@ -133,7 +135,11 @@ def _source(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
 def _described(
     dataset: PairDataset, scale: SingleScaleRegistrar, name: str, viewpoint: str
 ) -> DescribedCloud:
-    return scale.describe(dataset.cloud(name), name, viewpoint)
+    return _at(scale, dataset.cloud(name), name, viewpoint)
+
+
+def _at(scale: SingleScaleRegistrar, points: np.ndarray, name: str, viewpoint: str) -> DescribedCloud:
+    return PreparedCloud(Cloud(points), viewpoint, name).at(scale)
 
 
 def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.ndarray:

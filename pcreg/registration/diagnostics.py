@@ -23,7 +23,10 @@ MAX_EXTENT_METRES = 2000.0  # rooms in millimetres are larger than that, scans s
 
 
 def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
-    """Whether both clouds have the same points, in any order: surfaces are in the order of their cells."""
+    """Whether both clouds have the same points, in any order and in frames that differ by a shift at most.
+
+    Surfaces are in the order of their cells.
+    """
     if np.array_equal(source.surface, target.surface):
         return ["source and target hold the same points; is one file given twice?"]
     return []
@@ -104,17 +107,18 @@ def notes_if_registered(
 def mirror_confidence(
     scale: SingleScaleRegistrar,
     source: PreparedCloud,
-    viewpoint: Viewpoint,
+    estimated: Viewpoint | None,
     target: DescribedCloud,
     seed: int,
 ) -> float:
     """The confidence of registering the source with its first axis flipped.
 
-    The `viewpoint` is that of the source as it is. One motion is tried: a source that is mirrored, and
-    otherwise right, fits at once.
+    `estimated` is the viewpoint of the source as it is, None if it was stated. One motion is tried: a source
+    that is mirrored, and otherwise right, fits at once.
     """
     try:
-        flipped = source.mirrored.at(scale, replace(viewpoint, position=viewpoint.position * MIRROR))
+        mirrored = estimated and replace(estimated, position=estimated.position * MIRROR)
+        flipped = source.mirrored.at(scale, mirrored)
     except OutputError:
         raise
     except InputError:  # cells of the mirrored cloud differ, and too few points may be left

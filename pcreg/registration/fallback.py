@@ -27,8 +27,8 @@ def register_at_scales(
     refuses, the others are tried. Each is one more chance to be wrong: so a motion found at another scale is
     assessed at the first as well, by the matches there. The confidence is then the geometric mean of both,
     that of the other scale taken three times, and again the mirror image must not fit better. If no scale
-    registers, the first answer is returned with notes on what may be wrong with the clouds. Viewpoints are
-    decided at the first scale.
+    registers, the first answer is returned with notes on what may be wrong with the clouds. Viewpoints that
+    are not stated are estimated at the first scale.
 
     Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
@@ -57,7 +57,7 @@ def register_at_scales(
     @cache
     def mirror_confidence() -> float:
         clock = Clock()
-        confidence = diagnostics.mirror_confidence(first, source, _decided(a), b, seed)
+        confidence = diagnostics.mirror_confidence(first, source, _estimated(a), b, seed)
         clock.lap("mirror_test")
         add_seconds(clock.seconds)
         return confidence
@@ -77,7 +77,7 @@ def register_at_scales(
         clock = Clock()
         try:
             described = parallel.each(
-                lambda pair, scale=scale: pair[0].at(scale, _decided(pair[1])), ((source, a), (target, b))
+                lambda pair, scale=scale: pair[0].at(scale, _estimated(pair[1])), ((source, a), (target, b))
             )
         except OutputError:
             raise
@@ -113,6 +113,6 @@ def register_at_scales(
     return replace(found, seconds=seconds, notes=tuple(notes))
 
 
-def _decided(cloud: DescribedCloud) -> Viewpoint:
-    """The viewpoint that was decided when the cloud was described."""
-    return Viewpoint(cloud.viewpoint, bool(cloud.viewpoint_known))
+def _estimated(cloud: DescribedCloud) -> Viewpoint | None:
+    """The viewpoint that was estimated when the cloud was described; None if it was stated."""
+    return None if cloud.viewpoint_known else Viewpoint(cloud.viewpoint, known=False)

@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 from pcreg.features.base import Description, Descriptor
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
-from pcreg.geometry.viewpoint import ViewpointOption, viewpoint_of
+from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
@@ -42,12 +42,12 @@ class DescribedCloud(Description):
 
 
 def downsample(
-    points: np.ndarray, voxel: float, name: str = "cloud", viewpoint: ViewpointOption = "auto"
+    points: np.ndarray, voxel: float, name: str = "cloud", viewpoint: Viewpoint | None = None
 ) -> DownsampledCloud:
     """The cloud (N, 3) float64 at a voxel size in metres, `name` being what an error calls it.
 
-    The `viewpoint` is one of pcreg.geometry.viewpoint.OPTIONS or x, y, z, or was decided before. Raises
-    InputError for rows that are no points, and when too few are left at this voxel size.
+    Without a `viewpoint` it is estimated. Raises InputError for rows that are no points, and when too few are
+    left at this voxel size.
     """
     points = np.asarray(points, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
@@ -58,7 +58,7 @@ def downsample(
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
     normals = normals_of(surface, NORMAL_RADIUS * voxel)
-    chosen = viewpoint_of(points, surface, normals, voxel, viewpoint)
+    chosen = viewpoint or Viewpoint(estimated_viewpoint(points, surface, normals, voxel), known=False)
     normals = towards(chosen.position, surface, normals)
     rows = downsample_and_filter(points, voxel, chosen.position)
     if len(rows) < MIN_POINTS:  # the cells differ, and with them the isolated points

@@ -28,7 +28,7 @@ class Registration:
     # or of the file, counted before anything was left out.
     matches: NDArray[np.int64] = field(repr=False)  # (inliers, 2)
     matched_points: NDArray[np.float64] = field(repr=False)  # (inliers, 2, 3), their coordinates, metres
-    # where the sensors of source and target stood (3,), metres; None: that is estimated
+    # where the sensors of source and target are said to have stood (3,), metres; None: that is estimated
     viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
     # (4, 4) another motion about as likely, if there is one
     alternative: NDArray[np.float64] | None = field(default=None, repr=False)

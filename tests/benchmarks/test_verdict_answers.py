@@ -24,19 +24,19 @@ class Scenes:
 
 
 def test_questions_of_every_kind():
-    asked = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, unknown=0.9)
+    asked = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, untold=0.9)
     kinds = [question.kind for question in asked]
     assert [kinds.count(kind) for kind in ("true", "unrelated", "mirrored")] == [3, 5, 4]
     for question in asked:
         scenes = question.source[0], question.target[0]
         assert (scenes[0] != scenes[1]) == (question.kind == "unrelated")
         assert (question.T_target_source is not None) == (question.kind == "true")
-    assert {question.viewpoint for question in asked} == {"sensor", "unknown"}
+    assert {question.viewpoint for question in asked} == {"sensor", "auto"}
     assert {question.merged for question in asked} == {True, False}
     for question in asked:
-        assert question.viewpoint == "unknown" or not question.merged
+        assert question.viewpoint == "auto" or not question.merged
         assert question.viewpoint == "sensor" or question.kind != "mirrored"
-    again = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, unknown=0.9)
+    again = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, untold=0.9)
     described = [[(q.source, q.target, q.viewpoint, q.merged) for q in each] for each in (asked, again)]
     assert described[0] == described[1]
 

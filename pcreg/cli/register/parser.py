@@ -4,8 +4,7 @@ import argparse
 from importlib.metadata import version
 from pathlib import Path
 
-from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint
-from pcreg.registration.inputs import METRES
+from pcreg.registration.inputs import METRES, ViewpointOption, check_viewpoint
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 
@@ -93,10 +92,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
         action="append",
         type=_viewpoint,
         metavar="V",
-        help="where the sensor stood: X,Y,Z in metres, sensor (at the origin), unknown (estimated), or auto "
-        "(what a .pcd or .e57 states, else at the origin if the cloud looks like a view from there, else "
-        "unknown; the default). Once for both clouds, twice for source and target; --viewpoint=-1,2,3 where "
-        "a number is negative",
+        help="where the sensor stood: X,Y,Z in metres, sensor (at the origin, as in raw scans), or "
+        "auto (what a .pcd or .e57 states, else estimated from the cloud alone; the default). Once for both "
+        "clouds, twice for source and target; --viewpoint=-1,2,3 where a number is negative",
     )
     parser.add_argument(
         "--columns",
