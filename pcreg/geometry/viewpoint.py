@@ -40,8 +40,12 @@ DISTANCES_RADII = (0.6, 1.0, 1.5, 2.0, 2.7)  # and how far out, in RMS radii of 
 class Viewpoint:
     """The place that normals point to, and whether a sensor is known to have stood there or only may have."""
 
-    position: np.ndarray  # (3,) float64, metres
+    position: np.ndarray  # (3,) float64, metres, of the whole cloud; or (N, 3), of each point
     known: bool
+
+    def of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """That of some points of the cloud: (3,), or (M, 3) for rows (M,) int64."""
+        return self.position if self.position.ndim == 1 else self.position[rows]
 
 
 def estimated_viewpoint(

@@ -39,8 +39,9 @@ def register(
     units       of the coordinates of both clouds or, as a pair, of each: m, cm, mm, ft or in
     columns     float32 numbers in a row of a .bin file; by default estimated from its content
     viewpoint   where the sensor stood, of both clouds or, as a pair, of each: x, y, z in metres in the frame
-                of the cloud, `sensor` for its origin, or `auto`: as a .pcd or .e57 file states it, else
-                estimated from the cloud alone, and the answer is the same wherever the origin lies
+                of the cloud, or an array (N, 3) of them, one per row, for a map merged from many scans;
+                `sensor` for the origin; or `auto`: as a .pcd, .e57 or .npz file states it, else estimated
+                from the cloud alone, and the answer is the same wherever the origin lies
     device      of the learned descriptor: cpu, cuda or auto. The CPU describes two clouds in less time than a
                 GPU takes to start
 

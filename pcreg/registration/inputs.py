@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor | open3d.geometry.PointCloud"
 VIEWPOINTS = ("auto", "sensor")
-ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray  # one of VIEWPOINTS, or x, y, z
+# One of VIEWPOINTS; x, y, z; or a row x, y, z per point
+ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray
 METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
 
@@ -59,7 +60,7 @@ def check_settings(voxel: float | None, weights: str | Path | None, device: str)
 
 
 def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
-    """The option, `x, y, z` as an array; InputError for anything else than VIEWPOINTS."""
+    """The option, `x, y, z` or a row of it for each point as an array; InputError for anything else."""
     if isinstance(option, str):
         if option in VIEWPOINTS:
             return option
@@ -68,7 +69,7 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
             position = np.asarray(option, dtype=np.float64)
         except (TypeError, ValueError):
             position = np.empty(0)
-        if position.shape == (3,) and np.isfinite(position).all():
+        if position.shape[-1:] == (3,) and position.ndim <= 2 and np.isfinite(position).all():
             return position
     raise InputError(f"viewpoint {option} is none; use {', '.join(VIEWPOINTS)}, or x, y, z in metres")
 

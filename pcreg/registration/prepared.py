@@ -48,10 +48,15 @@ class PreparedCloud:
 
     @cached_property
     def stated(self) -> np.ndarray | None:
-        """Where caller or file say that the sensor stood, (3,) in the given frame; None: neither does."""
+        """Where caller or file say that the sensor stood, in the given frame; None: neither does.
+
+        (3,), or (N, 3) from where each point was seen. Raises InputError if the caller gives more or fewer
+        places than rows.
+        """
         if isinstance(self.option, str):
             return np.zeros(3) if self.option == "sensor" else self.cloud.viewpoint
-        return np.asarray(self.option, dtype=np.float64)
+        stated = np.asarray(self.option, dtype=np.float64)
+        return stated if stated.ndim == 1 else self.cloud.of_points(stated, self.name or "cloud")
 
     @cached_property
     def viewpoint(self) -> Viewpoint | None:
