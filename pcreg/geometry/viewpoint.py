@@ -3,8 +3,8 @@
 Normals point to the viewpoint, and free space lies between it and the surfaces. Many clouds have an origin
 that is no sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is no
 evidence. The estimate is the place from which the cloud looks most like a view, wherever its origin lies.
-Free space and the sides of surfaces then have less weight in the confidence
-(pcreg/registration/confidence.py).
+Unless the spacing of a spinning sensor's points proves it, free space and the sides of surfaces then have
+less weight in the confidence (pcreg/registration/confidence.py).
 
 Three cues distinguish the place from which a cloud was seen:
 
@@ -27,6 +27,10 @@ SPACING_NEIGHBOR = 7  # the one whose distance is the spacing of the points
 # Correlation of log spacing with log range: of simulated LiDAR scans 0.77 to 0.94 about their middle (after
 # downsampling 0.37 and more), of simulated fragments of depth cameras 0.20 at most.
 MIN_SPACING_CORRELATION = 0.3
+# From which on the place is known: simulated LiDAR scans have 0.67 to 0.98 at the place found, which turns 98 %
+# of the normals and more to the true side; fragments 0.37 at most.
+MIN_KNOWN_CORRELATION = 0.6
+MAX_HIDDEN_FRACTION = 0.06  # from a known place; of these scans 0.057 at most
 
 MAX_OCCLUSION_POINTS = 5_000  # of a surface
 FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
@@ -38,7 +42,10 @@ DISTANCES_RADII = (0.6, 1.0, 1.5, 2.0, 2.7)  # and how far out, in RMS radii of 
 
 @dataclass(frozen=True)
 class Viewpoint:
-    """The place that normals point to, and whether a sensor is known to have stood there or only may have."""
+    """The place that normals point to, and whether a sensor is known to have stood there or only may have.
+
+    It is known if it is stated, and if the cloud itself proves it.
+    """
 
     position: np.ndarray  # (3,) float64, metres, of the whole cloud; or (N, 3), of each point
     known: bool
@@ -50,8 +57,8 @@ class Viewpoint:
 
 def estimated_viewpoint(
     points: np.ndarray, surface: np.ndarray, normals: np.ndarray, voxel: float
-) -> np.ndarray:
-    """The place (3,) float64 in metres from which the cloud (N, 3) was most likely seen.
+) -> Viewpoint:
+    """The place from which the cloud (N, 3) was most likely seen.
 
     `surface` (S, 3), S > 0, is the cloud downsampled to one point per `voxel` metres, with `normals` (S, 3)
     of either sign.
@@ -62,10 +69,10 @@ def estimated_viewpoint(
     radius = float(np.sqrt(((surface - middle) ** 2).sum(1).mean()))
     if spacing.correlation(middle) >= MIN_SPACING_CORRELATION:
         return _surrounded(view, spacing, middle, radius)
-    return _one_sided(view, middle, radius)
+    return Viewpoint(_one_sided(view, middle, radius), known=False)
 
 
-def _surrounded(view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: float) -> np.ndarray:
+def _surrounded(view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: float) -> Viewpoint:
     """The viewpoint of a cloud all around its sensor: where spacing and range correlate most.
 
     It is searched in the plane through the middle in which the cloud spreads most. Across that plane the
@@ -78,11 +85,13 @@ def _surrounded(view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: 
         method="Nelder-Mead",
         options={"initial_simplex": [[0, 0], [0.3, 0], [0, 0.3]], "xatol": 1e-3, "fatol": 1e-4},
     )
-    return middle + plane @ found.x
+    place = middle + plane @ found.x
+    known = -found.fun >= MIN_KNOWN_CORRELATION and view.hidden(place)[0] <= MAX_HIDDEN_FRACTION
+    return Viewpoint(place, known)
 
 
 def _one_sided(view: "_View", middle: np.ndarray, radius: float) -> np.ndarray:
-    """The viewpoint of a cloud in front of its sensor: of many places the one from which most is visible."""
+    """Of a cloud in front of its sensor the place (3,), among many, from which most of it is visible."""
     places = np.concatenate([middle[None], *(middle + d * radius * _directions() for d in DISTANCES_RADII)])
     return places[np.argmin([view.score(place) for place in places])]
 

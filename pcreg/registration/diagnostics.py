@@ -107,18 +107,17 @@ def notes_if_registered(
 def mirror_confidence(
     scale: SingleScaleRegistrar,
     source: PreparedCloud,
-    estimated: Viewpoint | None,
+    decided: Viewpoint,
     target: DescribedCloud,
     seed: int,
 ) -> float:
     """The confidence of registering the source with its first axis flipped.
 
-    `estimated` is the viewpoint of the source as it is, None if it was stated. One motion is tried: a source
-    that is mirrored, and otherwise right, fits at once.
+    `decided` is the viewpoint of the source as it is. One motion is tried: a source that is mirrored, and
+    otherwise right, fits at once.
     """
     try:
-        mirrored = estimated and replace(estimated, position=estimated.position * MIRROR)
-        flipped = source.mirrored.at(scale, mirrored)
+        flipped = source.mirrored.at(scale, replace(decided, position=decided.position * MIRROR))
     except OutputError:
         raise
     except InputError:  # cells of the mirrored cloud differ, and too few points may be left

@@ -57,7 +57,7 @@ def register_at_scales(
     @cache
     def mirror_confidence() -> float:
         clock = Clock()
-        confidence = diagnostics.mirror_confidence(first, source, _estimated(a), b, seed)
+        confidence = diagnostics.mirror_confidence(first, source, _decided(a), b, seed)
         clock.lap("mirror_test")
         add_seconds(clock.seconds)
         return confidence
@@ -77,7 +77,7 @@ def register_at_scales(
         clock = Clock()
         try:
             described = parallel.each(
-                lambda pair, scale=scale: pair[0].at(scale, _estimated(pair[1])), ((source, a), (target, b))
+                lambda pair, scale=scale: pair[0].at(scale, _decided(pair[1])), ((source, a), (target, b))
             )
         except OutputError:
             raise
@@ -113,6 +113,6 @@ def register_at_scales(
     return replace(found, seconds=seconds, notes=tuple(notes))
 
 
-def _estimated(cloud: DescribedCloud) -> Viewpoint | None:
-    """The viewpoint that was estimated when the cloud was described; None if it was stated."""
-    return None if cloud.viewpoint_known else Viewpoint(cloud.viewpoint, known=False)
+def _decided(cloud: DescribedCloud) -> Viewpoint:
+    """The viewpoint that the cloud was described with."""
+    return Viewpoint(cloud.viewpoint, bool(cloud.viewpoint_known))

@@ -87,14 +87,14 @@ class PreparedCloud:
         """The cloud with the first axis of its local frame flipped, and a stated viewpoint with it."""
         return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True)
 
-    def at(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None = None) -> DescribedCloud:
+    def at(self, scale: SingleScaleRegistrar, decided: Viewpoint | None = None) -> DescribedCloud:
         """The cloud described at that scale, in its local frame.
 
-        The viewpoint is the one that is stated; else the one `estimated` at another scale, if it is given.
-        The described points' rows are those of the cloud as it was given. Raises InputError when too few
-        points are left at this scale.
+        Unless its viewpoint is stated it is the one `decided` at another scale, if that is given, or
+        estimated at this one. The described points' rows are those of the cloud as it was given. Raises
+        InputError when too few points are left at this scale.
         """
-        descriptor = scale.descriptor
+        descriptor, estimated = scale.descriptor, None if self.viewpoint else decided
         place = None if estimated is None else tuple(estimated.position.tolist())
         key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel, place)
         if key not in self._described:

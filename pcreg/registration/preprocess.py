@@ -61,7 +61,7 @@ def downsample(
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
     normals = normals_of(surface, NORMAL_RADIUS * voxel)
-    chosen = viewpoint or Viewpoint(estimated_viewpoint(points, surface, normals, voxel), known=False)
+    chosen = viewpoint or estimated_viewpoint(points, surface, normals, voxel)
     seen_from = chosen.of_rows(surface_rows)
     normals = towards(seen_from, surface, normals)
     origin = chosen.position if chosen.position.ndim == 1 else np.zeros(3)

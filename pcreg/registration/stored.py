@@ -113,7 +113,7 @@ class StoredCloud(PreparedCloud):
         option = file.viewpoint if isinstance(file.viewpoint, str) else np.asarray(file.viewpoint).tolist()
         depends = [
             *(os.path.abspath(file.path), file.state, file.units, file.columns, self.is_mirrored),
-            *(option, None if estimated is None else estimated.position.tolist()),
+            *(option, estimated and (*estimated.position.tolist(), estimated.known)),
             *(descriptor.fingerprint, descriptor.device, descriptor.voxel),
             code_fingerprint(__name__, type(descriptor).__module__),
         ]

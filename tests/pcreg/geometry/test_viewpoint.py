@@ -5,8 +5,9 @@ import pytest
 
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
-from pcreg.geometry.viewpoint import estimated_viewpoint
+from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
 from pcreg.registration.preprocess import downsample_and_filter
+from tests.datasets.street import street_pose, street_scan
 
 AWAY = np.array([6.0, -7.0, 3.0])
 
@@ -42,7 +43,7 @@ def fragment(seed: int = 0, boxes: int = 4) -> np.ndarray:
     return points[downsample_and_filter(points, 0.03, np.zeros(3))]
 
 
-def estimate(points: np.ndarray, voxel: float = 0.06) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def estimate(points: np.ndarray, voxel: float = 0.06) -> tuple[Viewpoint, np.ndarray, np.ndarray]:
     """The viewpoint and the surface that it is estimated from, with its normals of either sign."""
     surface = points[downsample_and_filter(points, voxel, box(points)[0])]
     normals = normals_of(surface, 3 * voxel)
@@ -54,7 +55,7 @@ def same_side(points: np.ndarray, sensor: np.ndarray, voxel: float) -> float:
     found, surface, normals = estimate(points, voxel)
     seen = towards(sensor, surface, normals)
     clear = np.abs((seen * (sensor - surface)).sum(1)) > 0.2 * np.linalg.norm(sensor - surface, axis=1)
-    return float(((towards(found, surface, normals) * seen).sum(1) > 0)[clear].mean())
+    return float(((towards(found.position, surface, normals) * seen).sum(1) > 0)[clear].mean())
 
 
 @pytest.mark.parametrize(("cloud", "voxel"), [(sweep(), 0.3), (fragment(1), 0.06)], ids=["sweep", "fragment"])
@@ -69,4 +70,13 @@ def test_the_estimate_does_not_depend_on_how_far_the_origin_is(far):
     one, surface, _ = estimate(cloud + AWAY)
     other, moved, _ = estimate(cloud + far * AWAY)
     assert len(moved) == len(surface)
-    np.testing.assert_allclose(other - far * AWAY, one - AWAY, atol=1e-6)
+    np.testing.assert_allclose(other.position - far * AWAY, one.position - AWAY, atol=1e-6)
+
+
+def test_the_spacing_of_a_spinning_lidar_proves_where_it_stood():
+    """Fragments prove nothing."""
+    scan = street_scan(street_pose(3), seed=3, rays=40_000) + AWAY
+    found, _, _ = estimate(scan, 0.3)
+    assert found.known
+    assert np.linalg.norm(found.position - AWAY) < 2
+    assert not estimate(fragment(1))[0].known
