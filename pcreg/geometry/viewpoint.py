@@ -27,8 +27,8 @@ SPACING_NEIGHBOR = 7  # the one whose distance is the spacing of the points
 # Correlation of log spacing with log range: of simulated LiDAR scans 0.77 to 0.94 about their middle (after
 # downsampling 0.37 and more), of simulated fragments of depth cameras 0.20 at most.
 MIN_SPACING_CORRELATION = 0.3
-# From which on the place is known: simulated LiDAR scans have 0.67 to 0.98 at the place found, which turns 98 %
-# of the normals and more to the true side; fragments 0.37 at most.
+# From which on the place is known: simulated LiDAR scans have 0.67 to 0.98 at the place found, which turns
+# 98 % of the normals and more to the true side; fragments have 0.37 at most.
 MIN_KNOWN_CORRELATION = 0.6
 MAX_HIDDEN_FRACTION = 0.06  # from a known place; of these scans 0.057 at most
 

@@ -93,8 +93,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
         type=_viewpoint,
         metavar="V",
         help="where the sensor stood: X,Y,Z in metres, sensor (at the origin, as in raw scans), or "
-        "auto (what a .pcd or .e57 states, else estimated from the cloud alone; the default). Once for both "
-        "clouds, twice for source and target; --viewpoint=-1,2,3 where a number is negative",
+        "auto (what a .pcd, .e57 or .npz states, else estimated from the cloud alone; the default). Once for "
+        "both clouds, twice for source and target; --viewpoint=-1,2,3 where a number is negative",
     )
     parser.add_argument(
         "--columns",
