@@ -30,7 +30,9 @@ MIN_SPACING_CORRELATION = 0.3
 # From which on the place is known: simulated LiDAR scans have 0.67 to 0.98 at the place found, which turns
 # 98 % of the normals and more to the true side; fragments have 0.37 at most.
 MIN_KNOWN_CORRELATION = 0.6
-MAX_HIDDEN_FRACTION = 0.06  # from a known place; of these scans 0.057 at most
+MAX_HIDDEN_FRACTION = 0.06  # from a known place; of these scans 0.031 at most
+MAX_CORRELATION_DEFICIT = 0.02  # below the best place, of places as good
+HEIGHTS = 21  # that are tried, up to a standard deviation of the points up and down
 
 MAX_OCCLUSION_POINTS = 5_000  # of a surface
 FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
@@ -76,18 +78,24 @@ def _surrounded(view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: 
     """The viewpoint of a cloud all around its sensor: where spacing and range correlate most.
 
     It is searched in the plane through the middle in which the cloud spreads most. Across that plane the
-    spacing hardly changes: above a street, a place as deep below the ground correlates as well.
+    spacing hardly changes: above a street, a place as deep below the ground correlates as well. Of such
+    places it is the one from which the fewest points are hidden, and of those the one nearest to the plane.
     """
-    plane = np.linalg.eigh(np.cov((view.surface - middle).T))[1][:, 1:] * radius  # (3, 2)
+    variances, axes = np.linalg.eigh(np.cov((view.surface - middle).T))
+    plane = axes[:, 1:] * radius  # (3, 2)
     found = minimize(
         lambda x: -spacing.correlation(middle + plane @ x),
         np.zeros(2),
         method="Nelder-Mead",
         options={"initial_simplex": [[0, 0], [0.3, 0], [0, 0.3]], "xatol": 1e-3, "fatol": 1e-4},
     )
-    place = middle + plane @ found.x
-    known = -found.fun >= MIN_KNOWN_CORRELATION and view.hidden(place)[0] <= MAX_HIDDEN_FRACTION
-    return Viewpoint(place, known)
+    heights = np.linspace(-1, 1, HEIGHTS) * np.sqrt(max(variances[0], 0.0))
+    heights = heights[np.argsort(np.abs(heights), kind="stable")]
+    places = middle + plane @ found.x + heights[:, None] * axes[:, 0]
+    places = [p for p in places if spacing.correlation(p) >= -found.fun - MAX_CORRELATION_DEFICIT]
+    hidden = np.round([view.hidden(place)[0] for place in places], 3)
+    known = -found.fun >= MIN_KNOWN_CORRELATION and hidden.min() <= MAX_HIDDEN_FRACTION
+    return Viewpoint(places[int(np.argmin(hidden))], bool(known))
 
 
 def _one_sided(view: "_View", middle: np.ndarray, radius: float) -> np.ndarray:
