@@ -147,9 +147,9 @@ def test_prepared_clouds_in_many_pairs_give_what_register_gives(clouds, tmp_path
 def test_each_cloud_is_described_once_per_scale(clouds, monkeypatch):
     described = Counter()
 
-    def describe(self, points):
+    def describe(self, points, viewpoints):
         described[self.voxel, points.tobytes()] += 1
-        return original(self, points)
+        return original(self, points, viewpoints)
 
     original = FPFH.describe
     monkeypatch.setattr(FPFH, "describe", describe)
