@@ -30,7 +30,7 @@ IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64":
 
 SOLID_STATE_SHARE = 0.4  # of the second LiDARs
 SWEEP_POINTS = 40_000  # of a solid-state LiDAR at most: what it gathers in half a second is thinned
-SUBMAP_SHARE = 0.35  # of the recordings of two in which the sweeps of one are fused
+SUBMAP_SHARE = 0.5  # of the recordings of two in which the sweeps of one are fused
 MIN_BEAMS = 8  # of a LiDAR that keeps every 2nd, 4th or 8th beam of its model
 
 HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot
