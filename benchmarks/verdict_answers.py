@@ -12,6 +12,7 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
 from pcreg.registration.evidence import Evidence
+from pcreg.registration.local_frame import LocalFrame, between_given
 from pcreg.registration.observability import DegenerateDirection, Observability
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.preprocess import DescribedCloud
@@ -110,19 +111,21 @@ def _answer(
     dataset: PairDataset, scale: SingleScaleRegistrar, gate: Gate, question: Question
 ) -> list[dict[str, Any]]:
     try:
-        source = _source(dataset, scale, question)
-        target = _described(dataset, scale, question.target, question.viewpoint)
+        source, source_frame = _source(dataset, scale, question)
+        target, target_frame = _described(dataset, scale, question.target, question.viewpoint)
     except InputError:  # too few points
         return []
     found = []
     for candidate in scale.candidates(source, target):
-        T = candidate.refined.T_target_source
+        T = between_given(candidate.refined.T_target_source, source_frame, target_frame)
         right = question.T_target_source is not None and gate.accepts(T, question.T_target_source)
         found.append({"evidence": asdict(candidate.evidence), "right": right})
     return found
 
 
-def _source(dataset: PairDataset, scale: SingleScaleRegistrar, question: Question) -> DescribedCloud:
+def _source(
+    dataset: PairDataset, scale: SingleScaleRegistrar, question: Question
+) -> tuple[DescribedCloud, LocalFrame]:
     if question.kind == "mirrored":
         return _at(scale, dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint)
     if question.merged:
@@ -134,12 +137,16 @@ def _source(dataset: PairDataset, scale: SingleScaleRegistrar, question: Questio
 @lru_cache(maxsize=60)
 def _described(
     dataset: PairDataset, scale: SingleScaleRegistrar, name: str, viewpoint: str
-) -> DescribedCloud:
+) -> tuple[DescribedCloud, LocalFrame]:
     return _at(scale, dataset.cloud(name), name, viewpoint)
 
 
-def _at(scale: SingleScaleRegistrar, points: np.ndarray, name: str, viewpoint: str) -> DescribedCloud:
-    return PreparedCloud(Cloud(points), viewpoint, name).at(scale)
+def _at(
+    scale: SingleScaleRegistrar, points: np.ndarray, name: str, viewpoint: str
+) -> tuple[DescribedCloud, LocalFrame]:
+    """The cloud described, and the frame in which that is."""
+    cloud = PreparedCloud(Cloud(points), viewpoint, name)
+    return cloud.at(scale), cloud.frame
 
 
 def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.ndarray:

@@ -38,17 +38,21 @@ class Cloud:
     viewpoint: np.ndarray | None = None
     rows: np.ndarray | None = None  # (N,) int64, ascending, which rows of the file these are; None: all
 
-    def of_points(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Of values (M, ...) for the M rows of the file those of the points (N, ...).
+    def viewpoints_of_points(self, viewpoints: np.ndarray, name: str) -> np.ndarray:
+        """Of viewpoints (M, 3) for the M rows of the file those of the points (N, 3).
 
-        Raises InputError, by its name, if there are more or fewer values than rows.
+        Raises InputError, by its name, if there are more or fewer than rows, or if one of a point is not
+        finite.
         """
-        if len(values) != len(self.points) + self.dropped:
+        if len(viewpoints) != len(self.points) + self.dropped:
             raise InputError(
-                f"{name}: has {len(self.points) + self.dropped} rows and {len(values)} viewpoints; give one "
-                "for each row, or one for all"
+                f"{name}: has {len(self.points) + self.dropped} rows and {len(viewpoints)} viewpoints; give "
+                "one for each row, or one for all"
             )
-        return values if self.rows is None else values[self.rows]
+        kept = viewpoints if self.rows is None else viewpoints[self.rows]
+        if not np.isfinite(kept).all():
+            raise InputError(f"{name}: its viewpoints hold NaN or infinity; give finite ones, or none")
+        return kept
 
     def select(self, kept: np.ndarray, notes: tuple[str, ...] = ()) -> "Cloud":
         """The cloud of the points in the mask `kept` (N,), with further notes on what was left out."""
@@ -102,9 +106,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
         ) from error
     cloud = cloud_of(rows, str(path))
     if viewpoint is not None and viewpoint.ndim == 2:
-        viewpoint = cloud.of_points(viewpoint, str(path))
-    if viewpoint is not None and not np.isfinite(viewpoint).all():
-        raise InputError(f"{path}: its viewpoints hold NaN or infinity; write finite ones, or none")
+        viewpoint = cloud.viewpoints_of_points(viewpoint, str(path))
     return replace(cloud, viewpoint=viewpoint)
 
 

@@ -28,7 +28,7 @@ def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
     Surfaces are in the order of their cells.
     """
     if np.array_equal(source.surface, target.surface):
-        return ["source and target hold the same points; is one file given twice?"]
+        return ["source and target hold the same points, shifted at most; is one file given twice?"]
     return []
 
 

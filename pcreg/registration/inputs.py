@@ -60,7 +60,10 @@ def check_settings(voxel: float | None, weights: str | Path | None, device: str)
 
 
 def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
-    """The option, `x, y, z` or a row of it for each point as an array; InputError for anything else."""
+    """The option, `x, y, z` or a row of it for each point as an array; InputError for anything else.
+
+    Rows may be NaN, as those of points that are left out.
+    """
     if isinstance(option, str):
         if option in VIEWPOINTS:
             return option
@@ -69,9 +72,12 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
             position = np.asarray(option, dtype=np.float64)
         except (TypeError, ValueError):
             position = np.empty(0)
-        if position.shape[-1:] == (3,) and position.ndim <= 2 and np.isfinite(position).all():
+        if position.shape == (3,) and np.isfinite(position).all():
             return position
-    raise InputError(f"viewpoint {option} is none; use {', '.join(VIEWPOINTS)}, or x, y, z in metres")
+        if position.ndim == 2 and position.shape[1] == 3:
+            return position
+    shown = " ".join(str(option).split())  # an array in one line
+    raise InputError(f"viewpoint {shown} is none; use {', '.join(VIEWPOINTS)}, or x, y, z in metres")
 
 
 def both_viewpoints(

@@ -53,16 +53,19 @@ class LocalFrame:
         return se3(np.eye(3), -self.corner)
 
 
+def between_given(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:
+    """A motion (4, 4) between two local frames, as it is between the frames that were given."""
+    T: np.ndarray = target.T_given_local @ T_target_source @ source.T_local_given
+    return T
+
+
 def in_given_frames(found: Registration, source: LocalFrame, target: LocalFrame) -> Registration:
     """What was found between clouds in their local frames, in the frames that they were given in."""
-
-    def given(T: np.ndarray) -> np.ndarray:
-        return target.T_given_local @ T @ source.T_local_given
 
     corners = np.stack([source.corner, target.corner])  # of a match
     return replace(
         found,
-        T_target_source=given(found.T_target_source),
-        alternative=None if found.alternative is None else given(found.alternative),
+        T_target_source=between_given(found.T_target_source, source, target),
+        alternative=None if found.alternative is None else between_given(found.alternative, source, target),
         matched_points=found.matched_points + corners,
     )

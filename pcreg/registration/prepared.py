@@ -51,12 +51,14 @@ class PreparedCloud:
         """Where caller or file say that the sensor stood, in the given frame; None: neither does.
 
         (3,), or (N, 3) from where each point was seen. Raises InputError if the caller gives more or fewer
-        places than rows.
+        places than rows, or one that is not finite for a point.
         """
         if isinstance(self.option, str):
             return np.zeros(3) if self.option == "sensor" else self.cloud.viewpoint
         stated = np.asarray(self.option, dtype=np.float64)
-        return stated if stated.ndim == 1 else self.cloud.of_points(stated, self.name or "cloud")
+        if stated.ndim == 1:
+            return stated
+        return self.cloud.viewpoints_of_points(stated, self.name or "cloud")
 
     @cached_property
     def viewpoint(self) -> Viewpoint | None:

@@ -67,7 +67,7 @@ class Registration:
             "evidence": asdict(self.evidence),
             "alternative": None if self.alternative is None else self.alternative.tolist(),
             "viewpoints": {
-                side: None if viewpoint is None else _places(viewpoint)
+                side: None if viewpoint is None else _places(viewpoint, self.voxel)
                 for side, viewpoint in zip(("source", "target"), self.viewpoints, strict=True)
             },
         }
@@ -84,7 +84,10 @@ class Registration:
             temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
 
 
-def _places(viewpoint: NDArray[np.float64]) -> list[Any]:
-    """One viewpoint as x, y, z; of one per point the distinct ones."""
-    places: list[Any] = (viewpoint if viewpoint.ndim == 1 else np.unique(viewpoint, axis=0)).tolist()
+def _places(viewpoint: NDArray[np.float64], voxel: float) -> list[Any]:
+    """One viewpoint as x, y, z; of one per point, which may be a million, one in each cell of a voxel."""
+    if viewpoint.ndim == 2:
+        first = np.unique(np.floor(viewpoint / voxel), axis=0, return_index=True)[1]
+        viewpoint = viewpoint[np.sort(first)]
+    places: list[Any] = viewpoint.tolist()
     return places

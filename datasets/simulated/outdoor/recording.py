@@ -62,17 +62,16 @@ def record_by_two(seed: int, index: int, device: torch.device | str = "cpu") -> 
     with every 2nd, 4th or 8th. In some recordings the sweeps of either are fused into submaps. What moves
     stands elsewhere for each, and so do the finest bumps of surfaces. Half of the pairs are of both LiDARs.
     """
-    rng, generator = _random(seed, index, device)
-    scene = outdoor_scene(rng)
-    passes = []
-    for draw in (_lidar, _other_lidar):
+    first, generator = _random(seed, index, device)
+    second = np.random.default_rng([seed, index, 1])
+    scene, passes = outdoor_scene(first), []
+    for rng, draw in ((first, _lidar), (second, _other_lidar)):
         lidar, carrier = draw(rng, scene)
         passes.append((lidar, drive_through(rng, scene, carrier), _body(rng, carrier)))
-        rng = np.random.default_rng([seed, index, 1])
     recordings = _recorded(scene, passes, generator)
-    if rng.random() < SUBMAP_SHARE:
-        fused = int(rng.integers(2))
-        recordings[fused] = submaps(rng, recordings[fused])
+    if second.random() < SUBMAP_SHARE:
+        fused = int(second.integers(2))
+        recordings[fused] = submaps(second, recordings[fused])
     clouds = [cloud for recording in recordings for cloud in recording.clouds]
     return Recording(clouds, np.concatenate([recording.T_world_cloud for recording in recordings]))
 

@@ -7,7 +7,7 @@ from pcreg.datasets.simulated.recording import Recording
 from pcreg.geometry.se3 import transform
 from pcreg.kernels.grid import grid_sample
 
-SWEEPS = (2, 5)  # of a submap, at least and at most: no sweep is in two
+SWEEPS = (2, 5)  # of a submap, at least, but for the last, and at most; no sweep is in two
 SPACINGS = (0.05, 0.25)  # metres: range of the cells that keep one point each
 
 

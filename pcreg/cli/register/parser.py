@@ -36,7 +36,8 @@ before the other files are tried.
                 alternative              another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN, infinite or as notes say
-                viewpoints               {source, target}: where the sensor stood, null if that is estimated
+                viewpoints               {source, target}: where the sensor stood, of a map a list of places,
+                                         null if that is estimated
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pcreg import register
 from pcreg.geometry.normals import towards
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.geometry.viewpoint import Viewpoint
@@ -57,10 +58,10 @@ def test_descriptors_of_a_scan_do_not_depend_on_how_its_viewpoint_is_said(room, 
 
 
 def test_a_scan_is_registered_to_a_map(room, merged):
-    """Rows of NaN and of zeros, which are left out, take their viewpoints along."""
+    """Rows of NaN and of zeros, which are left out, take their viewpoints along, NaN or not."""
     points, places = merged
     points = np.concatenate([[[np.nan, 0, 0]], np.zeros((3, 3)), points])
-    places = np.concatenate([np.full((4, 3), 1e3), places])
+    places = np.concatenate([np.full((2, 3), np.nan), np.full((2, 3), 1e3), places])
     T = se3(rotation_about((1, 2, 3), 50), np.array([1.0, -2.0, 0.5]))
     registrar = Registrar(voxel=VOXEL)
     target = registrar.prepare(points, viewpoint=places)
@@ -70,6 +71,13 @@ def test_a_scan_is_registered_to_a_map(room, merged):
     assert found.evidence.same_side_ratio > 0.95
     assert correct(found, np.linalg.inv(T))
     assert len(found.to_dict()["viewpoints"]["target"]) == 2
+
+
+def test_a_viewpoint_of_a_point_is_finite(room):
+    places = np.zeros_like(room.source)
+    places[5, 1] = np.nan
+    with pytest.raises(InputError, match="source: its viewpoints hold NaN"):
+        register(room.source, room.target, voxel=VOXEL, viewpoint=(places, "auto"))
 
 
 def test_as_many_viewpoints_as_rows(room):

@@ -2,12 +2,15 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets.simulated.outdoor import record_by_two
+from pcreg.datasets.simulated.outdoor import record_by_two, recording
+from pcreg.datasets.simulated.outdoor.drive import Carrier
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
+from pcreg.datasets.simulated.outdoor.scene import outdoor_scene
 from pcreg.datasets.simulated.outdoor.submaps import submaps
 from pcreg.datasets.simulated.recording import Recording, ScenePairs
 from pcreg.geometry.overlap import measured_overlap
 from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.geometry.voxel_grid import voxel_downsample
 from tests.datasets.simulated.outdoor.test_outdoor import (
     FINE,
     NOTHING_BELOW,
@@ -52,19 +55,44 @@ def test_submaps_are_thinned(drive, monkeypatch):
         assert len(cloud) == pytest.approx(occupied, rel=0.01)
 
 
+def test_what_carries_the_other_lidar_does_not_say_whether_sweeps_are_fused(monkeypatch):
+    """On squares the second LiDAR is in a hand in half of the recordings, and sweeps are fused in half."""
+    drawn = []
+
+    def noted_body(rng, carrier):
+        drawn.append([carrier is Carrier.HAND, False])
+        return NOTHING_BELOW
+
+    def noted_submaps(rng, single):
+        drawn[-1][1] = True
+        return single
+
+    empty = torch.zeros(1, 3)
+    monkeypatch.setattr(recording, "sweeps", lambda _, lidar, drive, *more: [empty] * len(drive.seconds))
+    monkeypatch.setattr(recording, "outdoor_scene", lambda rng: outdoor_scene(rng, "square"))
+    monkeypatch.setattr(recording, "_body", noted_body)
+    monkeypatch.setattr(recording, "submaps", noted_submaps)
+    for index in range(16):
+        record_by_two(0, index)
+    in_hand, fused = zip(*drawn[1::2], strict=True)
+    assert 4 <= sum(fused) <= 12
+    assert 4 <= sum(one != other for one, other in zip(in_hand, fused, strict=True)) <= 12
+
+
 def test_pairs_of_a_scan_and_a_submap_lie_on_each_other(monkeypatch):
     monkeypatch.setattr("pcreg.datasets.simulated.outdoor.recording.SUBMAP_SHARE", 1.0)
-    recording, again = record_by_two(1, 0), record_by_two(1, 0)
-    assert all(torch.equal(a, b) for a, b in zip(recording.clouds, again.clouds, strict=True))
-    scene = ScenePairs.of(recording, 0.3, 0.3)
+    both, again = record_by_two(1, 0), record_by_two(1, 0)
+    assert all(torch.equal(a, b) for a, b in zip(both.clouds, again.clouds, strict=True))
+    scene = ScenePairs.of(both, 0.3, 0.3)
     assert len(scene.pairs) >= 4
-    clouds = [cloud.double().numpy()[::10] for cloud in recording.clouds]
-    full = [cloud.double().numpy() for cloud in recording.clouds]
+    full = [cloud.double().numpy() for cloud in both.clouds]
+    clouds = [cloud[voxel_downsample(cloud, 0.3)] for cloud in full]
     near, displaced = [], []
-    for source, target in scene.pairs[:: max(1, len(scene.pairs) // 12)]:
-        T = recording.motion(source, target)
+    for pair in scene.pairs[:: max(1, len(scene.pairs) // 12)]:
+        source, target = sorted(pair, key=lambda n: len(clouds[n]))  # overlap is that of the smaller
+        T = both.motion(source, target)
         wrong = se3(np.eye(3), np.array([0, 0, 1.0])) @ T
-        near.append(measured_overlap(clouds[source], full[target], T, 0.3))
-        displaced.append(measured_overlap(clouds[source], full[target], wrong, 0.3))
+        near.append(measured_overlap(clouds[source][::4], full[target], T, 0.3))
+        displaced.append(measured_overlap(clouds[source][::4], full[target], wrong, 0.3))
     assert np.mean(near) > 0.3
     assert np.mean(near) > 1.5 * np.mean(displaced)
