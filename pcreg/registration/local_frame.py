@@ -11,7 +11,8 @@ import numpy as np
 from pcreg.geometry.se3 import box, se3
 from pcreg.registration.result import Registration
 
-RESOLUTION = 2.0**-20  # metres, to which coordinates are rounded; finer in clouds of less than three metres
+# Metres, to which coordinates are rounded, as for the network (kernels/point_batch.py); finer in small clouds
+RESOLUTION = 2.0**-20
 # Of the resolution, from which on a rest is rounded up. Stored coordinates are multiples of powers of two or
 # ten: no rest of theirs lies there, so that the noise of adding an offset tips none, as it would at a half.
 ROUND_UP = 1 / 6
@@ -61,7 +62,6 @@ def between_given(T_target_source: np.ndarray, source: LocalFrame, target: Local
 
 def in_given_frames(found: Registration, source: LocalFrame, target: LocalFrame) -> Registration:
     """What was found between clouds in their local frames, in the frames that they were given in."""
-
     corners = np.stack([source.corner, target.corner])  # of a match
     return replace(
         found,

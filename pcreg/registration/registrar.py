@@ -80,7 +80,9 @@ class Registrar:
         """
         option = check_viewpoint(viewpoint)
         name = str(cloud) if isinstance(cloud, str | Path) else name
-        return PreparedCloud(as_cloud(cloud, name or "cloud", units, columns), option, name)
+        prepared = PreparedCloud(as_cloud(cloud, name or "cloud", units, columns), option, name)
+        _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
+        return prepared
 
     def register(
         self, source: "Points | PreparedCloud", target: "Points | PreparedCloud", *, seed: int = 0

@@ -40,13 +40,14 @@ def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
     """Where a .pcd file puts the sensor, in the frame of the points, float64: (3,), or (N, 3) for each point.
 
     Fields vp_x, vp_y and vp_z say it of each point. The VIEWPOINT line has a position and a quaternion
-    w x y z. 0 0 0 1 0 0 0 is the default of the format, written by tools that do not know the viewpoint: it
-    counts as not stated, as does a file without the line.
+    w x y z. 0 0 0 1 0 0 0 there, and fields of zeros alone, are the defaults of the format, written by tools
+    that do not know the viewpoint: they count as not stated, as does a file with neither.
     """
     with path.open("rb") as file:
         header = _header(file)
     if set(SEEN_FROM) <= set(header["FIELDS"]):
-        return read_pcd(path, SEEN_FROM)
+        seen_from = read_pcd(path, SEEN_FROM)
+        return seen_from if seen_from.any() else None
     stated = [float(number) for number in header.get("VIEWPOINT", NO_VIEWPOINT)]
     if len(stated) != 7 or not np.isfinite(stated).all():
         raise ValueError("its VIEWPOINT line does not hold seven numbers")
