@@ -12,7 +12,7 @@ demo: .venv/complete
 test: .venv/complete
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
+	.venv/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 fuzz: .venv/complete
 	.venv/bin/python -m tests.fuzz

@@ -39,7 +39,7 @@ INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what `pcreg register` chooses for most of these scans.
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
-UNKNOWN_VIEWPOINTS = 0.5  # fraction of the simulated questions, so that estimated viewpoints are part of it
+UNTOLD_VIEWPOINTS = 0.5  # fraction of the simulated questions, so that estimated viewpoints are part of it
 
 
 def main() -> None:
@@ -77,9 +77,9 @@ def main() -> None:
 def collect(options: argparse.Namespace) -> None:
     """Ask the questions of each data set named and append the answers to a file."""
     with options.out.open("a") as file:
-        for dataset, gate, voxel, unknown in _datasets(options):
+        for dataset, gate, voxel, untold in _datasets(options):
             asked = questions(
-                dataset, options.true, options.unrelated, options.mirrored, options.seed, unknown
+                dataset, options.true, options.unrelated, options.mirrored, options.seed, untold
             )
             done = 0
             scale = Registrar(descriptor=options.descriptor).at(voxel)
@@ -92,7 +92,7 @@ def collect(options: argparse.Namespace) -> None:
 
 
 def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, float, float]]:
-    """Each data set with its gate, voxel size and the share of questions of unknown viewpoints."""
+    """Each data set with its gate, voxel size and the share of questions whose viewpoints are not told."""
     voxel = VOXEL[options.descriptor]
     if options.verb == "3dmatch":
         for benchmark in ("3DMatch", "3DLoMatch"):
@@ -108,7 +108,7 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
                 record, voxel[place], options.seed, options.scenes, per_scene=4, device="cpu"
             )
             simulated.name = f"simulated {place}"
-            yield simulated, gate, voxel[place], UNKNOWN_VIEWPOINTS
+            yield simulated, gate, voxel[place], UNTOLD_VIEWPOINTS
 
 
 def fit(answers: list[dict[str, Any]]) -> None:

@@ -9,16 +9,19 @@ import numpy as np
 
 from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
 from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
 from pcreg.registration.evidence import Evidence
+from pcreg.registration.local_frame import LocalFrame, between_given
 from pcreg.registration.observability import DegenerateDirection, Observability
+from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
-MERGED = 0.3  # fraction of the questions whose viewpoints are unknown
+MERGED = 0.3  # fraction of the questions whose viewpoints are not told
 MAX_MERGED = 2  # clouds that are merged into the source of a question
 
 
@@ -30,7 +33,7 @@ class Question:
     target: str
     T_target_source: np.ndarray | None
     kind: str  # true, unrelated or mirrored
-    viewpoint: str  # sensor, or unknown
+    viewpoint: str  # sensor, or auto: not told
     merged: bool  # others of its scene are added to the source, as in a map
 
 
@@ -46,13 +49,13 @@ class Gate:
 
 
 def questions(
-    dataset: PairDataset, true: int, unrelated: int, mirrored: int, seed: int, unknown: float = 0.0
+    dataset: PairDataset, true: int, unrelated: int, mirrored: int, seed: int, untold: float = 0.0
 ) -> list[Question]:
     """So many questions of each kind about the clouds of a data set, in a fixed order.
 
     Unrelated clouds are of different scenes; where there is but one scene, there are none. A cloud is
     mirrored against itself and against the other one of its pair in turns. Of the others the
-    fraction `unknown` has no viewpoints, and three in ten of these have a merged source.
+    fraction `untold` comes without viewpoints, and three in ten of these have a merged source.
     """
     rng = np.random.default_rng(seed)
     chosen = evenly([pair for pair in dataset.pairs if not pair.consecutive], true)
@@ -67,15 +70,15 @@ def questions(
             asked.append((str(source), str(target), None, "unrelated"))
     for turn, pair in enumerate(evenly(dataset.pairs, mirrored)):
         asked.append((pair.source, pair.source if turn % 2 else pair.target, None, "mirrored"))
-    return [_question(*each, rng, unknown) for each in asked]
+    return [_question(*each, rng, untold) for each in asked]
 
 
 def _question(
-    source: str, target: str, T: np.ndarray | None, kind: str, rng: np.random.Generator, unknown: float
+    source: str, target: str, T: np.ndarray | None, kind: str, rng: np.random.Generator, untold: float
 ) -> Question:
-    hidden, merged = rng.random(2) < [unknown, MERGED]
+    hidden, merged = rng.random(2) < [untold, MERGED]
     hidden = hidden and kind != "mirrored"  # without a viewpoint a scan and its mirror image look alike
-    return Question(source, target, T, kind, "unknown" if hidden else "sensor", bool(hidden and merged))
+    return Question(source, target, T, kind, "auto" if hidden else "sensor", bool(hidden and merged))
 
 
 def answers(
@@ -108,32 +111,42 @@ def _answer(
     dataset: PairDataset, scale: SingleScaleRegistrar, gate: Gate, question: Question
 ) -> list[dict[str, Any]]:
     try:
-        source = _source(dataset, scale, question)
-        target = _described(dataset, scale, question.target, question.viewpoint)
+        source, source_frame = _source(dataset, scale, question)
+        target, target_frame = _described(dataset, scale, question.target, question.viewpoint)
     except InputError:  # too few points
         return []
     found = []
     for candidate in scale.candidates(source, target):
-        T = candidate.refined.T_target_source
+        T = between_given(candidate.refined.T_target_source, source_frame, target_frame)
         right = question.T_target_source is not None and gate.accepts(T, question.T_target_source)
         found.append({"evidence": asdict(candidate.evidence), "right": right})
     return found
 
 
-def _source(dataset: PairDataset, scale: SingleScaleRegistrar, question: Question) -> DescribedCloud:
+def _source(
+    dataset: PairDataset, scale: SingleScaleRegistrar, question: Question
+) -> tuple[DescribedCloud, LocalFrame]:
     if question.kind == "mirrored":
-        return scale.describe(dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint)
+        return _at(scale, dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint)
     if question.merged:
         points = merged(dataset, question.source, question.target, scale.descriptor.voxel / 2)
-        return scale.describe(points, question.source, question.viewpoint)
+        return _at(scale, points, question.source, question.viewpoint)
     return _described(dataset, scale, question.source, question.viewpoint)
 
 
 @lru_cache(maxsize=60)
 def _described(
     dataset: PairDataset, scale: SingleScaleRegistrar, name: str, viewpoint: str
-) -> DescribedCloud:
-    return scale.describe(dataset.cloud(name), name, viewpoint)
+) -> tuple[DescribedCloud, LocalFrame]:
+    return _at(scale, dataset.cloud(name), name, viewpoint)
+
+
+def _at(
+    scale: SingleScaleRegistrar, points: np.ndarray, name: str, viewpoint: str
+) -> tuple[DescribedCloud, LocalFrame]:
+    """The cloud described, and the frame in which that is."""
+    cloud = PreparedCloud(Cloud(points), viewpoint, name)
+    return cloud.at(scale), cloud.frame
 
 
 def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.ndarray:

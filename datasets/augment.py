@@ -14,7 +14,7 @@ BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Crop each cloud, drop points and beams, scale both alike; then rotate each and add jitter.
+    """Crop each cloud, drop points and beams, scale both, move viewpoints; then rotate each and add jitter.
 
     The truth follows every change; the translation is scaled along with the clouds.
     """
@@ -27,6 +27,7 @@ class Augmentation:
     crop: float = 0.0  # largest fraction of a cloud that a random plane cuts off
     drop: float = 0.0  # largest fraction of its points that are dropped at random
     beams: float = 0.0  # largest fraction of a spinning sensor's beams that are dropped
+    viewpoint: float = 0.0  # fraction of the clouds whose origin moves along a ray, away from the sensor
 
     def __post_init__(self):
         low, high = self.scale
@@ -40,22 +41,26 @@ class Augmentation:
             raise InputError(
                 f"augment.max_relative_rotation={self.max_relative_rotation}: give degrees from 0 to 180"
             )
-        for name in ("crop", "drop", "beams"):
+        for name in ("crop", "drop", "beams", "viewpoint"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
 
     def reduce(
         self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor, np.ndarray]:
-        """Crop, drop and scale: source (N, 3), target (M, 3), T (4, 4) -> the three.
+        """Crop, drop, scale and move viewpoints: source (N, 3), target (M, 3), T (4, 4) -> the three.
 
-        Each cloud stays in its sensor's frame, to be downsampled there as at inference.
+        Each cloud stays in its sensor's frame, to be downsampled there as at inference; or, as where the
+        sensor's place is only estimated, in one beside it.
         """
         noise = _noise(source, rng)
         factor = rng.uniform(*self.scale)
         T = T_target_source.copy()
         T[:3, 3] *= factor
-        return self._dropped(source, rng, noise) * factor, self._dropped(target, rng, noise) * factor, T
+        source, target = (self._dropped(cloud, rng, noise) * factor for cloud in (source, target))
+        source, T_source = self._beside_sensor(source, rng)
+        target, T_target = self._beside_sensor(target, rng)
+        return source, target, inverse(T_target) @ T @ T_source
 
     def move(
         self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
@@ -77,6 +82,19 @@ class Augmentation:
         if self.jitter:
             points = points + self.jitter * _normal(points, noise)
         return points, turn
+
+    def _beside_sensor(self, points: Tensor, rng: np.random.Generator) -> tuple[Tensor, np.ndarray]:
+        """The points in a frame whose origin is elsewhere, perhaps; and its pose (4, 4) in theirs.
+
+        That is up to half the way to one of the points, where nothing stands: from most such places surfaces
+        are seen from the same side as from the sensor.
+        """
+        T = np.eye(4)
+        if self.viewpoint and len(points) and rng.random() < self.viewpoint:
+            place = rng.uniform(0, 0.5) * points[int(rng.integers(len(points)))]
+            T[:3, 3] = place.cpu().numpy()
+            points = points - place
+        return points, T
 
     def _dropped(self, points: Tensor, rng: np.random.Generator, noise: torch.Generator) -> Tensor:
         kept = torch.ones(len(points), dtype=torch.bool, device=points.device)

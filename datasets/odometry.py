@@ -109,8 +109,8 @@ def register_scans(source: Scan, target: Scan, guess: np.ndarray) -> Fit:
         T,
         overlap=measured_overlap(source.points, target.points, T, OVERLAP_DISTANCE * voxel),
         free_space_violation=max(
-            free_space_violation(moved, View.of(target.points), free),
-            free_space_violation(back, View.of(source.points), free),
+            free_space_violation(moved, [View.of(target.points)], free),
+            free_space_violation(back, [View.of(source.points)], free),
         ),
         correction=rmse(T, guess, source.points),
     )

@@ -3,19 +3,18 @@
 import torch
 from torch import Tensor
 
-from pcreg.kernels.cells import cloud_of_rows
 from pcreg.kernels.neighbors import in_parts, radius_search
 
 MIN_NEIGHBORS = 4  # points, its own among them, from which a normal is taken
 MIN_VARIANCE_RATIO = 1e-5  # of a neighbourhood's variance: less in its second direction is rounding
 
 
-def surface_normals(points: Tensor, lengths: Tensor, origins: Tensor, radius: float) -> Tensor:
+def surface_normals(points: Tensor, lengths: Tensor, viewpoints: Tensor, radius: float) -> Tensor:
     """Unit normals (N, 3) of clouds with points (N, 3), lengths (B,): of the planes through what is near.
 
-    They point to the side of their cloud's origin (B, 3). Zeros where fewer than
-    4 points lie within `radius` metres, or all on a line. Takes about 90 bytes for each of the pairs of
-    points within the radius, on the CPU for those of some 16,000 points at a time.
+    They point to the side of the `viewpoints` (N, 3) of the points. Zeros where fewer than 4 points lie
+    within `radius` metres, or all on a line. Takes about 90 bytes for each of the pairs of points within the
+    radius, on the CPU for those of some 16,000 points at a time.
     """
     whole = [(slice(0, len(points)), lengths)]
     parts = (
@@ -25,7 +24,7 @@ def surface_normals(points: Tensor, lengths: Tensor, origins: Tensor, radius: fl
     x, y, z, *second = (sums.double() / counts.clamp(min=1)[:, None]).unbind(1)
     first = x * x, x * y, x * z, y * y, y * z, z * z
     normals = least_direction(*(a - b for a, b in zip(second, first, strict=True)))
-    towards = (origins[cloud_of_rows(lengths)] - points).to(normals)
+    towards = (viewpoints - points).to(normals)
     normals = torch.where(((normals * towards).sum(1) < 0)[:, None], -normals, normals)
     return (normals * (counts >= MIN_NEIGHBORS)[:, None]).to(points.dtype)
 

@@ -16,11 +16,15 @@ class PointBatch:
 
     points: Tensor  # (N, 3) float32 metres, each cloud's lower corner at zero
     lengths: Tensor  # (B,) int64
-    origins: Tensor | None = None  # (B, 3) float32, where each cloud had zero: its viewpoint
+    viewpoints: Tensor | None = None  # (N, 3) float32, from where each point was seen
 
     @staticmethod
-    def from_clouds(clouds: Sequence[np.ndarray | Tensor]) -> "PointBatch":
-        """Batch clouds (N_b, 3), in any frame, where they lie.
+    def from_clouds(
+        clouds: Sequence[np.ndarray | Tensor], viewpoints: Sequence[np.ndarray | Tensor] | None = None
+    ) -> "PointBatch":
+        """Batch clouds (N_b, 3), in any frame, where they lie, with the viewpoints (N_b, 3) of their points.
+
+        By default each cloud was seen from its origin.
 
         Each is moved to its own lower corner in float64 before it is cast: the network sees
         differences of coordinates alone, and coordinates far from zero lose no digits. What the move
@@ -34,9 +38,14 @@ class PointBatch:
         ]
         points = torch.cat(local).float() if local else torch.empty(0, 3)
         lengths = torch.tensor([len(cloud) for cloud in local], dtype=torch.int64, device=points.device)
-        corners = [cloud.amin(0) if len(cloud) else cloud.new_zeros(3) for cloud in clouds]
-        origins = -torch.stack(corners).float() if corners else torch.empty(0, 3)
-        return PointBatch(points, lengths, origins)
+        if viewpoints is None:
+            viewpoints = [cloud.new_zeros(1, 3).expand(len(cloud), 3) for cloud in clouds]
+        seen_from = [
+            (torch.as_tensor(places).to(cloud) - cloud.amin(0)).float()
+            for cloud, places in zip(clouds, viewpoints, strict=True)
+            if len(cloud)
+        ]
+        return PointBatch(points, lengths, torch.cat(seen_from) if seen_from else torch.empty(0, 3))
 
     def __len__(self) -> int:
         """The number of points N."""
@@ -45,8 +54,9 @@ class PointBatch:
     def select(self, rows: Tensor) -> "PointBatch":
         """The sub-batch of the given rows (M,) int64, which must come cloud by cloud."""
         ends = torch.searchsorted(rows, self.lengths.cumsum(0))
-        return PointBatch(self.points[rows], torch.diff(ends, prepend=ends.new_zeros(1)), self.origins)
+        viewpoints = None if self.viewpoints is None else self.viewpoints[rows]
+        return PointBatch(self.points[rows], torch.diff(ends, prepend=ends.new_zeros(1)), viewpoints)
 
     def to(self, device: torch.device | str) -> "PointBatch":
-        origins = None if self.origins is None else self.origins.to(device)
-        return PointBatch(self.points.to(device), self.lengths.to(device), origins)
+        viewpoints = None if self.viewpoints is None else self.viewpoints.to(device)
+        return PointBatch(self.points.to(device), self.lengths.to(device), viewpoints)

@@ -181,10 +181,10 @@ def _normals(
     """
     if geometry.kernel == "grid":
         return None
-    if batch.origins is None:
-        raise ValueError("kernel=ppf needs to know the origin of each cloud: give the batch its origins")
+    if batch.viewpoints is None:
+        raise ValueError("kernel=ppf needs to know from where each point was seen: give the batch viewpoints")
     radius = NORMAL_RADIUS * geometry.voxel
-    normals = [surface_normals(batch.points, batch.lengths, batch.origins, radius)]
+    normals = [surface_normals(batch.points, batch.lengths, batch.viewpoints, radius)]
     for picked in rows:
         normals.append(normals[-1][picked])
     return normals

@@ -48,6 +48,14 @@ def room() -> Room:
     return stored_room(0)
 
 
+LONG = ("tests/fuzz/", "tests/test_wheel.py", "tests/pcreg/cli/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests go first, so that at the end no core waits for another."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kitti", type=Path, help="KITTI odometry on this disk: the folder with poses/ and sequences/"

@@ -14,9 +14,9 @@ import numpy as np
 from pcreg.evaluation.protocol import Scoring
 from pcreg.evaluation.trial import facts, motion_errors
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
-from pcreg.geometry.viewpoint import OPTIONS
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import Pair, PairDataset
+from pcreg.registration.inputs import VIEWPOINTS
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.device import choose_device
@@ -50,7 +50,7 @@ class System(Scoring):
         if self.voxel is not None:
             self._positive("voxel")
         if self.viewpoint is not None:
-            self._one_of("viewpoint", OPTIONS)
+            self._one_of("viewpoint", VIEWPOINTS)
         if self.weights and self.descriptor == "fpfh":
             raise InputError(f"protocol.weights={self.weights}: {self.descriptor} takes none; leave it out")
         choose_device(self.device)

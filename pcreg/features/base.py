@@ -33,6 +33,11 @@ class Descriptor(Protocol):
         """How messages and captions call it."""
         ...
 
-    def describe(self, points: NDArray[np.float64]) -> Description:
-        """Describe the cloud (N, 3); the same points give the same description."""
+    def describe(
+        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None = None
+    ) -> Description:
+        """Describe the cloud (N, 3), each point of which was seen from its row of `viewpoints` (N, 3).
+
+        By default all were seen from the origin. The same points give the same description.
+        """
         ...

@@ -84,26 +84,33 @@ class FCGF:
         elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
         return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
 
-    def describe(self, points: NDArray[np.float64]) -> Description:
-        """Describe the cloud (N, 3); on a GPU to the last bit with torch.use_deterministic_algorithms alone.
+    def describe(
+        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None = None
+    ) -> Description:
+        """Describe the cloud (N, 3), seen from the origin or from the `viewpoints` (N, 3) of its points.
 
+        On a GPU it repeats to the last bit with torch.use_deterministic_algorithms alone.
         On the CPU it takes one core: threads would wait for one another at every one of many small operators,
         and beside other processes wait a hundred times as long as they compute.
         """
-        kept = points[voxel_downsample(points, self.voxel)]
+        rows = voxel_downsample(points, self.voxel)
+        kept, seen_from = points[rows], None if viewpoints is None else viewpoints[rows]
         with ONE_THREAD if self.device == "cpu" else nullcontext(), torch.inference_mode():
-            features = np.concatenate([self._at_scale(kept, scale) for scale in self.scales], 1)
+            features = np.concatenate([self._at_scale(kept, seen_from, scale) for scale in self.scales], 1)
         return Description(kept, features / len(self.scales) ** 0.5)
 
-    def _at_scale(self, points: NDArray[np.float64], scale: float) -> NDArray[np.float32]:
+    def _at_scale(
+        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, scale: float
+    ) -> NDArray[np.float32]:
         """Unit descriptors (N, C) of points (N, 3) at `scale` times the voxel size.
 
         A point that is not in the downsampled cloud has the descriptor of the nearest one that is.
         """
         voxel = scale * self.voxel
         log.info("describe: %d points, in cells of %g m", len(points), voxel)
-        downsampled = points if scale == 1 else points[voxel_downsample(points, voxel)]
-        batch = PointBatch.from_clouds([downsampled]).to(self.device)
+        rows = slice(None) if scale == 1 else voxel_downsample(points, voxel)
+        downsampled, seen_from = points[rows], None if viewpoints is None else [viewpoints[rows]]
+        batch = PointBatch.from_clouds([downsampled], seen_from).to(self.device)
         features: NDArray[np.float32] = self.network.describe(batch, voxel).float().cpu().numpy()
         if scale > 1 and len(points):
             features = features[cKDTree(downsampled).query(points)[1]]

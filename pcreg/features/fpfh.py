@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.features.base import Description
+from pcreg.geometry.normals import towards
 from pcreg.geometry.voxel_grid import voxel_downsample
 
 
@@ -12,7 +13,7 @@ class FPFH:
 
     The voxel size sets the scale: normals come from a ball of 4 voxels and the histogram from one of
     10, both wider than the common 2 and 5, with which far fewer matches of indoor fragments are right.
-    Normals point towards the sensor, which stands at the origin of the cloud's own frame.
+    Normals point towards the sensor.
     """
 
     name = "fpfh"
@@ -34,16 +35,22 @@ class FPFH:
         self.feature_radius = 10 * voxel if feature_radius is None else feature_radius
         self.feature_neighbors = feature_neighbors
 
-    def describe(self, points: NDArray[np.float64]) -> Description:
+    def describe(
+        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None = None
+    ) -> Description:
+        """Describe the cloud (N, 3), seen from the origin or from the `viewpoints` (N, 3) of its points."""
         import open3d
 
-        kept = points[voxel_downsample(points, self.voxel)]
+        rows = voxel_downsample(points, self.voxel)
+        kept = points[rows]
         if len(kept) == 0:
             return Description(kept, np.empty((0, 33), dtype=np.float32))
         cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(kept))
         hybrid = open3d.geometry.KDTreeSearchParamHybrid
         cloud.estimate_normals(hybrid(self.normal_radius, self.normal_neighbors))
-        cloud.orient_normals_towards_camera_location(np.zeros(3))
+        seen_from = np.zeros(3) if viewpoints is None else viewpoints[rows]
+        normals = towards(seen_from, kept, np.asarray(cloud.normals))
+        cloud.normals = open3d.utility.Vector3dVector(normals)
         # Open3D's newer class of clouds: the same histograms in half the time.
         newer = open3d.t.geometry.PointCloud.from_legacy(cloud, open3d.core.Dtype.Float64)
         features = open3d.t.pipelines.registration.compute_fpfh_feature(

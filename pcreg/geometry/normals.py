@@ -28,6 +28,6 @@ def scatter_matrices(queries: np.ndarray, points: np.ndarray, radius: float) -> 
 
 
 def towards(viewpoint: np.ndarray, points: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    """The normals (N, 3) of points (N, 3), flipped to the side of `viewpoint` (3,)."""
+    """The normals (N, 3) of points (N, 3), flipped to the side of the viewpoint, (3,) or (N, 3)."""
     away = ((viewpoint - points) * normals).sum(1) < 0
     return np.where(away[:, None], -normals, normals)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.io.formats.arrays import read_npy, read_npz
+from pcreg.io.formats.arrays import read_npy, read_npz, viewpoints_of_npz
 from pcreg.io.formats.bin import read_bin
 from pcreg.io.formats.e57 import read_e57, viewpoint_of_e57
 from pcreg.io.formats.las import read_las
@@ -34,15 +34,35 @@ class Cloud:
     points: np.ndarray
     dropped: int = 0  # rows of the file left out: those that are not finite, and those in `notes`
     notes: tuple[str, ...] = ()  # which finite rows were left out and why, a sentence each
-    viewpoint: np.ndarray | None = None  # (3,) float64, metres, where the file says its sensor stood
+    # float64, metres, where the file says its sensor stood: (3,), or (N, 3) from where each point was seen
+    viewpoint: np.ndarray | None = None
     rows: np.ndarray | None = None  # (N,) int64, ascending, which rows of the file these are; None: all
+
+    def viewpoints_of_points(self, viewpoints: np.ndarray, name: str) -> np.ndarray:
+        """Of viewpoints (M, 3) for the M rows of the file those of the points (N, 3).
+
+        Raises InputError, by its name, if there are more or fewer than rows, or if one of a point is not
+        finite.
+        """
+        if len(viewpoints) != len(self.points) + self.dropped:
+            raise InputError(
+                f"{name}: has {len(self.points) + self.dropped} rows and {len(viewpoints)} viewpoints; give "
+                "one for each row, or one for all"
+            )
+        kept = viewpoints if self.rows is None else viewpoints[self.rows]
+        if not np.isfinite(kept).all():
+            raise InputError(f"{name}: its viewpoints hold NaN or infinity; give finite ones, or none")
+        return kept
 
     def select(self, kept: np.ndarray, notes: tuple[str, ...] = ()) -> "Cloud":
         """The cloud of the points in the mask `kept` (N,), with further notes on what was left out."""
         rows = np.flatnonzero(kept) if self.rows is None else self.rows[kept]
-        dropped = self.dropped + len(kept) - len(rows)
+        viewpoint = self.viewpoint
+        if viewpoint is not None and viewpoint.ndim == 2:
+            viewpoint = viewpoint[kept]
+        dropped, notes = self.dropped + len(kept) - len(rows), (*self.notes, *notes)
         return replace(
-            self, points=self.points[kept], rows=rows, dropped=dropped, notes=(*self.notes, *notes)
+            self, points=self.points[kept], rows=rows, dropped=dropped, notes=notes, viewpoint=viewpoint
         )
 
 
@@ -54,9 +74,11 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
     Columns after the third (intensity, colour, normals) are ignored, and of meshes (.ply .obj .off .stl) all
     but the vertices. A .bin has rows of `columns` float32, by default 4 as KITTI's or 5 as those of nuScenes,
     whichever its content looks like. The VIEWPOINT of a .pcd, and the pose of an .e57 that is a single scan,
-    say where the sensor stood. Raises InputError for a file that is missing, of another format, empty,
-    truncated or damaged, and for .las, .laz and .e57 where their packages are not installed. Memory grows
-    with the content of the file, whatever its header promises, within the bounds of pcreg.io.size_checks.
+    say where the sensor stood; fields vp_x, vp_y and vp_z of a .pcd (PCL's PointWithViewpoint), and an array
+    `viewpoints` (N, 3) of an .npz, from where each point was seen. Raises InputError for a file that is
+    missing, of another format, empty, truncated or damaged, and for .las, .laz and .e57 where their packages
+    are not installed. Memory grows with the content of the file, whatever its header promises, within the
+    bounds of pcreg.io.size_checks.
     """
     path = expanded(path)
     reader = _READERS.get(path.suffix.lower())
@@ -82,7 +104,10 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
             f"{path}: cannot be read as {path.suffix} ({first_line(error)}); "
             "it may be truncated or damaged: write it again"
         ) from error
-    return replace(cloud_of(rows, str(path)), viewpoint=viewpoint)
+    cloud = cloud_of(rows, str(path))
+    if viewpoint is not None and viewpoint.ndim == 2:
+        viewpoint = cloud.viewpoints_of_points(viewpoint, str(path))
+    return replace(cloud, viewpoint=viewpoint)
 
 
 def expanded(path: str | Path) -> Path:
@@ -157,5 +182,6 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".off": read_off,
     ".stl": read_stl,
 }
-_VIEWPOINTS = {".pcd": viewpoint_of_pcd, ".e57": viewpoint_of_e57}  # of the formats that state one
+# Of the formats that state one
+_VIEWPOINTS = {".pcd": viewpoint_of_pcd, ".e57": viewpoint_of_e57, ".npz": viewpoints_of_npz}
 SUFFIXES = tuple(_READERS)  # of the files that read_cloud knows

@@ -10,8 +10,7 @@ To register many pairs of few clouds, prepare each once: `pcreg.Registrar`.
 
 from pathlib import Path
 
-from pcreg.geometry.viewpoint import ViewpointOption, of_both
-from pcreg.registration.inputs import Points, both_units, check_seed
+from pcreg.registration.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 
@@ -40,9 +39,9 @@ def register(
     units       of the coordinates of both clouds or, as a pair, of each: m, cm, mm, ft or in
     columns     float32 numbers in a row of a .bin file; by default estimated from its content
     viewpoint   where the sensor stood, of both clouds or, as a pair, of each: x, y, z in metres in the frame
-                of the cloud, `sensor` for its origin, `unknown`, or `auto`: as a .pcd or .e57 file states it,
-                else the origin if the cloud looks like a view from there, else unknown. Where it is unknown
-                it is estimated, and the answer does not depend on the origin
+                of the cloud, or an array (N, 3) of them, one per row, for a map merged from many scans;
+                `sensor` for the origin; or `auto`: as a .pcd, .e57 or .npz file states it, else estimated
+                from the cloud alone, and the answer is the same wherever the origin lies
     device      of the learned descriptor: cpu, cuda or auto. The CPU describes two clouds in less time than a
                 GPU takes to start
 
@@ -51,9 +50,10 @@ def register(
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
-    sides = zip(("source", "target"), (source, target), both_units(units), of_both(viewpoint), strict=True)
-    clouds = [
+    names, clouds = ("source", "target"), (source, target)
+    sides = zip(names, clouds, both_units(units), both_viewpoints(viewpoint), strict=True)
+    prepared = [
         registrar.prepare(cloud, name=name, units=unit, columns=columns, viewpoint=place)
         for name, cloud, unit, place in sides
     ]
-    return registrar.register(clouds[0], clouds[1], seed=seed)
+    return registrar.register(prepared[0], prepared[1], seed=seed)

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint
 from pcreg.io.natural_order import natural
+from pcreg.registration.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.stored import CloudFile, NotDescribed, StoredCloud, keep
 from pcreg.registration.task import Task, facts

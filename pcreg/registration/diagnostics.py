@@ -23,9 +23,12 @@ MAX_EXTENT_METRES = 2000.0  # rooms in millimetres are larger than that, scans s
 
 
 def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
-    """Whether both clouds have the same points, in any order: surfaces are in the order of their cells."""
+    """Whether both clouds have the same points, in any order and in frames that differ by a shift at most.
+
+    Surfaces are in the order of their cells.
+    """
     if np.array_equal(source.surface, target.surface):
-        return ["source and target hold the same points; is one file given twice?"]
+        return ["source and target hold the same points, shifted at most; is one file given twice?"]
     return []
 
 
@@ -104,17 +107,17 @@ def notes_if_registered(
 def mirror_confidence(
     scale: SingleScaleRegistrar,
     source: PreparedCloud,
-    viewpoint: Viewpoint,
+    decided: Viewpoint,
     target: DescribedCloud,
     seed: int,
 ) -> float:
     """The confidence of registering the source with its first axis flipped.
 
-    The `viewpoint` is that of the source as it is. One motion is tried: a source that is mirrored, and
+    `decided` is the viewpoint of the source as it is. One motion is tried: a source that is mirrored, and
     otherwise right, fits at once.
     """
     try:
-        flipped = source.mirrored.at(scale, replace(viewpoint, position=viewpoint.position * MIRROR))
+        flipped = source.mirrored.at(scale, replace(decided, position=decided.position * MIRROR))
     except OutputError:
         raise
     except InputError:  # cells of the mirrored cloud differ, and too few points may be left

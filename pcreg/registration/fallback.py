@@ -27,8 +27,8 @@ def register_at_scales(
     refuses, the others are tried. Each is one more chance to be wrong: so a motion found at another scale is
     assessed at the first as well, by the matches there. The confidence is then the geometric mean of both,
     that of the other scale taken three times, and again the mirror image must not fit better. If no scale
-    registers, the first answer is returned with notes on what may be wrong with the clouds. Viewpoints are
-    decided at the first scale.
+    registers, the first answer is returned with notes on what may be wrong with the clouds. Viewpoints that
+    are not stated are estimated at the first scale.
 
     Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
@@ -114,5 +114,5 @@ def register_at_scales(
 
 
 def _decided(cloud: DescribedCloud) -> Viewpoint:
-    """The viewpoint that was decided when the cloud was described."""
+    """The viewpoint that the cloud was described with."""
     return Viewpoint(cloud.viewpoint, bool(cloud.viewpoint_known))

@@ -4,6 +4,7 @@ Two scans laid over each other by a wrong motion may share floors and walls, but
 stands where the other looked straight through.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from pcreg.geometry.se3 import inverse, transform
 from pcreg.geometry.subsample import every_nth
 
+MAX_VIEWS = 8  # of a cloud: those with most points
 CELL_RADIANS = np.radians(2.0)  # of the range image: a cell of a near, downsampled surface has a point
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
@@ -47,13 +49,30 @@ class View:
         return covered, covered & (distance < self.ranges[place] - margin)
 
 
-def free_space_violation(points: np.ndarray, view: View, margin: float) -> float:
-    """The fraction of points (N, 3) in front of the surface that a view shows in their direction.
+def views_of(scan: np.ndarray, viewpoint: np.ndarray, margin: float) -> list[View]:
+    """The views that a scan (N, 3), N > 0, is of: one from a `viewpoint` (3,), or several from (N, 3).
 
-    Points in directions that the view does not cover do not count; 0 if none does.
+    Viewpoints within a cell of `margin` metres are taken together, which the margin of the comparison allows
+    for. Of more than eight such views those with most points are kept: the others contradict nothing.
     """
-    covered, in_front = view.compare(points, margin)
-    return float(in_front.sum() / max(covered.sum(), 1))
+    if viewpoint.ndim == 1:
+        return [View.of(scan, viewpoint)]
+    _, place, counts = np.unique(
+        np.floor(viewpoint / margin), axis=0, return_inverse=True, return_counts=True
+    )
+    most = np.argsort(-counts, kind="stable")[:MAX_VIEWS]
+    masks = (place.ravel() == which for which in most)
+    return [View.of(scan[mask], viewpoint[mask].mean(0)) for mask in masks]
+
+
+def free_space_violation(points: np.ndarray, views: Sequence[View], margin: float) -> float:
+    """The fraction of points (N, 3) in front of the surface that views show in their direction.
+
+    Points in directions that a view does not cover do not count; 0 if none does.
+    """
+    compared = [view.compare(points, margin) for view in views]
+    covered = sum(covered.sum() for covered, _ in compared)
+    return float(sum(in_front.sum() for _, in_front in compared) / max(covered, 1))
 
 
 def max_free_space_violation(
@@ -61,14 +80,16 @@ def max_free_space_violation(
     target: np.ndarray,
     T_target_source: np.ndarray,
     margin: float,
-    origins: tuple[np.ndarray, np.ndarray] = (ORIGIN, ORIGIN),
+    viewpoints: tuple[np.ndarray, np.ndarray] = (ORIGIN, ORIGIN),
 ) -> float:
-    """The larger violation of the two scans (N, 3) and (M, 3), by sensors at the `origins`, each way."""
+    """The larger violation of the two scans (N, 3) and (M, 3), each way, seen from the `viewpoints`.
+
+    These are as of `views_of`.
+    """
+    seen = [views_of(scan, place, margin) for scan, place in zip((source, target), viewpoints, strict=True)]
     return max(
-        free_space_violation(transform(T_target_source, source), View.of(target, origins[1]), margin),
-        free_space_violation(
-            transform(inverse(T_target_source), target), View.of(source, origins[0]), margin
-        ),
+        free_space_violation(transform(T_target_source, source), seen[1], margin),
+        free_space_violation(transform(inverse(T_target_source), target), seen[0], margin),
     )
 
 
@@ -80,19 +101,24 @@ class FreeSpace:
         source: np.ndarray,
         target: np.ndarray,
         margin: float,
-        origins: tuple[np.ndarray, np.ndarray] = (ORIGIN, ORIGIN),
+        viewpoints: tuple[np.ndarray, np.ndarray] = (ORIGIN, ORIGIN),
     ):
-        """Of scans (N, 3) and (M, 3) in metres, by sensors at the `origins`."""
-        self.margin = margin
-        self.views = [View.of(scan, origin) for scan, origin in zip((source, target), origins, strict=True)]
-        self.queries = [every_nth(scan, MAX_QUERY_POINTS) for scan in (source, target)]
+        """Of scans (N, 3) and (M, 3) in metres, seen from `viewpoints` as of `views_of`."""
+        self.margin, scans = margin, (source, target)
+        self.views = [views_of(scan, place, margin) for scan, place in zip(scans, viewpoints, strict=True)]
+        self.queries = [every_nth(scan, MAX_QUERY_POINTS) for scan in scans]
 
     def __call__(self, T_target_source: np.ndarray) -> float:
         """The fraction of points in free space of the other scan, mean of both ways."""
         source, target = self.queries
-        to_target = self.views[1].compare(transform(T_target_source, source), self.margin)
-        to_source = self.views[0].compare(transform(inverse(T_target_source), target), self.margin)
-        return float(np.mean([in_front.mean() for _, in_front in (to_target, to_source)]))
+        to_target = self._in_front(transform(T_target_source, source), self.views[1])
+        to_source = self._in_front(transform(inverse(T_target_source), target), self.views[0])
+        return (to_target + to_source) / 2
+
+    def _in_front(self, points: np.ndarray, views: Sequence[View]) -> float:
+        """The fraction of points (N, 3) in front of what any of the views shows."""
+        in_front = [view.compare(points, self.margin)[1] for view in views]
+        return float(np.any(in_front, axis=0).mean())
 
 
 def _cells(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import torch
 
 Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor | open3d.geometry.PointCloud"
+VIEWPOINTS = ("auto", "sensor")
+# One of VIEWPOINTS; x, y, z; or a row x, y, z per point
+ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray
 METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
 
@@ -54,6 +57,37 @@ def check_settings(voxel: float | None, weights: str | Path | None, device: str)
         raise InputError(f"weights={weights!r}: name a .safetensors file")
     if not isinstance(device, str):
         raise InputError(f"device={device!r}: use auto, cpu, cuda or cuda:N")
+
+
+def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
+    """The option, `x, y, z` or a row of it for each point as an array; InputError for anything else.
+
+    Rows may be NaN, as those of points that are left out.
+    """
+    if isinstance(option, str):
+        if option in VIEWPOINTS:
+            return option
+    else:
+        try:
+            position = np.asarray(option, dtype=np.float64)
+        except (TypeError, ValueError):
+            position = np.empty(0)
+        if position.shape == (3,) and np.isfinite(position).all():
+            return position
+        if position.ndim == 2 and position.shape[1] == 3:
+            return position
+    shown = " ".join(str(option).split())  # an array in one line
+    raise InputError(f"viewpoint {shown} is none; use {', '.join(VIEWPOINTS)}, or x, y, z in metres")
+
+
+def both_viewpoints(
+    option: ViewpointOption | tuple[ViewpointOption, ViewpointOption],
+) -> tuple[ViewpointOption, ViewpointOption]:
+    """The options for source and target: of two each has its own, and one is for both."""
+    if isinstance(option, list | tuple) and len(option) == 2:
+        return check_viewpoint(option[0]), check_viewpoint(option[1])
+    checked = check_viewpoint(option)
+    return checked, checked
 
 
 def both_units(units: str | Sequence[str]) -> tuple[str, str]:

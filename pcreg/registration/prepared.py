@@ -5,9 +5,11 @@ from functools import cached_property
 
 import numpy as np
 
-from pcreg.geometry.viewpoint import Viewpoint, ViewpointOption
+from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud
+from pcreg.registration.inputs import ViewpointOption
+from pcreg.registration.local_frame import LocalFrame
 from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud, describe
 from pcreg.registration.single_scale import SingleScaleRegistrar
 
@@ -15,23 +17,57 @@ MIRROR = np.array([-1.0, 1.0, 1.0])
 
 
 class PreparedCloud:
-    """The points of a cloud without outliers, its scale, and its descriptions by voxel size.
+    """A cloud without outliers in its local frame, its scale, and its descriptions by voxel size.
 
     Each is computed when it is first needed, and kept: about 10 MB per voxel size for 20,000 points. What is
-    computed depends on this cloud and the voxel size alone, never on registrations before.
+    computed depends on this cloud and the voxel size alone, never on registrations before, and none of it on
+    the frame in which the cloud was given.
     """
 
-    def __init__(self, cloud: Cloud, viewpoint: ViewpointOption = "auto", name: str | None = None) -> None:
-        """`auto` takes the viewpoint that the file of the cloud states; messages call it `name`."""
-        self.cloud, self.name = cloud, name
-        stated = cloud.viewpoint is not None and isinstance(viewpoint, str) and viewpoint == "auto"
-        self.viewpoint: ViewpointOption = cloud.viewpoint if stated else viewpoint
+    def __init__(
+        self,
+        cloud: Cloud,
+        option: ViewpointOption = "auto",
+        name: str | None = None,
+        *,
+        is_mirrored: bool = False,
+    ) -> None:
+        """`option` is that of `pcreg.register` on the viewpoint; messages call the cloud `name`."""
+        self.cloud, self.option, self.name, self.is_mirrored = cloud, option, name, is_mirrored
         self._described: dict[tuple[object, ...], DescribedCloud] = {}
 
-    @property
+    @cached_property
+    def frame(self) -> LocalFrame:
+        """The frame in which everything is computed."""
+        return LocalFrame.of(self.cloud.points)
+
+    @cached_property
     def points(self) -> np.ndarray:
-        """(N, 3) float64, metres."""
-        return self.cloud.points
+        """(N, 3) float64, metres, in the local frame."""
+        return self._local(self.cloud.points)
+
+    @cached_property
+    def stated(self) -> np.ndarray | None:
+        """Where caller or file say that the sensor stood, in the given frame; None: neither does.
+
+        (3,), or (N, 3) from where each point was seen. Raises InputError if the caller gives more or fewer
+        places than rows, or one that is not finite for a point.
+        """
+        if isinstance(self.option, str):
+            return np.zeros(3) if self.option == "sensor" else self.cloud.viewpoint
+        stated = np.asarray(self.option, dtype=np.float64)
+        if stated.ndim == 1:
+            return stated
+        return self.cloud.viewpoints_of_points(stated, self.name or "cloud")
+
+    @cached_property
+    def viewpoint(self) -> Viewpoint | None:
+        """The stated viewpoint in the local frame."""
+        return None if self.stated is None else Viewpoint(self._local(self.stated), known=True)
+
+    def _local(self, places: np.ndarray) -> np.ndarray:
+        local = self.frame.local(places)
+        return local * MIRROR if self.is_mirrored else local
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -50,32 +86,28 @@ class PreparedCloud:
 
     @cached_property
     def mirrored(self) -> "PreparedCloud":
-        """The cloud with its first axis flipped."""
-        return PreparedCloud(mirror(self.cloud), name=self.name)
+        """The cloud with the first axis of its local frame flipped, and a stated viewpoint with it."""
+        return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True)
 
-    def at(self, scale: SingleScaleRegistrar, viewpoint: Viewpoint | None = None) -> DescribedCloud:
-        """The cloud described at that scale, with the `viewpoint` decided at another scale if it is given.
+    def at(self, scale: SingleScaleRegistrar, decided: Viewpoint | None = None) -> DescribedCloud:
+        """The cloud described at that scale, in its local frame.
 
-        The described points' rows are those of the cloud as it was given. Raises InputError when too few
-        points are left at this scale.
+        Unless its viewpoint is stated it is the one `decided` at another scale, if that is given, or
+        estimated at this one. The described points' rows are those of the cloud as it was given. Raises
+        InputError when too few points are left at this scale.
         """
-        descriptor = scale.descriptor
-        place = None if viewpoint is None else (*viewpoint.position.tolist(), viewpoint.known)
+        descriptor, estimated = scale.descriptor, None if self.viewpoint else decided
+        place = None if estimated is None else tuple(estimated.position.tolist())
         key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel, place)
         if key not in self._described:
-            self._described[key] = self._describe(scale, self.viewpoint if viewpoint is None else viewpoint)
+            self._described[key] = self._describe(scale, estimated)
         return self._described[key]
 
-    def _describe(self, scale: SingleScaleRegistrar, viewpoint: ViewpointOption) -> DescribedCloud:
-        return describe(self._downsample(scale, viewpoint), scale.descriptor)
+    def _describe(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DescribedCloud:
+        return describe(self._downsample(scale, estimated), scale.descriptor)
 
-    def _downsample(self, scale: SingleScaleRegistrar, viewpoint: ViewpointOption) -> DownsampledCloud:
+    def _downsample(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DownsampledCloud:
         """Its rows are those of the cloud as it was given."""
-        downsampled = scale.downsample(self.points, self.name or "cloud", viewpoint)
+        downsampled = scale.downsample(self.points, self.name or "cloud", self.viewpoint or estimated)
         rows = self.cloud.rows
         return downsampled if rows is None else replace(downsampled, rows=rows[downsampled.rows])
-
-
-def mirror(cloud: Cloud) -> Cloud:
-    """The cloud with its first axis flipped, without a stated viewpoint."""
-    return replace(cloud, points=cloud.points * MIRROR, viewpoint=None)

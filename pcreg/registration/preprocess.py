@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 from pcreg.features.base import Description, Descriptor
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
-from pcreg.geometry.viewpoint import ViewpointOption, viewpoint_of
+from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
@@ -24,9 +24,11 @@ class DownsampledCloud:
 
     surface: np.ndarray  # (S, 3) float64, metres, a point per cell, counted from the corner of the cloud
     normals: np.ndarray  # (S, 3) float64, of the surface, to the side of the viewpoint
-    viewpoint: np.ndarray  # (3,) float64, metres
+    viewpoint: np.ndarray  # (3,) float64, metres; or (S, 3), of each point of the surface
     viewpoint_known: np.ndarray  # () bool: a sensor stood there; else it is estimated
-    keypoints: np.ndarray  # (K, 3) float64, metres, to describe: a point per cell, counted from the viewpoint
+    origin: np.ndarray  # (3,) float64, metres, from which the cells of the keypoints are counted
+    keypoints: np.ndarray  # (K, 3) float64, metres, to describe: a point per cell
+    keypoint_viewpoints: np.ndarray  # (K, 3) float64, metres
     rows: np.ndarray  # (K,) int64, which rows of the cloud the keypoints are
 
 
@@ -42,43 +44,49 @@ class DescribedCloud(Description):
 
 
 def downsample(
-    points: np.ndarray, voxel: float, name: str = "cloud", viewpoint: ViewpointOption = "auto"
+    points: np.ndarray, voxel: float, name: str = "cloud", viewpoint: Viewpoint | None = None
 ) -> DownsampledCloud:
     """The cloud (N, 3) float64 at a voxel size in metres, `name` being what an error calls it.
 
-    The `viewpoint` is one of pcreg.geometry.viewpoint.OPTIONS or x, y, z, or was decided before. Raises
-    InputError for rows that are no points, and when too few are left at this voxel size.
+    Without a `viewpoint` it is estimated. Raises InputError for rows that are no points, and when too few are
+    left at this voxel size.
     """
     points = np.asarray(points, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
         raise InputError(f"{name}: shape {points.shape} or values not finite; pass finite rows x y z")
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
-    surface = points[downsample_and_filter(points, voxel, box(points)[0])]
+    surface_rows = downsample_and_filter(points, voxel, box(points)[0])
+    surface = points[surface_rows]
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
     normals = normals_of(surface, NORMAL_RADIUS * voxel)
-    chosen = viewpoint_of(points, surface, normals, voxel, viewpoint)
-    normals = towards(chosen.position, surface, normals)
-    rows = downsample_and_filter(points, voxel, chosen.position)
+    chosen = viewpoint or estimated_viewpoint(points, surface, normals, voxel)
+    seen_from = chosen.of_rows(surface_rows)
+    normals = towards(seen_from, surface, normals)
+    origin = chosen.position if chosen.position.ndim == 1 else np.zeros(3)
+    rows = downsample_and_filter(points, voxel, origin)
     if len(rows) < MIN_POINTS:  # the cells differ, and with them the isolated points
         raise InputError(f"{name}: {_too_few(points, len(rows), voxel)}")
-    return DownsampledCloud(surface, normals, chosen.position, np.array(chosen.known), points[rows], rows)
+    keypoint_viewpoints = np.broadcast_to(chosen.of_rows(rows), (len(rows), 3))
+    known = np.array(chosen.known)
+    return DownsampledCloud(
+        surface, normals, seen_from, known, origin, points[rows], keypoint_viewpoints, rows
+    )
 
 
 def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
     """The downsampled cloud with descriptors of its keypoints."""
-    origin = cloud.viewpoint  # descriptors take the origin for the sensor
-    local = cloud.keypoints - origin
-    found = descriptor.describe(local)
+    local = cloud.keypoints - cloud.origin  # cells of descriptors are counted from zero, too
+    found = descriptor.describe(local, cloud.keypoint_viewpoints - cloud.origin)
     which = cKDTree(local).query(found.points)[1]  # exact: they are rows of it
     return DescribedCloud(
-        found.points + origin,
+        found.points + cloud.origin,
         found.features,
         cloud.rows[which],
         cloud.surface,
         cloud.normals,
-        origin,
+        cloud.viewpoint,
         cloud.viewpoint_known,
     )
 

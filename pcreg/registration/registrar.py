@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING
 from pcreg.features.base import Descriptor
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import checksum, scales, weights_for
-from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
 from pcreg.registration.fallback import register_at_scales
-from pcreg.registration.inputs import Points, as_cloud, check_seed, check_settings
+from pcreg.registration.inputs import (
+    Points,
+    ViewpointOption,
+    as_cloud,
+    check_seed,
+    check_settings,
+    check_viewpoint,
+)
+from pcreg.registration.local_frame import in_given_frames
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar
@@ -73,7 +80,9 @@ class Registrar:
         """
         option = check_viewpoint(viewpoint)
         name = str(cloud) if isinstance(cloud, str | Path) else name
-        return PreparedCloud(as_cloud(cloud, name or "cloud", units, columns), option, name)
+        prepared = PreparedCloud(as_cloud(cloud, name or "cloud", units, columns), option, name)
+        _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
+        return prepared
 
     def register(
         self, source: "Points | PreparedCloud", target: "Points | PreparedCloud", *, seed: int = 0
@@ -87,12 +96,13 @@ class Registrar:
         a, b = self._prepared(source, "source"), self._prepared(target, "target")
         with parallel.one_for_blas():
             found = register_at_scales(a, b, self.scales(a, b), seed=seed)
+        found = in_given_frames(found, a.frame, b.frame)
         notes = [
             f"{cloud.name or side}: {note}"
             for cloud, side in ((a, "source"), (b, "target"))
             for note in cloud.notes
         ]
-        return replace(found, notes=(*notes, *found.notes))
+        return replace(found, viewpoints=(a.stated, b.stated), notes=(*notes, *found.notes))
 
     def scales(self, source: PreparedCloud, target: PreparedCloud) -> Iterator[SingleScaleRegistrar]:
         """The scales to try for two clouds, the most promising first; at `voxel` alone if it was given.

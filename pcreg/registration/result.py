@@ -28,7 +28,8 @@ class Registration:
     # or of the file, counted before anything was left out.
     matches: NDArray[np.int64] = field(repr=False)  # (inliers, 2)
     matched_points: NDArray[np.float64] = field(repr=False)  # (inliers, 2, 3), their coordinates, metres
-    # where the sensors of source and target stood (3,), metres; None: that is estimated
+    # where the sensors of source and target are said to have stood, metres: (3,), or (N, 3), from where each
+    # point was seen; None: that is estimated
     viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
     # (4, 4) another motion about as likely, if there is one
     alternative: NDArray[np.float64] | None = field(default=None, repr=False)
@@ -66,7 +67,7 @@ class Registration:
             "evidence": asdict(self.evidence),
             "alternative": None if self.alternative is None else self.alternative.tolist(),
             "viewpoints": {
-                side: None if viewpoint is None else viewpoint.tolist()
+                side: None if viewpoint is None else _places(viewpoint, self.voxel)
                 for side, viewpoint in zip(("source", "target"), self.viewpoints, strict=True)
             },
         }
@@ -81,3 +82,12 @@ class Registration:
             raise InputError(f"{path}: no such folder; make it or name another")
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+
+def _places(viewpoint: NDArray[np.float64], voxel: float) -> list[Any]:
+    """One viewpoint as x, y, z; of one per point, which may be a million, one in each cell of a voxel."""
+    if viewpoint.ndim == 2:
+        first = np.unique(np.floor(viewpoint / voxel), axis=0, return_index=True)[1]
+        viewpoint = viewpoint[np.sort(first)]
+    places: list[Any] = viewpoint.tolist()
+    return places

@@ -8,7 +8,7 @@ import numpy as np
 from pcreg.features.base import Descriptor
 from pcreg.geometry.planarity import has_surface
 from pcreg.geometry.se3 import residuals, transform
-from pcreg.geometry.viewpoint import ViewpointOption
+from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration import preprocess
 from pcreg.registration.confidence import (
     HANDCRAFTED,
@@ -77,17 +77,17 @@ class SingleScaleRegistrar:
         return LEARNED if self.descriptor.fingerprint else HANDCRAFTED
 
     def describe(
-        self, points: np.ndarray, name: str = "cloud", viewpoint: ViewpointOption = "auto"
+        self, points: np.ndarray, name: str = "cloud", viewpoint: Viewpoint | None = None
     ) -> DescribedCloud:
         """The cloud (N, 3) float64 described, to be matched with any number of others.
 
-        `name` is what an error calls it, `viewpoint` says where the sensor stood (pcreg.geometry.viewpoint).
+        `name` is what an error calls it. Without a `viewpoint` it is estimated (pcreg.geometry.viewpoint).
         Raises InputError when too few points are left at this voxel size.
         """
         return preprocess.describe(self.downsample(points, name, viewpoint), self.descriptor)
 
     def downsample(
-        self, points: np.ndarray, name: str = "cloud", viewpoint: ViewpointOption = "auto"
+        self, points: np.ndarray, name: str = "cloud", viewpoint: Viewpoint | None = None
     ) -> DownsampledCloud:
         """The cloud at this voxel size, without descriptors."""
         log.info("describe: %s, %d points, voxel %g m", name, len(points), self.voxel)
@@ -204,7 +204,6 @@ class SingleScaleRegistrar:
             voxel=self.voxel,
             matches=np.stack(rows, axis=1),
             matched_points=_coordinates(best.inliers, source, target),
-            viewpoints=(_known_viewpoint(source), _known_viewpoint(target)),
             alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
             seconds=clock.seconds,
         )
@@ -224,7 +223,3 @@ class SingleScaleRegistrar:
 def _coordinates(matches: np.ndarray, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
     """The described points (P, 2, 3) that rows (P, 2) name."""
     return np.stack([source.points[matches[:, 0]], target.points[matches[:, 1]]], axis=1)
-
-
-def _known_viewpoint(cloud: DescribedCloud) -> np.ndarray | None:
-    return cloud.viewpoint if cloud.viewpoint_known else None

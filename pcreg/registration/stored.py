@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.features.base import Descriptor
-from pcreg.geometry.viewpoint import Viewpoint, ViewpointOption
+from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.io.cloud import Cloud, expanded
-from pcreg.registration.inputs import as_cloud
-from pcreg.registration.prepared import PreparedCloud, mirror
+from pcreg.registration.inputs import ViewpointOption, as_cloud
+from pcreg.registration.local_frame import LocalFrame
+from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud, describe
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime.code_fingerprint import code_fingerprint
@@ -33,6 +34,8 @@ class CloudFile:
     columns: int | None
     viewpoint: ViewpointOption
     state: tuple[int, int] = (0, 0)  # bytes and time of change
+    frame: LocalFrame | None = None
+    stated: np.ndarray | None = None  # its viewpoint, as by PreparedCloud
     voxel: float | None = None  # metres, that suits it; None: not computed
     notes: tuple[str, ...] = ()
     error: str = ""  # why it cannot be used
@@ -41,12 +44,13 @@ class CloudFile:
         return as_cloud(self.path, self.path, self.units, self.columns)
 
     def examined(self, *, voxel: bool) -> "CloudFile":
-        """With the state, viewpoint and notes, or the error, of reading it, and its voxel size if `voxel`."""
+        """With what reading it shows, or the error, and with its voxel size if `voxel`."""
         try:
             cloud = PreparedCloud(self.read(), self.viewpoint, self.path)
             found, suits = expanded(self.path).stat(), cloud.voxel if voxel else None
             state = found.st_size, found.st_mtime_ns
-            return replace(self, viewpoint=cloud.viewpoint, state=state, voxel=suits, notes=cloud.notes)
+            shown = {"frame": cloud.frame, "stated": cloud.stated, "notes": cloud.notes}
+            return replace(self, state=state, voxel=suits, **shown)
         except InputError as error:
             sentence = str(error)
             named = sentence.startswith(self.path)
@@ -65,14 +69,21 @@ class StoredCloud(PreparedCloud):
     """The cloud of a file, read when its points are needed, with descriptions in a folder."""
 
     def __init__(self, file: CloudFile, folder: Path, *, is_mirrored: bool = False) -> None:
-        self.file, self.name, self.viewpoint = file, file.path, file.viewpoint
+        self.file, self.name, self.option = file, file.path, file.viewpoint
         self.folder, self.is_mirrored = folder, is_mirrored
         self._described = {}
 
     @cached_property
     def cloud(self) -> Cloud:
-        cloud = self.file.read()
-        return mirror(cloud) if self.is_mirrored else cloud
+        return self.file.read()
+
+    @cached_property
+    def frame(self) -> LocalFrame:
+        return self.file.frame
+
+    @cached_property
+    def stated(self) -> np.ndarray | None:
+        return self.file.stated
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -86,24 +97,23 @@ class StoredCloud(PreparedCloud):
     def mirrored(self) -> "StoredCloud":
         return StoredCloud(self.file, self.folder, is_mirrored=True)
 
-    def _describe(self, scale: SingleScaleRegistrar, viewpoint: ViewpointOption) -> DescribedCloud:
+    def _describe(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DescribedCloud:
         """Raises NotDescribed instead of computing on another device than the CPU."""
-        descriptor, path = scale.descriptor, self._path(scale, viewpoint)
+        descriptor, path = scale.descriptor, self._path(scale, estimated)
         if (kept := _read(path)) is not None:
             return kept
-        downsampled = self._downsample(scale, viewpoint)
+        downsampled = self._downsample(scale, estimated)
         if descriptor.device != "cpu":
             raise NotDescribed(path, downsampled, descriptor)
         return keep(path, downsampled, descriptor)
 
-    def _path(self, scale: SingleScaleRegistrar, viewpoint: ViewpointOption) -> Path:
+    def _path(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> Path:
         """Named by a checksum of the file's name and state, of all settings, and of the code."""
         file, descriptor = self.file, scale.descriptor
-        decided = isinstance(viewpoint, Viewpoint)
-        place = viewpoint.position if decided else viewpoint
+        option = file.viewpoint if isinstance(file.viewpoint, str) else np.asarray(file.viewpoint).tolist()
         depends = [
             *(os.path.abspath(file.path), file.state, file.units, file.columns, self.is_mirrored),
-            *(place if isinstance(place, str) else np.asarray(place).tolist(), decided and viewpoint.known),
+            *(option, estimated and (*estimated.position.tolist(), estimated.known)),
             *(descriptor.fingerprint, descriptor.device, descriptor.voxel),
             code_fingerprint(__name__, type(descriptor).__module__),
         ]

@@ -101,7 +101,7 @@ def deferred(words: str = "") -> Iterator[Deferral]:
         signal.signal(number, note)
     try:
         yield deferral
-    except Exception:
+    except Exception:  # such as that of a process which the same signal stopped
         deferral._raise()
         raise
     finally:

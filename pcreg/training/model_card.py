@@ -11,8 +11,9 @@ from pcreg.runtime.errors import InputError
 
 SIMULATED = {
     "pcreg.datasets.simulated.indoor.record": "rooms seen by a depth camera",
+    "pcreg.datasets.simulated.indoor.record_by_two": "rooms, each seen by two depth cameras",
     "pcreg.datasets.simulated.outdoor.record": "streets and places seen by spinning LiDARs",
-    "pcreg.datasets.simulated.outdoor.record_by_two": "streets and places, each seen by two spinning LiDARs",
+    "pcreg.datasets.simulated.outdoor.record_by_two": "streets and places, each seen by two LiDARs",
 }
 KERNELS = {
     "grid": "kernels with cells along the axes",

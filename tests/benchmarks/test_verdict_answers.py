@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from benchmarks.calibration import calibration_error, draw, logistic
-from benchmarks.verdict_answers import Gate, evidence_of, merged, questions
+from benchmarks.verdict_answers import Gate, answers, evidence_of, merged, questions
 from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.pairs import Pair
+from pcreg.registration.registrar import Registrar
 from tests.pcreg.evidences import CORRIDOR, evidence
 
 
@@ -24,19 +25,19 @@ class Scenes:
 
 
 def test_questions_of_every_kind():
-    asked = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, unknown=0.9)
+    asked = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, untold=0.9)
     kinds = [question.kind for question in asked]
     assert [kinds.count(kind) for kind in ("true", "unrelated", "mirrored")] == [3, 5, 4]
     for question in asked:
         scenes = question.source[0], question.target[0]
         assert (scenes[0] != scenes[1]) == (question.kind == "unrelated")
         assert (question.T_target_source is not None) == (question.kind == "true")
-    assert {question.viewpoint for question in asked} == {"sensor", "unknown"}
+    assert {question.viewpoint for question in asked} == {"sensor", "auto"}
     assert {question.merged for question in asked} == {True, False}
     for question in asked:
-        assert question.viewpoint == "unknown" or not question.merged
+        assert question.viewpoint == "auto" or not question.merged
         assert question.viewpoint == "sensor" or question.kind != "mirrored"
-    again = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, unknown=0.9)
+    again = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, untold=0.9)
     described = [[(q.source, q.target, q.viewpoint, q.merged) for q in each] for each in (asked, again)]
     assert described[0] == described[1]
 
@@ -59,6 +60,18 @@ def test_a_gate_is_open_to_small_errors_alone():
     assert gate.accepts(se3(rotation_about((0, 0, 1), 4), np.array([1.0, 0, 0])), np.eye(4))
     assert not gate.accepts(se3(rotation_about((0, 0, 1), 6), np.zeros(3)), np.eye(4))
     assert not gate.accepts(se3(np.eye(3), np.array([2.1, 0, 0])), np.eye(4))
+
+
+@pytest.mark.parametrize("untold", [0.0, 1.0])
+def test_a_right_motion_is_right_in_the_frames_of_the_data_set(room, untold):
+    scenes = Scenes("a")
+    scenes.pairs = [Pair("source", "target", room.T_target_source)]
+    scenes.cloud = lambda name: getattr(room, name)
+    asked = questions(scenes, true=1, unrelated=0, mirrored=0, seed=1, untold=untold)
+    scale = Registrar(descriptor="fpfh").at(0.1)
+    (answer,) = answers(scenes, scale, Gate(15.0, 0.3), asked, workers=0)
+    assert answer["kind"] == "true"
+    assert answer["motions"][0]["right"]
 
 
 def test_evidence_comes_back_from_its_file():

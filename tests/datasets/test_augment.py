@@ -40,6 +40,23 @@ def test_clouds_turn_about_their_own_origins_by_different_rotations():
     assert (new_source - source).abs().max() > 0.1
 
 
+def test_viewpoints_move_along_a_ray_and_the_truth_with_them():
+    source, target = corresponding()
+    moved = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        new_source, new_target, new_T = Augmentation(viewpoint=0.25).reduce(source, target, T, rng)
+        np.testing.assert_allclose(transform(new_T, new_source.numpy()), new_target, atol=1e-12)
+        for old, new in ((source, new_source), (target, new_target)):
+            place = (old - new)[0]  # of the new origin
+            torch.testing.assert_close(old - place, new)
+            moved += bool(place.norm() > 0)
+            along = torch.nn.functional.normalize(old, dim=1) @ place
+            assert (place.norm() - along).min() < 1e-9
+            assert (place.norm() <= 0.5 * old.norm(dim=1)).any()
+    assert 10 < moved < 32  # of 80
+
+
 def test_clouds_may_be_turned_nearly_alike():
     source, target = corresponding()
     for seed in range(5):

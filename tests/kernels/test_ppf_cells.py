@@ -117,7 +117,8 @@ def test_normals_are_the_least_directions_of_neighbourhoods():
     points = torch.from_numpy(rng.normal(size=(300, 3)) * [1.0, 0.7, 0.2])
     lengths = torch.tensor([200, 0, 100])
     origins = torch.tensor([[0.0, 0.0, 9.0], [0.0, 0.0, 0.0], [9.0, 0.0, 0.0]])
-    normals = surface_normals(points.to(DEVICE), lengths.to(DEVICE), origins.to(DEVICE), 0.6).cpu()
+    seen_from = origins.repeat_interleave(lengths, 0)
+    normals = surface_normals(points.to(DEVICE), lengths.to(DEVICE), seen_from.to(DEVICE), 0.6).cpu()
     pairs = reference.radius_search(points, points, lengths, lengths, 0.6)
     checked = 0
     for row in range(300):
@@ -135,7 +136,7 @@ def test_normals_are_the_least_directions_of_neighbourhoods():
 
 def test_normals_taken_a_part_at_a_time_are_the_same_to_the_last_bit(monkeypatch):
     points = torch.from_numpy(np.random.default_rng(5).normal(size=(300, 3))).float()
-    lengths, origins = torch.tensor([200, 0, 100]), torch.zeros(3, 3)
+    lengths, origins = torch.tensor([200, 0, 100]), torch.zeros(300, 3)
     wanted = surface_normals(points, lengths, origins, 0.6)
     monkeypatch.setattr("pcreg.kernels.neighbors.MAX_QUERIES", 7)
     assert torch.equal(surface_normals(points, lengths, origins, 0.6), wanted)
@@ -145,13 +146,15 @@ def test_a_plane_has_its_normal_and_a_line_none():
     grid = torch.cartesian_prod(torch.arange(6.0), torch.arange(6.0), torch.tensor([0.0])) * 0.1
     line = torch.arange(20.0)[:, None] * torch.tensor([[0.1, 0.05, 0.02]])
     origins = torch.tensor([[0.0, 0.0, -3.0], [0.0, 0.0, 0.0]])
-    normals = surface_normals(torch.cat([grid, line]), torch.tensor([36, 20]), origins, 0.25)
+    lengths = torch.tensor([36, 20])
+    seen_from = origins.repeat_interleave(lengths, 0)
+    normals = surface_normals(torch.cat([grid, line]), lengths, seen_from, 0.25)
     assert torch.allclose(normals[:36], torch.tensor([0.0, 0.0, -1.0]).expand(36, 3), atol=1e-6)
     assert not normals[36:].any()
 
 
 def test_no_points_have_no_normals():
-    assert surface_normals(torch.empty(0, 3), torch.tensor([0, 0]), torch.zeros(2, 3), 0.1).shape == (0, 3)
+    assert surface_normals(torch.empty(0, 3), torch.tensor([0, 0]), torch.empty(0, 3), 0.1).shape == (0, 3)
 
 
 def test_least_directions_of_matrices_with_equal_eigenvalues():

@@ -5,7 +5,7 @@ import torch
 
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
 from pcreg.datasets.simulated.indoor.fusion import Fusion
-from pcreg.datasets.simulated.indoor.scene import indoor_scene
+from pcreg.datasets.simulated.indoor.scene import Scene, indoor_scene
 from pcreg.datasets.simulated.indoor.walk import camera_path
 from pcreg.datasets.simulated.recording import Recording
 from pcreg.geometry.se3 import inverse
@@ -13,6 +13,12 @@ from pcreg.geometry.se3 import inverse
 SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
 MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
 DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
+
+# Of the second camera of two
+SIZES = ((128, 96), (160, 120), (192, 144), (256, 192))  # pixels
+NOISES = (0.008, 0.08)  # range of the sigma of the disparity, pixels
+MAX_PIXELS = 155_000  # of all images of a fragment: about as many as the first camera's
+SINGLE_IMAGE_SHARE = 0.3  # of the recordings of two, in which its clouds are single images
 
 # A good scanner, which sees most of a room at once
 WIDE = DepthCamera(width=416, height=312, horizontal=90.0, far=6.5, noise=0.01, distortion=0.0, wander=0.3)
@@ -32,23 +38,41 @@ def record(
     arguments on the same machine give the same clouds.
     """
     rng, generator = _random(seed, index, device)
-    if camera is None:  # sensors differ
-        camera = DepthCamera(
-            noise=rng.uniform(0.015, 0.05), distortion=rng.uniform(0.02, 0.08), wander=rng.uniform(1.0, 2.0)
-        )
+    camera = camera or _kinect(rng)  # sensors differ
     scene = indoor_scene(rng)
-    T_world_camera = camera_path(rng, scene, int(rng.integers(15, 31)), frames)
-    T_first_camera = (
-        np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
-        @ T_world_camera
-        @ _drift(rng, T_world_camera.shape[:2])
+    return _fragments(rng, generator, scene, camera, int(rng.integers(15, 31)), frames)
+
+
+def record_by_two(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+    """Recording `index` of a scene through which two depth cameras went, each on a way of its own.
+
+    The first makes 8 to 15 fragments as in `record`. The second differs in resolution, field of view, range
+    and noise, and fuses its 8 to 15 fragments from another number of images on another lattice; or its
+    clouds are single images. About half of the pairs are of both cameras.
+    """
+    rng, generator = _random(seed, index, device)
+    first, scene = _kinect(rng), indoor_scene(rng)
+    parts = [_fragments(rng, generator, scene, first, int(rng.integers(8, 16)), 8)]
+    width, height = SIZES[int(rng.integers(len(SIZES)))]
+    second = DepthCamera(
+        width=width,
+        height=height,
+        horizontal=rng.uniform(50, 90),
+        far=rng.uniform(3.5, 5.0),
+        noise=float(np.exp(rng.uniform(*np.log(NOISES)))),
+        distortion=rng.uniform(0, 0.08),
+        wander=rng.uniform(0.3, 2.0),
     )
-    poses = torch.from_numpy(T_world_camera).float().to(device).flatten(0, 1)
-    depth = camera.depth(scene.solids, poses, generator).unflatten(0, (-1, frames))
-    fusion = Fusion(spacing=rng.choice(SPACINGS))
-    clouds = fusion.fragments(camera, depth, torch.from_numpy(T_first_camera).float().to(device), generator)
-    kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= MIN_POINTS]
-    return Recording([clouds[n] for n in kept], T_world_camera[kept, 0])
+    count = int(rng.integers(8, 16))
+    if rng.random() < SINGLE_IMAGE_SHARE:
+        parts.append(_images(rng, generator, scene, second, count))
+    else:
+        voxel = rng.uniform(0.006, 0.01)
+        fusion = Fusion(voxel, 5 * voxel, voxel, spacing=rng.uniform(*SPACINGS))
+        frames = int(rng.integers(2, MAX_PIXELS // (width * height) + 1))
+        parts.append(_fragments(rng, generator, scene, second, count, frames, fusion))
+    clouds = [cloud for part in parts for cloud in part.clouds]
+    return Recording(clouds, np.concatenate([part.T_world_cloud for part in parts]))
 
 
 def record_scans(
@@ -64,15 +88,53 @@ def record_scans(
     The same arguments on the same machine give the same clouds.
     """
     rng, generator = _random(seed, index, device)
-    scene = indoor_scene(rng)
-    T_world_camera = camera_path(rng, scene, scans, frames=1)[:, 0]
-    depth = camera.depth(scene.solids, torch.from_numpy(T_world_camera).float().to(device), generator)
-    return Recording([camera.points(image) for image in depth], T_world_camera)
+    return _images(rng, generator, indoor_scene(rng), camera, scans)
 
 
 def _random(seed: int, index: int, device: torch.device | str) -> tuple[np.random.Generator, torch.Generator]:
     rng = np.random.default_rng([seed, index])
     return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+
+
+def _kinect(rng: np.random.Generator) -> DepthCamera:
+    return DepthCamera(
+        noise=rng.uniform(0.015, 0.05), distortion=rng.uniform(0.02, 0.08), wander=rng.uniform(1.0, 2.0)
+    )
+
+
+def _images(
+    rng: np.random.Generator, generator: torch.Generator, scene: Scene, camera: DepthCamera, count: int
+) -> Recording:
+    """Single images along a walk."""
+    T_world_camera = camera_path(rng, scene, count, frames=1)[:, 0]
+    poses = torch.from_numpy(T_world_camera).float().to(generator.device)
+    depth = camera.depth(scene.solids, poses, generator)
+    return Recording([camera.points(image) for image in depth], T_world_camera)
+
+
+def _fragments(
+    rng: np.random.Generator,
+    generator: torch.Generator,
+    scene: Scene,
+    camera: DepthCamera,
+    count: int,
+    frames: int,
+    fusion: Fusion | None = None,
+) -> Recording:
+    """Fragments along a walk, each of so many frames; those of fewer than MIN_POINTS are left out."""
+    device = generator.device
+    T_world_camera = camera_path(rng, scene, count, frames)
+    T_first_camera = (
+        np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
+        @ T_world_camera
+        @ _drift(rng, T_world_camera.shape[:2])
+    )
+    poses = torch.from_numpy(T_world_camera).float().to(device).flatten(0, 1)
+    depth = camera.depth(scene.solids, poses, generator).unflatten(0, (-1, frames))
+    fusion = fusion or Fusion(spacing=rng.choice(SPACINGS))
+    clouds = fusion.fragments(camera, depth, torch.from_numpy(T_first_camera).float().to(device), generator)
+    kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= MIN_POINTS]
+    return Recording([clouds[n] for n in kept], T_world_camera[kept, 0])
 
 
 def _drift(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Procedural streets, places and halls seen by spinning LiDARs, one (`record`) or two (`record_by_two`)."""
+"""Procedural streets, places and halls seen by a spinning LiDAR (`record`) or any two (`record_by_two`)."""
 
 from pcreg.datasets.simulated.outdoor.recording import record, record_by_two
 

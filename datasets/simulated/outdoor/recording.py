@@ -1,14 +1,17 @@
-"""Recordings of procedural outdoor scenes by spinning LiDARs: endless, seeded, on the CPU or a GPU."""
+"""Recordings of procedural outdoor scenes by LiDARs: endless, seeded, on the CPU or a GPU."""
 
 from dataclasses import replace
 
 import numpy as np
 import torch
 
-from pcreg.datasets.simulated.outdoor.drive import Carrier, drive_through, in_way
+from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
+from pcreg.datasets.simulated.outdoor.lidar import Lidar, sweeps
 from pcreg.datasets.simulated.outdoor.scene import outdoor_scene
 from pcreg.datasets.simulated.outdoor.site import Scene
-from pcreg.datasets.simulated.outdoor.spinning_lidar import LIDARS, Lidar, sweeps
+from pcreg.datasets.simulated.outdoor.solid_state_lidar import SOLID_STATE_LIDARS, SolidStateLidar
+from pcreg.datasets.simulated.outdoor.spinning_lidar import LIDARS, SpinningLidar
+from pcreg.datasets.simulated.outdoor.submaps import submaps
 from pcreg.datasets.simulated.recording import Recording
 
 ON_FOOT = ("park", "court", "hall", "old town", "square")
@@ -25,6 +28,9 @@ ON_WHEELS_SHARES = {
 }
 IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
 
+SOLID_STATE_SHARE = 0.4  # of the second LiDARs
+SWEEP_POINTS = 40_000  # of a solid-state LiDAR at most: what it gathers in half a second is thinned
+SUBMAP_SHARE = 0.5  # of the recordings of two in which the sweeps of one are fused
 MIN_BEAMS = 8  # of a LiDAR that keeps every 2nd, 4th or 8th beam of its model
 
 HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot
@@ -36,55 +42,84 @@ def record(
     device: torch.device | str = "cpu",
     kind: str | None = None,
     model: str | None = None,
-    sensors: int = 1,
 ) -> Recording:
-    """Recording `index`: 10 to 20 sweeps of one LiDAR on one way through one scene.
-
-    With several `sensors` as many LiDARs go through the scene, each for itself: another model, on another
-    carrier and another way, and each but the first with all of its beams or with every 2nd, 4th or 8th. What
-    moves stands elsewhere for each, and so do the finest bumps of surfaces.
+    """Recording `index`: 10 to 20 sweeps of one spinning LiDAR on one way through one scene.
 
     Consecutive sweeps are up to a few metres from each other, so pairs of 0 to 40 m occur; some ways turn
     into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. The
     same arguments give the same clouds, on `device`.
     """
-    rng = np.random.default_rng([seed, index])
-    generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+    rng, generator = _random(seed, index, device)
     scene = outdoor_scene(rng, kind)
-    passes = []
-    for number in range(sensors):
-        own = np.random.default_rng([seed, index, number]) if number else rng
-        lidar, carrier = _lidar(own, scene, model)
-        if number:
-            max_step = len(lidar.elevation) // MIN_BEAMS
-            lidar = lidar.every_beam(int(own.choice([step for step in (1, 2, 4, 8) if step <= max_step])))
-        drive = drive_through(own, scene, carrier)
-        passes.append((lidar, drive, _body(own, carrier)))
-    free = ~np.any([in_way(scene, drive) for _, drive, _ in passes], axis=0)
-    scene = replace(scene, things=scene.things.where(free))
-    clouds = [cloud for each in passes for cloud in sweeps(scene, *each, generator)]
-    return Recording(clouds, np.concatenate([drive.T_world_sensor for _, drive, _ in passes]))
+    lidar, carrier = _lidar(rng, scene, model)
+    return _recorded(scene, [(lidar, drive_through(rng, scene, carrier), _body(rng, carrier))], generator)[0]
 
 
 def record_by_two(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
-    """Recording `index` of a scene through which two LiDARs went: half of its pairs are of both."""
-    return record(seed, index, device, sensors=2)
+    """Recording `index` by two LiDARs that go through the scene, each on another carrier and another way.
+
+    The first is that of `record`. The second is a solid-state one, or a spinning one with all of its beams or
+    with every 2nd, 4th or 8th. In some recordings the sweeps of either are fused into submaps. What moves
+    stands elsewhere for each, and so do the finest bumps of surfaces. Half of the pairs are of both LiDARs.
+    """
+    first, generator = _random(seed, index, device)
+    second = np.random.default_rng([seed, index, 1])
+    scene, passes = outdoor_scene(first), []
+    for rng, draw in ((first, _lidar), (second, _other_lidar)):
+        lidar, carrier = draw(rng, scene)
+        passes.append((lidar, drive_through(rng, scene, carrier), _body(rng, carrier)))
+    recordings = _recorded(scene, passes, generator)
+    if second.random() < SUBMAP_SHARE:
+        fused = int(second.integers(2))
+        recordings[fused] = submaps(second, recordings[fused])
+    clouds = [cloud for recording in recordings for cloud in recording.clouds]
+    return Recording(clouds, np.concatenate([recording.T_world_cloud for recording in recordings]))
 
 
-def _lidar(rng: np.random.Generator, scene: Scene, model: str | None) -> tuple[Lidar, Carrier]:
-    """A LiDAR of some model, or of that given, and what it is on."""
+def _random(seed: int, index: int, device: torch.device | str) -> tuple[np.random.Generator, torch.Generator]:
+    rng = np.random.default_rng([seed, index])
+    return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+
+
+def _recorded(
+    scene: Scene, passes: list[tuple[Lidar, Drive, np.ndarray]], generator: torch.Generator
+) -> list[Recording]:
+    """The sweeps of each pass: a LiDAR, its drive and the body that hides. Nothing stands in their ways."""
+    free = ~np.any([in_way(scene, drive) for _, drive, _ in passes], axis=0)
+    scene = replace(scene, things=scene.things.where(free))
+    return [Recording(sweeps(scene, *each, generator), each[1].T_world_sensor) for each in passes]
+
+
+def _other_lidar(rng: np.random.Generator, scene: Scene) -> tuple[Lidar, Carrier]:
+    """Solid-state, or spinning and perhaps with fewer beams, and what it is on."""
+    lidar, carrier = _lidar(rng, scene)
+    if rng.random() < SOLID_STATE_SHARE:
+        solid_state = SOLID_STATE_LIDARS[str(rng.choice(list(SOLID_STATE_LIDARS)))]
+        solid_state = solid_state.with_seconds(rng.uniform(0.1, 0.5), SWEEP_POINTS)
+        return _unit(rng, solid_state), carrier
+    max_step = len(lidar.elevation) // MIN_BEAMS
+    return lidar.every_beam(int(rng.choice([step for step in (1, 2, 4, 8) if step <= max_step]))), carrier
+
+
+def _lidar(rng: np.random.Generator, scene: Scene, model: str | None = None) -> tuple[SpinningLidar, Carrier]:
+    """A spinning LiDAR of some model, or of that given, and what it is on."""
     in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
     if model is not None:
         in_hand = model not in ON_WHEELS_SHARES or (in_hand and model in IN_HAND_SHARES)
     shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
     drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
     model = model or drawn
-    lidar = LIDARS[model].every_column(int(rng.choice([1, 2])))
-    # Devices of one model differ, and so does the air.
-    min_return, noise = (lidar.min_return, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
-    lidar = replace(lidar, min_return=float(min_return), noise=float(noise))
+    lidar = _unit(rng, LIDARS[model].every_column(int(rng.choice([1, 2]))))
     low = rng.random() < (0.05 if model in HEAVY else 0.4)
     return lidar, Carrier.HAND if in_hand else Carrier.ROBOT if low else Carrier.ROOF
+
+
+def _unit(
+    rng: np.random.Generator, lidar: SpinningLidar | SolidStateLidar
+) -> SpinningLidar | SolidStateLidar:
+    """Devices of one model differ, and so does the air."""
+    min_return, noise = (lidar.min_return, lidar.noise) * np.exp(rng.normal(0, [0.7, 0.4]))
+    return replace(lidar, min_return=float(min_return), noise=float(noise))
 
 
 def _body(rng: np.random.Generator, carrier: Carrier) -> np.ndarray:

@@ -9,7 +9,7 @@ from pcreg.datasets.simulated.solids import Solids
 
 
 class Material(IntEnum):
-    """How a surface answers a laser; datasets/simulated/outdoor/spinning_lidar.py says how."""
+    """How a surface answers a laser; datasets/simulated/outdoor/lidar.py says how."""
 
     MATT = 0
     GLASS = 1

@@ -7,8 +7,8 @@ from typing import TextIO
 
 from pcreg.cli.register import report
 from pcreg.cli.register.parser import registrar_of, viewpoint_of
-from pcreg.geometry.viewpoint import of_both
 from pcreg.io.cloud import Cloud
+from pcreg.registration.inputs import both_viewpoints
 from pcreg.registration.result import Registration
 from pcreg.registration.task import Task
 from pcreg.runtime import parallel
@@ -43,7 +43,7 @@ def _registered(options: argparse.Namespace) -> tuple[tuple[Cloud, Cloud], Regis
         prepared = [
             registrar.prepare(file, units=unit, columns=options.columns, viewpoint=viewpoint)
             for file, unit, viewpoint in zip(
-                files, options.units, of_both(viewpoint_of(options)), strict=True
+                files, options.units, both_viewpoints(viewpoint_of(options)), strict=True
             )
         ]
     clouds = prepared[0].cloud, prepared[1].cloud

@@ -4,8 +4,7 @@ import argparse
 from importlib.metadata import version
 from pathlib import Path
 
-from pcreg.geometry.viewpoint import ViewpointOption, check_viewpoint
-from pcreg.registration.inputs import METRES
+from pcreg.registration.inputs import METRES, ViewpointOption, check_viewpoint
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 
@@ -37,7 +36,8 @@ before the other files are tried.
                 alternative              another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN, infinite or as notes say
-                viewpoints               {source, target}: where the sensor stood, null if that is estimated
+                viewpoints               {source, target}: where the sensor stood, of a map a list of places,
+                                         null if that is estimated
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
@@ -93,10 +93,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
         action="append",
         type=_viewpoint,
         metavar="V",
-        help="where the sensor stood: X,Y,Z in metres, sensor (at the origin), unknown (estimated), or auto "
-        "(what a .pcd or .e57 states, else at the origin if the cloud looks like a view from there, else "
-        "unknown; the default). Once for both clouds, twice for source and target; --viewpoint=-1,2,3 where "
-        "a number is negative",
+        help="where the sensor stood: X,Y,Z in metres, sensor (at the origin, as in raw scans), or "
+        "auto (what a .pcd, .e57 or .npz states, else estimated from the cloud alone; the default). Once for "
+        "both clouds, twice for source and target; --viewpoint=-1,2,3 where a number is negative",
     )
     parser.add_argument(
         "--columns",

@@ -21,22 +21,40 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path) -> np.ndarray:
-    """The array `points`, `pcd` or `xyz` of a .npz file, or its only one."""
+    """The array `points`, `pcd` or `xyz` of a .npz file, or its only one beside `viewpoints`."""
     with zipfile.ZipFile(path) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name != "viewpoints.npy"]
         known = [name for name in ("points", "pcd", "xyz") if name in names] or names
         if known == names and len(names) != 1:
             raise InputError(f"{path}: holds the arrays {names}; call the one with the points `points`")
-        if archive.getinfo(f"{known[0]}.npy").compress_type not in COMPRESSIONS:
-            raise InputError(f"{path}: is not compressed as NumPy does it; write it with numpy.savez")
-        with archive.open(f"{known[0]}.npy") as member:
-            head = member.read(MAX_HEADER_BYTES)
-            shape, order, dtype, start = _layout(head)
-            size = math.prod(shape) * dtype.itemsize
-            check_expansion(path, shape[0] if shape else 0, start + size)
-            content = bytearray(head)
-            while piece := member.read(min(CHUNK_BYTES, max(start + size - len(content), 0))):
-                content += piece
+        return _array(archive, known[0], path)
+
+
+def viewpoints_of_npz(path: Path) -> np.ndarray | None:
+    """The array `viewpoints` (N, 3) float64 of a .npz file, from where each point was seen, if it has one."""
+    with zipfile.ZipFile(path) as archive:
+        if "viewpoints.npy" not in archive.namelist():
+            return None
+        viewpoints = _array(archive, "viewpoints", path).astype(np.float64)
+    if viewpoints.ndim != 2 or viewpoints.shape[1] != 3:
+        raise InputError(
+            f"{path}: holds viewpoints of shape {viewpoints.shape}; write rows x y z, one per point"
+        )
+    return viewpoints
+
+
+def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
+    """The array of that name in the archive at `path`."""
+    if archive.getinfo(f"{name}.npy").compress_type not in COMPRESSIONS:
+        raise InputError(f"{path}: is not compressed as NumPy does it; write it with numpy.savez")
+    with archive.open(f"{name}.npy") as member:
+        head = member.read(MAX_HEADER_BYTES)
+        shape, order, dtype, start = _layout(head)
+        size = math.prod(shape) * dtype.itemsize
+        check_expansion(path, shape[0] if shape else 0, start + size)
+        content = bytearray(head)
+        while piece := member.read(min(CHUNK_BYTES, max(start + size - len(content), 0))):
+            content += piece
     check_size(path, size, len(content) - start)
     return np.frombuffer(content, dtype, math.prod(shape), start).reshape(shape, order=order)
 

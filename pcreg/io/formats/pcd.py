@@ -1,4 +1,4 @@
-"""Point cloud data files of PCL (.pcd): text, binary and binary_compressed, of which x y z are read."""
+"""Point cloud data files of PCL (.pcd), text, binary and binary_compressed: points and their viewpoints."""
 
 from pathlib import Path
 from typing import BinaryIO
@@ -9,39 +9,46 @@ from pcreg.io.formats.columns import columns_of
 from pcreg.io.size_checks import check_count, check_expansion, check_size
 
 MAX_HEADER_BYTES = 1 << 16
+# fields; the latter of PCL's PointWithViewpoint
+POINT, SEEN_FROM = ("x", "y", "z"), ("vp_x", "vp_y", "vp_z")
 NO_VIEWPOINT = [0, 0, 0, 1, 0, 0, 0]
 NUMPY_KINDS = {"F": "f", "I": "i", "U": "u"}  # by the TYPE of a field
 
 
-def read_pcd(path: Path) -> np.ndarray:
-    """The points (N, 3) of a .pcd file."""
+def read_pcd(path: Path, fields: tuple[str, str, str] = POINT) -> np.ndarray:
+    """The points (N, 3) of a .pcd file, or other three `fields` of its points."""
     with path.open("rb") as file:
         header = _header(file)
-        row, points = _row(header), int(header["POINTS"][0])
+        row, points = _row(header, fields), int(header["POINTS"][0])
         left = path.stat().st_size - file.tell()
         match header["DATA"]:
             case ["ascii"]:
-                return _read_text(file, path, row, points, left)
+                return _read_text(file, path, row, points, left, fields)
             case ["binary"]:
                 check_size(path, points * row.itemsize, left)
                 if points == 0:
                     return np.empty((0, 3))
-                return columns_of(np.memmap(file, row, "r", file.tell(), points))
+                return columns_of(np.memmap(file, row, "r", file.tell(), points), fields)
             case ["binary_compressed"]:
-                columns = _unpacked(file, path, row, points, left)
+                columns = _unpacked(file, path, row, points, left, fields)
             case other:
                 raise ValueError(f"its data are {other}; ascii, binary and binary_compressed are known")
         return np.stack(columns, axis=1, dtype=np.float64, casting="unsafe")
 
 
 def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
-    """Where the VIEWPOINT line of a .pcd file puts the sensor, in the frame of the points: (3,) float64.
+    """Where a .pcd file puts the sensor, in the frame of the points, float64: (3,), or (N, 3) for each point.
 
-    The line has a position and a quaternion w x y z. 0 0 0 1 0 0 0 is the default of the format, written by
-    tools that do not know the viewpoint: it counts as not stated, as does a file without the line.
+    Fields vp_x, vp_y and vp_z say it of each point. The VIEWPOINT line has a position and a quaternion
+    w x y z. 0 0 0 1 0 0 0 there, and fields of zeros alone, are the defaults of the format, written by tools
+    that do not know the viewpoint: they count as not stated, as does a file with neither.
     """
     with path.open("rb") as file:
-        stated = [float(number) for number in _header(file).get("VIEWPOINT", NO_VIEWPOINT)]
+        header = _header(file)
+    if set(SEEN_FROM) <= set(header["FIELDS"]):
+        seen_from = read_pcd(path, SEEN_FROM)
+        return seen_from if seen_from.any() else None
+    stated = [float(number) for number in header.get("VIEWPOINT", NO_VIEWPOINT)]
     if len(stated) != 7 or not np.isfinite(stated).all():
         raise ValueError("its VIEWPOINT line does not hold seven numbers")
     return None if stated == NO_VIEWPOINT else np.array(stated[:3])
@@ -62,8 +69,8 @@ def _header(file: BinaryIO) -> dict[str, list[str]]:
     return header
 
 
-def _row(header: dict[str, list[str]]) -> np.dtype:
-    """The layout of a point: fields x, y and z under their names, others under their number."""
+def _row(header: dict[str, list[str]], wanted: tuple[str, str, str]) -> np.dtype:
+    """The layout of a point: the `wanted` fields under their names, others under their number."""
     names = header["FIELDS"]
     counts = header.get("COUNT", ["1"] * len(names))
     fields = []
@@ -73,26 +80,30 @@ def _row(header: dict[str, list[str]]) -> np.dtype:
         if not 0 < int(count) < MAX_HEADER_BYTES:
             raise ValueError(f"its field {name} has count {count}")
         scalar = np.dtype(f"<{NUMPY_KINDS[kind]}{int(size)}")
-        axis = name in ("x", "y", "z") and int(count) == 1
+        axis = name in wanted and int(count) == 1
         fields.append((name if axis else str(number), scalar, () if axis else (int(count),)))
     row = np.dtype(fields)
-    if missing := [axis for axis in "xyz" if axis not in row.names]:
+    if missing := [axis for axis in wanted if axis not in row.names]:
         raise ValueError(f"its points have no field {missing[0]}")
     return row
 
 
-def _read_text(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int) -> np.ndarray:
+def _read_text(
+    file: BinaryIO, path: Path, row: np.dtype, points: int, left: int, fields: tuple[str, str, str]
+) -> np.ndarray:
     widths = [row[name].shape[0] if row[name].shape else 1 for name in row.names]
     check_size(path, 2 * points * sum(widths), left + 1)  # a digit and a space or line end for each number
     if points == 0:
         return np.empty((0, 3))
     starts = dict(zip(row.names, np.cumsum([0, *widths]), strict=False))
-    rows = np.loadtxt(file, ndmin=2, max_rows=points, usecols=[int(starts[axis]) for axis in "xyz"])
+    rows = np.loadtxt(file, ndmin=2, max_rows=points, usecols=[int(starts[axis]) for axis in fields])
     return check_count(path, rows, points)
 
 
-def _unpacked(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int) -> list[np.ndarray]:
-    """The columns x, y, z (N,) of a compressed file, which stores field after field."""
+def _unpacked(
+    file: BinaryIO, path: Path, row: np.dtype, points: int, left: int, fields: tuple[str, str, str]
+) -> list[np.ndarray]:
+    """Three fields (N,) of a compressed file, which stores field after field."""
     check_size(path, 8, left)
     packed, unpacked = (int(number) for number in np.frombuffer(file.read(8), "<u4"))
     check_size(path, packed, left - 8)
@@ -100,7 +111,7 @@ def _unpacked(file: BinaryIO, path: Path, row: np.dtype, points: int, left: int)
         raise ValueError(f"it unpacks to {unpacked} bytes and its points take {points * row.itemsize}")
     check_expansion(path, points, packed + unpacked)
     content = _decompress(file.read(packed), unpacked)
-    return [np.frombuffer(content, row[axis], points, offset=points * row.fields[axis][1]) for axis in "xyz"]
+    return [np.frombuffer(content, row[axis], points, offset=points * row.fields[axis][1]) for axis in fields]
 
 
 def _decompress(packed: bytes, size: int) -> bytearray:

@@ -50,7 +50,26 @@ def test_every_experiment_composes(experiment):
 )
 def test_a_wrong_key_or_value_is_named(override, message):
     with pytest.raises(InputError, match=message):
-        compose_config("train", ["experiment=3dmatch", override])
+        compose_config("train", ["experiment=3dmatch-paper", override])
+
+
+@pytest.mark.parametrize("experiment", ["3dmatch-paper", "kitti-paper"])
+def test_the_recipes_of_the_paper_are_those_of_fcgf(experiment):
+    cfg = compose_config("train", [f"experiment={experiment}", "data.root=somewhere"])
+    assert cfg.loss._target_.endswith("HardestContrastive")
+    assert (cfg.loss.positives_per_pair, cfg.loss.candidates_per_pair) == (1024, 256)
+    assert (cfg.optimizer.lr, cfg.optimizer.momentum, cfg.optimizer.weight_decay) == (0.1, 0.8, 1e-4)
+    assert (cfg.scheduler.gamma, cfg.batches.batch_size, cfg.positive_radius) == (0.99, 4, 1.5)
+    assert (cfg.model.kernel, cfg.model.snap) == ("grid", False)
+    assert cfg.model.voxel == {"3dmatch-paper": 0.025, "kitti-paper": 0.3}[experiment]
+
+
+@pytest.mark.parametrize(("experiment", "simulated"), [("3dmatch", "indoor"), ("kitti", "outdoor")])
+def test_the_recipes_for_real_pairs_train_the_network_of_the_shipped_weights(experiment, simulated):
+    real = compose_config("train", [f"experiment={experiment}", "data.root=somewhere"])
+    shipped = compose_config("train", [f"experiment={simulated}"])
+    assert real.model == shipped.model
+    assert real.loss._target_ == shipped.loss._target_
 
 
 def test_an_experiment_has_to_be_chosen():
@@ -82,7 +101,7 @@ def test_the_command_line_refuses_in_one_sentence(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("chosen", [[], ["experiment=kitti"]])
+@pytest.mark.parametrize("chosen", [[], ["experiment=kitti-paper"]])
 def test_help_lists_choices_and_settings(capsys, chosen):
     assert main([*chosen, "--help"]) == 0
     text = capsys.readouterr().out

@@ -124,8 +124,8 @@ def test_gates_and_viewpoint_are_the_data_sets_unless_given():
     found = System("system").on(streets)
     assert (found.gates, found.viewpoint) == (OUTDOOR_GATES, "auto")
     assert System("system").on(Views()).gates == INDOOR_GATES
-    given = System("system", gates=[[1, 2]], viewpoint="unknown").on(Views())
-    assert (given.gates, given.viewpoint) == (((1.0, 2.0),), "unknown")
+    given = System("system", gates=[[1, 2]], viewpoint="auto").on(Views())
+    assert (given.gates, given.viewpoint) == (((1.0, 2.0),), "auto")
 
 
 @pytest.mark.parametrize(

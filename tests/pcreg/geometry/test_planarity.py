@@ -18,13 +18,13 @@ def ball(rng: np.random.Generator, count: int, radius: float = 2.0) -> np.ndarra
     return radius * directions * rng.uniform(0, 1, (count, 1)) ** (1 / 3)
 
 
-# Of each kind one pair that was registered, with confidences from 0.80 to 0.98.
+# Of each kind one pair that was registered before surfaces were asked for.
 NOISE = {
     "cube": (2000, 0, lambda rng, n: box(rng, n, (4, 4, 4))),
     "box": (2000, 1, lambda rng, n: box(rng, n, (4, 2, 1))),
     "rod": (2000, 0, lambda rng, n: box(rng, n, (10, 1, 1))),
     "box turned": (2000, 0, lambda rng, n: box(rng, n, (4, 3, 2)) @ random_rotation(rng).T),
-    "ball": (10_000, 1, ball),
+    "ball": (10_000, 4, ball),
 }
 
 

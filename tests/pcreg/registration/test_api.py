@@ -110,11 +110,14 @@ def test_a_thousandth_of_a_cloud_is_answered_or_refused(room):
 
 
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)], ids=["as_it_is", "backwards"])
-def test_the_same_cloud_twice_is_said(room, order):
-    found = register(room.source, room.source[order].copy(), voxel=VOXEL)
+@pytest.mark.parametrize("shift", [0.0, 25.0])
+def test_the_same_cloud_twice_is_said(room, order, shift):
+    found = register(room.source, room.source[order] + shift, voxel=VOXEL, viewpoint=([0, 0, 0], [shift] * 3))
     assert found.registered
-    np.testing.assert_allclose(found.T_target_source, np.eye(4), atol=1e-6)
-    assert found.notes == ("source and target hold the same points; is one file given twice?",)
+    np.testing.assert_allclose(found.T_target_source, se3(np.eye(3), np.full(3, shift)), atol=1e-6)
+    assert found.notes == (
+        "source and target hold the same points, shifted at most; is one file given twice?",
+    )
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.3])

@@ -9,6 +9,7 @@ from pcreg.io.cloud import Cloud
 from pcreg.registration import diagnostics
 from pcreg.registration.confidence import MIN_CONFIDENCE
 from pcreg.registration.fallback import register_at_scales
+from pcreg.registration.local_frame import in_given_frames
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from tests.pcreg.registration.test_api import VOXEL, correct
@@ -27,7 +28,7 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pa
     assert not register_at_scales(*pair, [first]).registered
     found = register_at_scales(*pair, [first, second])
     assert found.registered
-    assert correct(found, room.T_target_source)
+    assert correct(in_given_frames(found, *(cloud.frame for cloud in pair)), room.T_target_source)
     assert "agree too" in found.reason
 
 

@@ -6,7 +6,7 @@ import torch
 
 from pcreg import register
 from pcreg.io.cloud import write_ply
-from pcreg.registration.inputs import as_cloud
+from pcreg.registration.inputs import as_cloud, both_viewpoints, check_viewpoint
 from pcreg.runtime.errors import InputError
 
 POINTS = np.random.default_rng(0).normal(scale=4, size=(500, 3))
@@ -110,3 +110,24 @@ def test_one_unit_for_both_clouds_and_numbers_of_numpy(units):
     found = register(1000 * POINTS, 1000 * POINTS, units=units, **given)
     np.testing.assert_allclose(found.T_target_source, np.eye(4), atol=1e-6)
     assert found.voxel == 3
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["Auto", "unknown", (1, 2), (1, 2, np.nan), [[[1, 2, 3]]], np.zeros((9, 2)), None, 3.0, "1,2,3"],
+)
+def test_what_is_no_viewpoint(option):
+    with pytest.raises(InputError, match="use auto, sensor, or x, y, z") as caught:
+        check_viewpoint(option)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_viewpoint_is_for_both_clouds():
+    assert both_viewpoints("sensor") == ("sensor", "sensor")
+    assert both_viewpoints(("sensor", "auto")) == ("sensor", "auto")
+    position, estimated = both_viewpoints(([1, 2, 3], "auto"))
+    np.testing.assert_array_equal(position, [1, 2, 3])
+    assert estimated == "auto"
+    np.testing.assert_array_equal(both_viewpoints([1, 2, 3])[1], [1, 2, 3])
+    with pytest.raises(InputError):
+        both_viewpoints(("sensor", "nowhere"))

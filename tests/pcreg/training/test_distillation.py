@@ -39,13 +39,11 @@ def test_views_are_other_points_of_the_same_surface(scales):
     """Each point is described, in each view at each scale, by a point of the cell that both are in."""
     batch = next(batches(scales=scales).epoch(0))
     sides, views = (batch.source.levels[0], batch.target.levels[0]), batch.views.levels[0]
-    corners = -views.origins[torch.repeat_interleave(torch.arange(len(views.lengths)), views.lengths)]
-    in_frame = views.points + corners  # at the first scale in metres, at others in units of their scale
+    in_frame = views.points - views.viewpoints  # in metres, or in units of a scale
     first = []
     for side in sides:  # the points of the first scale
-        of_pairs = side.lengths[:2]
-        local = side.points[: of_pairs.sum()]
-        first.append(local - torch.repeat_interleave(side.origins[:2], of_pairs, dim=0))
+        of_pairs = slice(side.lengths[:2].sum())
+        first.append(side.points[of_pairs] - side.viewpoints[of_pairs])
     own = torch.cat(first)
     assert batch.view_rows.shape == (len(own), 2, len(scales))
     for number, scale in enumerate(scales):

@@ -10,6 +10,7 @@ from pcreg.datasets.simulated.indoor.piece import extents
 from pcreg.datasets.simulated.indoor.scene import indoor_scene
 from pcreg.datasets.simulated.indoor.styles import STYLES
 from pcreg.datasets.simulated.indoor.walk import camera_path
+from pcreg.datasets.simulated.recording import ScenePairs
 from pcreg.geometry.overlap import measured_overlap
 from pcreg.geometry.se3 import inverse
 
@@ -79,6 +80,42 @@ def test_same_arguments_same_scans(scans):
     camera = replace(recording.WIDE, width=96, height=72)
     again = recording.record_scans(3, 0, scans=3, camera=camera)
     assert all(torch.equal(a, b) for a, b in zip(scans.clouds, again.clouds, strict=True))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_two_cameras_see_one_room(share, monkeypatch):
+    """Clouds of either lie on each other, where the motion says, be they fragments or single images."""
+    made = []
+
+    def noted(*arguments):
+        made.append(fragments_or_images(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(recording, "SINGLE_IMAGE_SHARE", share)
+    monkeypatch.setattr(recording, "SIZES", ((96, 72),))
+    monkeypatch.setattr(recording, "MAX_PIXELS", 3 * 96 * 72)
+    monkeypatch.setattr(recording, "_kinect", lambda rng: SMALL)
+    fragments_or_images = recording._images if share else recording._fragments
+    monkeypatch.setattr(recording, fragments_or_images.__name__, noted)
+    both = recording.record_by_two(0, 3)
+    count = len(made[-1].clouds)  # of the second
+    assert len(made) == (1 if share else 2)
+    assert 4 <= count <= 15
+    assert 4 <= len(both.clouds) - count <= 15
+    np.testing.assert_array_equal(both.T_world_cloud[-count:], made[-1].T_world_cloud)
+    scene = ScenePairs.of(both, 0.05, 0.3)
+    of_second = scene.pairs >= len(both.clouds) - count
+    mixed = of_second[:, 0] & ~of_second[:, 1]
+    assert 0.1 < mixed.mean() < 0.4  # and as many the other way
+    near, displaced = [], []
+    for source, target in scene.pairs[mixed][:6]:
+        clouds = [both.clouds[n].double().numpy() for n in (source, target)]
+        T = both.motion(source, target)
+        near.append(measured_overlap(clouds[0][::5], clouds[1], T, 0.05))
+        aside = T + np.pad(np.full((3, 1), 0.2), ((0, 1), (3, 0)))
+        displaced.append(measured_overlap(clouds[0][::5], clouds[1], aside, 0.05))
+    assert np.mean(near) > 0.3
+    assert np.mean(near) > 1.5 * np.mean(displaced)
 
 
 def test_scenes_are_proper_and_each_style_occurs():

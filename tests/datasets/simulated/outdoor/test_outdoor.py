@@ -7,14 +7,16 @@ import torch
 from pcreg.datasets.simulated.outdoor import record, record_by_two
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
+from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.scene import KINDS, outdoor_scene
 from pcreg.datasets.simulated.outdoor.site import Mover, Scene
-from pcreg.datasets.simulated.outdoor.spinning_lidar import LIDARS, Lidar, sweeps
+from pcreg.datasets.simulated.outdoor.solid_state_lidar import SolidStateLidar
+from pcreg.datasets.simulated.outdoor.spinning_lidar import LIDARS, SpinningLidar
 from pcreg.datasets.simulated.outdoor.things import Things
 from pcreg.datasets.simulated.solids import Shape, box
 
 NOTHING_BELOW = np.full((2, 3), -100.0)
-FINE = Lidar(tuple(np.linspace(-20.0, 5.0, 16)), columns=64, far=60, noise=1e-4, min_return=1e-9)
+FINE = SpinningLidar(tuple(np.linspace(-20.0, 5.0, 16)), columns=64, far=60, noise=1e-4, min_return=1e-9)
 NOTHING = Things.of(box(np.empty((0, 3)), np.empty((0, 3))))
 
 
@@ -96,7 +98,9 @@ def test_motion_is_removed_or_left_in_the_points():
 def test_the_carrier_hides_the_ground_under_it_and_nothing_above():
     roof = np.array([[-2.0, -2.0, -1.0], [2.0, 2.0, -0.5]])
     walls = Things.of(box([-30, -30, -5], [30, 30, 30]))  # from within
-    beams = Lidar((60.0, 20.0, 5.0, -5.0, -20.0, -60.0, -70.0, -80.0), columns=64, far=90, min_return=1e-9)
+    beams = SpinningLidar(
+        (60.0, 20.0, 5.0, -5.0, -20.0, -60.0, -70.0, -80.0), columns=64, far=90, min_return=1e-9
+    )
     (cloud,) = sweeps(scene(walls), beams, standing_still(), roof, generator())
     below, above = cloud[cloud[:, 2] < -1.3], cloud[cloud[:, 2] > 0]
     assert below[:, :2].abs().amax(1).min() > 3.9  # 2 m of roof 0.5 m below, ground 1.5 m below
@@ -115,6 +119,7 @@ def test_who_stands_behind_the_sensor_hides_what_is_behind():
 
 def test_models_have_their_beams():
     counts = {name: len(lidar.elevation) for name, lidar in LIDARS.items()}
+    assert set(counts.values()) == {16, 32, 64, 128}
     assert counts["HDL-64E"] == counts["Pandar64"] == 64
     assert counts["VLP-32C"] == 32
     assert LIDARS["HDL-64E"].elevation[:2] == (2.0, pytest.approx(1.667, abs=1e-3))
@@ -167,7 +172,7 @@ def test_every_second_beam_is_every_second_elevation():
 
 
 def test_two_lidars_go_through_one_scene(monkeypatch):
-    """The first has the beams and the way that it has alone; the other another way, and fewer points."""
+    """The first has the beams and the way that it has alone; the other has another way."""
     passed = []
 
     def noted(scene, lidar, drive, body, generator):
@@ -175,15 +180,19 @@ def test_two_lidars_go_through_one_scene(monkeypatch):
         return [torch.zeros(1, 3)] * len(drive.seconds)
 
     monkeypatch.setattr("pcreg.datasets.simulated.outdoor.recording.sweeps", noted)
+    monkeypatch.setattr("pcreg.datasets.simulated.outdoor.recording.SUBMAP_SHARE", 0.0)
     alone = record(0, 3)
-    together = record_by_two(0, 3)
-    (_, lidar, drive), (scene, first, way), (same, second, other) = passed
+    together, *_ = [record_by_two(0, index) for index in (3, 4, 5, 6, 7, 8)]
+    (_, lidar, drive), (scene, first, way), (same, second, other) = passed[:3]
     assert first == lidar
     assert np.array_equal(way.T_world_sensor, drive.T_world_sensor)
     assert same is scene
     assert second != first
-    assert len(second.elevation) >= 8
     assert not in_way(scene, way).any()
     assert not in_way(scene, other).any()
     assert len(together.clouds) == len(way.seconds) + len(other.seconds)
     assert np.array_equal(together.T_world_cloud[: len(way.seconds)], alone.T_world_cloud)
+    others = [lidar for _, lidar, _ in passed[2::2]]
+    solid_state = [isinstance(lidar, SolidStateLidar) for lidar in others]
+    assert 0 < sum(solid_state) < 6
+    assert all(len(lidar.elevation) >= 8 for lidar in others if isinstance(lidar, SpinningLidar))

@@ -18,7 +18,7 @@ def test_a_viewpoint_that_is_none(scans, tmp_path, capsys, where):
     with pytest.raises(SystemExit) as stop:
         main([*map(str, scans), "--viewpoint", *where, "--out", str(tmp_path)])
     assert stop.value.code == 2
-    assert "use auto, sensor, unknown, or x, y, z in metres" in capsys.readouterr().err
+    assert "use auto, sensor, or x, y, z in metres" in capsys.readouterr().err
 
 
 def test_three_viewpoints_for_two_clouds(scans, tmp_path, capsys):

@@ -65,8 +65,8 @@ def test_bare_rows_of_a_stated_length(room, scans, tmp_path, capsys):
     assert main([*command, "--columns", "6"]) == 0
 
 
-def test_a_stated_viewpoint_is_kept_and_an_unknown_one_told_of(room, scans, tmp_path, capsys):
-    where = ["--viewpoint=-0.5,0,0.25", "--viewpoint", "unknown"]
+def test_a_stated_viewpoint_is_kept_and_an_estimated_one_told_of(room, scans, tmp_path, capsys):
+    where = ["--viewpoint=-0.5,0,0.25", "--viewpoint", "auto"]
     assert main([*map(str, scans), *FAST, *where, "--out", str(tmp_path)]) == 0
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["viewpoints"] == {"source": [-0.5, 0.0, 0.25], "target": None}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.io.cloud import read_cloud
+from pcreg.runtime.errors import InputError
 from tests.pcreg.io.cloud_files import POINTS, refusal
 
 
@@ -51,3 +52,27 @@ def test_arrays_that_are_no_numbers(tmp_path, rows):
 def test_pickled_arrays_are_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
     refusal(tmp_path / "a.npy")
+
+
+def test_an_npz_says_from_where_each_point_was_seen(tmp_path):
+    points, viewpoints = np.random.default_rng(0).normal(size=(2, 5, 3))
+    points[2] = np.nan
+    np.savez(tmp_path / "a.npz", points=points, viewpoints=viewpoints)
+    found = read_cloud(tmp_path / "a.npz")
+    np.testing.assert_array_equal(found.viewpoint, viewpoints[[0, 1, 3, 4]])
+    np.savez(tmp_path / "b.npz", points=points)
+    assert read_cloud(tmp_path / "b.npz").viewpoint is None
+
+
+@pytest.mark.parametrize(
+    ("viewpoints", "words"),
+    [
+        (np.zeros((4, 3)), "5 rows and 4 viewpoints"),
+        (np.zeros((5, 2)), r"viewpoints of shape \(5, 2\)"),
+        (np.full((5, 3), np.nan), "viewpoints hold NaN"),
+    ],
+)
+def test_viewpoints_that_are_none(tmp_path, viewpoints, words):
+    np.savez(tmp_path / "a.npz", points=np.ones((5, 3)), viewpoints=viewpoints)
+    with pytest.raises(InputError, match=words):
+        read_cloud(tmp_path / "a.npz")

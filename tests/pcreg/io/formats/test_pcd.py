@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.io.cloud import read_cloud
-from tests.pcreg.io.cloud_files import refusal
+from tests.pcreg.io.cloud_files import pcd, refusal
 
 
 def test_a_compressed_pcd_as_another_program_writes_it(tmp_path):
@@ -40,3 +40,22 @@ def test_a_damaged_viewpoint_is_refused(tmp_path, words):
     header = f"FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nVIEWPOINT {words}\nPOINTS 1\nDATA ascii\n1 2 3\n"
     (tmp_path / "a.pcd").write_text(header)
     refusal(tmp_path / "a.pcd")
+
+
+@pytest.mark.parametrize("data", ["ascii", "binary"])
+def test_a_pcd_says_from_where_each_point_was_seen(tmp_path, data):
+    """In the fields of PCL's PointWithViewpoint. The viewpoint of a row that is no point goes with it."""
+    rows = np.arange(24, dtype=np.float64).reshape(4, 6)
+    rows[1, 0] = np.nan
+    (tmp_path / "a.pcd").write_bytes(pcd(rows, data, "x y z vp_x vp_y vp_z"))
+    found = read_cloud(tmp_path / "a.pcd")
+    np.testing.assert_array_equal(found.points, rows[[0, 2, 3], :3])
+    np.testing.assert_array_equal(found.viewpoint, rows[[0, 2, 3], 3:])
+
+
+def test_viewpoints_of_zeros_alone_are_not_stated(tmp_path):
+    """So are the fields filled by tools that do not know them, as is the VIEWPOINT line."""
+    rows = np.arange(24, dtype=np.float64).reshape(4, 6)
+    rows[:, 3:] = 0
+    (tmp_path / "a.pcd").write_bytes(pcd(rows, "ascii", "x y z vp_x vp_y vp_z"))
+    assert read_cloud(tmp_path / "a.pcd").viewpoint is None

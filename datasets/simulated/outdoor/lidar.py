@@ -1,0 +1,189 @@
+"""What LiDARs of any pattern measure: a drive's sweeps, cast into a scene all at once.
+
+A sensor's frame: x forward, y left, z up, the sensor at the origin; a sweep's points are in the frame
+that the sensor has in its middle.
+"""
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pcreg.datasets.simulated.outdoor.drive import Drive
+from pcreg.datasets.simulated.outdoor.site import Scene
+from pcreg.datasets.simulated.outdoor.things import Material, Things
+from pcreg.datasets.simulated.raycast import cast
+from pcreg.datasets.simulated.solids import Solids
+
+# Ranges by Material, drawn for each solid: the reflected fraction, the fraction of rays lost, and the
+# height of the relief in metres
+ALBEDO = torch.tensor([[0.08, 0.8], [0.03, 0.3], [0.02, 0.3], [0.2, 0.6]])
+LOST = torch.tensor([[0.0, 0.01], [0.0, 1.2], [0.0, 0.3], [0.0, 0.04]])
+RELIEF = torch.tensor([[0.0, 0.07], [0.0, 0.01], [0.0, 0.02], [0.0, 0.0]])
+GROUND = torch.tensor([[0.06, 0.35], [0.0, 0.006], [0.0, 0.015]])  # the same three of the ground
+WAVES = 6  # plane waves that make the relief
+LEAF_DEPTH = 0.22  # metres that a ray goes on between leaves, on average
+LEAF_GAPS = 0.15  # fraction of the rays that pass a crown
+
+
+class Lidar(Protocol):
+    """What it sees and how exactly, and where it looks when."""
+
+    near: float  # metres
+    far: float
+    noise: float  # metres, sigma of the range
+    min_return: float  # reflected fraction times cosine over squared range (1/m^2)
+    moments: int  # of a sweep, evenly spaced, between which the sensor moves
+    turns: float  # length of a sweep, in tenths of a second
+
+    def rays(self, sweeps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Unit directions (sweeps, G, R, 3) in the sensor's frame, and of each group the moment (G,) int64.
+
+        The R rays of a group look about the same way. All sweeps are of one unit.
+        """
+        ...
+
+    def range_errors(self, generator: torch.Generator) -> Tensor:
+        """The fixed errors of a unit in metres, of one shape with (G, R) or broadcastable to it."""
+        ...
+
+
+@torch.no_grad()
+def sweeps(
+    scene: Scene, lidar: Lidar, drive: Drive, body: np.ndarray, generator: torch.Generator
+) -> list[Tensor]:
+    """Points (N, 3) float32 of each sweep, on the device of `generator`.
+
+    `body` (2, 3): two corners of a box in the sensor's frame, a car's roof or a person, that hides what
+    is behind it.
+    """
+    device = generator.device
+    S = len(drive.seconds)
+    ray, moment = lidar.rays(S, generator)
+    shape = ray.shape[:-1]  # (S, G, R)
+
+    def uniform() -> Tensor:
+        return torch.rand(shape, generator=generator, device=device)
+
+    def normal() -> Tensor:
+        return torch.randn(shape, generator=generator, device=device)
+
+    part = (torch.arange(lidar.moments, device=device) + 0.5) / lidar.moments - 0.5  # of a sweep
+    pose = torch.from_numpy(drive.T_world_sensor).float().to(device)[:, None]
+    velocity = torch.from_numpy(drive.velocity).float().to(device)
+    spin = torch.from_numpy(drive.spin).float().to(device)
+    R, t = _moved(lidar.turns * part, velocity, spin)
+    directions = ray @ (pose[..., :3, :3] @ R)[:, moment].mT
+    origins = (pose[..., :3, :3] @ t[..., None])[..., 0] + pose[..., :3, 3]  # (S, moments, 3)
+    distance, cosine, albedo, loss = (
+        v.reshape(shape)
+        for v in _first(
+            scene,
+            lidar,
+            drive,
+            origins[:, moment].reshape(-1, 1, 3),
+            directions.reshape(-1, shape[-1], 3),
+            generator,
+        )
+    )
+    strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal())
+    seen = (
+        (distance > lidar.near)
+        & (distance < lidar.far)
+        & (strength > lidar.min_return)
+        & (uniform() >= loss)
+        & ~_hidden(ray, torch.from_numpy(body).float().to(device))
+    )
+    measured = torch.where(seen, distance, 0) + lidar.range_errors(generator) + lidar.noise * normal()
+    # Over a longer sweep odometry is needed: what it leaves is as much as in one turn.
+    R, t = _moved((lidar.turns - drive.distortion) * part, velocity, spin)
+    points = (ray * measured[..., None]) @ R[:, moment].mT + t[:, moment, None]
+    return list(points[seen].split(seen.flatten(1).sum(1).tolist()))
+
+
+def _hidden(ray: Tensor, body: Tensor) -> Tensor:
+    """Whether rays (..., 3) from the sensor meet the box between two corners (2, 3)."""
+    corners = body / torch.where(ray.abs() < 1e-9, 1e-9, ray)[..., None, :]  # (..., 2, 3)
+    enter, leave = corners.amin(-2).amax(-1), corners.amax(-2).amin(-1)
+    return enter.clamp(min=0) < leave
+
+
+def _first(
+    scene: Scene, lidar: Lidar, drive: Drive, origins: Tensor, directions: Tensor, generator: torch.Generator
+) -> tuple[Tensor, ...]:
+    """What rays (G, R, 3) meet first: distance, |cos| to the normal, reflected fraction, rate of loss."""
+    device = directions.device
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator, device=device)
+
+    distance, cosine = scene.ground.meet(origins, directions, lidar.far)
+    things, sweep = _at_all_times(scene, drive)
+    material = torch.from_numpy(things.material).to(device)
+    standing = torch.from_numpy(sweep < 0).to(device)
+    albedo, loss, relief = (
+        torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things)))
+        for bounds in (ALBEDO, LOST, RELIEF)
+    )
+    relief = relief.square() / RELIEF.max() * standing  # few surfaces are very uneven
+    surface = torch.stack([albedo, loss, relief], 1)
+    met = torch.lerp(*GROUND.to(device).unbind(1), uniform(3)).expand(*distance.shape, 3)
+    leafy = things.material == Material.LEAVES
+    group_sweep = torch.arange(len(origins), device=device) // (len(origins) // len(drive.seconds))
+    for chosen in (~leafy, leafy):
+        index = np.flatnonzero(chosen)
+        if not len(index):
+            continue
+        at = torch.from_numpy(sweep[index]).to(device)
+        present = (at < 0) | (at == group_sweep[:, None])
+        some = Solids(things.solids.shape[index], things.solids.T_world_unit[index])
+        hits = cast(some, origins, directions, distance.amax(1).clamp(max=lidar.far), present)
+        t, cos = hits.distance, hits.cosine
+        if chosen is leafy:
+            inside = torch.empty_like(t).exponential_(generator=generator) * LEAF_DEPTH
+            t = torch.where(uniform(*t.shape) < LEAF_GAPS, torch.inf, t + inside)
+            cos = cos.clamp(min=0.3)
+        closer = t < distance
+        which = torch.from_numpy(index).to(device)[hits.solid.clamp(min=0)]
+        distance = torch.where(closer, t, distance)
+        cosine = torch.where(closer, cos, cosine)
+        met = torch.where(closer[..., None], surface[which], met)
+    albedo, loss, relief = met.unbind(-1)
+    places = torch.addcmul(origins, distance.nan_to_num(posinf=0)[..., None], directions)
+    uneven = scene.relief * relief * _waves(places, generator)
+    distance = distance + uneven / cosine.clamp(min=0.2)
+    return distance, cosine, albedo, loss
+
+
+def _waves(places: Tensor, generator: torch.Generator) -> Tensor:
+    """A random smooth function of places (G, R, 3), mostly between -1 and 1: the same for all sweeps."""
+    length = 0.4 * 10 ** torch.rand(WAVES, generator=generator, device=places.device)  # 0.4 to 4 m
+    k = torch.randn(WAVES, 3, generator=generator, device=places.device)
+    k = torch.nn.functional.normalize(k, dim=-1) * 2 * torch.pi / length[:, None]
+    phase = 2 * torch.pi * torch.rand(WAVES, generator=generator, device=places.device)
+    total = torch.zeros_like(places[..., 0])
+    for (kx, ky, kz), start in zip(k.tolist(), phase.tolist(), strict=True):
+        total += torch.sin(kx * places[..., 0] + ky * places[..., 1] + kz * places[..., 2] + start)
+    return total * (2 / WAVES) ** 0.5
+
+
+def _at_all_times(scene: Scene, drive: Drive) -> tuple[Things, np.ndarray]:
+    """Everything in the scene, what moves once for each sweep, and (P,) the sweep it is there for or -1."""
+    parts, sweeps = [scene.things], [np.full(len(scene.things), -1)]
+    for mover in scene.movers:
+        T = mover.poses(scene.ground, drive.seconds)
+        # Nothing drives into the sensor.
+        away = np.linalg.norm(T[:, :2, 3] - drive.T_world_sensor[:, :2, 3], axis=1) > mover.length / 2 + 1
+        parts.append(mover.things.copies(T[away]))
+        sweeps.append(np.repeat(np.flatnonzero(away), len(mover.things)))
+    return Things.join(*parts), np.concatenate(sweeps)
+
+
+def _moved(turn: Tensor, velocity: Tensor, spin: Tensor) -> tuple[Tensor, Tensor]:
+    """R (S, A, 3, 3) and t (S, A, 3) of the sensor at parts (A,) of a turn, in its frame of the middle."""
+    w = turn[:, None] * spin[:, None]  # (S, A, 3)
+    nothing = torch.zeros_like(w[..., 0])
+    x, y, z = w.unbind(-1)
+    cross = torch.stack([nothing, -z, y, z, nothing, -x, -y, x, nothing], -1).unflatten(-1, (3, 3))
+    return torch.linalg.matrix_exp(cross), turn[:, None] * velocity[:, None]

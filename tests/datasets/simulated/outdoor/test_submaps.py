@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+import torch
+
+from pcreg.datasets.simulated.outdoor import record_by_two, recording
+from pcreg.datasets.simulated.outdoor.drive import Carrier
+from pcreg.datasets.simulated.outdoor.lidar import sweeps
+from pcreg.datasets.simulated.outdoor.scene import outdoor_scene
+from pcreg.datasets.simulated.outdoor.submaps import submaps
+from pcreg.datasets.simulated.recording import Recording, ScenePairs
+from pcreg.geometry.overlap import measured_overlap
+from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.geometry.voxel_grid import voxel_downsample
+from tests.datasets.simulated.outdoor.test_outdoor import (
+    FINE,
+    NOTHING_BELOW,
+    generator,
+    scene,
+    standing_still,
+)
+
+
+@pytest.fixture
+def drive():
+    """Seven sweeps on flat ground, two metres and ten degrees from one to the next."""
+    drive = standing_still(7)
+    for n in range(7):
+        drive.T_world_sensor[n] = se3(rotation_about([0, 0, 1], 10 * n), np.array([2.0 * n, 0, 1.5]))
+    return drive
+
+
+def test_submaps_lie_on_the_surface_and_take_every_sweep_once(drive):
+    single = Recording(sweeps(scene(), FINE, drive, NOTHING_BELOW, generator()), drive.T_world_sensor)
+    fused = submaps(np.random.default_rng(0), single)
+    assert 2 <= len(fused.clouds) <= 4
+    for cloud, T in zip(fused.clouds, fused.T_world_cloud, strict=True):
+        assert cloud.dtype == torch.float32
+        assert any(np.array_equal(T, each) for each in drive.T_world_sensor)
+        world = transform(T, cloud.double().numpy())
+        assert np.abs(world[:, 2]).max() < 0.02
+    every = np.concatenate(
+        [transform(T, c.double().numpy()) for c, T in zip(single.clouds, single.T_world_cloud, strict=True)]
+    )
+    together = np.concatenate(
+        [transform(T, c.double().numpy()) for c, T in zip(fused.clouds, fused.T_world_cloud, strict=True)]
+    )
+    assert measured_overlap(every, together, np.eye(4), 0.45) == 1.0  # cells of 0.25 m at most
+
+
+def test_submaps_are_thinned(drive, monkeypatch):
+    monkeypatch.setattr("pcreg.datasets.simulated.outdoor.submaps.SPACINGS", (0.4, 0.4))
+    single = Recording(sweeps(scene(), FINE, drive, NOTHING_BELOW, generator()), drive.T_world_sensor)
+    for cloud in submaps(np.random.default_rng(1), single).clouds:
+        occupied = len((cloud / 0.4).floor().unique(dim=0))
+        assert len(cloud) == pytest.approx(occupied, rel=0.01)
+
+
+def test_what_carries_the_other_lidar_does_not_say_whether_sweeps_are_fused(monkeypatch):
+    """On squares the second LiDAR is in a hand in half of the recordings, and sweeps are fused in half."""
+    drawn = []
+
+    def noted_body(rng, carrier):
+        drawn.append([carrier is Carrier.HAND, False])
+        return NOTHING_BELOW
+
+    def noted_submaps(rng, single):
+        drawn[-1][1] = True
+        return single
+
+    empty = torch.zeros(1, 3)
+    monkeypatch.setattr(recording, "sweeps", lambda _, lidar, drive, *more: [empty] * len(drive.seconds))
+    monkeypatch.setattr(recording, "outdoor_scene", lambda rng: outdoor_scene(rng, "square"))
+    monkeypatch.setattr(recording, "_body", noted_body)
+    monkeypatch.setattr(recording, "submaps", noted_submaps)
+    for index in range(16):
+        record_by_two(0, index)
+    in_hand, fused = zip(*drawn[1::2], strict=True)
+    assert 4 <= sum(fused) <= 12
+    assert 4 <= sum(one != other for one, other in zip(in_hand, fused, strict=True)) <= 12
+
+
+def test_pairs_of_a_scan_and_a_submap_lie_on_each_other(monkeypatch):
+    monkeypatch.setattr("pcreg.datasets.simulated.outdoor.recording.SUBMAP_SHARE", 1.0)
+    both, again = record_by_two(1, 0), record_by_two(1, 0)
+    assert all(torch.equal(a, b) for a, b in zip(both.clouds, again.clouds, strict=True))
+    scene = ScenePairs.of(both, 0.3, 0.3)
+    assert len(scene.pairs) >= 4
+    full = [cloud.double().numpy() for cloud in both.clouds]
+    clouds = [cloud[voxel_downsample(cloud, 0.3)] for cloud in full]
+    near, displaced = [], []
+    for pair in scene.pairs[:: max(1, len(scene.pairs) // 12)]:
+        source, target = sorted(pair, key=lambda n: len(clouds[n]))  # overlap is that of the smaller
+        T = both.motion(source, target)
+        wrong = se3(np.eye(3), np.array([0, 0, 1.0])) @ T
+        near.append(measured_overlap(clouds[source][::4], full[target], T, 0.3))
+        displaced.append(measured_overlap(clouds[source][::4], full[target], wrong, 0.3))
+    assert np.mean(near) > 0.3
+    assert np.mean(near) > 1.5 * np.mean(displaced)

@@ -1,0 +1,91 @@
+"""The answer is the same wherever the origins of the clouds lie."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import inverse, se3
+from pcreg.registration.local_frame import LocalFrame
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.result import Registration
+from tests.datasets.street import street_pose, street_scan
+
+SHIFTS = np.random.default_rng(0).standard_normal((2, 3))
+SHIFTS /= np.linalg.norm(SHIFTS, axis=1, keepdims=True)
+METRES = (0.3, 3, 10, 30, 100, 1000)
+FEW_METRES = (3, 1000)  # for whole registrations
+
+
+@pytest.fixture(scope="module")
+def fcgf() -> Registrar:
+    return Registrar()
+
+
+def assert_same_wherever(registrar: Registrar, source: np.ndarray, target: np.ndarray) -> Registration:
+    """The same motion to 1e-6 m, of the same matches, with the same confidence."""
+    still = registrar.register(source, target)
+    for metres in FEW_METRES:
+        a, b = metres * SHIFTS
+        moved = registrar.register(source + a, target + b)
+        back = se3(np.eye(3), -b) @ moved.T_target_source @ se3(np.eye(3), a)
+        np.testing.assert_allclose(back, still.T_target_source, rtol=0, atol=1e-6)
+        np.testing.assert_array_equal(moved.matches, still.matches)
+        np.testing.assert_allclose(moved.matched_points - [a, b], still.matched_points, rtol=0, atol=1e-6)
+        assert replace(moved.evidence, rmse=0) == replace(still.evidence, rmse=0)
+        assert (moved.confidence, moved.reason, moved.notes) == (still.confidence, still.reason, still.notes)
+    return still
+
+
+@pytest.mark.parametrize("settings", [{}, {"descriptor": "fpfh"}], ids=["fcgf", "fpfh"])
+def test_rooms(room, settings):
+    clouds = (cloud[::3] for cloud in (room.source, room.target))
+    assert assert_same_wherever(Registrar(voxel=0.12, **settings), *clouds).registered
+
+
+def test_rooms_that_no_scale_registers(room, fcgf):
+    """Further scales and the mirror image are tried; float32, as most files hold."""
+    clouds = room.source[::20] * [-1, 1, 1], room.target[::20]
+    few = (cloud.astype(np.float32).astype(np.float64) for cloud in clouds)
+    assert not assert_same_wherever(fcgf, *few).registered
+
+
+def test_streets(fcgf):
+    source, target = (street_scan(street_pose(n), seed=n) for n in (5, 0))
+    found = assert_same_wherever(fcgf, source, target)
+    truth = inverse(street_pose(0)) @ street_pose(5)
+    assert np.linalg.norm(found.T_target_source[:3, 3] - truth[:3, 3]) < 0.2
+
+
+def test_a_stated_viewpoint_and_all_else_comes_back_in_the_given_frame(room):
+    registrar, shift = Registrar(descriptor="fpfh", voxel=0.12), 100 * SHIFTS[0]
+    for option, place in (("sensor", np.zeros(3)), (shift, shift)):
+        source = registrar.prepare(room.source + place, viewpoint=option)
+        found = registrar.register(source, room.target + 3)
+        np.testing.assert_array_equal(found.viewpoints[0], place)
+        assert found.viewpoints[1] is None
+        given = (room.source + place)[found.matches[:, 0]], (room.target + 3)[found.matches[:, 1]]
+        np.testing.assert_allclose(found.matched_points, np.stack(given, 1), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [2.0**-24, 1e-3, 1e-4])
+def test_stored_coordinates_are_the_same_bits_in_any_frame(unit):
+    """Multiples of what files count in: their rests are often halves, and the noise of a shift tips those."""
+    points = np.random.default_rng(0).integers(0, 4 / unit, (20_000, 3)) * unit
+    still = LocalFrame.of(points).local(points)
+    np.testing.assert_allclose(still, points - points.min(0), rtol=0, atol=1e-6)
+    for shift in np.concatenate([SHIFTS * metres for metres in METRES]):
+        np.testing.assert_array_equal(LocalFrame.of(points + shift).local(points + shift), still)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1.0, 1e6])
+def test_small_clouds_keep_their_shape(size):
+    points = size * np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+    local = LocalFrame.of(points).local(points)
+    np.testing.assert_allclose(local, points - points.min(0), rtol=0, atol=max(2e-6 * size, 1e-9 * size))
+
+
+def test_a_cloud_of_one_place_has_a_frame():
+    points = np.full((10, 3), 7.0)
+    np.testing.assert_array_equal(LocalFrame.of(points).local(points), 0)
+    assert LocalFrame.of(np.empty((0, 3))).local(np.empty((0, 3))).shape == (0, 3)

@@ -1,0 +1,85 @@
+"""Clouds merged from several scans, each point of which was seen from a place of its own."""
+
+import numpy as np
+import pytest
+
+from pcreg import register
+from pcreg.geometry.normals import towards
+from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.geometry.viewpoint import Viewpoint
+from pcreg.registration.preprocess import downsample
+from pcreg.registration.registrar import Registrar
+from pcreg.runtime.errors import InputError
+from tests.pcreg.registration.test_api import correct
+
+VOXEL = 0.1
+
+
+@pytest.fixture(scope="module")
+def merged(room) -> tuple[np.ndarray, np.ndarray]:
+    """Both scans of a room in the frame of the second, and from where each point was seen (N, 3)."""
+    T = room.T_target_source
+    points = np.concatenate([transform(T, room.source), room.target])
+    return points, np.repeat([T[:3, 3], np.zeros(3)], [len(room.source), len(room.target)], axis=0)
+
+
+def thin_wall() -> tuple[np.ndarray, np.ndarray]:
+    """A wall 30 cm thick, seen from x = -3 and from x = 3: points and viewpoints (N, 3)."""
+    y, z = (grid.ravel() for grid in np.meshgrid(*[np.arange(-2, 2, 0.04)] * 2))
+    sides = [np.c_[np.full_like(y, x), y, z] for x in (-0.15, 0.15)]
+    return np.concatenate(sides), np.repeat([[-3.0, 0, 0], [3.0, 0, 0]], len(y), axis=0)
+
+
+def test_normals_point_to_where_each_point_was_seen_from():
+    points, places = thin_wall()
+    found = downsample(points, 0.08, viewpoint=Viewpoint(places, known=True))
+    front = found.surface[:, 0] < 0
+    assert (found.normals[front, 0] < -0.9).all()
+    assert (found.normals[~front, 0] > 0.9).all()
+    middle = downsample(points, 0.08, viewpoint=Viewpoint(np.array([-3.0, 0, 0]), known=True))
+    assert (middle.normals[:, 0] < -0.9).all()  # as if the back had been seen through the wall
+
+
+def test_rows_keep_their_viewpoints(merged):
+    points, places = merged
+    found = downsample(points, VOXEL, viewpoint=Viewpoint(places, known=True))
+    np.testing.assert_array_equal(found.keypoint_viewpoints, places[found.rows])
+    np.testing.assert_array_equal(towards(found.viewpoint, found.surface, found.normals), found.normals)
+
+
+@pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
+def test_descriptors_of_a_scan_do_not_depend_on_how_its_viewpoint_is_said(room, descriptor):
+    points = room.source[::2]
+    describe = Registrar(descriptor=descriptor).at(VOXEL).descriptor.describe
+    one, each = describe(points), describe(points, np.zeros_like(points))
+    np.testing.assert_array_equal(each.features, one.features)
+    other = describe(points, np.full_like(points, 20.0))
+    assert not np.allclose(other.features, one.features, atol=0.1)
+
+
+def test_a_scan_is_registered_to_a_map(room, merged):
+    """Rows of NaN and of zeros, which are left out, take their viewpoints along, NaN or not."""
+    points, places = merged
+    points = np.concatenate([[[np.nan, 0, 0]], np.zeros((3, 3)), points])
+    places = np.concatenate([np.full((2, 3), np.nan), np.full((2, 3), 1e3), places])
+    T = se3(rotation_about((1, 2, 3), 50), np.array([1.0, -2.0, 0.5]))
+    registrar = Registrar(voxel=VOXEL)
+    target = registrar.prepare(points, viewpoint=places)
+    found = registrar.register(registrar.prepare(transform(T, room.target), viewpoint=T[:3, 3]), target)
+    assert found.registered
+    assert found.evidence.viewpoints_known
+    assert found.evidence.same_side_ratio > 0.95
+    assert correct(found, np.linalg.inv(T))
+    assert len(found.to_dict()["viewpoints"]["target"]) == 2
+
+
+def test_a_viewpoint_of_a_point_is_finite(room):
+    places = np.zeros_like(room.source)
+    places[5, 1] = np.nan
+    with pytest.raises(InputError, match="source: its viewpoints hold NaN"):
+        register(room.source, room.target, voxel=VOXEL, viewpoint=(places, "auto"))
+
+
+def test_as_many_viewpoints_as_rows(room):
+    with pytest.raises(InputError, match="rows and 7 viewpoints"):
+        Registrar(voxel=VOXEL).prepare(room.source, viewpoint=np.zeros((7, 3)))
