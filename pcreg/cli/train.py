@@ -51,6 +51,7 @@ NON_IDENTITY_KEYS = {
 MINIMUMS = {"seed": 0, "workers": 0, "positive_radius": 0, "distillation.weight": 0} | dict.fromkeys(
     (
         "epochs",
+        "echoes",
         "maximum_points",
         "checkpoint_every",
         "validate.every",
@@ -132,7 +133,10 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             keep_evenly(validation, cfg.validate.pairs)
             check_pairs(validation)
     optimizer = instantiate(cfg.optimizer, (matcher or network).parameters())
-    trainer = (partial(MatcherTrainer, matcher, network) if matcher else partial(Trainer, network))(
+    kind = (
+        partial(MatcherTrainer, matcher, network, echoes=cfg.echoes) if matcher else partial(Trainer, network)
+    )
+    trainer = kind(
         optimizer,
         folder,
         scheduler=instantiate(cfg.scheduler, optimizer),

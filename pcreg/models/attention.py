@@ -16,8 +16,8 @@ N_ANGLES = 6  # functions of the three angles, for each bump
 MAX_LIKENESS = 20.0  # weight of a cosine in the score, at first: from 0 to this among the heads
 
 
-def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor) -> Tensor:
-    """What describes pairs of nodes in any pose: (B, N, N, 48).
+def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor, dtype: torch.dtype) -> Tensor:
+    """What describes pairs of nodes in any pose: (B, N, N, 48) of `dtype`.
 
     Of points (B, N, 3), unit normals (B, N, 3) or zeros, and `spacing` (B,), the unit of length.
     """
@@ -31,7 +31,7 @@ def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor) -> Tensor:
     other = torch.einsum("bijc,bjc->bij", direction, normals)
     between = torch.einsum("bic,bjc->bij", normals, normals)
     angles = torch.stack([torch.ones_like(own), own, other, between, own**2, other**2], 3)
-    return (bumps[..., None, :] * angles[..., None]).flatten(3)
+    return (bumps.to(dtype)[..., None, :] * angles.to(dtype)[..., None]).flatten(3)
 
 
 class Attention(nn.Module):

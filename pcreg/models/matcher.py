@@ -28,7 +28,7 @@ class MatcherArchitecture:
     width: int = 192
     heads: int = 4
     layers: tuple[str, ...] = LAYERS * 3
-    node_voxels: float = 4.0  # edge of the cells with one node each
+    node_voxels: float = 5.0  # edge of the cells with one node each
     no_partner: bool = True  # False: every point is taken to have one
 
     def __post_init__(self):
@@ -97,7 +97,7 @@ class Matcher(nn.Module):
         """
         x, device = self._pooled(features, patches), features.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
-        geometry = pair_geometry(patches.points, patches.normals, patches.spacing).to(dtype)
+        geometry = pair_geometry(patches.points, patches.normals, patches.spacing, dtype)
         half = len(x) // 2
         described = normalize(patches.mean(features), dim=2)
         alike = _products(described, described.roll(half, 0))

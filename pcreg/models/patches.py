@@ -1,7 +1,7 @@
 """Clouds cut into patches: nodes some voxels apart, and the points nearest to each of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from pcreg.kernels.point_batch import PointBatch
 
 MAX_NODES = 1000  # of a cloud; attention takes their square in time and memory
 MAX_DISTANCES = 1 << 24  # computed at a time
+MULTIPLE = 16  # of nodes with padding: what attention on GPUs reads at once
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,12 @@ class Patches:
 
     @staticmethod
     def of(batch: PointBatch, spacing: float) -> "Patches":
-        """With one node per cell of `spacing` metres; of larger cells where a cloud has too many."""
+        """Of clouds with viewpoints, with one node per cell of `spacing` metres.
+
+        Cells are larger where a cloud would have too many nodes.
+        """
         picked, spacings = _nodes(batch, spacing)
-        n_max = max(map(len, picked))
+        n_max = -(-max(map(len, picked)) // MULTIPLE) * MULTIPLE
         shape = len(picked), n_max
         clouds = batch.points.split(batch.lengths.tolist())
         nodes = torch.cat([_nearest(cloud, rows) for cloud, rows in zip(clouds, picked, strict=True)])
@@ -39,10 +43,11 @@ class Patches:
         for number, rows in enumerate(picked):
             points[number, : len(rows)] = rows
             present[number, : len(rows)] = True
+        patches = Patches(points, torch.zeros_like(points), present, points.new_tensor(spacings), node)
         normals = _normals(batch.points, node, len(clouds) * n_max).view(*shape, 3)
-        towards = batch.origins[:, None] - points
+        towards = patches.mean(batch.viewpoints - batch.points)
         normals = torch.where((normals * towards).sum(2, keepdim=True) < 0, -normals, normals)
-        return Patches(points, normals, present, points.new_tensor(spacings), node)
+        return replace(patches, normals=normals)
 
     @staticmethod
     def join(some: Sequence["Patches"]) -> "Patches":

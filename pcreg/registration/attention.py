@@ -43,11 +43,11 @@ class AttentionMatcher:
         source: Description,
         target: Description,
         voxel: float,
-        viewpoints: tuple[np.ndarray, np.ndarray] = (np.zeros(3), np.zeros(3)),
+        viewpoints: tuple[np.ndarray, np.ndarray] = (np.zeros(3), np.zeros(3)),  # (3,) or (N, 3) each
     ) -> Matches:
         """Points that are each other's likeliest partner, by the first of them.
 
-        `voxel` is that of the descriptors, metres; `viewpoints` (3,) say where the sensors stood.
+        `voxel` is that of the descriptors, metres; `viewpoints` say from where the points were seen.
         """
         if min(len(source.points), len(target.points)) == 0:
             return Matches(np.empty((0, 2), np.int64), np.empty(0, np.float32))
@@ -67,7 +67,8 @@ class AttentionMatcher:
         return Matches(np.stack([rows, columns], 1)[order], confidence[order])
 
     def _patches(self, cloud: Description, viewpoint: np.ndarray, voxel: float) -> Patches:
-        batch = PointBatch.from_clouds([cloud.points - viewpoint]).to(self.device)
+        seen_from = np.broadcast_to(viewpoint, cloud.points.shape).copy()
+        batch = PointBatch.from_clouds([cloud.points], [seen_from]).to(self.device)
         return Patches.of(batch, self.network.architecture.node_voxels * voxel)
 
 

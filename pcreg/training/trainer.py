@@ -218,19 +218,16 @@ class Trainer:
         return figures["total"]
 
     def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
+        state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
         with self.autocast:
             source, target = self.both(batch.source, batch.target)
+        generator = torch.Generator().manual_seed(int(state[0]))
         source, target = batch.descriptors(source.float(), target.float())
-        loss = self.loss(source, target, batch, self._generator())
+        loss = self.loss(source, target, batch, generator)
         if self.distillation:
             distilled = distillation_loss(torch.cat([source, target]), self._targets(batch))
             loss = loss | {"total": loss["total"] + self.distillation * distilled, "distillation": distilled}
         return loss
-
-    def _generator(self) -> torch.Generator:
-        """The randomness of this step."""
-        state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
-        return torch.Generator().manual_seed(int(state[0]))
 
     @torch.no_grad()
     def _targets(self, batch: Batch) -> torch.Tensor:

@@ -13,7 +13,7 @@ from pcreg.registration.attention import AttentionMatcher
 from pcreg.registration.matching import mutual
 from pcreg.runtime.errors import InputError
 from pcreg.training.matcher_loss import MatcherLoss
-from pcreg.training.matcher_trainer import MatcherTrainer, match_recall
+from pcreg.training.matcher_trainer import MIN_KEPT, MatcherTrainer, cropped, match_recall
 from tests.pcreg.tiny import VOXEL, Sheets, batches, network
 from tests.pcreg.training.test_trainer import Stopped, StopsAt
 
@@ -79,7 +79,7 @@ def test_a_matcher_learns_a_pair_whose_descriptors_say_little():
     matcher, loss = tiny_matcher(), MatcherLoss(32, 32)
     optimizer = torch.optim.AdamW(matcher.parameters(), 3e-3)
     features = torch.from_numpy(np.concatenate([source.features, target.features]))
-    patches = Patches.of(PointBatch.from_clouds([points, points]), 4 * VOXEL)
+    patches = Patches.of(PointBatch.from_clouds([points, points]), matcher.architecture.node_voxels * VOXEL)
     matches = torch.arange(400)[:, None] + torch.tensor([0, 400])
     for step in range(150):
         optimizer.zero_grad()
@@ -91,3 +91,27 @@ def test_a_matcher_learns_a_pair_whose_descriptors_say_little():
     assert len(np.unique(found.rows[:, 0])) == len(np.unique(found.rows[:, 1])) == len(found.rows)
     assert found.confidence.min() > 0
     assert found.confidence.max() <= 1
+
+
+def test_a_crop_keeps_the_nodes_on_one_side_of_a_plane_and_the_matches_among_them():
+    points = np.random.default_rng(0).uniform(-1, 1, (2, 500, 3))
+    patches = Patches.of(PointBatch.from_clouds(list(points)), 0.3)
+    matches = torch.arange(500)[:, None] + torch.tensor([0, 500])
+    less, left = cropped(patches, matches, torch.Generator().manual_seed(0))
+    shares = less.present.sum(1) / patches.present.sum(1)
+    assert (shares >= MIN_KEPT).all()
+    assert (shares < 1).all()
+    assert not (less.present & ~patches.present).any()
+    kept = less.present.flatten()[patches.node[matches]]
+    assert torch.equal(left, matches[kept.all(1)])
+    for cloud in range(2):  # the two sides of the plane are apart, so their means are
+        inside = patches.points[cloud][less.present[cloud]]
+        outside = patches.points[cloud][patches.present[cloud] & ~less.present[cloud]]
+        axis = inside.mean(0) - outside.mean(0)
+        assert (inside @ axis).mean() > (outside @ axis).mean() + 0.5 * axis.norm()
+
+
+def test_a_batch_is_used_for_several_steps(tmp_path):
+    echoed = trainer(tmp_path, echoes=3)
+    echoed.fit(batches(), 1, validate)
+    assert echoed.state.step == 3 * len(batches())
