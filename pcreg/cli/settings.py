@@ -62,6 +62,7 @@ class Train:
     precision: str
     scales: list[float]
     ema: float
+    echoes: int
     distillation: Distillation
     epochs: int
     maximum_points: int
