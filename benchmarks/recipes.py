@@ -13,8 +13,10 @@ from scores import Answer
 from pcreg import register
 from pcreg.evaluation.estimators import Open3DRansac
 from pcreg.evaluation.protocol import Protocol
+from pcreg.features.base import Description
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import se3
+from pcreg.registration.matching import Matches
 from pcreg.runtime.errors import InputError
 
 KISS_INLIERS = 5  # with fewer, the examples that come with KISS-Matcher call a registration failed
@@ -84,7 +86,8 @@ def _ransac(
         sides.append(side)
     with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):  # no warning of few
         matches = np.asarray(registration.correspondences_from_features(*sides, mutual_filter=True))
-    return Open3DRansac().estimate(*points, matches, tutorial_ransac(voxel), seed)
+    clouds = (Description(side, columns.T) for side, columns in zip(points, features, strict=True))
+    return Open3DRansac().estimate(*clouds, Matches(matches), tutorial_ransac(voxel), seed)
 
 
 def _icp(

@@ -10,8 +10,11 @@ from typing import Protocol as Interface
 import numpy as np
 
 from pcreg.evaluation.protocol import Protocol
+from pcreg.features.base import Description
 from pcreg.geometry.se3 import se3
+from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.free_space import FreeSpace
+from pcreg.registration.matching import Matches
 from pcreg.registration.ransac import ransac
 from pcreg.runtime.errors import InputError
 
@@ -25,17 +28,10 @@ class Estimator(Interface):
     packages: tuple[str, ...]  # whose versions the estimates depend on
 
     def estimate(
-        self,
-        source: np.ndarray,
-        target: np.ndarray,
-        matches: np.ndarray,
-        protocol: Protocol,
-        seed: int,
-        confidence: np.ndarray | None = None,
+        self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
     ) -> np.ndarray | None:
-        """T_target_source (4, 4) float64 from points (N, 3), (M, 3) and index pairs (P, 2); None: not found.
+        """T_target_source (4, 4) float64 from described clouds and their matches; None: not found.
 
-        `confidence` (P,) of the matches, from 0 to 1, is for those estimators that can use it.
         Same input and seed, same machine, one core: same output.
         """
         ...
@@ -52,17 +48,11 @@ class Open3DRansac:
     packages = ("open3d",)
 
     def estimate(
-        self,
-        source: np.ndarray,
-        target: np.ndarray,
-        matches: np.ndarray,
-        protocol: Protocol,
-        seed: int,
-        confidence: np.ndarray | None = None,
+        self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
     ) -> np.ndarray | None:
         import open3d
 
-        if len(matches) < protocol.n:
+        if len(matches.rows) < protocol.n:
             return None
         registration = open3d.pipelines.registration
         checkers = [registration.CorrespondenceCheckerBasedOnDistance(protocol.distance)]
@@ -70,8 +60,11 @@ class Open3DRansac:
             checkers.insert(0, registration.CorrespondenceCheckerBasedOnEdgeLength(protocol.edge_length))
         open3d.utility.random.seed(seed)
         found = registration.registration_ransac_based_on_correspondence(
-            *(open3d.geometry.PointCloud(open3d.utility.Vector3dVector(side)) for side in (source, target)),
-            open3d.utility.Vector2iVector(matches),
+            *(
+                open3d.geometry.PointCloud(open3d.utility.Vector3dVector(cloud.points))
+                for cloud in (source, target)
+            ),
+            open3d.utility.Vector2iVector(matches.rows),
             protocol.distance,
             registration.TransformationEstimationPointToPoint(False),
             protocol.n,
@@ -91,34 +84,32 @@ class NativeRansac:
     packages = ("pcreg",)
 
     def estimate(
-        self,
-        source: np.ndarray,
-        target: np.ndarray,
-        matches: np.ndarray,
-        protocol: Protocol,
-        seed: int,
-        confidence: np.ndarray | None = None,
+        self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
     ) -> np.ndarray | None:
-        if len(matches) < protocol.n:
+        if len(matches.rows) < protocol.n:
             return None
         found = ransac(
-            source[matches[:, 0]],
-            target[matches[:, 1]],
+            source.points[matches.rows[:, 0]],
+            target.points[matches.rows[:, 1]],
             distance=protocol.distance,
             iterations=protocol.iterations,
             confidence=protocol.confidence,
             seed=seed,
             n=protocol.n,
             edge_length=protocol.edge_length or 0.0,
-            weights=confidence,
-            free_space=FreeSpace(source, target, FREE_SPACE_MARGIN_DISTANCES * protocol.distance),
+            weights=matches.confidence,
+            one_way=matches.further_points(source.points, target.points),
+            agreement=DescriptorAgreement(source, target, protocol.distance),
+            free_space=FreeSpace(
+                source.points, target.points, FREE_SPACE_MARGIN_DISTANCES * protocol.distance
+            ),
         )
         return found.T_target_source if found.inliers else None
 
     def label(self, protocol: Protocol) -> str:
         return (
             f"RANSAC of this package: {_ransac_words(protocol)}, "
-            "scored on the matches, the finalists on their points and the clouds' free space, too"
+            "scored on the matches, the finalists on descriptors and free space of the clouds, too"
         )
 
 
@@ -141,20 +132,14 @@ class KissMatcher:
             ) from error
 
     def estimate(
-        self,
-        source: np.ndarray,
-        target: np.ndarray,
-        matches: np.ndarray,
-        protocol: Protocol,
-        seed: int,
-        confidence: np.ndarray | None = None,
+        self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
     ) -> np.ndarray | None:
         import kiss_matcher
 
-        if len(matches) < protocol.n:
+        if len(matches.rows) < protocol.n:
             return None
         matcher = kiss_matcher.KISSMatcher(kiss_matcher.KISSMatcherConfig(protocol.distance))
-        sides = (source[matches[:, 0]], target[matches[:, 1]])
+        sides = source.points[matches.rows[:, 0]], target.points[matches.rows[:, 1]]
         solution = matcher.prune_and_solve(*(list(side.astype(np.float32)) for side in sides))
         if not solution.valid:
             return None

@@ -7,7 +7,7 @@ Nothing is averaged here; `pcreg.evaluation.aggregate` does that.
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -31,13 +31,11 @@ TAU_FACTORS = np.arange(1, 31) / 10  # of tau1: where the curve of inlier ratios
 class Matched:
     """What an estimator is given, and what inlier ratios are taken of."""
 
-    source: np.ndarray  # (N, 3) float64
-    target: np.ndarray  # (M, 3) float64
-    matches: np.ndarray  # (P, 2) rows of source and target, for the estimator
+    source: Description
+    target: Description
+    matches: Matches  # for the estimator; their one-way ones: each source point with its nearest
     mutual: np.ndarray  # (Q, 2) the mutual ones
-    one_way: np.ndarray | None  # (N, 2) each source point with its nearest; None if all were not kept
     seconds: float
-    confidence: np.ndarray | None = None  # (P,) of the matches; None: all are alike
 
 
 NEAREST = Nearest()
@@ -61,8 +59,7 @@ def score(
     for samples, seed, matched in draws(pair, *clouds, protocol, seeds, matcher):
         start = process_time()
         given = matched.source, matched.target, matched.matches
-        seed_of_trial = _seed(seed, f"{pair.name} {samples}")
-        T = estimator.estimate(*given, protocol, seed_of_trial, matched.confidence)
+        T = estimator.estimate(*given, protocol, _seed(seed, f"{pair.name} {samples}"))
         seconds = {"match": matched.seconds, "estimate": process_time() - start}
         about = {"samples": samples, "seed": seed}
         trials.append(about | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
@@ -105,7 +102,7 @@ def draws(
         for seed in seeds:
             order = _order(seed, pair.name, len(found.rows))
             for samples in protocol.samples:
-                drawn = _drawn(found, order[:samples])
+                drawn = found.of_rows(order[:samples])
                 yield samples, seed, _of_matches(source, target, drawn, protocol, seconds)
         return
     for seed in seeds:
@@ -121,38 +118,36 @@ def _order(seed: int, name: str, count: int) -> np.ndarray:
 
 
 def _of_points(
-    source: Description, target: Description, rows: list[np.ndarray], protocol: Protocol, matcher: Matcher
+    source: Description, target: Description, drawn: list[np.ndarray], protocol: Protocol, matcher: Matcher
 ) -> Matched:
     """Matches among the points in these rows of either cloud."""
     start = process_time()
-    a, b = (Description(c.points[r], c.features[r]) for c, r in zip((source, target), rows, strict=True))
+    a, b = (Description(c.points[r], c.features[r]) for c, r in zip((source, target), drawn, strict=True))
     found = matcher.match(a, b, protocol.voxel)
     seconds = process_time() - start
-    mutual, one_way = found.rows, found.one_way
-    matches = mutual if protocol.mutual or one_way is None else one_way
+    rows = found.rows if protocol.mutual or found.one_way is None else found.one_way
+    matches = replace(found, rows=rows)
     if protocol.fit == "drawn":
-        return Matched(a.points, b.points, matches, mutual, one_way, seconds, found.confidence)
-    in_cloud = [
-        p if p is None else np.column_stack([rows[0][p[:, 0]], rows[1][p[:, 1]]])
-        for p in (matches, mutual, one_way)
-    ]
-    return Matched(source.points, target.points, *in_cloud, seconds, found.confidence)
+        return Matched(a, b, matches, found.rows, seconds)
+    numbered = replace(found, rows=_numbered(rows, drawn), one_way=_numbered(found.one_way, drawn))
+    return Matched(source, target, numbered, _numbered(found.rows, drawn), seconds)
 
 
-def _drawn(found: Matches, rows: np.ndarray) -> Matches:
-    """The matches in these rows (N,)."""
-    return Matches(found.rows[rows], None if found.confidence is None else found.confidence[rows])
+def _numbered(pairs: np.ndarray | None, drawn: list[np.ndarray]) -> np.ndarray | None:
+    """Index pairs (P, 2) of points that were drawn, as rows of the clouds."""
+    return None if pairs is None else np.column_stack([drawn[0][pairs[:, 0]], drawn[1][pairs[:, 1]]])
 
 
 def _of_matches(
     source: Description, target: Description, found: Matches, protocol: Protocol, seconds: float
 ) -> Matched:
     """These mutual matches of whole clouds, with their own points or all points."""
-    mutual, rest = found.rows, (None, seconds, found.confidence)
     if protocol.fit == "all":
-        return Matched(source.points, target.points, mutual, mutual, *rest)
-    own = np.column_stack([np.arange(len(mutual))] * 2)
-    return Matched(source.points[mutual[:, 0]], target.points[mutual[:, 1]], own, own, *rest)
+        return Matched(source, target, found, found.rows, seconds)
+    own = np.column_stack([np.arange(len(found.rows))] * 2)
+    sides = zip((source, target), found.rows.T, strict=True)
+    matched = (Description(cloud.points[rows], cloud.features[rows]) for cloud, rows in sides)
+    return Matched(*matched, replace(found, rows=own), own, seconds)
 
 
 def _trial(
@@ -161,17 +156,17 @@ def _trial(
     """The figures of one trial; `points` (N, 3) are all described points of the source."""
     distances = _distances(matched, matched.mutual, pair.T_target_source)
     trial = {
-        "matches": len(matched.matches),
+        "matches": len(matched.matches.rows),
         "IR": metrics.fraction_below(distances, protocol.tau1),
         "IR_curve": [
             round(metrics.fraction_below(distances, protocol.tau1 * factor), 4) for factor in TAU_FACTORS
         ],
     }
-    if matched.one_way is not None:
-        one_way = _distances(matched, matched.one_way, pair.T_target_source)
+    if matched.matches.one_way is not None:
+        one_way = _distances(matched, matched.matches.one_way, pair.T_target_source)
         trial["IR_one_way"] = metrics.fraction_below(one_way, protocol.tau1)
     trial["inliers"] = (
-        0 if T is None else int((_distances(matched, matched.matches, T) < protocol.distance).sum())
+        0 if T is None else int((_distances(matched, matched.matches.rows, T) < protocol.distance).sum())
     )
     return trial | motion_errors(pair, T, points)
 
@@ -202,7 +197,7 @@ def _errors(pair: Pair, T: np.ndarray | None, T_true: np.ndarray, points: np.nda
 
 def _distances(matched: Matched, pairs: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
     """Metres (P,) between matched points once the source is moved."""
-    return residuals(T_target_source, matched.source[pairs[:, 0]], matched.target[pairs[:, 1]])
+    return residuals(T_target_source, matched.source.points[pairs[:, 0]], matched.target.points[pairs[:, 1]])
 
 
 def _seed(seed: int, about: str) -> int:

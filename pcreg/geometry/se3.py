@@ -73,14 +73,20 @@ def translation_error(T_estimate: np.ndarray, T_true: np.ndarray) -> float:
     return float(np.linalg.norm(T_estimate[:3, 3] - T_true[:3, 3]))
 
 
-def procrustes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+def procrustes(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """The motions (..., 4, 4) that take source (..., N, 3) onto target (..., N, 3) with least squared error.
 
-    Kabsch's solution by singular values, reflections excluded. N >= 3 points not on one line.
+    Kabsch's solution by singular values, reflections excluded. N >= 3 points not on one line. Squares count
+    by `weights` (..., N), three of them positive, or all alike.
     """
-    source_centre, target_centre = source.mean(-2), target.mean(-2)
+    if weights is None:
+        source_centre, target_centre = source.mean(-2), target.mean(-2)
+    else:
+        share = (weights / weights.sum(-1, keepdims=True))[..., None]
+        source_centre, target_centre = (source * share).sum(-2), (target * share).sum(-2)
     centred = source - source_centre[..., None, :], target - target_centre[..., None, :]
-    U, _, Vt = np.linalg.svd(centred[0].swapaxes(-1, -2) @ centred[1])
+    weighted = centred[0] if weights is None else centred[0] * share
+    U, _, Vt = np.linalg.svd(weighted.swapaxes(-1, -2) @ centred[1])
     Vt[..., 2, :] *= np.sign(np.linalg.det(U) * np.linalg.det(Vt))[..., None]
     R = Vt.swapaxes(-1, -2) @ U.swapaxes(-1, -2)
     T = np.zeros((*R.shape[:-2], 4, 4))

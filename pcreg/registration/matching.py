@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from pcreg.features.base import Description
+from pcreg.geometry.subsample import every_nth
 from pcreg.runtime import parallel
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ MAX_PRODUCTS = 10**10  # of numbers, to compare all rows of a with all of b; a s
 MIN_COLUMNS = 40  # that projected features keep
 MAX_COMPARED_PAIRS = 50_000**2  # of rows, each way; clouds of up to 50,000 points are matched whole
 MIN_KEYPOINTS = 5_000  # of the smaller cloud, however large the other is; papers evaluate with as many
+MAX_ONE_WAY = 2_000  # matches that motions are proposed from, beside the mutual ones
 MAX_BLOCK_BYTES = 1 << 22  # of the distance matrix in memory at a time; it should fit the cache
 
 
@@ -34,7 +36,19 @@ class Matches:
 
     rows: np.ndarray  # (P, 2) int64, of source and target, no row in two pairs
     confidence: np.ndarray | None = None  # (P,) float32, from 0 to 1; None: all are alike
-    one_way: np.ndarray | None = None  # (N, 2) int64, each row of the source with its nearest, if known
+    one_way: np.ndarray | None = None  # (N, 2) int64, rows of one cloud with their nearest, if known
+
+    def of_rows(self, rows: np.ndarray) -> "Matches":
+        """The matches in these rows (N,) alone."""
+        return Matches(self.rows[rows], None if self.confidence is None else self.confidence[rows])
+
+    def further_points(self, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Points (K, 3) and (K, 3) of the matches and of one-way ones, of the clouds (N, 3) and (M, 3)."""
+        if self.one_way is None:
+            return None
+        both = every_nth(self.rows, MAX_ONE_WAY), every_nth(self.one_way, MAX_ONE_WAY)
+        rows = np.unique(np.concatenate(both), axis=0)
+        return source[rows[:, 0]], target[rows[:, 1]]
 
 
 class Matcher(Protocol):
@@ -105,23 +119,9 @@ def nearest_neighbors(
     return np.stack([np.arange(len(to_b)), to_b], axis=1)
 
 
-def mutual(
-    features_a: Features,
-    features_b: Features,
-    max_block_bytes: int = MAX_BLOCK_BYTES,
-    keypoints: np.ndarray | None = None,
-) -> np.ndarray:
-    """Index pairs (P, 2) int64, sorted by the first, of rows that are each other's nearest.
-
-    Given `keypoints` (K,), ascending rows of a, the pairs that these are part of.
-    """
-    there = nearest_neighbors(
-        features_a if keypoints is None else features_a[keypoints], features_b, max_block_bytes
-    )
-    if len(there) == 0:
-        return there
-    if keypoints is not None:
-        there[:, 0] = keypoints
+def mutual(features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES) -> np.ndarray:
+    """Index pairs (P, 2) int64, sorted by the first, of rows that are each other's nearest."""
+    there = nearest_neighbors(features_a, features_b, max_block_bytes)
     return keep_mutual(there, features_a, features_b, max_block_bytes)
 
 
@@ -136,8 +136,8 @@ def keep_mutual(
     return pairs[back[place] == pairs[:, 0]]
 
 
-def mutual_within_bound(features_a: Features, features_b: Features) -> np.ndarray:
-    """The pairs of `mutual`; of very many rows those of keypoints of the smaller side.
+def match_within_bound(features_a: Features, features_b: Features) -> Matches:
+    """The pairs of `mutual` and one-way ones; of very many rows those of keypoints of the smaller side.
 
     So many keypoints that no more than 50,000^2 pairs of rows are compared each way, but no fewer than 5,000:
     time is that of two clouds of 50,000 points, and beyond 500,000 points grows as the larger cloud does.
@@ -145,18 +145,23 @@ def mutual_within_bound(features_a: Features, features_b: Features) -> np.ndarra
     pcreg.geometry.voxel_grid gives them, keypoints are spread evenly over the cloud.
     """
     if len(features_a) > len(features_b):
-        keypoints = _keypoints(len(features_b), len(features_a))
-        if keypoints is None:
-            return mutual(features_a, features_b)
-        pairs = mutual(features_b, features_a, keypoints=keypoints)[:, ::-1]
-        return pairs[np.argsort(pairs[:, 0])]
-    return mutual(features_a, features_b, keypoints=_keypoints(len(features_a), len(features_b)))
+        found = match_within_bound(features_b, features_a)
+        rows, one_way = found.rows[:, ::-1], found.one_way[:, ::-1]
+        return Matches(rows[np.argsort(rows[:, 0])], one_way=one_way)
+    keypoints = _keypoints(len(features_a), len(features_b))
+    one_way = nearest_neighbors(features_a[keypoints], features_b)
+    one_way[:, 0] = keypoints[one_way[:, 0]]
+    return Matches(keep_mutual(one_way, features_a, features_b), one_way=one_way)
 
 
-def _keypoints(smaller: int, larger: int) -> np.ndarray | None:
-    """Which rows (K,) of the smaller side to match with the larger; None: all."""
+def _keypoints(smaller: int, larger: int) -> np.ndarray:
+    """Which rows (K,) of the smaller side to match with the larger."""
     max_keypoints = max(MAX_COMPARED_PAIRS // max(larger, 1), MIN_KEYPOINTS)
-    return None if smaller <= max_keypoints else np.arange(max_keypoints) * smaller // max_keypoints
+    return (
+        np.arange(smaller)
+        if smaller <= max_keypoints
+        else np.arange(max_keypoints) * smaller // max_keypoints
+    )
 
 
 def pca_project(features_a: np.ndarray, features_b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from scipy.spatial import KDTree
 
 from pcreg.geometry.se3 import procrustes, residuals, se3, transform
 from pcreg.geometry.subsample import every_nth
+from pcreg.registration.spatial_consistency import consistent_motions
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +24,14 @@ FIRST_BATCH = 500  # samples before the stopping rule is first checked; enough w
 BATCH = 5_000  # samples between two further checks
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
 MAX_HYPOTHESES = 1_000  # motions with the best scores, many of them nearly the same
-MAX_FINALISTS = 15  # the best that differ; matches, points and free space choose one of them
+MAX_FINALISTS = 15  # the best that differ; matches, descriptors and free space choose one of them
 MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two finalists move them
 PROBE_POINTS = 24  # matched points at which motions are compared
 MAX_SCORED_POINTS = 5_000  # source points whose nearest target point is searched
-FREE_SPACE_PENALTY = 1.0  # of a motion with all points in free space, in scores of all matches
+# In scores of all matches; of simulated pairs of rooms these choose the right one of the finalists most often
+AGREEMENT_WEIGHT = 0.7
+FREE_SPACE_WEIGHT = 3.0
+MAX_UNCLEAR_RATIO = 0.3  # of inliers, up to which further motions are proposed
 MAX_SIMILAR_HYPOTHESES = 50  # motions like the winner, of which the one with the best score is taken
 
 
@@ -49,8 +53,10 @@ def ransac(
     seed: int = 0,
     n: int = 3,
     edge_length: float = 0.9,
-    free_space: Callable[[np.ndarray], float] | None = None,
     weights: np.ndarray | None = None,
+    one_way: tuple[np.ndarray, np.ndarray] | None = None,
+    agreement: Callable[[np.ndarray], float] | None = None,
+    free_space: Callable[[np.ndarray], float] | None = None,
 ) -> Estimate:
     """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
 
@@ -59,15 +65,15 @@ def ransac(
     metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2 summed over the
     matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after `iterations`,
     or once the inlier ratio found says that with probability `confidence` a sample without outliers
-    was drawn.
+    was drawn. `weights` (P,), positive, say how likely each match is drawn; without them all are alike.
 
-    The best motions that differ are refitted to their inliers. The total score of one adds to that of the
-    matches the score of source points and their nearest target points, as in Open3D: where few matches are
-    right, surfaces say more. `free_space`, which takes a motion (4, 4), gives a penalty from 0 to 1, such as
-    pcreg.registration.free_space.FreeSpace. Of all motions like the winner the one with the best total score
-    is returned.
-
-    `weights` (P,), positive, say how likely each match is drawn; without them all are alike.
+    The best motions that differ are refitted to their inliers. Where few matches agree with the best of them
+    more motions come from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
+    (pcreg.registration.spatial_consistency). `agreement` and `free_space`, which take a motion (4, 4), then
+    say what the clouds know of it: how alike the descriptors of touching points are
+    (pcreg.registration.descriptor_agreement), and a penalty from 0 to 1 for what stands where a sensor looked
+    through (pcreg.registration.free_space). Their weighted sum with the score of the matches decides. Of all
+    motions like the winner the one is returned that brings matches, and points to their nearest, closest.
 
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
@@ -97,18 +103,20 @@ def ransac(
         if len(motions):
             inlier_ratio = np.average(_inliers(motions[0], source, target, distance), weights=weights)
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
-    if len(motions) == 0:
+    finalists = _finalists(motions, source, target, distance)
+    if one_way is not None and (len(motions) == 0 or inlier_ratio < MAX_UNCLEAR_RATIO):
+        further = one_way[0] - source_centre, one_way[1] - target_centre
+        proposed = _best_first(consistent_motions(*further, distance), *further, distance)
+        finalists = np.concatenate([finalists, _finalists(proposed, *further, distance)])
+    if len(finalists) == 0:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
-    min_separation = MIN_SEPARATION_DISTANCES * distance
-    finalists = _distinct(motions, source, min_separation, 4 * MAX_FINALISTS)
-    finalists = _refitted(finalists, source, target, distance)
-    finalists = _distinct(finalists, source, min_separation, MAX_FINALISTS)
-    scores = _total_scores(finalists, source, target, distance)
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
-    if free_space:
-        penalties = np.array([free_space(to_clouds @ T @ from_clouds) for T in finalists])
-        scores -= FREE_SPACE_PENALTY * P * penalties
+    scores = _scores(finalists, source, target, distance) / P
+    for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
+        if judge:
+            scores += [weight * judge(to_clouds @ T @ from_clouds) for T in finalists]
     winner = finalists[np.argmax(scores)]
+    min_separation = MIN_SEPARATION_DISTANCES * distance
     similar = motions[_displacements(motions, winner, source) < min_separation][:MAX_SIMILAR_HYPOTHESES]
     similar = np.concatenate([winner[None], _refitted(similar, source, target, distance)])
     T = similar[np.argmax(_total_scores(similar, source, target, distance))]
@@ -199,6 +207,20 @@ def _refitted(motions: np.ndarray, source: np.ndarray, target: np.ndarray, dista
         return motions
     motions = np.stack([_refit(T, source, target, distance) for T in motions])
     return motions[np.argsort(-_scores(motions, source, target, distance), kind="stable")]
+
+
+def _best_first(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+    """The motions (H, 4, 4) with three inliers or more, best first."""
+    scores = _scores(motions, source, target, distance)
+    best = np.argsort(-scores, kind="stable")
+    return motions[best[scores[best] > 2]]
+
+
+def _finalists(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+    """The best of motions (H, 4, 4), best first, that differ, refitted to their inliers."""
+    min_separation = MIN_SEPARATION_DISTANCES * distance
+    motions = _distinct(motions, source, min_separation, 4 * MAX_FINALISTS)
+    return _distinct(_refitted(motions, source, target, distance), source, min_separation, MAX_FINALISTS)
 
 
 def _distinct(motions: np.ndarray, points: np.ndarray, min_separation: float, max_count: int) -> np.ndarray:

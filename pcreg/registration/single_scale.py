@@ -17,10 +17,11 @@ from pcreg.registration.confidence import (
     ConfidenceModel,
     Verdict,
 )
+from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement, refine
-from pcreg.registration.matching import mutual_within_bound, pca_project
+from pcreg.registration.matching import Matches, match_within_bound, pca_project
 from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud
 from pcreg.registration.ransac import ransac
 from pcreg.registration.result import Registration
@@ -111,10 +112,12 @@ class SingleScaleRegistrar:
         clock = clock or Clock()
         matched = self._match_features(source, target)
         clock.lap("match")
-        points = _coordinates(matched, source, target)
+        points = _coordinates(matched.rows, source, target)
+        further = matched.further_points(source.points, target.points)
+        agreement = DescriptorAgreement(source, target, self.match_distance)
         scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
         free_space = FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
-        unused = np.ones(len(matched), dtype=bool)
+        unused = np.ones(len(points), dtype=bool)
         found: list[Candidate] = []
 
         def add_candidate(iterations: int) -> int:
@@ -124,10 +127,12 @@ class SingleScaleRegistrar:
                 distance=self.match_distance,
                 iterations=iterations,
                 seed=seed,
+                one_way=None if found else further,
+                agreement=agreement,
                 free_space=free_space,
             )
             clock.lap("estimate")
-            found.append(self._candidate(matched, source, target, estimate.T_target_source))
+            found.append(self._candidate(matched.rows, source, target, estimate.T_target_source))
             clock.lap("refine")
             distances = residuals(estimate.T_target_source, points[:, 0], points[:, 1])
             unused[distances < self.match_distance] = False
@@ -147,13 +152,13 @@ class SingleScaleRegistrar:
         clock = Clock()
         matched = self._match_features(source, target)
         clock.lap("match")
-        candidate = self._candidate(matched, source, target, T_target_source)
+        candidate = self._candidate(matched.rows, source, target, T_target_source)
         clock.lap("refine")
         return self._with_verdict([candidate], source, target, clock)
 
-    def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
-        """The rows (P, 2), of described points, whose features are each other's nearest."""
-        return mutual_within_bound(*pca_project(source.features, target.features))
+    def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
+        """The described points whose features are each other's nearest."""
+        return match_within_bound(*pca_project(source.features, target.features))
 
     def _candidate(
         self, matched: np.ndarray, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray

@@ -3,7 +3,9 @@ import pytest
 
 from pcreg.evaluation.estimators import KissMatcher, NativeRansac, Open3DRansac
 from pcreg.evaluation.protocol import Protocol
+from pcreg.features.base import Description
 from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
+from pcreg.registration.matching import Matches
 from pcreg.runtime.errors import InputError
 
 PROTOCOL = Protocol(name="toy", voxel=0.03, gates=[(2, 5)])
@@ -33,12 +35,18 @@ def problem(points=500, outliers=0.8, noise=0.005, seed=0):
     partner = np.arange(points)
     wrong = rng.choice(points, int(outliers * points), replace=False)
     partner[wrong] = rng.permutation(partner[wrong])
-    return source, target, np.column_stack([np.arange(points), partner]), T
+    matches = np.column_stack([np.arange(points), partner])
+    return described(source), described(target), matches, T
+
+
+def described(points):
+    """Without anything to tell by its descriptors."""
+    return Description(points, np.ones((len(points), 1), dtype=np.float32))
 
 
 def test_a_known_motion_is_found_among_wrong_matches(estimator):
     source, target, matches, T = problem()
-    found = estimator.estimate(source, target, matches, PROTOCOL, 7)
+    found = estimator.estimate(source, target, Matches(matches), PROTOCOL, 7)
     assert found.dtype == np.float64
     assert translation_error(found, T) < 0.03
     assert rotation_error(found, T) < 1.0
@@ -46,8 +54,9 @@ def test_a_known_motion_is_found_among_wrong_matches(estimator):
 
 def test_no_motion_where_there_is_nothing_to_fit(estimator):
     source, target, matches, _ = problem(points=20)
-    assert estimator.estimate(source, target, matches[:2], PROTOCOL, 0) is None
-    assert estimator.estimate(source[:0], target[:0], matches[:0], PROTOCOL, 0) is None
+    assert estimator.estimate(source, target, Matches(matches[:2]), PROTOCOL, 0) is None
+    nothing = described(np.empty((0, 3)))
+    assert estimator.estimate(nothing, nothing, Matches(matches[:0]), PROTOCOL, 0) is None
 
 
 def test_an_estimator_says_what_it_does(estimator):
@@ -64,11 +73,12 @@ def test_ransac_of_open3d_scores_on_all_points_given():
     target = np.concatenate([source, transform(T_wrong, source[:5])])
     right, wrong = np.column_stack([np.arange(5, 9)] * 2), np.column_stack([np.arange(5), 300 + np.arange(5)])
     matches = np.concatenate([wrong, right])
-    found = Open3DRansac().estimate(source, target, matches, PROTOCOL, 0)
+    estimate = Open3DRansac().estimate
+    found = estimate(described(source), described(target), Matches(matches), PROTOCOL, 0)
     assert translation_error(found, np.eye(4)) < 0.01
     own = np.column_stack([np.arange(9)] * 2)
-    matched = source[matches[:, 0]], target[matches[:, 1]]
-    assert translation_error(Open3DRansac().estimate(*matched, own, PROTOCOL, 0), T_wrong) < 0.01
+    matched = described(source[matches[:, 0]]), described(target[matches[:, 1]])
+    assert translation_error(estimate(*matched, Matches(own), PROTOCOL, 0), T_wrong) < 0.01
 
 
 def test_a_missing_package_is_named(monkeypatch):

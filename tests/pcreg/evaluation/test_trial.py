@@ -37,30 +37,32 @@ def test_points_are_drawn_at_random_and_a_smaller_draw_is_part_of_a_larger(cloud
     found = {(n, seed): matched for n, seed, matched in draws(PAIR, *clouds, POINTS, (0, 1))}
     again = {(n, seed): matched for n, seed, matched in draws(PAIR, *clouds, POINTS, (0,))}
     assert list(found) == [(100, 0), (40, 0), (100, 1), (40, 1)]
-    drawn = {key: rows_of(matched.source, clouds[0]) for key, matched in found.items()}
+    drawn = {key: rows_of(matched.source.points, clouds[0]) for key, matched in found.items()}
     assert {key: len(set(rows)) for key, rows in drawn.items()} == {
         key: key[0] for key in drawn
     }  # without replacement
     assert set(drawn[40, 0]) < set(drawn[100, 0])
     assert set(drawn[40, 0]) != set(drawn[40, 1])
-    assert drawn[40, 0] != rows_of(found[40, 0].target, clouds[1])  # each cloud has a draw of its own
-    np.testing.assert_array_equal(again[40, 0].source, found[40, 0].source)
+    assert drawn[40, 0] != rows_of(found[40, 0].target.points, clouds[1])  # each cloud has a draw of its own
+    np.testing.assert_array_equal(again[40, 0].source.points, found[40, 0].source.points)
 
 
 @pytest.mark.parametrize("mutual_only", [True, False])
 def test_drawn_points_are_matched_among_themselves(clouds, mutual_only):
     protocol = replace(POINTS, mutual=mutual_only)
     matched = next(draws(PAIR, *clouds, protocol, (0,)))[2]
-    a, b = (
-        Description(side, cloud.features[rows_of(side, cloud)])
-        for side, cloud in zip((matched.source, matched.target), clouds, strict=True)
-    )
-    np.testing.assert_array_equal(matched.one_way, nearest_neighbors(a.features, b.features))
+    a, b = matched.source, matched.target
+    for drawn, cloud in zip((a, b), clouds, strict=True):
+        np.testing.assert_array_equal(drawn.features, cloud.features[rows_of(drawn.points, cloud)])
+    np.testing.assert_array_equal(matched.matches.one_way, nearest_neighbors(a.features, b.features))
     np.testing.assert_array_equal(matched.mutual, mutual(a.features, b.features))
-    np.testing.assert_array_equal(matched.matches, matched.mutual if mutual_only else matched.one_way)
+    expected = matched.mutual if mutual_only else matched.matches.one_way
+    np.testing.assert_array_equal(matched.matches.rows, expected)
     whole = next(draws(PAIR, *clouds, replace(protocol, fit="all"), (0,)))[2]
-    assert len(whole.source) == len(whole.target) == 150
-    np.testing.assert_array_equal(whole.source[whole.matches[:, 0]], matched.source[matched.matches[:, 0]])
+    assert len(whole.source.points) == len(whole.target.points) == 150
+    for name in ("rows", "one_way"):
+        rows, own = getattr(whole.matches, name), getattr(matched.matches, name)
+        np.testing.assert_array_equal(whole.source.points[rows[:, 0]], matched.source.points[own[:, 0]])
 
 
 def test_matches_are_drawn_from_the_mutual_ones_of_whole_clouds(clouds):
@@ -70,21 +72,21 @@ def test_matches_are_drawn_from_the_mutual_ones_of_whole_clouds(clouds):
         next(matched for n, _, matched in draws(PAIR, *clouds, replace(MATCHES, fit=fit), (0,)) if n == 40)
         for fit in ("all", "drawn")
     )
-    assert len(all_points.matches) == len(set(map(tuple, all_points.matches))) == 40
-    assert set(map(tuple, all_points.matches)) < set(map(tuple, everything))
-    assert len(all_points.source) == 150
-    assert len(own_points.source) == len(own_points.target) == 40
-    np.testing.assert_array_equal(own_points.source, clouds[0].points[all_points.matches[:, 0]])
-    np.testing.assert_array_equal(own_points.matches, np.column_stack([np.arange(40)] * 2))
+    assert len(all_points.matches.rows) == len(set(map(tuple, all_points.matches.rows))) == 40
+    assert set(map(tuple, all_points.matches.rows)) < set(map(tuple, everything))
+    assert len(all_points.source.points) == 150
+    assert len(own_points.source.points) == len(own_points.target.points) == 40
+    np.testing.assert_array_equal(own_points.source.points, clouds[0].points[all_points.matches.rows[:, 0]])
+    np.testing.assert_array_equal(own_points.matches.rows, np.column_stack([np.arange(40)] * 2))
 
 
 @pytest.mark.parametrize("protocol", [POINTS, MATCHES], ids=lambda protocol: protocol.name + protocol.draw)
 def test_none_and_more_than_there_are_take_all(clouds, protocol):
     found = [m for _, _, m in draws(PAIR, *clouds, replace(protocol, samples=(None, 1000)), (0,))]
-    assert len(found[0].source) == len(found[1].source)
-    assert sorted(map(tuple, found[0].source)) == sorted(map(tuple, found[1].source))
+    assert len(found[0].source.points) == len(found[1].source.points)
+    assert sorted(map(tuple, found[0].source.points)) == sorted(map(tuple, found[1].source.points))
     if protocol.draw == "points":
-        assert len(found[0].source) == 150
+        assert len(found[0].source.points) == 150
 
 
 class Surest:
@@ -100,14 +102,14 @@ class Surest:
 @pytest.mark.parametrize("protocol", [POINTS, MATCHES, replace(MATCHES, fit="all")])
 def test_another_matcher_takes_the_place_of_nearest(clouds, protocol):
     for samples, _, matched in draws(PAIR, *clouds, protocol, (0,), Surest()):
-        assert matched.one_way is None
-        assert len(matched.matches) == len(matched.confidence) == samples
+        assert matched.matches.one_way is None
+        assert len(matched.matches.rows) == len(matched.matches.confidence) == samples
         named = [
-            rows_of(side[rows], cloud)
+            rows_of(side.points[rows], cloud)
             for side, rows, cloud in zip(
-                (matched.source, matched.target), matched.matches.T, clouds, strict=True
+                (matched.source, matched.target), matched.matches.rows.T, clouds, strict=True
             )
         ]
         if protocol.draw == "matches":
             assert named[0] == named[1]
-            np.testing.assert_allclose(matched.confidence, (np.array(named[0]) + 1) / 150)
+            np.testing.assert_allclose(matched.matches.confidence, (np.array(named[0]) + 1) / 150)

@@ -4,8 +4,8 @@ import torch
 
 from pcreg.registration.matching import (
     keep_mutual,
+    match_within_bound,
     mutual,
-    mutual_within_bound,
     nearest,
     nearest_neighbors,
     pca_project,
@@ -94,7 +94,7 @@ def test_of_very_many_rows_those_of_keypoints_are_matched(compared, n, m):
         np.concatenate([common, rng.normal(size=(rows - len(common), 16))])[rng.permutation(rows)]
         for rows in (n, m)
     )
-    pairs = mutual_within_bound(a, b)
+    pairs = match_within_bound(a, b).rows
     assert max(compared) <= max(10_000, 10 * max(n, m))
     whole = {tuple(pair) for pair in mutual(a, b)}
     assert {tuple(pair) for pair in pairs} <= whole
@@ -109,6 +109,6 @@ def test_of_very_many_rows_those_of_keypoints_are_matched(compared, n, m):
 def test_within_the_bound_all_rows_are_matched(compared):
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(100, 8)), rng.normal(size=(90, 8))
-    np.testing.assert_array_equal(mutual_within_bound(a, b), mutual(a, b))
-    np.testing.assert_array_equal(mutual_within_bound(b, a), mutual(b, a))
-    assert mutual_within_bound(a[:0], b).shape == mutual_within_bound(a, b[:0]).shape == (0, 2)
+    np.testing.assert_array_equal(match_within_bound(a, b).rows, mutual(a, b))
+    np.testing.assert_array_equal(match_within_bound(b, a).rows, mutual(b, a))
+    assert match_within_bound(a[:0], b).rows.shape == match_within_bound(a, b[:0]).rows.shape == (0, 2)

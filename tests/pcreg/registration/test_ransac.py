@@ -104,24 +104,36 @@ def alternatives():
     return source, target, T, T_wrong
 
 
-def test_a_surface_outweighs_a_few_matches_more(alternatives):
-    source, target, T, _ = alternatives
-    estimate = ransac(source, target, distance=0.05)
-    assert translation_error(estimate.T_target_source, T) < 1e-6
-    assert 20 <= estimate.inliers < 25
-
-
-def test_what_speaks_against_a_motion_counts(alternatives):
+def test_what_clouds_say_of_a_motion_outweighs_a_few_matches_more(alternatives):
     source, target, T, T_wrong = alternatives
 
-    def free_space(motion):
-        """In the frames of the clouds: the penalty is on the right motion itself."""
+    def is_right(motion):
+        """In the frames of the clouds."""
         return float(translation_error(motion, T) < 0.01)
 
-    estimate = ransac(source, target, distance=0.05, free_space=free_space)
+    estimate = ransac(source, target, distance=0.05)
     assert translation_error(estimate.T_target_source, T_wrong) < 1e-6
-    estimate = ransac(source, target, distance=0.05, free_space=lambda _: 1.0)  # the same for all
-    assert translation_error(estimate.T_target_source, T) < 1e-6
+    for said in {"agreement": is_right}, {"free_space": lambda motion: 1 - is_right(motion)}:
+        estimate = ransac(source, target, distance=0.05, **said)
+        assert translation_error(estimate.T_target_source, T) < 1e-6
+        assert 20 <= estimate.inliers < 25
+    estimate = ransac(source, target, distance=0.05, agreement=lambda _: 1.0, free_space=lambda _: 1.0)
+    assert translation_error(estimate.T_target_source, T_wrong) < 1e-6
+
+
+def test_where_few_matches_are_right_more_are_asked():
+    """Three right matches among 100, and 30 among 1,000 one-way ones: samples of three do not find them."""
+    source, target, T = correspondences(P=1000, inlier_ratio=0.03, noise=0.005)
+    rows = np.r_[:3, 900:997]
+
+    def is_right(motion):
+        return float(translation_error(motion, T) < 0.1)
+
+    given = {"distance": 0.0375, "iterations": 1000, "agreement": is_right}
+    estimate = ransac(source[rows], target[rows], **given)
+    assert not is_right(estimate.T_target_source)
+    estimate = ransac(source[rows], target[rows], **given, one_way=(source, target))
+    assert translation_error(estimate.T_target_source, T) < 0.05
 
 
 def test_finalists_differ():

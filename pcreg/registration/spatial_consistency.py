@@ -1,0 +1,70 @@
+"""Motions from matches of which very few are right, found by what they have in common: distances.
+
+A rigid motion keeps distances, so any two right matches agree: their points are as far from each other in
+one cloud as in the other. Two wrong ones agree by chance, and then seldom have a third in common with which
+both agree. So pairs are ranked by how many matches agree with both (second-order spatial compatibility;
+SC2-PCR, Chen et al., CVPR 2022). Where one match in fifty is right one sample of three in 125,000 is.
+"""
+
+import numpy as np
+
+from pcreg.geometry.se3 import procrustes
+
+MAX_SEEDS = 300  # matches, each with those that it shares most with
+MAX_GROUP = 20  # matches from which a motion is computed, beside the seed
+MIN_EDGE_DISTANCES = 2.0  # points closer than that agree whatever the motion
+POWER_ITERATIONS = 10
+
+
+def consistent_motions(source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+    """Motions (H, 4, 4), at most 300, each from one of the matches and up to 20 that are consistent with it.
+
+    Source (P, 3) and target (P, 3) are matched row by row. Two matches agree if the distances of their points
+    differ by less than `distance` metres. Memory and time grow with the square of P.
+    """
+    agree = _agreement(source, target, distance)
+    seeds = _seeds(agree)
+    shared = agree[seeds] * (agree[seeds] @ agree)  # how many matches agree with both
+    group = np.argpartition(-shared, min(MAX_GROUP, len(source) - 1) - 1, axis=1)[:, :MAX_GROUP]
+    group = np.concatenate([seeds[:, None], group], axis=1)
+    within = agree[group[:, :, None], group[:, None]]
+    weights = _leading_eigenvector(within * (within @ within))
+    usable = (weights > 0).sum(1) >= 3
+    group, weights = group[usable], weights[usable]
+    return procrustes(source[group], target[group], weights)
+
+
+def _agreement(source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+    """1 where two matches agree, else 0: (P, P) float32."""
+    in_source, in_target = (_distances(side) for side in (source, target))
+    long = np.minimum(in_source, in_target) > MIN_EDGE_DISTANCES * distance
+    return (long & (np.abs(in_source - in_target) < distance)).astype(np.float32)
+
+
+def _distances(points: np.ndarray) -> np.ndarray:
+    """Between all points (P, 3): (P, P) float32."""
+    points = (points - points.mean(0)).astype(np.float32)
+    squares = (points**2).sum(1)
+    squared = squares[:, None] + squares - 2 * (points @ points.T)
+    return np.sqrt(np.maximum(squared, 0, out=squared), out=squared)
+
+
+def _seeds(agree: np.ndarray) -> np.ndarray:
+    """Rows (S,) of matches, ascending: the likeliest and some from everywhere.
+
+    Likely are those with a large entry in the leading eigenvector (Leordeanu and Hebert, ICCV 2005). It knows
+    one set of consistent matches, and where the clouds repeat themselves that need not be the right one.
+    """
+    P = len(agree)
+    likeliest = np.argsort(-_leading_eigenvector(agree[None])[0], kind="stable")[: MAX_SEEDS // 2]
+    everywhere = np.linspace(0, P - 1, min(MAX_SEEDS // 2, P)).astype(int)
+    return np.unique(np.concatenate([likeliest, everywhere]))
+
+
+def _leading_eigenvector(matrices: np.ndarray) -> np.ndarray:
+    """Of each symmetric matrix (S, P, P) without negative entries: (S, P), by power iteration."""
+    vectors = np.ones(matrices.shape[:2], dtype=np.float32)
+    for _ in range(POWER_ITERATIONS):
+        vectors = (matrices @ vectors[..., None])[..., 0]
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return vectors

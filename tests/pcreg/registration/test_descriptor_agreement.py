@@ -1,0 +1,42 @@
+"""How alike descriptors are under the right motion and others, of clouds whose descriptors are known."""
+
+import numpy as np
+import pytest
+
+from pcreg.features.base import Description
+from pcreg.geometry.se3 import se3, transform
+from pcreg.registration.descriptor_agreement import DescriptorAgreement
+
+MOTION = se3(np.eye(3), np.array([3.0, -1.0, 0.5]))
+
+
+@pytest.fixture
+def clouds():
+    """A floor of 600 points, whose descriptors vary from place to place, and the same floor moved."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-2, 2, (600, 3)) * [1, 1, 0]
+    features = np.sin(points[:, :2] @ rng.normal(size=(2, 8)) * 2 + rng.uniform(0, 6, 8))
+    noisy = features + 0.3 * rng.normal(size=features.shape)
+    return Description(points, features), Description(transform(MOTION, points), noisy)
+
+
+def test_surfaces_that_touch_agree_under_the_right_motion_alone(clouds):
+    agreement = DescriptorAgreement(*clouds, 0.1)
+    right = agreement(MOTION)
+    assert right > 1
+    turned = MOTION @ se3(np.diag([-1.0, -1.0, 1.0]), np.zeros(3))  # floor on floor as well
+    assert agreement(turned) < 0.2
+    assert agreement(np.eye(4)) < 0.2
+    assert agreement(se3(np.eye(3), np.array([100.0, 0, 0]))) == 0  # nothing touches
+
+
+@pytest.mark.parametrize("change", [lambda f: 7 * f, lambda f: f + 50.0])
+def test_unit_and_offset_of_descriptors_do_not_matter(clouds, change):
+    before = DescriptorAgreement(*clouds, 0.1)(MOTION)
+    changed = (Description(cloud.points, change(cloud.features)) for cloud in clouds)
+    assert DescriptorAgreement(*changed, 0.1)(MOTION) == pytest.approx(before, abs=1e-6)
+
+
+def test_descriptors_that_are_all_alike_say_nothing(clouds):
+    alike = (Description(cloud.points, np.ones((600, 8), np.float32)) for cloud in clouds)
+    assert DescriptorAgreement(*alike, 0.1)(MOTION) == 0
