@@ -88,6 +88,7 @@ class NativeRansac:
     ) -> np.ndarray | None:
         if len(matches.rows) < protocol.n:
             return None
+        agreement = DescriptorAgreement(source, target, protocol.distance)
         found = ransac(
             source.points[matches.rows[:, 0]],
             target.points[matches.rows[:, 1]],
@@ -99,17 +100,18 @@ class NativeRansac:
             edge_length=protocol.edge_length or 0.0,
             weights=matches.confidence,
             one_way=matches.further_points(source.points, target.points),
-            agreement=DescriptorAgreement(source, target, protocol.distance),
+            agreement=agreement,
             free_space=FreeSpace(
                 source.points, target.points, FREE_SPACE_MARGIN_DISTANCES * protocol.distance
             ),
         )
-        return found.T_target_source if found.inliers else None
+        return agreement.refine(found.T_target_source) if found.inliers else None
 
     def label(self, protocol: Protocol) -> str:
         return (
             f"RANSAC of this package: {_ransac_words(protocol)}, "
-            "scored on the matches, the finalists on descriptors and free space of the clouds, too"
+            "scored on the matches, the finalists on descriptors and free space, too; the best is "
+            "refined on points with like descriptors"
         )
 
 

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.spatial import KDTree
 
-from pcreg.geometry.se3 import procrustes, residuals, se3, transform
-from pcreg.geometry.subsample import every_nth
+from pcreg.geometry.se3 import procrustes, residuals, se3
 from pcreg.registration.spatial_consistency import consistent_motions
 
 log = logging.getLogger(__name__)
@@ -27,12 +25,10 @@ MAX_HYPOTHESES = 1_000  # motions with the best scores, many of them nearly the 
 MAX_FINALISTS = 15  # the best that differ; matches, descriptors and free space choose one of them
 MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two finalists move them
 PROBE_POINTS = 24  # matched points at which motions are compared
-MAX_SCORED_POINTS = 5_000  # source points whose nearest target point is searched
 # In scores of all matches; of simulated pairs of rooms these choose the right one of the finalists most often
 AGREEMENT_WEIGHT = 0.7
 FREE_SPACE_WEIGHT = 3.0
 MAX_UNCLEAR_RATIO = 0.3  # of inliers, up to which further motions are proposed
-MAX_SIMILAR_HYPOTHESES = 50  # motions like the winner, of which the one with the best score is taken
 
 
 @dataclass(frozen=True)
@@ -72,8 +68,7 @@ def ransac(
     (pcreg.registration.spatial_consistency). `agreement` and `free_space`, which take a motion (4, 4), then
     say what the clouds know of it: how alike the descriptors of touching points are
     (pcreg.registration.descriptor_agreement), and a penalty from 0 to 1 for what stands where a sensor looked
-    through (pcreg.registration.free_space). Their weighted sum with the score of the matches decides. Of all
-    motions like the winner the one is returned that brings matches, and points to their nearest, closest.
+    through (pcreg.registration.free_space). Their weighted sum with the score of the matches decides.
 
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
@@ -115,11 +110,7 @@ def ransac(
     for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
         if judge:
             scores += [weight * judge(to_clouds @ T @ from_clouds) for T in finalists]
-    winner = finalists[np.argmax(scores)]
-    min_separation = MIN_SEPARATION_DISTANCES * distance
-    similar = motions[_displacements(motions, winner, source) < min_separation][:MAX_SIMILAR_HYPOTHESES]
-    similar = np.concatenate([winner[None], _refitted(similar, source, target, distance)])
-    T = similar[np.argmax(_total_scores(similar, source, target, distance))]
+    T = finalists[np.argmax(scores)]
     inliers = int(_inliers(T, source, target, distance).sum())
     return Estimate(to_clouds @ T @ from_clouds, inliers, inliers / P, drawn)
 
@@ -240,19 +231,3 @@ def _displacements(motions: np.ndarray, T: np.ndarray, points: np.ndarray) -> np
         probes @ difference[:, :3, :3].transpose(0, 2, 1) + difference[:, None, :3, 3]
     )  # (H, PROBE_POINTS, 3)
     return np.sqrt((moved**2).sum(2).mean(1))
-
-
-def _total_scores(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
-    """The scores (H,) of the matches and of source points with their nearest target points, added up.
-
-    The latter are taken at some of the points and scaled to all.
-    """
-    tree, scored_points = KDTree(target), every_nth(source, MAX_SCORED_POINTS)
-
-    def closeness(T: np.ndarray) -> float:
-        distances, _ = tree.query(transform(T, scored_points), distance_upper_bound=distance)  # inf beyond
-        return (1 - np.minimum(distances / distance, 1) ** 2).mean()
-
-    return _scores(motions, source, target, distance) + len(source) * np.array(
-        [closeness(T) for T in motions]
-    )

@@ -132,9 +132,10 @@ class SingleScaleRegistrar:
                 free_space=free_space,
             )
             clock.lap("estimate")
-            found.append(self._candidate(matched.rows, source, target, estimate.T_target_source))
+            T = agreement.refine(estimate.T_target_source)
+            found.append(self._candidate(matched.rows, source, target, T))
             clock.lap("refine")
-            distances = residuals(estimate.T_target_source, points[:, 0], points[:, 1])
+            distances = residuals(T, points[:, 0], points[:, 1])
             unused[distances < self.match_distance] = False
             return estimate.drawn
 

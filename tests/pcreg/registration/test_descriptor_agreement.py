@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.features.base import Description
-from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.se3 import se3, transform, translation_error
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
 
 MOTION = se3(np.eye(3), np.array([3.0, -1.0, 0.5]))
@@ -40,3 +40,12 @@ def test_unit_and_offset_of_descriptors_do_not_matter(clouds, change):
 def test_descriptors_that_are_all_alike_say_nothing(clouds):
     alike = (Description(cloud.points, np.ones((600, 8), np.float32)) for cloud in clouds)
     assert DescriptorAgreement(*alike, 0.1)(MOTION) == 0
+
+
+def test_a_motion_that_is_slightly_off_is_refined(clouds):
+    """A floor alone: without descriptors nothing would say where on it the points belong."""
+    agreement = DescriptorAgreement(*clouds, 0.3)
+    off = MOTION @ se3(np.eye(3), np.array([0.1, -0.05, 0.1]))
+    assert translation_error(agreement.refine(off), MOTION) < 0.02
+    apart = se3(np.eye(3), np.array([100.0, 0, 0]))
+    np.testing.assert_array_equal(agreement.refine(apart), apart)  # nothing to refine it by
