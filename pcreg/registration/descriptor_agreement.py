@@ -36,8 +36,16 @@ class DescriptorAgreement:
 
     def __call__(self, T_target_source: np.ndarray) -> float:
         """By how much cosines of touching points exceed what is usual, in standard deviations per point."""
-        touching = self._touching(T_target_source)
-        return float((touching.cosines - self.usual).sum() / self.deviation / len(self.points))
+        excess = self._excess(T_target_source)
+        return float(excess.sum() / len(self.points))
+
+    def of_overlap(self, T_target_source: np.ndarray) -> float:
+        """The same per touching point; 0 if none touches."""
+        excess = self._excess(T_target_source)
+        return float(excess.mean()) if len(excess) else 0.0
+
+    def _excess(self, T_target_source: np.ndarray) -> np.ndarray:
+        return (self._touching(T_target_source).cosines - self.usual) / self.deviation
 
     def refine(self, T_target_source: np.ndarray) -> np.ndarray:
         """The motion after a few steps that bring points with like descriptors closer: (4, 4).

@@ -15,6 +15,7 @@ from scipy.spatial import cKDTree
 
 from pcreg.geometry.nearest import nearest
 from pcreg.geometry.se3 import transform
+from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.free_space import max_free_space_violation
 from pcreg.registration.icp import Refinement
 from pcreg.registration.observability import Observability, observability
@@ -31,6 +32,8 @@ class Evidence:
     inliers: int  # of them, brought together
     overlap: float  # fraction of the downsampled source with a target point within one voxel
     rmse: float  # metres, over the points of the overlap
+    agreement: float  # of descriptors, as pcreg.registration.descriptor_agreement has it
+    overlap_agreement: float  # the same over the points of the overlap alone
     viewpoints_known: bool  # of both clouds; else what follows is estimated
     free_space_violation: float  # fraction of a cloud in the free space of the other
     same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
@@ -38,11 +41,17 @@ class Evidence:
 
 
 def gather_evidence(
-    source: DescribedCloud, target: DescribedCloud, agree: np.ndarray, refined: Refinement, margin: float
+    source: DescribedCloud,
+    target: DescribedCloud,
+    agree: np.ndarray,
+    agreement: DescriptorAgreement,
+    refined: Refinement,
+    margin: float,
 ) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
-    The mask `agree` (P,) says which matches the motion brings together. Points further than `margin` metres
+    The mask `agree` (P,) says which matches the motion brings together, `agreement` how alike the descriptors
+    are of what touches. Points further than `margin` metres
     in front of a surface are not part of it.
     """
     T, distance = refined.T_target_source, refined.distance
@@ -57,6 +66,8 @@ def gather_evidence(
         inliers=int(agree.sum()),
         overlap=refined.overlap,
         rmse=refined.rmse,
+        agreement=agreement(T),
+        overlap_agreement=agreement.of_overlap(T),
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
         free_space_violation=max_free_space_violation(
             source.surface, target.surface, T, margin, (source.viewpoint, target.viewpoint)

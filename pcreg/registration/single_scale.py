@@ -133,7 +133,7 @@ class SingleScaleRegistrar:
             )
             clock.lap("estimate")
             T = agreement.refine(estimate.T_target_source)
-            found.append(self._candidate(matched.rows, source, target, T))
+            found.append(self._candidate(matched.rows, source, target, T, agreement))
             clock.lap("refine")
             distances = residuals(T, points[:, 0], points[:, 1])
             unused[distances < self.match_distance] = False
@@ -153,7 +153,8 @@ class SingleScaleRegistrar:
         clock = Clock()
         matched = self._match_features(source, target)
         clock.lap("match")
-        candidate = self._candidate(matched.rows, source, target, T_target_source)
+        agreement = DescriptorAgreement(source, target, self.match_distance)
+        candidate = self._candidate(matched.rows, source, target, T_target_source, agreement)
         clock.lap("refine")
         return self._with_verdict([candidate], source, target, clock)
 
@@ -162,7 +163,12 @@ class SingleScaleRegistrar:
         return match_within_bound(*pca_project(source.features, target.features))
 
     def _candidate(
-        self, matched: np.ndarray, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
+        self,
+        matched: np.ndarray,
+        source: DescribedCloud,
+        target: DescribedCloud,
+        T_target_source: np.ndarray,
+        agreement: DescriptorAgreement,
     ) -> Candidate:
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         distance = OVERLAP_DISTANCE_VOXELS * self.voxel
@@ -170,7 +176,9 @@ class SingleScaleRegistrar:
         points = _coordinates(matched, source, target)
         distances = residuals(refined.T_target_source, points[:, 0], points[:, 1])
         agree = distances < self.match_distance
-        evidence = gather_evidence(source, target, agree, refined, FREE_SPACE_MARGIN_VOXELS * self.voxel)
+        evidence = gather_evidence(
+            source, target, agree, agreement, refined, FREE_SPACE_MARGIN_VOXELS * self.voxel
+        )
         return Candidate(refined, evidence, matched[agree])
 
     def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:

@@ -19,6 +19,8 @@ def evidence(**changed: Any) -> Evidence:
         "inliers": 300,
         "overlap": 0.6,
         "rmse": 0.01,
+        "agreement": 0.8,
+        "overlap_agreement": 1.3,
         "viewpoints_known": True,
         "free_space_violation": 0.01,
         "same_side_ratio": 0.99,

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.icp import Refinement
 from pcreg.registration.preprocess import DescribedCloud
@@ -25,7 +26,9 @@ def about(
 ) -> Evidence:
     agree = np.ones(10, dtype=bool) if agree is None else agree
     refined = Refinement(T, overlap=0.5, rmse=0.02, distance=DISTANCE)
-    return gather_evidence(source, target, agree, refined, MARGIN)
+    return gather_evidence(
+        source, target, agree, DescriptorAgreement(source, target, DISTANCE), refined, MARGIN
+    )
 
 
 def test_a_shape_speaks_for_itself():
