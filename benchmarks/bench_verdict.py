@@ -39,6 +39,7 @@ INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what `pcreg register` chooses for most of these scans.
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
+SHARES = {"true": 100, "unrelated": 50, "mirrored": 30}  # of the kinds of questions, in a fit
 UNTOLD_VIEWPOINTS = 0.5  # fraction of the simulated questions, so that estimated viewpoints are part of it
 
 
@@ -49,15 +50,18 @@ def main() -> None:
         ask = verbs.add_parser(verb)
         if verb == "simulated":
             ask.add_argument("--scenes", type=int, default=30, help="indoors and outdoors each")
+            ask.add_argument(
+                "--device", default="cpu", help="on which the scenes are made: cpu, cuda or auto"
+            )
         else:
             ask.add_argument("root", type=Path)
         if verb == "folder":
             ask.add_argument("--voxel", type=float, help="metres")
         ask.add_argument("--descriptor", choices=DESCRIPTORS, default=DESCRIPTORS[0])
         ask.add_argument("--out", type=Path, required=True)
-        ask.add_argument("--true", type=int, default=100, help="pairs that overlap, of each list")
-        ask.add_argument("--unrelated", type=int, default=50)
-        ask.add_argument("--mirrored", type=int, default=30)
+        ask.add_argument("--true", type=int, default=SHARES["true"], help="pairs that overlap, of each list")
+        ask.add_argument("--unrelated", type=int, default=SHARES["unrelated"])
+        ask.add_argument("--mirrored", type=int, default=SHARES["mirrored"])
         ask.add_argument("--seed", type=int, default=SEED, help="of questions and simulated scenes")
         ask.add_argument("--iterations", type=int, default=1_000_000, help="samples of RANSAC")
         ask.add_argument("--workers", type=int)
@@ -103,9 +107,12 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
         scans.name = options.root.name
         yield scans, OUTDOOR, chosen, 0.0
     else:
-        for place, record, gate in (("indoor", indoor.record, INDOOR), ("outdoor", outdoor.record, OUTDOOR)):
+        for place, record, gate in (
+            ("indoor", indoor.record, INDOOR),
+            ("outdoor", outdoor.record_by_two, OUTDOOR),
+        ):
             simulated = Recorded(
-                record, voxel[place], options.seed, options.scenes, per_scene=4, device="cpu"
+                record, voxel[place], options.seed, options.scenes, per_scene=4, device=options.device
             )
             simulated.name = f"simulated {place}"
             yield simulated, gate, voxel[place], UNTOLD_VIEWPOINTS
@@ -114,11 +121,17 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
 def fit(answers: list[dict[str, Any]]) -> None:
     """Print the tables of weights, by logistic regression on all motions of one kind of descriptor.
 
-    One is for motions between clouds whose viewpoints are known, the other for those that are estimated.
+    One is for motions between clouds whose viewpoints are known, the other for those that are estimated. The
+    kinds of questions have fixed shares, however many of each were asked.
     """
     if len({answer["learned"] for answer in answers}) > 1:
         raise InputError("answers by learned descriptors and by FPFH; fit a table to each")
-    motions = [motion for answer in answers for motion in answer["motions"]]
+    kinds = [answer["kind"] for answer in answers]
+    motions = [
+        motion | {"count": SHARES[answer["kind"]] / kinds.count(answer["kind"])}
+        for answer in answers
+        for motion in answer["motions"]
+    ]
     for known, title in ((True, "viewpoints known"), (False, "viewpoints estimated")):
         if some := [motion for motion in motions if motion["evidence"]["viewpoints_known"] is known]:
             print(title)
@@ -128,11 +141,11 @@ def fit(answers: list[dict[str, Any]]) -> None:
 def _fit(motions: list[dict[str, Any]]) -> None:
     X = np.array([terms(evidence_of(motion)) for motion in motions])
     right = np.array([motion["right"] for motion in motions])
-    weights, bias = logistic(X, right)
-    print(f"{'term':>14} weight  usual")
+    weights, bias = logistic(X, right, np.array([motion["count"] for motion in motions]))
+    print(f"{'term':>19} weight  usual")
     for term, weight, usual in zip(TERMS, weights, X[right].mean(0), strict=True):
-        print(f"{term.value.__name__.strip('_'):>14} {weight:6.2f} {usual:6.2f}")
-    print(f"{'bias':>14} {bias:6.2f}\n{len(motions)} motions, {right.sum()} right")
+        print(f"{term.value.__name__.strip('_'):>19} {weight:6.2f} {usual:6.2f}")
+    print(f"{'bias':>19} {bias:6.2f}\n{len(motions)} motions, {right.sum()} right")
 
 
 def report(answers: list[dict[str, Any]], figure: Path | None) -> None:

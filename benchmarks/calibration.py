@@ -11,16 +11,20 @@ BINS = 10
 SMOOTH = 1e-3  # of the squared weights of normalised columns
 
 
-def logistic(X: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights (F,), none negative, and bias of the logistic model of right (N,) bool by traits X (N, F)."""
+def logistic(X: np.ndarray, right: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights (F,), none negative, and bias of the logistic model of right (N,) bool by traits X (N, F).
+
+    Row n counts `counts[n]` times.
+    """
     mean, spread = X.mean(0), X.std(0) + 1e-9
+    share = counts / counts.mean()
     Z = np.c_[(X - mean) / spread, np.ones(len(X))]
 
     def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
         log_odds = Z @ w
-        excess = 1 / (1 + np.exp(-log_odds)) - right
+        excess = share * (1 / (1 + np.exp(-log_odds)) - right)
         smooth = SMOOTH * np.r_[w[:-1], 0]
-        value = np.logaddexp(0, log_odds * np.where(right, -1, 1)).mean() + (smooth * w).sum() / 2
+        value = (share * np.logaddexp(0, log_odds * np.where(right, -1, 1))).mean() + (smooth * w).sum() / 2
         return value, Z.T @ excess / len(Z) + smooth
 
     bounds = [(0, None)] * X.shape[1] + [(None, None)]

@@ -19,6 +19,9 @@ MIN_INLIERS = 5  # with fewer a motion is as likely wrong as right, whatever the
 # A motion that is more likely right than wrong ends the search, but for its alternative
 MIN_CANDIDATE_PROBABILITY = 0.5
 MIN_CONFIDENCE = 0.7  # from which a motion counts as registered
+# From which on more of it makes a motion no likelier
+MAX_AGREEMENT = 0.8
+MAX_OVERLAP_AGREEMENT = 2.0
 MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer counts as ambiguous
 
 
@@ -155,22 +158,50 @@ def _unconstrained(evidence: Evidence) -> str:
     return f"the surfaces that touch could {free} and still touch, so they prove little"
 
 
+def _descriptors(evidence: Evidence) -> float:
+    """Agreement of descriptors, which counts how much touches."""
+    return min(evidence.agreement, MAX_AGREEMENT)
+
+
+def _overlap_descriptors(evidence: Evidence) -> float:
+    """Agreement of the descriptors that touch, however few these are."""
+    return min(evidence.overlap_agreement, MAX_OVERLAP_AGREEMENT)
+
+
+def _unlike(evidence: Evidence) -> str:
+    return (
+        f"{evidence.overlap:.0%} of the source lies on the target, but what touches hardly looks alike "
+        "around the points that touch"
+    )
+
+
 # More of each never makes a motion less likely.
 TERMS = (
     ConfidenceTerm(_support, _few_inliers),
     ConfidenceTerm(_agreement, _few_inliers),
     ConfidenceTerm(_consistency, _contradicted),
     ConfidenceTerm(_observability, _unconstrained),
+    ConfidenceTerm(_descriptors, _unlike),
+    ConfidenceTerm(_overlap_descriptors, _unlike),
 )
 LEARNED = ConfidenceModel(
-    weights=(3.50, 1.18, 2.66, 1.40),
-    usual=(-0.02, -1.14, 2.90, -2.50),
-    bias=0.05,
-    estimated=ConfidenceModel(weights=(3.20, 2.15, 0.88, 0.53), usual=(-0.07, -1.34, 2.73, -2.41), bias=5.22),
+    weights=(0.04, 0.82, 2.43, 1.20, 1.54, 1.28),
+    usual=(-0.07, -1.36, 2.87, -2.54, 0.69, 1.88),
+    bias=-4.10,
+    estimated=ConfidenceModel(
+        weights=(1.25, 0.92, 0.73, 1.20, 2.84, 1.08),
+        usual=(-0.10, -1.24, 2.80, -2.44, 0.67, 1.87),
+        bias=1.17,
+    ),
 )
+# Fitted before descriptors were compared where clouds touch
 HANDCRAFTED = ConfidenceModel(
-    weights=(1.87, 0.56, 3.40, 2.07),
-    usual=(-0.05, -2.11, 3.04, -2.44),
+    weights=(1.87, 0.56, 3.40, 2.07, 0.0, 0.0),
+    usual=(-0.05, -2.11, 3.04, -2.44, 0.0, 0.0),
     bias=-1.06,
-    estimated=ConfidenceModel(weights=(3.53, 1.64, 1.69, 1.50), usual=(-0.14, -2.36, 2.75, -2.41), bias=6.93),
+    estimated=ConfidenceModel(
+        weights=(3.53, 1.64, 1.69, 1.50, 0.0, 0.0),
+        usual=(-0.14, -2.36, 2.75, -2.41, 0.0, 0.0),
+        bias=6.93,
+    ),
 )

@@ -84,7 +84,7 @@ def test_a_logistic_model_is_found_again():
     X = rng.standard_normal((20_000, 3)) * [1, 5, 1]
     chance = 1 / (1 + np.exp(-(2 * X[:, 0] + 0.5 * X[:, 1] - 0.3 * X[:, 2] - 1)))
     right = rng.random(len(X)) < chance
-    weights, bias = logistic(X, right)
+    weights, bias = logistic(X, right, np.ones(len(X)))
     assert weights[:2] == pytest.approx([2, 0.5], rel=0.1)
     assert weights[2] == 0  # more of a trait never makes a motion less likely
     assert bias == pytest.approx(-1, rel=0.1)
@@ -96,3 +96,14 @@ def test_the_figure_is_a_picture(tmp_path):
     confidence = np.linspace(0, 1, 50)
     draw(confidence, confidence > 0.4, 0.7, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_row_that_counts_twice_is_as_if_it_were_there_twice():
+    rng = np.random.default_rng(0)
+    X, right = rng.standard_normal((300, 2)), rng.random(300) < 0.5
+    right |= X[:, 0] > 1
+    counts = rng.integers(1, 4, 300)
+    weights, bias = logistic(X, right, counts)
+    again, same = logistic(np.repeat(X, counts, axis=0), np.repeat(right, counts), np.ones(counts.sum()))
+    np.testing.assert_allclose(weights, again, rtol=0.02)
+    assert bias == pytest.approx(same, rel=0.02)

@@ -31,7 +31,7 @@ def test_known_motions_are_found_and_every_cloud_is_described_once(tmp_path):
         assert [(t["samples"], t["seed"]) for t in trials] == [(150, 0), (60, 0), (150, 1), (60, 1)]
         for trial in trials:
             assert trial["RTE"] < 1e-2  # points without a partner pull at those with one
-            assert trial["RRE"] < 0.1
+            assert trial["RRE"] < 0.5
             assert trial["rmse"] < 1e-2
             assert trial["information_rmse"] < 1e-2
             assert trial["compat"]["RTE"] == pytest.approx(0.03, abs=1e-2)
