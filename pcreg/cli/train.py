@@ -106,6 +106,10 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
         matcher = _matcher(cfg)
+        if cfg.echoes > 1 and not matcher:
+            raise InputError(
+                f"echoes={cfg.echoes}: a matcher alone takes several steps on a batch; leave it out"
+            )
         if cfg.weights:
             network = load_weights(cfg.weights, None if matcher else settings["model"])
             network.checkpointing = cfg.checkpointing
