@@ -170,8 +170,8 @@ def _overlap_descriptors(evidence: Evidence) -> float:
 
 def _unlike(evidence: Evidence) -> str:
     return (
-        f"{evidence.overlap:.0%} of the source lies on the target, but what touches hardly looks alike "
-        "around the points that touch"
+        f"{evidence.overlap:.0%} of the source lies on the target, but the surroundings of the points that "
+        "touch are not alike"
     )
 
 

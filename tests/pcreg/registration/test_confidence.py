@@ -33,6 +33,7 @@ def test_plenty_of_evidence_is_believed():
         ({"free_space_violation": 0.25}, "looked through"),
         ({"same_side_ratio": 0.2}, "other side"),
         ({"observability": CORRIDOR, "free_space_violation": 0.02}, "slide along (1.00, 0.00, 0.00)"),
+        ({"agreement": -0.3, "overlap_agreement": -0.5}, "60% of the source lies on the target, but"),
     ],
 )
 def test_the_strongest_evidence_against_a_motion_is_the_reason(change, words):
@@ -103,6 +104,13 @@ def test_odds_exclude_each_other():
     first, second, third = (evidence(inliers=n, free_space_violation=0.06) for n in (17, 12, 8))
     odds = [p / (1 - p) for p in map(LEARNED.probability, (first, second, third))]
     assert LEARNED.verdict(first, [second, third]).confidence == pytest.approx(odds[0] / (1 + sum(odds)))
+
+
+@pytest.mark.parametrize("model", [LEARNED, LEARNED.estimated])
+def test_where_descriptors_agree_a_motion_is_likelier(model):
+    for name, values in (("agreement", (-0.2, 0.1, 0.5)), ("overlap_agreement", (-0.3, 0.5, 1.5))):
+        likely = [model.probability(evidence(inliers=15, **{name: value})) for value in values]
+        assert likely == sorted(set(likely))
 
 
 @pytest.mark.parametrize("model", [LEARNED, HANDCRAFTED])
