@@ -24,7 +24,7 @@ class DescriptorAgreement:
     """The agreement of descriptors under a motion between two described clouds."""
 
     def __init__(self, source: Description, target: Description, distance: float):
-        """Points within `distance` metres touch."""
+        """Of clouds with N and M points, at least one each; points within `distance` metres touch."""
         self.distance = distance
         self.points, self.target = every_nth(source.points, MAX_POINTS), cKDTree(target.points)
         mean = np.concatenate([source.features, target.features]).mean(0)
@@ -36,21 +36,19 @@ class DescriptorAgreement:
 
     def __call__(self, T_target_source: np.ndarray) -> float:
         """By how much cosines of touching points exceed what is usual, in standard deviations per point."""
-        excess = self._excess(T_target_source)
-        return float(excess.sum() / len(self.points))
+        return self.of_cloud_and_overlap(T_target_source)[0]
 
-    def of_overlap(self, T_target_source: np.ndarray) -> float:
-        """The same per touching point; 0 if none touches."""
-        excess = self._excess(T_target_source)
-        return float(excess.mean()) if len(excess) else 0.0
-
-    def _excess(self, T_target_source: np.ndarray) -> np.ndarray:
-        return (self._touching(T_target_source).cosines - self.usual) / self.deviation
+    def of_cloud_and_overlap(self, T_target_source: np.ndarray) -> tuple[float, float]:
+        """The same per source point, and per touching point; 0 if none touches."""
+        excess = (self._touching(T_target_source).cosines - self.usual) / self.deviation
+        total = float(excess.sum())
+        return total / len(self.points), total / max(len(excess), 1)
 
     def refine(self, T_target_source: np.ndarray) -> np.ndarray:
-        """The motion after a few steps that bring points with like descriptors closer: (4, 4).
+        """The motion (4, 4) after a few steps that bring points with like descriptors closer.
 
-        Iterative closest points, each of which counts the more the closer it is and the more alike it is.
+        The motion itself if fewer than ten such points touch. Iterative closest points, each of which counts
+        the more the closer it is and the more alike it is.
         """
         T = T_target_source
         for _ in range(ITERATIONS):

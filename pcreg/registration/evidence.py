@@ -61,13 +61,14 @@ def gather_evidence(
     normals = target.normals[partner[touching]]
     cosine = ((source.normals @ T[:3, :3].T)[touching] * normals).sum(1)
     cosine = cosine[np.abs(cosine) > MIN_NORMAL_COSINE]
+    of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
         overlap=refined.overlap,
         rmse=refined.rmse,
-        agreement=agreement(T),
-        overlap_agreement=agreement.of_overlap(T),
+        agreement=of_cloud,
+        overlap_agreement=of_overlap,
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
         free_space_violation=max_free_space_violation(
             source.surface, target.surface, T, margin, (source.viewpoint, target.viewpoint)

@@ -119,12 +119,6 @@ def nearest_neighbors(
     return np.stack([np.arange(len(to_b)), to_b], axis=1)
 
 
-def mutual(features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES) -> np.ndarray:
-    """Index pairs (P, 2) int64, sorted by the first, of rows that are each other's nearest."""
-    there = nearest_neighbors(features_a, features_b, max_block_bytes)
-    return keep_mutual(there, features_a, features_b, max_block_bytes)
-
-
 def keep_mutual(
     pairs: np.ndarray, features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES
 ) -> np.ndarray:
@@ -137,7 +131,7 @@ def keep_mutual(
 
 
 def match_within_bound(features_a: Features, features_b: Features) -> Matches:
-    """The pairs of `mutual` and one-way ones; of very many rows those of keypoints of the smaller side.
+    """Mutual matches and one-way ones; of very many rows those of keypoints of the smaller side.
 
     So many keypoints that no more than 50,000^2 pairs of rows are compared each way, but no fewer than 5,000:
     time is that of two clouds of 50,000 points, and beyond 500,000 points grows as the larger cloud does.

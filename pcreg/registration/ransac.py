@@ -25,7 +25,7 @@ MAX_HYPOTHESES = 1_000  # motions with the best scores, many of them nearly the 
 MAX_FINALISTS = 15  # the best that differ; matches, descriptors and free space choose one of them
 MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two finalists move them
 PROBE_POINTS = 24  # matched points at which motions are compared
-# In scores of all matches; of simulated pairs of rooms these choose the right one of the finalists most often
+# In scores of all matches; on simulated pairs of rooms and streets these choose best among the finalists
 AGREEMENT_WEIGHT = 0.7
 FREE_SPACE_WEIGHT = 3.0
 MAX_UNCLEAR_RATIO = 0.3  # of inliers, up to which further motions are proposed

@@ -20,7 +20,7 @@ def ball(rng: np.random.Generator, count: int, radius: float = 2.0) -> np.ndarra
 
 # Of each kind one pair that was registered before surfaces were asked for.
 NOISE = {
-    "cube": (2000, 0, lambda rng, n: box(rng, n, (4, 4, 4))),
+    "cube": (2000, 17, lambda rng, n: box(rng, n, (4, 4, 4))),
     "box": (2000, 1, lambda rng, n: box(rng, n, (4, 2, 1))),
     "rod": (2000, 0, lambda rng, n: box(rng, n, (10, 1, 1))),
     "box turned": (2000, 0, lambda rng, n: box(rng, n, (4, 3, 2)) @ random_rotation(rng).T),
@@ -63,4 +63,5 @@ def test_noise_is_not_registered(kind):
     found = register(draw(rng, count), draw(rng, count))
     assert not found.registered
     assert found.confidence <= 0.5
-    assert "fill space" in found.reason or "not alike" in found.reason
+    # No ball of dozens comes as far as the check of surfaces: descriptors refuse it before
+    assert ("not alike" if kind == "ball" else "fill space") in found.reason

@@ -5,11 +5,11 @@ import torch
 from pcreg.registration.matching import (
     keep_mutual,
     match_within_bound,
-    mutual,
     nearest,
     nearest_neighbors,
     pca_project,
 )
+from tests.pcreg.mutual import mutual
 
 A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
 B = np.array([[0.6, 0.8], [1, 0], [0, -1]])

@@ -6,9 +6,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.registration.matching import mutual
 from pcreg.registration.preprocess import downsample_and_filter
 from pcreg.runtime import parallel
+from tests.pcreg.mutual import mutual
 
 
 def test_answers_come_in_the_order_of_the_items():

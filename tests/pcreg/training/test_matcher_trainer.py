@@ -10,10 +10,10 @@ from pcreg.models.matcher import Matcher, MatcherArchitecture
 from pcreg.models.patches import Patches
 from pcreg.models.weights import load_matcher, load_weights
 from pcreg.registration.attention import AttentionMatcher
-from pcreg.registration.matching import mutual
 from pcreg.runtime.errors import InputError
 from pcreg.training.matcher_loss import MatcherLoss
 from pcreg.training.matcher_trainer import MIN_KEPT, MatcherTrainer, cropped, match_recall
+from tests.pcreg.mutual import mutual
 from tests.pcreg.tiny import VOXEL, Sheets, batches, network
 from tests.pcreg.training.test_trainer import Stopped, StopsAt
 
