@@ -1,6 +1,6 @@
 """Fit the confidence model on simulated scans, and measure its calibration.
 
-    python benchmarks/bench_verdict.py simulated --out answers.jsonl [--scenes 30]
+    python benchmarks/bench_verdict.py simulated --out answers.jsonl [--scenes 30] [--places indoor]
     python benchmarks/bench_verdict.py 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 50]
     python benchmarks/bench_verdict.py folder SCANS --out real.jsonl [--voxel 0.3]
     python benchmarks/bench_verdict.py fit answers.jsonl
@@ -24,11 +24,13 @@ from typing import Any
 import numpy as np
 from calibration import calibration_error, draw, logistic
 from report import parser, run
-from verdict_answers import Gate, answers, evidence_of, questions
+from verdict_answers import Gate, answers, evidence_of, house_of, questions
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor, outdoor
+from pcreg.datasets.simulated.outdoor.scene import KINDS
 from pcreg.datasets.simulated.recorded import Recorded
+from pcreg.datasets.simulated.recording import Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
 from pcreg.registration.confidence import HANDCRAFTED, LEARNED, MIN_CONFIDENCE, TERMS, terms
@@ -39,8 +41,26 @@ INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what `pcreg register` chooses for most of these scans.
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
-SHARES = {"true": 100, "unrelated": 50, "mirrored": 30}  # of the kinds of questions, in a fit
+SHARES = {
+    "true": 100,
+    "apart": 10,
+    "alike": 25,
+    "unrelated": 25,
+    "mirrored": 30,
+}  # of the kinds of questions, in a fit
 UNTOLD_VIEWPOINTS = 0.5  # fraction of the simulated questions, so that estimated viewpoints are part of it
+
+
+def _room(seed: int, index: int, device: str) -> Recording:
+    return indoor.record(seed, index, device, house=house_of(index))
+
+
+def _street(seed: int, index: int, device: str) -> Recording:
+    kind = np.random.default_rng([seed, house_of(index)]).choice(list(KINDS))
+    return outdoor.record_by_two(seed, index, device, kind=str(kind))
+
+
+PLACES = {"indoor": (_room, INDOOR), "outdoor": (_street, OUTDOOR)}
 
 
 def main() -> None:
@@ -53,15 +73,15 @@ def main() -> None:
             ask.add_argument(
                 "--device", default="cpu", help="on which the scenes are made: cpu, cuda or auto"
             )
+            ask.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES))
         else:
             ask.add_argument("root", type=Path)
         if verb == "folder":
             ask.add_argument("--voxel", type=float, help="metres")
         ask.add_argument("--descriptor", choices=DESCRIPTORS, default=DESCRIPTORS[0])
         ask.add_argument("--out", type=Path, required=True)
-        ask.add_argument("--true", type=int, default=SHARES["true"], help="pairs that overlap, of each list")
-        ask.add_argument("--unrelated", type=int, default=SHARES["unrelated"])
-        ask.add_argument("--mirrored", type=int, default=SHARES["mirrored"])
+        for kind, share in SHARES.items():
+            ask.add_argument(f"--{kind}", type=int, default=share, help="questions of this kind")
         ask.add_argument("--seed", type=int, default=SEED, help="of questions and simulated scenes")
         ask.add_argument("--iterations", type=int, default=1_000_000, help="samples of RANSAC")
         ask.add_argument("--workers", type=int)
@@ -82,9 +102,8 @@ def collect(options: argparse.Namespace) -> None:
     """Ask the questions of each data set named and append the answers to a file."""
     with options.out.open("a") as file:
         for dataset, gate, voxel, untold in _datasets(options):
-            asked = questions(
-                dataset, options.true, options.unrelated, options.mirrored, options.seed, untold
-            )
+            numbers = {kind: getattr(options, kind) for kind in SHARES}
+            asked = questions(dataset, numbers, options.seed, untold)
             done = 0
             scale = Registrar(descriptor=options.descriptor).at(voxel)
             scale = replace(scale, iterations=options.iterations)
@@ -107,10 +126,8 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
         scans.name = options.root.name
         yield scans, OUTDOOR, chosen, 0.0
     else:
-        for place, record, gate in (
-            ("indoor", indoor.record, INDOOR),
-            ("outdoor", outdoor.record_by_two, OUTDOOR),
-        ):
+        for place in options.places:
+            record, gate = PLACES[place]
             simulated = Recorded(
                 record, voxel[place], options.seed, options.scenes, per_scene=4, device=options.device
             )

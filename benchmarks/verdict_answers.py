@@ -22,17 +22,18 @@ from pcreg.runtime.workers import executor_of, map_unordered
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
 MERGED = 0.3  # fraction of the questions whose viewpoints are not told
+SCENES_PER_HOUSE = 4
 MAX_MERGED = 2  # clouds that are merged into the source of a question
 
 
 @dataclass(frozen=True)
 class Question:
-    """Two clouds, and the motion between them or None: they show different places, or one is mirrored."""
+    """Two clouds, and the motion between them or None: they show different scenes, or one is mirrored."""
 
     source: str
     target: str
     T_target_source: np.ndarray | None
-    kind: str  # true, unrelated or mirrored
+    kind: str  # true, apart, alike, unrelated or mirrored
     viewpoint: str  # sensor, or auto: not told
     merged: bool  # others of its scene are added to the source, as in a map
 
@@ -49,28 +50,54 @@ class Gate:
 
 
 def questions(
-    dataset: PairDataset, true: int, unrelated: int, mirrored: int, seed: int, untold: float = 0.0
+    dataset: PairDataset, numbers: dict[str, int], seed: int, untold: float = 0.0
 ) -> list[Question]:
-    """So many questions of each kind about the clouds of a data set, in a fixed order.
+    """So many questions of each kind about the clouds of a data set, in a fixed order, at most.
 
-    Unrelated clouds are of different scenes; where there is but one scene, there are none. A cloud is
-    mirrored against itself and against the other one of its pair in turns. Of the others the
-    fraction `untold` comes without viewpoints, and three in ten of these have a merged source.
+    true       pairs that overlap
+    apart      pairs of one simulated scene that share nothing
+    alike      clouds of simulated scenes with the same furniture, or of streets of one kind
+    unrelated  clouds of different scenes; where there is but one scene, there are none
+    mirrored   a cloud against the mirror image of itself and of the other one of its pair, in turns
+
+    Of all but the last the fraction `untold` comes without viewpoints, and three in ten of these have a merged
+    source.
     """
     rng = np.random.default_rng(seed)
-    chosen = evenly([pair for pair in dataset.pairs if not pair.consecutive], true)
-    asked = [(pair.source, pair.target, pair.T_target_source, "true") for pair in chosen]
+    overlapping = evenly([pair for pair in dataset.pairs if not pair.consecutive], numbers["true"])
+    apart = evenly(getattr(dataset, "apart", []), numbers["apart"])
+    asked = [
+        (pair.source, pair.target, pair.T_target_source, kind)
+        for kind, pairs in (("true", overlapping), ("apart", apart))
+        for pair in pairs
+    ]
     scene_of = {name: pair.scene for pair in dataset.pairs for name in (pair.source, pair.target)}
     names = sorted(scene_of)
-    if len(set(scene_of.values())) > 1:
-        for _ in range(unrelated):
-            source, target = rng.choice(names, 2)
-            while scene_of[source] == scene_of[target]:
-                source, target = rng.choice(names, 2)
-            asked.append((str(source), str(target), None, "unrelated"))
-    for turn, pair in enumerate(evenly(dataset.pairs, mirrored)):
+    for kind in ("alike", "unrelated"):
+        others = {name: _others(name, scene_of, kind == "alike") for name in names}
+        able = [name for name in names if others[name]]
+        for _ in range(numbers[kind] if able else 0):
+            source = str(rng.choice(able))
+            asked.append((source, str(rng.choice(others[source])), None, kind))
+    for turn, pair in enumerate(evenly(dataset.pairs, numbers["mirrored"])):
         asked.append((pair.source, pair.source if turn % 2 else pair.target, None, "mirrored"))
     return [_question(*each, rng, untold) for each in asked]
+
+
+def house_of(index: int) -> int:
+    """The house, or the kind of street, that a simulated scene is of."""
+    return index // SCENES_PER_HOUSE
+
+
+def _others(name: str, scene_of: dict[str, str], alike: bool) -> list[str]:
+    """The clouds of other scenes; of those of the same house alone if `alike`."""
+
+    def house(cloud: str) -> int | None:
+        number = scene_of[cloud].removeprefix("scene-")
+        return house_of(int(number)) if number.isdigit() else None
+
+    others = [other for other in scene_of if scene_of[other] != scene_of[name]]
+    return [other for other in others if None is not house(other) == house(name)] if alike else others
 
 
 def _question(
@@ -119,7 +146,15 @@ def _answer(
     for candidate in scale.candidates(source, target):
         T = between_given(candidate.refined.T_target_source, source_frame, target_frame)
         right = question.T_target_source is not None and gate.accepts(T, question.T_target_source)
-        found.append({"evidence": asdict(candidate.evidence), "right": right})
+        err = None
+        if question.T_target_source is not None:
+            err = [
+                float(rotation_error(T, question.T_target_source)),
+                float(translation_error(T, question.T_target_source)),
+            ]
+        found.append(
+            {"evidence": asdict(candidate.evidence), "right": right, "rich": candidate.rich, "err": err}
+        )
     return found
 
 

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pcreg.datasets.simulated.recording import Recorder, ScenePairs
+from pcreg.datasets.simulated.recording import Recorder, Recording, ScenePairs
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.io.pairs import Pair
 from pcreg.runtime.device import choose_device
@@ -15,7 +15,8 @@ class Recorded:
     """Up to `per_scene` pairs of each of `count` scenes. Scene n depends on (seed, n) alone, not on `count`.
 
     `voxel` in metres is the spacing at which the descriptors see the clouds; overlap is estimated with
-    cells four times as large. Raises InputError for counts below one.
+    cells four times as large. `apart` has as many pairs of a scene that share nothing. Raises InputError for
+    counts below one.
     """
 
     name = "simulated scenes"
@@ -45,7 +46,17 @@ class Recorded:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        pairs = []
+        return self._drawn[0]
+
+    @property
+    def apart(self) -> list[Pair]:
+        """Up to `per_scene` pairs of each scene whose clouds share no cell: other corners, other streets."""
+        return self._drawn[1]
+
+    @cached_property
+    def _drawn(self) -> tuple[list[Pair], list[Pair]]:
+        pairs: list[Pair] = []
+        apart: list[Pair] = []
         for index in range(self.count):
             recording = self.record(self.seed, index, self.device)
             scene = ScenePairs.of(recording, self.voxel, self.minimum_overlap)
@@ -53,15 +64,19 @@ class Recorded:
             draws = 10 * self.per_scene if len(scene.pairs) else 0
             drawn = sorted({scene.draw(rng) for _ in range(draws)})
             for source, target in rng.permutation(drawn)[: self.per_scene].tolist():
-                names = [f"scene-{index}/{n}" for n in (source, target)]
-                motion = recording.motion(source, target)
                 shared = scene.overlap[(scene.pairs == (source, target)).all(1)][0]
-                pairs.append(Pair(*names, motion, scene=f"scene-{index}", overlap=float(shared)))
-                for name, n in zip(names, (source, target), strict=True):
-                    self._clouds[name] = recording.clouds[n].double().cpu().numpy()
-        return pairs
+                pairs.append(self._pair(recording, index, source, target, float(shared)))
+            drawn = rng.permutation(scene.apart)[: self.per_scene].tolist()
+            apart += [self._pair(recording, index, source, target, 0.0) for source, target in drawn]
+        return pairs, apart
+
+    def _pair(self, recording: Recording, index: int, source: int, target: int, overlap: float) -> Pair:
+        names = [f"scene-{index}/{n}" for n in (source, target)]
+        for name, n in zip(names, (source, target), strict=True):
+            self._clouds[name] = recording.clouds[n].double().cpu().numpy()
+        return Pair(*names, recording.motion(source, target), scene=f"scene-{index}", overlap=overlap)
 
     def cloud(self, name: str) -> np.ndarray:
-        if name not in {cloud for pair in self.pairs for cloud in (pair.source, pair.target)}:
+        if self._drawn and name not in self._clouds:
             raise InputError(f"{name}: no such cloud; names are those of the pairs")
         return self._clouds[name]

@@ -31,22 +31,23 @@ Recorder = Callable[[int, int, str], Recording]
 
 @dataclass(frozen=True)
 class ScenePairs:
-    """A recording and those of its pairs that overlap enough."""
+    """A recording, those of its pairs that overlap enough, and those that do not at all."""
 
     recording: Recording
     pairs: np.ndarray  # (P, 2), source and target
     overlap: np.ndarray  # (P,), of the smaller cloud, estimated
+    apart: np.ndarray  # (Q, 2), source and target, that share no cell
 
     @staticmethod
     def of(recording: Recording, voxel: float, minimum_overlap: float) -> "ScenePairs":
         """Overlap is estimated in cells OVERLAP_CELL times as wide as `voxel`, in metres."""
         if len(recording.clouds) < 2:
-            return ScenePairs(recording, np.empty((0, 2), np.int64), np.empty(0))
+            return ScenePairs(recording, none := np.empty((0, 2), np.int64), np.empty(0), none)
         shared = shared_cells(recording, OVERLAP_CELL * voxel)
         overlap = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
         np.fill_diagonal(overlap, 0.0)
         pairs = np.argwhere(overlap >= minimum_overlap)
-        return ScenePairs(recording, pairs, overlap[tuple(pairs.T)])
+        return ScenePairs(recording, pairs, overlap[tuple(pairs.T)], np.argwhere(shared == 0))
 
     def draw(self, rng: np.random.Generator) -> tuple[int, int]:
         """A pair, its overlap uniform over the range of all, even where most pairs have little."""

@@ -14,6 +14,8 @@ SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published 
 MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
 DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
 
+HOUSE = 1  # tells the furniture of house n from recording n
+
 # Of the second camera of two
 SIZES = ((128, 96), (160, 120), (192, 144), (256, 192))  # pixels
 NOISES = (0.008, 0.08)  # range of the sigma of the disparity, pixels
@@ -31,15 +33,16 @@ def record(
     *,
     frames: int = 8,
     camera: DepthCamera | None = None,
+    house: int | None = None,
 ) -> Recording:
     """Recording `index` of the endless series `seed`: 15 to 30 fragments of one scene.
 
-    Each fragment is fused from `frames` images; those of fewer than MIN_POINTS are left out. The same
+    Scenes of one `house` have the same furniture, each its own arrangement of it. Each fragment is fused from `frames` images; those of fewer than MIN_POINTS are left out. The same
     arguments on the same machine give the same clouds.
     """
     rng, generator = _random(seed, index, device)
     camera = camera or _kinect(rng)  # sensors differ
-    scene = indoor_scene(rng)
+    scene = indoor_scene(rng, None if house is None else np.random.default_rng([seed, house, HOUSE]))
     return _fragments(rng, generator, scene, camera, int(rng.integers(15, 31)), frames)
 
 

@@ -11,7 +11,7 @@ from pcreg.datasets.simulated.indoor import fixtures
 from pcreg.datasets.simulated.indoor.clutter import clutter
 from pcreg.datasets.simulated.indoor.piece import extent, pose
 from pcreg.datasets.simulated.indoor.shell import WALL, Opening, passage_beyond, shell, walls
-from pcreg.datasets.simulated.indoor.styles import STYLES, WALL_PIECES, Style, laden
+from pcreg.datasets.simulated.indoor.styles import STYLES, WALL_PIECES, Style, furnished, laden
 from pcreg.datasets.simulated.solids import Solids
 
 
@@ -23,11 +23,17 @@ class Scene:
     floors: np.ndarray  # (rooms, 4)
 
 
-def indoor_scene(rng: np.random.Generator) -> Scene:
-    """One room, a corridor, or two rooms with a passage between them, of any style."""
-    style = STYLES[rng.integers(len(STYLES))]
+def indoor_scene(rng: np.random.Generator, house: np.random.Generator | None = None) -> Scene:
+    """One room, a corridor, or two rooms with a passage between them, of any style.
+
+    All rooms of a `house`, a generator in the same state, have one style and the same few pieces of furniture.
+    """
+    if house is not None:
+        style = furnished(STYLES[house.integers(len(STYLES))], house)
+    else:
+        style = STYLES[rng.integers(len(STYLES))]
     if rng.random() < 0.3:
-        return _two_rooms(rng, style, STYLES[rng.integers(len(STYLES))])
+        return _two_rooms(rng, style, style if house is not None else STYLES[rng.integers(len(STYLES))])
     width, depth, height = _size(rng, style)
     solids = _room(rng, style, width, depth, height, _openings(rng, width, depth))
     return Scene(solids, np.array([(0, 0, width, depth)]))

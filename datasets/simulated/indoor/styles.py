@@ -1,7 +1,7 @@
 """What kinds of room there are, and what stands in them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,18 @@ class Style:
     free: list[Maker] = field(default_factory=list)
     size: tuple[float, float, float, float] = (2.6, 5.0, 2.6, 5.0)  # width from, to; depth from, to
     full: float = 0.9  # how much of the walls has something before it
+
+
+def furnished(style: Style, rng: np.random.Generator) -> Style:
+    """The style with one piece of each kind, drawn now, in the place of kinds."""
+
+    def one(maker: Maker) -> Maker:
+        piece = maker(rng)
+        return lambda _: piece
+
+    return replace(
+        style, wall=[one(maker) for maker in style.wall], free=[one(maker) for maker in style.free]
+    )
 
 
 def laden(rng: np.random.Generator, piece: Piece, load: float) -> Piece:

@@ -55,16 +55,19 @@ def record(
     return _recorded(scene, [(lidar, drive_through(rng, scene, carrier), _body(rng, carrier))], generator)[0]
 
 
-def record_by_two(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+def record_by_two(
+    seed: int, index: int, device: torch.device | str = "cpu", kind: str | None = None
+) -> Recording:
     """Recording `index` by two LiDARs that go through the scene, each on another carrier and another way.
 
     The first is that of `record`. The second is a solid-state one, or a spinning one with all of its beams or
     with every 2nd, 4th or 8th. In some recordings the sweeps of either are fused into submaps. What moves
-    stands elsewhere for each, and so do the finest bumps of surfaces. Half of the pairs are of both LiDARs.
+    stands elsewhere for each, and so do the finest bumps of surfaces. Half of the pairs are of both LiDARs. `kind` of
+    scene is random if not given.
     """
     first, generator = _random(seed, index, device)
     second = np.random.default_rng([seed, index, 1])
-    scene, passes = outdoor_scene(first), []
+    scene, passes = outdoor_scene(first, kind), []
     for rng, draw in ((first, _lidar), (second, _other_lidar)):
         lidar, carrier = draw(rng, scene)
         passes.append((lidar, drive_through(rng, scene, carrier), _body(rng, carrier)))
