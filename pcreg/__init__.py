@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pcreg.features.fpfh import FPFH
-from pcreg.registration.api import register
+from pcreg.registration.api import register, verify
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["FCGF", "FPFH", "InputError", "Registrar", "Registration", "__version__", "register"]
+__all__ = ["FCGF", "FPFH", "InputError", "Registrar", "Registration", "__version__", "register", "verify"]
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,13 @@ def inverse(T: np.ndarray) -> np.ndarray:
     return se3(R_inverse, -R_inverse @ T[:3, 3])
 
 
+def adjoint(T: np.ndarray) -> np.ndarray:
+    """The matrix (6, 6) of a motion T (4, 4) for which exp(Ad x) = T exp(x) T^-1, rotations first in x."""
+    R, (x, y, z) = T[:3, :3], T[:3, 3]
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.block([[R, np.zeros((3, 3))], [cross @ R, R]])
+
+
 def transform(T: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The points (N, 3) moved by T (4, 4): arrays, or tensors of one dtype and device."""
     return points @ T[:3, :3].T + T[:3, 3]
@@ -28,6 +35,11 @@ def transform(T: np.ndarray, points: np.ndarray) -> np.ndarray:
 def residuals(T: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Metres (N,) between source (N, 3), moved by T (4, 4), and target (N, 3), row by row."""
     return np.linalg.norm(transform(T, source) - target, axis=1)
+
+
+def mean_displacement(points: np.ndarray, T: np.ndarray, other: np.ndarray) -> float:
+    """How far apart, in metres on average, two motions (4, 4) put points (N, 3), N > 0."""
+    return float(residuals(T, points, transform(other, points)).mean())
 
 
 def box(points: np.ndarray) -> np.ndarray:

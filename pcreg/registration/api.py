@@ -1,16 +1,22 @@
-"""Registration of two clouds, files or arrays, in one call.
+"""Registration of two clouds, files or arrays, in one call, and the verdict on a motion from elsewhere.
 
     import pcreg
     result = pcreg.register("scan_a.ply", "scan_b.ply")
     if result.registered:
         moved = result.transform(points)
+    if pcreg.verify("scan_a.ply", "scan_b.ply", T_from_icp).registered:
+        ...
 
 To register many pairs of few clouds, prepare each once: `pcreg.Registrar`.
 """
 
 from pathlib import Path
 
+from numpy.typing import ArrayLike
+
+from pcreg.io.motion import rigid_motion
 from pcreg.registration.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
+from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 
@@ -50,10 +56,45 @@ def register(
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
-    names, clouds = ("source", "target"), (source, target)
-    sides = zip(names, clouds, both_units(units), both_viewpoints(viewpoint), strict=True)
-    prepared = [
-        registrar.prepare(cloud, name=name, units=unit, columns=columns, viewpoint=place)
-        for name, cloud, unit, place in sides
-    ]
-    return registrar.register(prepared[0], prepared[1], seed=seed)
+    return registrar.register(*_prepared(registrar, source, target, units, columns, viewpoint), seed=seed)
+
+
+def verify(
+    source: Points,
+    target: Points,
+    T_target_source: ArrayLike,
+    *,
+    descriptor: str = "fcgf",
+    weights: str | Path | None = None,
+    voxel: float | None = None,
+    units: str | tuple[str, str] = "m",
+    columns: int | None = None,
+    viewpoint: ViewpointOption | tuple[ViewpointOption, ViewpointOption] = "auto",
+    seed: int = 0,
+    device: str = "cpu",
+) -> Registration:
+    """The verdict on a motion (4, 4) that comes from elsewhere, such as ICP or a SLAM loop closure.
+
+    Clouds and options are those of `register`; what the result means is said at `Registrar.verify`. Raises
+    InputError, too, for a matrix that is not rigid.
+    """
+    check_seed(seed)
+    T = rigid_motion(T_target_source, "T_target_source")
+    registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
+    return registrar.verify(*_prepared(registrar, source, target, units, columns, viewpoint), T, seed=seed)
+
+
+def _prepared(
+    registrar: Registrar,
+    source: Points,
+    target: Points,
+    units: str | tuple[str, str],
+    columns: int | None,
+    viewpoint: ViewpointOption | tuple[ViewpointOption, ViewpointOption],
+) -> tuple[PreparedCloud, PreparedCloud]:
+    """Both clouds, each with its own unit and viewpoint."""
+    (from_, to), (here, there) = both_units(units), both_viewpoints(viewpoint)
+    return (
+        registrar.prepare(source, name="source", units=from_, columns=columns, viewpoint=here),
+        registrar.prepare(target, name="target", units=to, columns=columns, viewpoint=there),
+    )

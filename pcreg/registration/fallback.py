@@ -1,6 +1,6 @@
 """What is tried where the first scale refuses or is not confident: other scales, and the mirror image."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 
@@ -16,10 +16,17 @@ from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.timer import Clock
 
 ACCEPT_CONFIDENCE = 0.95  # from which no fallback is tried
+# The answer at one scale for source and target: by a search (`match`), or on a given motion (`verify`)
+Answer = Callable[[SingleScaleRegistrar, DescribedCloud, DescribedCloud], Registration]
 
 
-def register_at_scales(
-    source: PreparedCloud, target: PreparedCloud, scales: Iterable[SingleScaleRegistrar], *, seed: int = 0
+def answer_at_scales(
+    source: PreparedCloud,
+    target: PreparedCloud,
+    scales: Iterable[SingleScaleRegistrar],
+    answer: Answer,
+    *,
+    seed: int = 0,
 ) -> Registration:
     """The answer at the first scale if its confidence is 0.95 or more, else that of the fallback.
 
@@ -28,7 +35,7 @@ def register_at_scales(
     assessed at the first as well, by the matches there. The confidence is then the geometric mean of both,
     that of the other scale taken three times, and again the mirror image must not fit better. If no scale
     registers, the first answer is returned with notes on what may be wrong with the clouds. Viewpoints that
-    are not stated are estimated at the first scale.
+    are not stated are estimated at the first scale. `seed` is that of the mirror test.
 
     Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
@@ -45,7 +52,7 @@ def register_at_scales(
         words = diagnostics.millimetres(source.points, target.points)
         raise InputError("; ".join([str(error), *words])) from error
     clock.lap("describe")
-    found = first.match(a, b, seed=seed)
+    found = answer(first, a, b)
     seconds = clock.seconds | found.seconds
     if found.registered and found.confidence >= ACCEPT_CONFIDENCE:
         return replace(found, seconds=seconds, notes=diagnostics.notes_if_registered(found, a, b))
@@ -84,7 +91,7 @@ def register_at_scales(
         except InputError:  # too few points at this scale
             continue
         clock.lap("describe")
-        other = scale.match(*described, seed=seed)
+        other = answer(scale, *described)
         add_seconds(clock.seconds)
         add_seconds(other.seconds)
         if not other.registered:

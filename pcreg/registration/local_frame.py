@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pcreg.geometry.se3 import box, se3
+from pcreg.geometry.se3 import adjoint, box, se3
 from pcreg.registration.result import Registration
 
 # Metres, to which coordinates are rounded, as for the network (kernels/point_batch.py); finer in small clouds
@@ -61,11 +61,19 @@ def between_given(T_target_source: np.ndarray, source: LocalFrame, target: Local
 
 
 def in_given_frames(found: Registration, source: LocalFrame, target: LocalFrame) -> Registration:
-    """What was found between clouds in their local frames, in the frames that they were given in."""
+    """What was found between clouds in their local frames, in the frames that they were given in.
+
+    The covariance is of small motions in the frame of the source; that of a refused motion is left out.
+    """
+    covariance = None
+    if found.registered and found.covariance is not None:
+        to_given = adjoint(source.T_given_local)
+        covariance = to_given @ found.covariance @ to_given.T
     corners = np.stack([source.corner, target.corner])  # of a match
     return replace(
         found,
         T_target_source=between_given(found.T_target_source, source, target),
+        covariance=covariance,
         alternative=None if found.alternative is None else between_given(found.alternative, source, target),
         matched_points=found.matched_points + corners,
     )

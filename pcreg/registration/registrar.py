@@ -8,15 +8,21 @@ result = registrar.register(clouds[0], clouds[1])
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from pcreg.features.base import Descriptor
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import checksum, scales, weights_for
+from pcreg.geometry.se3 import mean_displacement, rotation_error
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
-from pcreg.registration.fallback import register_at_scales
+from pcreg.io.motion import rigid_motion
+from pcreg.registration.fallback import answer_at_scales
 from pcreg.registration.inputs import (
     Points,
     ViewpointOption,
@@ -95,14 +101,48 @@ class Registrar:
         check_seed(seed)
         a, b = self._prepared(source, "source"), self._prepared(target, "target")
         with parallel.one_for_blas():
-            found = register_at_scales(a, b, self.scales(a, b), seed=seed)
-        found = in_given_frames(found, a.frame, b.frame)
-        notes = [
-            f"{cloud.name or side}: {note}"
-            for cloud, side in ((a, "source"), (b, "target"))
-            for note in cloud.notes
-        ]
-        return replace(found, viewpoints=(a.stated, b.stated), notes=(*notes, *found.notes))
+            found = answer_at_scales(
+                a, b, self.scales(a, b), lambda scale, *clouds: scale.match(*clouds, seed=seed), seed=seed
+            )
+        return _as_given(found, a, b)
+
+    def verify(
+        self,
+        source: "Points | PreparedCloud",
+        target: "Points | PreparedCloud",
+        T_target_source: ArrayLike,
+        *,
+        seed: int = 0,
+    ) -> Registration:
+        """The verdict on a motion (4, 4) that comes from elsewhere, such as ICP or a SLAM loop closure.
+
+        The clouds are as for `register`, whatever their units the translation is in metres, and the identity
+        says that the clouds are aligned. As the verdict is on refined motions, this one is refined first. Up
+        to 1.5 voxels, on average over the source, count as its inaccuracy: then `T_target_source` of the
+        result is the refined motion, the confidence is in that one, and a note states the correction. Beyond,
+        the motion is refused; if the clouds fit there, the refined one is the `alternative`. The further
+        scales and the mirror test are those of `register`, with `seed` for the latter.
+
+        No better motion is searched for: that the scene repeats itself is not noticed here. Raises InputError
+        for clouds that cannot be used and for a matrix that is not rigid.
+        """
+        check_seed(seed)
+        T = rigid_motion(T_target_source, "T_target_source")
+        a, b = self._prepared(source, "source"), self._prepared(target, "target")
+        T = b.frame.T_local_given @ T @ a.frame.T_given_local
+        scales = self.scales(a, b)
+        first = next(scales)
+        with parallel.one_for_blas():
+            found = answer_at_scales(
+                a,
+                b,
+                chain([first], scales),
+                lambda scale, *clouds: scale.verify(*clouds, T, first.match_distance),
+                seed=seed,
+            )
+        if found.registered:
+            found = replace(found, notes=(*found.notes, _correction(a.points, T, found.T_target_source)))
+        return _as_given(found, a, b)
 
     def scales(self, source: PreparedCloud, target: PreparedCloud) -> Iterator[SingleScaleRegistrar]:
         """The scales to try for two clouds, the most promising first; at `voxel` alone if it was given.
@@ -160,3 +200,20 @@ class Registrar:
         if weights not in self._loaded:
             self._loaded[weights] = FCGF.load(weights, self.device)
         return self._loaded[weights]
+
+
+def _as_given(found: Registration, source: PreparedCloud, target: PreparedCloud) -> Registration:
+    """What was found between local frames, in the given frames, with what is known of the clouds."""
+    notes = [
+        f"{cloud.name or side}: {note}"
+        for cloud, side in ((source, "source"), (target, "target"))
+        for note in cloud.notes
+    ]
+    found = in_given_frames(found, source.frame, target.frame)
+    return replace(found, viewpoints=(source.stated, target.stated), notes=(*notes, *found.notes))
+
+
+def _correction(points: NDArray[np.float64], given: NDArray[np.float64], refined: NDArray[np.float64]) -> str:
+    """What refinement changed, in words."""
+    metres, degrees = mean_displacement(points, given, refined), rotation_error(refined, given)
+    return f"refinement corrected the given motion by {metres:.3f} m on average and {degrees:.2f} degrees"

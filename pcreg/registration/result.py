@@ -31,7 +31,9 @@ class Registration:
     # where the sensors of source and target are said to have stood, metres: (3,), or (N, 3), from where each
     # point was seen; None: that is estimated
     viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
-    # (4, 4) another motion about as likely, if there is one
+    # (6, 6) of the motion, None if not registered; pcreg.registration.covariance defines it
+    covariance: NDArray[np.float64] | None = field(default=None, repr=False)
+    # (4, 4) another motion about as likely, if there is one; of `verify` the one that the clouds fit
     alternative: NDArray[np.float64] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()  # what may be wrong with the clouds, a sentence each
     seconds: dict[str, float] = field(default_factory=dict)  # by step
@@ -63,6 +65,7 @@ class Registration:
             "reason": self.reason,
             "notes": list(self.notes),
             "T_target_source": self.T_target_source.tolist(),
+            "covariance": None if self.covariance is None else self.covariance.tolist(),
             "voxel": self.voxel,
             "evidence": asdict(self.evidence),
             "alternative": None if self.alternative is None else self.alternative.tolist(),

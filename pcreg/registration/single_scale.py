@@ -1,13 +1,13 @@
 """Registration at one voxel size: describe, match, estimate, refine, decide."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pcreg.features.base import Descriptor
 from pcreg.geometry.planarity import has_surface
-from pcreg.geometry.se3 import residuals, transform
+from pcreg.geometry.se3 import mean_displacement, residuals
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration import preprocess
 from pcreg.registration.confidence import (
@@ -17,6 +17,7 @@ from pcreg.registration.confidence import (
     ConfidenceModel,
     Verdict,
 )
+from pcreg.registration.covariance import covariance
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.free_space import FreeSpace
@@ -158,6 +159,35 @@ class SingleScaleRegistrar:
         clock.lap("refine")
         return self._with_verdict([candidate], source, target, clock)
 
+    def verify(
+        self,
+        source: DescribedCloud,
+        target: DescribedCloud,
+        T_target_source: np.ndarray,
+        max_correction: float,
+    ) -> Registration:
+        """The verdict on a motion (4, 4) from elsewhere: that on the one which refinement makes of it.
+
+        Refused if refinement moves the source by more than `max_correction` metres. What is known then is
+        about the other motion: if that is likely it is the `alternative`, and the given one is wrong.
+        """
+        found = self.assess(source, target, T_target_source)
+        correction = mean_displacement(source.surface, T_target_source, found.T_target_source)
+        if correction <= max_correction:
+            return found
+        reason = (
+            f"the surfaces fit {correction:.2g} m beside the given motion on average, and more than "
+            f"{max_correction:.2g} m is no inaccuracy"
+        )
+        return replace(
+            found,
+            T_target_source=T_target_source,
+            registered=False,
+            confidence=min(found.confidence, 1 - found.confidence),
+            reason=reason if found.registered else found.reason,
+            alternative=found.T_target_source if found.registered else None,
+        )
+
     def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
         """The described points whose features are each other's nearest."""
         return match_within_bound(*pca_project(source.features, target.features))
@@ -185,15 +215,12 @@ class SingleScaleRegistrar:
         """The candidates, most likely first, without those that put the source where a likelier one does."""
         distinct: list[Candidate] = []
         for candidate in sorted(found, key=lambda each: -self.confidence_model.probability(each.evidence)):
-            moved = transform(candidate.refined.T_target_source, source.surface)
-            for other in distinct:
-                displacement = moved - transform(other.refined.T_target_source, source.surface)
-                if (
-                    np.linalg.norm(displacement, axis=1).mean()
-                    < MIN_SEPARATION_DISTANCES * self.match_distance
-                ):
-                    break
-            else:
+            T = candidate.refined.T_target_source
+            if all(
+                mean_displacement(source.surface, T, other.refined.T_target_source)
+                >= MIN_SEPARATION_DISTANCES * self.match_distance
+                for other in distinct
+            ):
                 distinct.append(candidate)
         return distinct
 
@@ -218,6 +245,7 @@ class SingleScaleRegistrar:
             voxel=self.voxel,
             matches=np.stack(rows, axis=1),
             matched_points=_coordinates(best.inliers, source, target),
+            covariance=covariance(source.surface, target.surface, target.normals, best.refined),
             alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
             seconds=clock.seconds,
         )

@@ -104,6 +104,16 @@ def test_registration(street):
     assert [answer["method"] for answer in answers] == list(rows)
 
 
+def test_covariance(street):
+    """The pair is answered right, and its error is one that the covariance allows."""
+    header, row = run("bench_covariance.py", "folder", street).splitlines()
+    assert header.split()[:5] == ["pairs", "tried", "accepted", "right", "mean"]
+    name, *counts, mean, median, _, metres, _ = row.split()
+    assert (name, counts, mean) == (street.name, ["1", "1", "1"], median)
+    assert 0 < float(mean) < 30
+    assert float(metres) < 0.2
+
+
 SCRIPTS = [
     "bench_operators.py",
     "bench_scale.py",

@@ -1,9 +1,11 @@
-"""Two files: read, register, print, write."""
+"""Two files: read, register or verify a motion, print, write."""
 
 import argparse
 import json
 from dataclasses import replace
 from typing import TextIO
+
+import numpy as np
 
 from pcreg.cli.register import report
 from pcreg.cli.register.parser import registrar_of, viewpoint_of
@@ -18,10 +20,13 @@ from pcreg.viz import files as output
 from pcreg.viz.window import show
 
 
-def run(options: argparse.Namespace, stdout: TextIO) -> bool:
-    """Register SOURCE to TARGET; whether they are registered. `stdout` gets the result with --json."""
+def run(options: argparse.Namespace, stdout: TextIO, T_target_source: np.ndarray | None = None) -> bool:
+    """Register SOURCE to TARGET; whether they are registered. `stdout` gets the result with --json.
+
+    A motion (4, 4) that is given is verified instead.
+    """
     with parallel.one_for_blas():
-        clouds, found, task = _registered(options)
+        clouds, found, task = _answered(options, T_target_source)
         if options.json:
             print(json.dumps(output.result(clouds, found, task)), file=stdout, flush=True)
         report.print_verdict(found)
@@ -35,7 +40,9 @@ def run(options: argparse.Namespace, stdout: TextIO) -> bool:
     return found.registered
 
 
-def _registered(options: argparse.Namespace) -> tuple[tuple[Cloud, Cloud], Registration, Task]:
+def _answered(
+    options: argparse.Namespace, T_target_source: np.ndarray | None
+) -> tuple[tuple[Cloud, Cloud], Registration, Task]:
     """The clouds, what was found, and what it was found with."""
     files = str(options.source), str(options.target)
     registrar, clock = registrar_of(options), Clock()
@@ -52,7 +59,10 @@ def _registered(options: argparse.Namespace) -> tuple[tuple[Cloud, Cloud], Regis
     scales = list(registrar.scales(*prepared))
     clock.lap("scale")
     report.print_scales([scale.descriptor for scale in scales])
-    with Steps("registering"):
-        found = registrar.register(*prepared, seed=options.seed)
+    with Steps("registering" if T_target_source is None else "verifying"):
+        if T_target_source is None:
+            found = registrar.register(*prepared, seed=options.seed)
+        else:
+            found = registrar.verify(*prepared, T_target_source, seed=options.seed)
     found = replace(found, seconds=clock.seconds | found.seconds)
     return clouds, found, Task(files, tuple(options.units), options.descriptor, options.seed)

@@ -33,6 +33,9 @@ before the other files are tried.
                                          of `matches`; `overlap`, the fraction of the source that lies
                                          on the target; `rmse` of that in metres; and `observability`,
                                          the directions in which the overlap could slide or turn
+                covariance               6 x 6, of the motion if registered, else null: of small rotations
+                                         (radians) about the source's axes, then of translations (metres)
+                                         along them, T = T_target_source exp(.)
                 alternative              another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN, infinite or as notes say
@@ -74,6 +77,12 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("source", type=Path, nargs="?", metavar="SOURCE")
     parser.add_argument("target", type=Path, nargs="?", metavar="TARGET")
     parser.add_argument("--batch", metavar="LIST", help="many pairs: a .csv file or a pattern in quotes")
+    add_options(parser)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options on two clouds: how to read them, what to compute, what to print and write."""
     parser.add_argument(
         "--voxel",
         type=float,
@@ -138,7 +147,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
     parser.add_argument("--version", action="version", version=f"pcreg {version('pcreg')}")
-    return parser
 
 
 def _viewpoint(text: str) -> ViewpointOption:

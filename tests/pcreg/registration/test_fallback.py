@@ -9,13 +9,17 @@ from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
 from pcreg.registration import diagnostics, ransac
 from pcreg.registration.confidence import MIN_CONFIDENCE
-from pcreg.registration.fallback import register_at_scales
+from pcreg.registration.fallback import answer_at_scales
 from pcreg.registration.local_frame import in_given_frames
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from tests.pcreg.registration.test_api import VOXEL, correct
 
 SCALE = SingleScaleRegistrar(FPFH(VOXEL))
+
+
+def registered_at(pair, scales):
+    return answer_at_scales(*pair, scales, lambda scale, *clouds: scale.match(*clouds))
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +31,8 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pa
     """The first draws so few samples that it finds nothing, but its matches can assess a motion."""
     monkeypatch.setattr(ransac, "consistent_motions", lambda *_: np.empty((0, 4, 4)))
     first, second = SingleScaleRegistrar(FPFH(0.06), iterations=1), SingleScaleRegistrar(FPFH(0.1))
-    assert not register_at_scales(*pair, [first]).registered
-    found = register_at_scales(*pair, [first, second])
+    assert not registered_at(pair, [first]).registered
+    found = registered_at(pair, [first, second])
     assert found.registered
     assert correct(in_given_frames(found, *(cloud.frame for cloud in pair)), room.T_target_source)
     assert "agree too" in found.reason
@@ -45,7 +49,7 @@ def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
     for first in (refused, sure):
         answers = iter([first, sure])
         monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, _a=answers, **__: next(_a))
-        found = register_at_scales(*pair, [SCALE, SCALE])
+        found = registered_at(pair, [SCALE, SCALE])
         assert found.registered is registered
         assert (found.confidence >= MIN_CONFIDENCE) is registered
         assert any("mirrored" in note for note in found.notes) is not registered
@@ -59,7 +63,7 @@ def test_what_is_sure_is_not_looked_at_again(pair, monkeypatch):
         yield SCALE
         pytest.fail("a further scale was tried")
 
-    assert register_at_scales(*pair, scales()).T_target_source is sure.T_target_source
+    assert registered_at(pair, scales()).T_target_source is sure.T_target_source
 
 
 def test_the_mirror_test_keeps_the_settings_of_the_caller(pair, monkeypatch):
@@ -73,5 +77,5 @@ def test_the_mirror_test_keeps_the_settings_of_the_caller(pair, monkeypatch):
     sure = SCALE.match(*(cloud.at(SCALE) for cloud in pair))
     monkeypatch.setattr(SingleScaleRegistrar, "match", match)
     scale = replace(SCALE, iterations=1234)
-    register_at_scales(*pair, [scale])
+    registered_at(pair, [scale])
     assert used == [scale, replace(scale, attempts=1)]

@@ -32,6 +32,8 @@ def test_as_plain_values_it_is_json_and_comes_back():
     np.testing.assert_array_equal(plain["T_target_source"], T)
     assert plain["registered"] is True
     assert plain["alternative"] is None
+    assert plain["covariance"] is None
+    assert replace(result(), covariance=np.eye(6)).to_dict()["covariance"][5] == [0, 0, 0, 0, 0, 1]
     assert plain["viewpoints"] == {"source": [0.0, 0.0, 0.0], "target": None}
     assert plain["notes"] == ["a"]
     assert plain["evidence"]["inliers"] == 300

@@ -1,0 +1,94 @@
+"""Motions from files and callers: what is read, what is mended, what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pcreg.cli.register.report import pasteable
+from pcreg.geometry.se3 import rotation_about, se3
+from pcreg.io.motion import read_motion, rigid_motion
+from pcreg.runtime.errors import InputError
+
+T = se3(rotation_about((1, 2, 3), 40), np.array([1.5, -20.0, 0.25]))
+
+
+def rows(matrix) -> str:
+    return "\n".join(" ".join(f"{value:.9f}" for value in row) for row in matrix)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rows(T),
+        rows(T[:3]),
+        "# from ICP\n" + rows(T).replace(" ", ", "),
+        pasteable(T),
+        json.dumps({"registered": True, "T_target_source": T.tolist()}),
+        " ".join(rows(T[:3]).split()),
+    ],
+    ids=[
+        "four lines",
+        "three lines",
+        "commas and a comment",
+        "as printed",
+        "result.json",
+        "one line of KITTI",
+    ],
+)
+def test_what_a_file_may_hold(text, tmp_path):
+    (tmp_path / "T.txt").write_text(text)
+    np.testing.assert_allclose(read_motion(tmp_path / "T.txt"), T, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "no such file"),
+        (b"", "holds 0 numbers"),
+        (b"1 0 0\n0 1 0\n0 0 1\n", "holds 9 numbers"),
+        (b"1 0 0 x\n", "4 lines of 4 numbers"),
+        (b"\xff\xfe\x00", "4 lines of 4 numbers"),
+        (b'{"T": 1', "4 lines of 4 numbers"),
+        (b'{"T": 1}', "holds no T_target_source"),
+        (b'{"T_target_source": [[1, 0], [0, 1]]}', r"shape \(2, 2\)"),
+        (b'{"T_target_source": null}', r"shape \(\)"),
+        (b"1 0 0 nan  0 1 0 0  0 0 1 0", "not finite"),
+        (b"2 0 0 0  0 2 0 0  0 0 2 0", "stretches by 2 to 2"),
+    ],
+)
+def test_a_file_that_holds_no_motion_is_named(content, words, tmp_path):
+    path = tmp_path / "T.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"T\.txt: .*{words}"):
+        read_motion(path)
+
+
+def test_a_folder_is_no_motion(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        read_motion(tmp_path)
+
+
+def test_what_rounding_did_to_a_rotation_is_mended():
+    mended = rigid_motion(T.round(3), "T")
+    np.testing.assert_allclose(mended[:3, :3] @ mended[:3, :3].T, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(mended, T, atol=1e-3)
+    np.testing.assert_array_equal(rigid_motion(np.eye(4).tolist(), "T"), np.eye(4))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        (T.T, "transpose"),
+        (np.diag([-1.0, 1, 1, 1]), "mirror image"),
+        (T.round(1), "not rigid"),
+        (np.diag([1e-3, 1e-3, 1e-3, 1]), "stretches by 0.001"),
+        (np.eye(3), r"shape \(3, 3\)"),
+        ("T.txt", "no array of numbers"),
+        ([[1, 2], [3]], "no array of numbers"),
+    ],
+)
+def test_what_is_not_rigid_is_refused(matrix, words):
+    with pytest.raises(InputError, match=words):
+        rigid_motion(matrix, "T_target_source")

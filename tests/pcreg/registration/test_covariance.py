@@ -1,0 +1,100 @@
+"""The covariance of a motion, on surfaces where it is known."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from pcreg.geometry.se3 import adjoint, inverse, rotation_about, se3, transform
+from pcreg.registration.covariance import FLOOR_VOXELS, FREE_VOXELS, covariance
+from pcreg.registration.icp import Refinement
+
+VOXEL = 0.1
+
+
+def walls(*sides: tuple[int, float], length: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
+    """Points and normals of rectangles 2 m high and wide and `length` m long along x, a point per voxel."""
+    clouds, normals = [], []
+    for axis, at in sides:
+        ends = np.delete([length, 2.0, 2.0], axis)
+        grid = np.stack(np.meshgrid(*(np.arange(VOXEL / 2, end, VOXEL) for end in ends)), -1).reshape(-1, 2)
+        clouds.append(np.insert(grid, axis, at, axis=1))
+        normals.append(np.tile(np.eye(3)[axis], (len(grid), 1)))
+    return np.concatenate(clouds), np.concatenate(normals)
+
+
+CORRIDOR = (1, 0.0), (1, 2.0), (2, 0.0), (2, 2.0)
+ROOM = (*CORRIDOR, (0, 0.0), (0, 4.0))
+
+
+def scanned(sides, noise: float, T: np.ndarray | None = None, seed: int = 0) -> np.ndarray:
+    """The covariance of T between a scan with that noise, metres, and the scene without."""
+    T = np.eye(4) if T is None else T
+    target, normals = walls(*sides)
+    seen = target + noise * np.random.default_rng(seed).standard_normal((len(target), 1)) * normals
+    return covariance(transform(inverse(T), seen), target, normals, Refinement(T, 1.0, 0.0, VOXEL))
+
+
+def deviations(C: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.diag(C))
+
+
+def test_it_is_large_along_a_corridor_and_small_across():
+    """The middle of the corridor is the origin: rotations and translations do not mix."""
+    middle = se3(np.eye(3), np.array([2.0, 1.0, 1.0]))
+    corridor, room = scanned(CORRIDOR, 0.01, middle), scanned(ROOM, 0.01, middle)
+    assert deviations(corridor)[3] == pytest.approx(FREE_VOXELS * VOXEL, rel=0.05)
+    assert deviations(corridor)[4:].max() < 0.1 * VOXEL
+    assert deviations(room)[3:].max() < 0.1 * VOXEL
+    assert np.linalg.eigvalsh(corridor).max() < 1
+    np.testing.assert_allclose(deviations(corridor)[4:], deviations(room)[4:], rtol=1)
+
+
+def test_twice_the_noise_is_four_times_the_covariance():
+    once, twice = scanned(ROOM, 0.01), scanned(ROOM, 0.02)
+    np.testing.assert_allclose(np.diag(twice) / np.diag(once), 4, rtol=0.1)
+
+
+def test_errors_that_neighbours_share_count_more_than_noise_of_each_point():
+    """Of the same size: 25 points that are off together tell no more than one."""
+    target, normals = walls(*ROOM)
+    there, rng = Refinement(np.eye(4), 1.0, 0.0, VOXEL), np.random.default_rng(0)
+    places, place = np.unique(np.floor((target - 1e-9) / 0.5), axis=0, return_inverse=True)
+    noise = rng.standard_normal(len(target)), rng.standard_normal(len(places))[place.ravel()]
+    alone, shared = (
+        covariance(target + 0.01 * each[:, None] * normals, target, normals, there) for each in noise
+    )
+    assert (np.diag(shared) > 4 * np.diag(alone)).all()
+
+
+def test_it_is_of_the_frame_of_the_source():
+    """By the adjoint; the frame of the target does not matter, nor where the source is in it."""
+    quarter = se3(np.round(rotation_about((0, 0, 1), 90)), np.array([5.0, -3.0, 1.0]))
+    still = scanned(ROOM, 0.01)
+    np.testing.assert_allclose(
+        scanned(ROOM, 0.01, quarter),
+        adjoint(inverse(quarter)) @ still @ adjoint(inverse(quarter)).T,
+        rtol=1e-6,
+    )
+
+
+def test_the_adjoint_takes_small_motions_from_frame_to_frame():
+    T = se3(rotation_about((1, 2, 3), 50), np.array([3.0, -1.0, 2.0]))
+    x = 1e-6 * np.arange(1, 7)
+    there = T @ se3(Rotation.from_rotvec(x[:3]).as_matrix(), x[3:]) @ inverse(T)
+    y = adjoint(T) @ x
+    np.testing.assert_allclose(Rotation.from_matrix(there[:3, :3]).as_rotvec(), y[:3], atol=1e-11)
+    np.testing.assert_allclose(there[:3, 3], y[3:], atol=1e-10)
+
+
+@pytest.mark.parametrize("sides", [ROOM, CORRIDOR, ((2, 0.0),)], ids=["room", "corridor", "floor"])
+def test_it_is_positive_definite_even_of_copies(sides):
+    C = scanned(sides, 0.0)
+    np.testing.assert_allclose(C, C.T, atol=1e-12)
+    assert np.linalg.eigvalsh(C).min() > (FLOOR_VOXELS * VOXEL) ** 2 / 100
+
+
+def test_clouds_that_do_not_touch_determine_nothing():
+    points, normals = walls(*ROOM)
+    C = covariance(points + 100, points, normals, Refinement(np.eye(4), 0.0, 0.0, VOXEL))
+    assert np.isfinite(C).all()
+    assert deviations(C)[3:].min() > VOXEL
