@@ -7,9 +7,10 @@
     python benchmarks/bench_verdict.py check real.jsonl ... --figure docs/verdict.png
 
 The first three register pairs whose truth is known, by the shipped weights or with --descriptor fpfh, and
-append the evidence for each motion found: pairs that overlap, clouds of different scenes, and clouds
-against mirror images. `fit` prints a table of pcreg/registration/confidence.py, for answers by one
-descriptor; `check` answers each pair with the motion that its table finds likeliest, compares the confidences
+append the evidence for each motion found: pairs that overlap, clouds of different scenes, of rooms with the
+same furniture, of other places of one scene, and clouds against mirror images. `fit` writes the network of
+weights/verdict.safetensors or, for answers by FPFH, prints the table of pcreg/registration/confidence.py;
+`check` answers each pair with the motion that its table finds likeliest, compares the confidences
 with how often the answers are right, and counts what is accepted. A motion is right within 15 degrees and 0.3
 m indoors, within 5 degrees and 2 m outdoors.
 """
@@ -23,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from calibration import calibration_error, draw, logistic
+from confidence_network import fit_network
 from report import parser, run
 from verdict_answers import Gate, answers, evidence_of, house_of, questions
 
@@ -33,7 +35,8 @@ from pcreg.datasets.simulated.recorded import Recorded
 from pcreg.datasets.simulated.recording import Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.confidence import HANDCRAFTED, LEARNED, MIN_CONFIDENCE, TERMS, terms
+from pcreg.registration.confidence import HANDCRAFTED, MIN_CONFIDENCE, NetworkModel
+from pcreg.registration.confidence_terms import HANDCRAFTED_TERMS, LEARNED_TERMS, ConfidenceTerm, values_of
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 
@@ -41,13 +44,9 @@ INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what `pcreg register` chooses for most of these scans.
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
-SHARES = {
-    "true": 100,
-    "apart": 10,
-    "alike": 25,
-    "unrelated": 25,
-    "mirrored": 30,
-}  # of the kinds of questions, in a fit
+# Of the kinds of questions, in a fit
+SHARES = {"true": 100, "apart": 20, "alike": 50, "unrelated": 50, "mirrored": 30}
+WEIGHTS = Path(__file__).parents[1] / "weights" / "verdict.safetensors"
 UNTOLD_VIEWPOINTS = 0.5  # fraction of the simulated questions, so that estimated viewpoints are part of it
 
 
@@ -85,13 +84,15 @@ def main() -> None:
         ask.add_argument("--seed", type=int, default=SEED, help="of questions and simulated scenes")
         ask.add_argument("--iterations", type=int, default=1_000_000, help="samples of RANSAC")
         ask.add_argument("--workers", type=int)
-    verbs.add_parser("fit").add_argument("answers", type=Path, nargs="+")
+    fitted = verbs.add_parser("fit")
+    fitted.add_argument("answers", type=Path, nargs="+")
+    fitted.add_argument("--out", type=Path, default=WEIGHTS, help="file of the network")
     check = verbs.add_parser("check")
     check.add_argument("answers", type=Path, nargs="+")
     check.add_argument("--figure", type=Path)
     options = made.parse_args()
     if options.verb == "fit":
-        fit(_read(options.answers))
+        fit(_read(options.answers), options.out)
     elif options.verb == "check":
         report(_read(options.answers), options.figure)
     else:
@@ -135,34 +136,46 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
             yield simulated, gate, voxel[place], UNTOLD_VIEWPOINTS
 
 
-def fit(answers: list[dict[str, Any]]) -> None:
-    """Print the tables of weights, by logistic regression on all motions of one kind of descriptor.
+def fit(answers: list[dict[str, Any]], out: Path) -> None:
+    """Fit the model of one kind of descriptor: the network, to `out`, or the table of FPFH, which is printed.
 
-    One is for motions between clouds whose viewpoints are known, the other for those that are estimated. The
-    kinds of questions have fixed shares, however many of each were asked.
+    The kinds of questions have fixed shares, however many of each were asked.
     """
     if len({answer["learned"] for answer in answers}) > 1:
-        raise InputError("answers by learned descriptors and by FPFH; fit a table to each")
+        raise InputError("answers by learned descriptors and by FPFH; fit a model to each")
     kinds = [answer["kind"] for answer in answers]
     motions = [
         motion | {"count": SHARES[answer["kind"]] / kinds.count(answer["kind"])}
         for answer in answers
         for motion in answer["motions"]
     ]
+    if answers[0]["learned"]:
+        values, right, counts = _columns(motions, LEARNED_TERMS)
+        fit_network(values, right, counts, out)
+        print(f"{out}: fitted to {len(motions)} motions, {right.sum()} right, of {len(answers)} questions")
+        return
     for known, title in ((True, "viewpoints known"), (False, "viewpoints estimated")):
         if some := [motion for motion in motions if motion["evidence"]["viewpoints_known"] is known]:
             print(title)
-            _fit(some)
+            _fit_table(some)
 
 
-def _fit(motions: list[dict[str, Any]]) -> None:
-    X = np.array([terms(evidence_of(motion)) for motion in motions])
-    right = np.array([motion["right"] for motion in motions])
-    weights, bias = logistic(X, right, np.array([motion["count"] for motion in motions]))
+def _fit_table(motions: list[dict[str, Any]]) -> None:
+    values, right, counts = _columns(motions, HANDCRAFTED_TERMS)
+    weights, bias = logistic(values, right, counts)
     print(f"{'term':>19} weight  usual")
-    for term, weight, usual in zip(TERMS, weights, X[right].mean(0), strict=True):
-        print(f"{term.value.__name__.strip('_'):>19} {weight:6.2f} {usual:6.2f}")
+    for term, weight, usual in zip(HANDCRAFTED_TERMS, weights, values[right].mean(0), strict=True):
+        print(f"{term.name:>19} {weight:6.2f} {usual:6.2f}")
     print(f"{'bias':>19} {bias:6.2f}\n{len(motions)} motions, {right.sum()} right")
+
+
+def _columns(
+    motions: list[dict[str, Any]], terms: tuple[ConfidenceTerm, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each motion the values (N, F) of the terms, if it is right (N,), and how often it counts (N,)."""
+    values = np.array([values_of(terms, evidence_of(motion)) for motion in motions])
+    right = np.array([motion["right"] for motion in motions])
+    return values, right, np.array([motion["count"] for motion in motions])
 
 
 def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
@@ -181,7 +194,7 @@ def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
 
 def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
     """The confidence in the likeliest motion, and whether it is right."""
-    model = LEARNED if answer["learned"] else HANDCRAFTED
+    model = NetworkModel.shipped() if answer["learned"] else HANDCRAFTED
     found = [(evidence_of(motion), motion["right"]) for motion in answer["motions"]]
     (best, right), *others = sorted(found, key=lambda each: -model.probability(each[0]))
     return model.verdict(best, [evidence for evidence, _ in others]).confidence, right

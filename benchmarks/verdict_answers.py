@@ -60,8 +60,8 @@ def questions(
     unrelated  clouds of different scenes; where there is but one scene, there are none
     mirrored   a cloud against the mirror image of itself and of the other one of its pair, in turns
 
-    Of all but the last the fraction `untold` comes without viewpoints, and three in ten of these have a merged
-    source.
+    Of all but the last the fraction `untold` comes without viewpoints, and three in ten of these have a
+    merged source.
     """
     rng = np.random.default_rng(seed)
     overlapping = evenly([pair for pair in dataset.pairs if not pair.consecutive], numbers["true"])
@@ -146,15 +146,7 @@ def _answer(
     for candidate in scale.candidates(source, target):
         T = between_given(candidate.refined.T_target_source, source_frame, target_frame)
         right = question.T_target_source is not None and gate.accepts(T, question.T_target_source)
-        err = None
-        if question.T_target_source is not None:
-            err = [
-                float(rotation_error(T, question.T_target_source)),
-                float(translation_error(T, question.T_target_source)),
-            ]
-        found.append(
-            {"evidence": asdict(candidate.evidence), "right": right, "rich": candidate.rich, "err": err}
-        )
+        found.append({"evidence": asdict(candidate.evidence), "right": right})
     return found
 
 

@@ -14,14 +14,17 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from pcreg.geometry.nearest import nearest
-from pcreg.geometry.se3 import transform
+from pcreg.geometry.se3 import residuals, transform
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
-from pcreg.registration.free_space import max_free_space_violation
+from pcreg.registration.free_space import max_free_space_violation, mean_contradiction
 from pcreg.registration.icp import Refinement
 from pcreg.registration.observability import Observability, observability
 from pcreg.registration.preprocess import DescribedCloud
 
 MIN_NORMAL_COSINE = 0.5  # surfaces that meet at more than 60 degrees have no sides to compare
+MIN_TOUCHING = 10  # points, to compare surfaces by; with fewer they count as UNLIKE
+UNLIKE = 0.5  # cosine of normals, and residual in voxels, of surfaces laid on each other at random
+NEIGHBORHOOD = 3.0  # match distances, within which matches that miss are counted
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,17 @@ class Evidence:
 
     matches: int  # pairs of points whose features are each other's nearest
     inliers: int  # of them, brought together
+    near_misses: int  # of them, brought no closer than 1 and no further than 3 match distances
+    inlier_thickness: float  # voxels, standard deviation of the inliers where they spread least
     overlap: float  # fraction of the downsampled source with a target point within one voxel
     rmse: float  # metres, over the points of the overlap
+    plane_rmse: float  # voxels, of the overlap, from the planes through the target's points
+    normal_agreement: float  # mean cosine of the normals that meet in the overlap, of either sign
     agreement: float  # of descriptors, as pcreg.registration.descriptor_agreement has it
     overlap_agreement: float  # the same over the points of the overlap alone
     viewpoints_known: bool  # of both clouds; else what follows is estimated
     free_space_violation: float  # fraction of a cloud in the free space of the other
+    contradiction: float  # of what a sensor sees of the other cloud, what it says is not there
     same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
     observability: Observability  # of the overlap, in the target's frame
 
@@ -43,36 +51,52 @@ class Evidence:
 def gather_evidence(
     source: DescribedCloud,
     target: DescribedCloud,
-    agree: np.ndarray,
+    matched: np.ndarray,
     agreement: DescriptorAgreement,
     refined: Refinement,
     margin: float,
 ) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
-    The mask `agree` (P,) says which matches the motion brings together, `agreement` how alike the descriptors
-    are of what touches. Points further than `margin` metres
-    in front of a surface are not part of it.
+    `matched` (P, 2, 3) are the points of source and target that features match, and `agreement` says how
+    alike the descriptors are of what touches. Points further than `margin` metres in front of a surface are
+    not part of it; to contradict, half of that will do for points that touch nothing.
     """
-    T, distance = refined.T_target_source, refined.distance
-    moved = transform(T, source.surface)
-    distance_to_target, partner = nearest(moved, cKDTree(target.surface), distance)
+    T, voxel = refined.T_target_source, refined.distance
+    moved, tree = transform(T, source.surface), cKDTree(target.surface)
+    distance_to_target, partner = nearest(moved, tree, voxel)
     touching = np.isfinite(distance_to_target)
+    touched = np.isfinite(nearest(target.surface, cKDTree(moved), voxel)[0])
     normals = target.normals[partner[touching]]
     cosine = ((source.normals @ T[:3, :3].T)[touching] * normals).sum(1)
-    cosine = cosine[np.abs(cosine) > MIN_NORMAL_COSINE]
+    sided = cosine[np.abs(cosine) > MIN_NORMAL_COSINE]
+    offset = ((target.surface[partner[touching]] - moved[touching]) * normals).sum(1) / voxel
+    enough = touching.sum() >= MIN_TOUCHING
     of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
+    distances = residuals(T, matched[:, 0], matched[:, 1])
+    agree = distances < agreement.distance
+    scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
+        near_misses=int((distances < NEIGHBORHOOD * agreement.distance).sum() - agree.sum()),
+        inlier_thickness=_thickness(matched[agree, 1]) / voxel,
         overlap=refined.overlap,
         rmse=refined.rmse,
+        plane_rmse=float(np.sqrt(np.mean(offset**2))) if enough else UNLIKE,
+        normal_agreement=float(np.abs(cosine).mean()) if enough else UNLIKE,
         agreement=of_cloud,
         overlap_agreement=of_overlap,
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
-        free_space_violation=max_free_space_violation(
-            source.surface, target.surface, T, margin, (source.viewpoint, target.viewpoint)
-        ),
-        same_side_ratio=float((cosine > 0).mean()) if len(cosine) else 1.0,
+        free_space_violation=max_free_space_violation(*scans, T, margin, viewpoints),
+        contradiction=mean_contradiction(*scans, T, margin / 2, viewpoints, (touching, touched)),
+        same_side_ratio=float((sided > 0).mean()) if len(sided) else 1.0,
         observability=observability(moved[touching], normals),
     )
+
+
+def _thickness(points: np.ndarray) -> float:
+    """The standard deviation of points (N, 3) in the direction in which they spread least; 0 of two."""
+    if len(points) < 3:
+        return 0.0
+    return float(np.linalg.eigvalsh(np.cov(points.T)).clip(0)[0] ** 0.5)

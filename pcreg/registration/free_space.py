@@ -93,6 +93,31 @@ def max_free_space_violation(
     )
 
 
+def mean_contradiction(
+    source: np.ndarray,
+    target: np.ndarray,
+    T_target_source: np.ndarray,
+    margin: float,
+    viewpoints: tuple[np.ndarray, np.ndarray],
+    touching: tuple[np.ndarray, np.ndarray],
+) -> float:
+    """How much of what the sensor of one scan sees of the other one it says is not there, mean of both.
+
+    Of points (N, 3) and (M, 3) in directions that the other sensor saw those count that are touched, masks
+    (N,) and (M,), and those that are not and stand in its free space: the share of the latter. One of five
+    points more is in free space, so that few points prove little; the mean is the geometric one.
+    """
+    seen = [views_of(scan, place, margin) for scan, place in zip((source, target), viewpoints, strict=True)]
+    moved = transform(T_target_source, source), transform(inverse(T_target_source), target)
+    shares = []
+    for points, views, touched in zip(moved, seen[::-1], touching, strict=True):
+        compared = [view.compare(points, margin) for view in views]
+        covered, in_front = (np.any(masks, axis=0) for masks in zip(*compared, strict=True))
+        against, confirmed = (in_front & ~touched).sum(), (covered & touched).sum()
+        shares.append((against + 1) / (against + confirmed + 5))
+    return float(np.sqrt(shares[0] * shares[1]))
+
+
 class FreeSpace:
     """The mean violation of a motion between two scans, at some of their points: quick enough for RANSAC."""
 

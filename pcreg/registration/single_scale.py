@@ -12,9 +12,9 @@ from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration import preprocess
 from pcreg.registration.confidence import (
     HANDCRAFTED,
-    LEARNED,
     MIN_CANDIDATE_PROBABILITY,
     ConfidenceModel,
+    NetworkModel,
     Verdict,
 )
 from pcreg.registration.covariance import covariance
@@ -76,7 +76,7 @@ class SingleScaleRegistrar:
 
     @property
     def confidence_model(self) -> ConfidenceModel:
-        return LEARNED if self.descriptor.fingerprint else HANDCRAFTED
+        return NetworkModel.shipped() if self.descriptor.fingerprint else HANDCRAFTED
 
     def describe(
         self, points: np.ndarray, name: str = "cloud", viewpoint: Viewpoint | None = None
@@ -204,11 +204,10 @@ class SingleScaleRegistrar:
         distance = OVERLAP_DISTANCE_VOXELS * self.voxel
         refined = refine(source.surface, target.surface, target.normals, T_target_source, distance)
         points = _coordinates(matched, source, target)
-        distances = residuals(refined.T_target_source, points[:, 0], points[:, 1])
-        agree = distances < self.match_distance
         evidence = gather_evidence(
-            source, target, agree, agreement, refined, FREE_SPACE_MARGIN_VOXELS * self.voxel
+            source, target, points, agreement, refined, FREE_SPACE_MARGIN_VOXELS * self.voxel
         )
+        agree = residuals(refined.T_target_source, points[:, 0], points[:, 1]) < self.match_distance
         return Candidate(refined, evidence, matched[agree])
 
     def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:

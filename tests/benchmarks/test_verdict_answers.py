@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from benchmarks.calibration import calibration_error, draw, logistic
-from benchmarks.verdict_answers import Gate, answers, evidence_of, merged, questions
+from benchmarks.confidence_network import fit_network
+from benchmarks.verdict_answers import SCENES_PER_HOUSE, Gate, answers, evidence_of, merged, questions
 from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.pairs import Pair
+from pcreg.registration.confidence import NetworkModel
 from pcreg.registration.registrar import Registrar
 from tests.pcreg.evidences import CORRIDOR, evidence
 
@@ -24,8 +26,35 @@ class Scenes:
         self.pairs = [Pair(f"{s}/{n}", f"{s}/{n - 1}", np.eye(4), scene=s) for s in scenes for n in (1, 2)]
 
 
+def numbers(**some):
+    return dict.fromkeys(("true", "apart", "alike", "unrelated", "mirrored"), 0) | some
+
+
+def test_rooms_of_a_house_and_places_of_a_scene_are_strangers():
+    scenes = Scenes([f"scene-{n}" for n in (0, SCENES_PER_HOUSE - 1, SCENES_PER_HOUSE)])
+    scenes.apart = [Pair("scene-0/0", "scene-0/2", np.eye(4), scene="scene-0")]
+    asked = questions(scenes, numbers(alike=20, apart=5), seed=0)
+    assert [question.kind for question in asked] == ["apart"] + 20 * ["alike"]
+    assert asked[0].T_target_source is not None
+    found = {frozenset(q[:-2] for q in (each.source, each.target)) for each in asked[1:]}
+    assert found == {frozenset({"scene-0", f"scene-{SCENES_PER_HOUSE - 1}"})}
+
+
+def test_a_network_learns_what_tells_right_from_wrong(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2000, 10))
+    right = values[:, 0] + np.minimum(values[:, 1], 0) + 0.3 * rng.normal(size=2000) > 0
+    out = tmp_path / "network.safetensors"
+    fit_network(values[:1500], right[:1500], np.ones(1500), out)
+    model = NetworkModel.load(out.read_bytes())
+    found = model.log_odds(values[1500:]) > 0
+    assert (found == right[1500:]).mean() > 0.85
+    fit_network(values[:1500], right[:1500], np.ones(1500), tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == out.read_bytes()
+
+
 def test_questions_of_every_kind():
-    asked = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, untold=0.9)
+    asked = questions(Scenes(), numbers(true=3, unrelated=5, mirrored=4), seed=0, untold=0.9)
     kinds = [question.kind for question in asked]
     assert [kinds.count(kind) for kind in ("true", "unrelated", "mirrored")] == [3, 5, 4]
     for question in asked:
@@ -37,7 +66,7 @@ def test_questions_of_every_kind():
     for question in asked:
         assert question.viewpoint == "auto" or not question.merged
         assert question.viewpoint == "sensor" or question.kind != "mirrored"
-    again = questions(Scenes(), true=3, unrelated=5, mirrored=4, seed=0, untold=0.9)
+    again = questions(Scenes(), numbers(true=3, unrelated=5, mirrored=4), seed=0, untold=0.9)
     described = [[(q.source, q.target, q.viewpoint, q.merged) for q in each] for each in (asked, again)]
     assert described[0] == described[1]
 
@@ -51,7 +80,7 @@ def test_a_merged_cloud_holds_those_beside_it_but_the_one_it_is_matched_with():
 
 
 def test_one_scene_has_no_unrelated_clouds():
-    asked = questions(Scenes("a"), true=2, unrelated=5, mirrored=0, seed=0)
+    asked = questions(Scenes("a"), numbers(true=2, unrelated=5), seed=0)
     assert [question.kind for question in asked] == ["true", "true"]
 
 
@@ -67,7 +96,7 @@ def test_a_right_motion_is_right_in_the_frames_of_the_data_set(room, untold):
     scenes = Scenes("a")
     scenes.pairs = [Pair("source", "target", room.T_target_source)]
     scenes.cloud = lambda name: getattr(room, name)
-    asked = questions(scenes, true=1, unrelated=0, mirrored=0, seed=1, untold=untold)
+    asked = questions(scenes, numbers(true=1), seed=1, untold=untold)
     scale = Registrar(descriptor="fpfh").at(0.1)
     (answer,) = answers(scenes, scale, Gate(15.0, 0.3), asked, workers=0)
     assert answer["kind"] == "true"

@@ -37,8 +37,9 @@ def record(
 ) -> Recording:
     """Recording `index` of the endless series `seed`: 15 to 30 fragments of one scene.
 
-    Scenes of one `house` have the same furniture, each its own arrangement of it. Each fragment is fused from `frames` images; those of fewer than MIN_POINTS are left out. The same
-    arguments on the same machine give the same clouds.
+    Scenes of one `house` have the same furniture, each its own arrangement of it. Each fragment is fused from
+    `frames` images; those of fewer than MIN_POINTS are left out. The same arguments on the same machine give
+    the same clouds.
     """
     rng, generator = _random(seed, index, device)
     camera = camera or _kinect(rng)  # sensors differ

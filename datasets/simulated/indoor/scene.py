@@ -26,7 +26,8 @@ class Scene:
 def indoor_scene(rng: np.random.Generator, house: np.random.Generator | None = None) -> Scene:
     """One room, a corridor, or two rooms with a passage between them, of any style.
 
-    All rooms of a `house`, a generator in the same state, have one style and the same few pieces of furniture.
+    Rooms drawn with a `house`, a generator in the same state, have one style and the same few pieces of
+    furniture.
     """
     if house is not None:
         style = furnished(STYLES[house.integers(len(STYLES))], house)

@@ -62,8 +62,8 @@ def record_by_two(
 
     The first is that of `record`. The second is a solid-state one, or a spinning one with all of its beams or
     with every 2nd, 4th or 8th. In some recordings the sweeps of either are fused into submaps. What moves
-    stands elsewhere for each, and so do the finest bumps of surfaces. Half of the pairs are of both LiDARs. `kind` of
-    scene is random if not given.
+    stands elsewhere for each, and so do the finest bumps of surfaces. Half of the pairs are of both LiDARs.
+    `kind` of scene is random if not given.
     """
     first, generator = _random(seed, index, device)
     second = np.random.default_rng([seed, index, 1])

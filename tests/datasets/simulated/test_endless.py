@@ -50,7 +50,7 @@ def test_pairs_need_enough_overlap():
 
 def test_every_overlap_is_as_likely_as_another_and_either_direction():
     pairs = np.array([(n, n + 1) for n in range(9)] + [(20, 21), (21, 20)])
-    scene = ScenePairs(None, pairs, np.array([0.2] * 9 + [0.8] * 2))
+    scene = ScenePairs(None, pairs, np.array([0.2] * 9 + [0.8] * 2), np.empty((0, 2), int))
     rng = np.random.default_rng(0)
     drawn = [scene.draw(rng) for _ in range(300)]
     assert 100 < sum(source >= 20 for source, _ in drawn) < 200

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+import torch
 
 from pcreg.datasets.simulated.recorded import Recorded
-from pcreg.datasets.simulated.recording import ScenePairs
-from pcreg.geometry.se3 import transform
+from pcreg.datasets.simulated.recording import Recording, ScenePairs
+from pcreg.geometry.se3 import se3, transform
 from pcreg.runtime.errors import InputError
 from tests.datasets.simulated.test_endless import record
 
@@ -19,6 +20,22 @@ def test_pairs_are_of_their_scene_and_true(recorded):
     source, target = recorded.cloud(pair.source), recorded.cloud(pair.target)
     np.testing.assert_allclose(transform(pair.T_target_source, source), target, atol=1e-5)
     assert pair.overlap > 0.9
+
+
+def test_clouds_apart_share_nothing_and_have_a_motion():
+    """Two clouds far from each other, in a scene of two."""
+
+    def record_apart(seed, index, device):
+        cloud = torch.rand(500, 3, generator=torch.Generator().manual_seed(index))
+        poses = np.stack([np.eye(4), se3(np.eye(3), np.array([50.0, 0, 0])), np.eye(4)])
+        return Recording([cloud, cloud, cloud], poses)
+
+    recorded = Recorded(record_apart, voxel=0.05, count=2, per_scene=9, device="cpu")
+    assert {frozenset((pair.source[-1], pair.target[-1])) for pair in recorded.pairs} == {frozenset("02")}
+    apart = [(pair.source[-1], pair.target[-1]) for pair in recorded.apart]
+    assert sorted(set(apart)) == [("0", "1"), ("1", "0"), ("1", "2"), ("2", "1")]
+    assert all(abs(pair.T_target_source[0, 3]) == 50 for pair in recorded.apart)
+    assert recorded.cloud(recorded.apart[0].source).shape == (500, 3)
 
 
 def test_scenes_do_not_depend_on_their_number(recorded):

@@ -25,16 +25,21 @@ def about(
     source: DescribedCloud, target: DescribedCloud, T: np.ndarray, agree: np.ndarray | None = None
 ) -> Evidence:
     agree = np.ones(10, dtype=bool) if agree is None else agree
+    matched = np.stack([source.points[: len(agree)]] * 2, axis=1)
+    matched[:, 1] = transform(T, matched[:, 1]) + np.where(agree, 0, 2 * DISTANCE)[:, None] / 3**0.5
     refined = Refinement(T, overlap=0.5, rmse=0.02, distance=DISTANCE)
     return gather_evidence(
-        source, target, agree, DescriptorAgreement(source, target, DISTANCE), refined, MARGIN
+        source, target, matched, DescriptorAgreement(source, target, DISTANCE), refined, MARGIN
     )
 
 
 def test_a_shape_speaks_for_itself():
     here = described(*wall())
     found = about(here, here, np.eye(4), agree=np.arange(10) < 4)
-    assert (found.matches, found.inliers) == (10, 4)
+    assert (found.matches, found.inliers, found.near_misses) == (10, 4, 6)
+    assert found.inlier_thickness < 1e-6  # four points of a wall
+    assert found.plane_rmse == 0
+    assert found.normal_agreement == pytest.approx(1)
     assert (found.overlap, found.free_space_violation, found.same_side_ratio) == (0.5, 0.0, 1.0)
     assert found.rmse == 0.02  # of the refinement, and so is the overlap
     assert found.observability.min_observability > 0.05
@@ -63,6 +68,24 @@ def test_things_in_free_space_count_in_both_directions():
     one, other = about(cluttered, bare, np.eye(4)), about(bare, cluttered, np.eye(4))
     assert one.free_space_violation == pytest.approx(other.free_space_violation)
     assert one.free_space_violation > 0.2
+    assert one.contradiction == pytest.approx(other.contradiction)
+    assert one.contradiction > 3 * about(bare, bare, np.eye(4)).contradiction
+
+
+def test_inliers_all_over_a_corner_are_thick():
+    here = described(*wall())
+    found = about(here, here, np.eye(4), agree=np.ones(len(here.points), dtype=bool))
+    spread = np.linalg.eigvalsh(np.cov(here.points.T))[0] ** 0.5
+    assert found.inlier_thickness == pytest.approx(spread / DISTANCE)
+
+
+def test_surfaces_that_lie_apart_or_cross():
+    points, normals = wall()
+    here = described(points[:1600], normals[:1600])
+    shifted = about(here, here, se3(np.eye(3), np.array([0.5 * DISTANCE, 0, 0])))
+    assert shifted.plane_rmse == pytest.approx(0.5)
+    tilted = normals[:1600] @ rotation_about((0, 0, 1), 60).T
+    assert about(here, described(points[:1600], tilted), np.eye(4)).normal_agreement == pytest.approx(0.5)
 
 
 def test_a_turn_of_the_frames_changes_nothing_but_the_axes():
@@ -79,3 +102,4 @@ def test_nothing_in_common_is_no_evidence():
     T = se3(np.eye(3), np.array([0, 0, 50.0]))
     found = about(here, here, T)
     assert (found.same_side_ratio, found.observability.min_observability) == (1.0, 0.0)
+    assert (found.plane_rmse, found.normal_agreement) == (0.5, 0.5)

@@ -8,7 +8,7 @@ from pcreg.datasets.simulated.indoor import recording
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
 from pcreg.datasets.simulated.indoor.piece import extents
 from pcreg.datasets.simulated.indoor.scene import indoor_scene
-from pcreg.datasets.simulated.indoor.styles import STYLES
+from pcreg.datasets.simulated.indoor.styles import STYLES, furnished
 from pcreg.datasets.simulated.indoor.walk import camera_path
 from pcreg.datasets.simulated.recording import ScenePairs
 from pcreg.geometry.overlap import measured_overlap
@@ -128,6 +128,17 @@ def test_scenes_are_proper_and_each_style_occurs():
         low, high = extents(scene.solids)
         assert low.min() > -8
         assert high.max() < 26
+
+
+def test_rooms_of_a_house_have_the_same_furniture_in_other_places():
+    style = STYLES[0]
+    house = [furnished(style, np.random.default_rng(7)) for _ in range(2)]
+    rng = np.random.default_rng(0)
+    for one, other in zip(house[0].wall, house[1].wall, strict=True):
+        np.testing.assert_array_equal(one(rng).solids.T_world_unit, other(rng).solids.T_world_unit)
+        assert one(rng) is one(rng)
+    rooms = [indoor_scene(np.random.default_rng(n), np.random.default_rng(7)) for n in range(2)]
+    assert len(rooms[0].solids) != len(rooms[1].solids)
 
 
 def test_the_camera_stays_in_the_room_at_a_persons_height():
