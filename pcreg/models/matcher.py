@@ -141,7 +141,9 @@ class Matcher(nn.Module):
 
     def _first(self, described: Tensor, node_features: Tensor, patches: Patches) -> Tensor:
         """The nodes (B, N, width) before they see each other; zeros for padding."""
-        known = torch.cat([node_features.index_select(0, patches.rows).float(), described[patches.present]], 1)
+        known = torch.cat(
+            [node_features.index_select(0, patches.rows).float(), described[patches.present]], 1
+        )
         known = self.node(self.node_norm(known)).float()
         nodes = known.new_zeros(*patches.present.shape, known.shape[1])
         nodes[patches.present] = known
