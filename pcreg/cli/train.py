@@ -109,9 +109,9 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             network.checkpointing = cfg.checkpointing
         else:
             network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
-        if cfg.matcher:
+        if cfg.get("matcher"):
             channels = network.architecture.out_channels * len(cfg.scales)
-            matcher = instantiate(cfg.matcher, descriptor_channels=channels, _convert_="all")
+            matcher = instantiate(cfg.get("matcher"), descriptor_channels=channels, _convert_="all")
             network = network.with_matcher(matcher)
     network.frozen_norms = cfg.frozen_norms
     architecture = network.architecture
@@ -135,7 +135,9 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             keep_evenly(validation, cfg.validate.pairs)
             check_pairs(validation)
     optimizer = instantiate(cfg.optimizer, _partial_=True)(_parameters(network, cfg))
-    kind = partial(MatcherTrainer, matcher_loss=instantiate(cfg.matcher_loss)) if cfg.matcher else Trainer
+    kind = (
+        partial(MatcherTrainer, matcher_loss=instantiate(cfg.matcher_loss)) if cfg.get("matcher") else Trainer
+    )
     trainer = kind(
         network,
         optimizer,
@@ -159,7 +161,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
         def validate(network: ResUNet) -> dict[str, float]:
             descriptor = FCGF(network, device, scales=tuple(cfg.scales))
-            if cfg.matcher:
+            if cfg.get("matcher"):
                 matcher = AttentionMatcher(network, device)
                 return match_recall(descriptor, matcher, validation, cfg.validate.tau, cfg.validate.minimum)
             return feature_match_recall(
@@ -170,7 +172,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
         with unwrap_loader_errors():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
-        if cfg.weights and ranks.first and not cfg.matcher:
+        if cfg.weights and ranks.first and not cfg.get("matcher"):
             start, network = load_weights(cfg.weights), trainer.output_network
             if cfg.interpolation:
                 network = interpolate_weights(start, network, cfg.interpolation)

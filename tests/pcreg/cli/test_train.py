@@ -84,7 +84,6 @@ def test_an_experiment_has_to_be_chosen():
         ("workers=-1", "workers=-1: give 0 or more"),
         ("validate.pairs=0", "validate.pairs=0: give 1 or more"),
         ("device=tpu", "device=tpu: not on this machine"),
-        ("echoes=2", "echoes=2: a matcher alone takes several steps"),
     ],
 )
 def test_values_that_cannot_be_are_refused(override, message):
