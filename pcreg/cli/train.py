@@ -162,7 +162,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         def validate(network: ResUNet) -> dict[str, float]:
             descriptor = FCGF(network, device, scales=tuple(cfg.scales))
             if cfg.get("matcher"):
-                matcher = AttentionMatcher(network, device)
+                matcher = AttentionMatcher(network, device, with_nearest=False)
                 return match_recall(descriptor, matcher, validation, cfg.validate.tau, cfg.validate.minimum)
             return feature_match_recall(
                 descriptor, validation, cfg.validate.points, cfg.validate.tau, cfg.validate.minimum

@@ -13,13 +13,14 @@ from pcreg.models.matcher import Matcher
 from pcreg.models.patches import Patches
 from pcreg.models.resunet import NODE_LEVEL, ResUNet
 from pcreg.models.weights import fingerprint, load_weights
-from pcreg.registration.matching import Matches
+from pcreg.registration.matching import Matches, match_within_bound
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
 MAX_PAIRS = 1024  # of patches, whose points are matched
 PAIRS_PER_NODE = 2
+NEAREST_QUANTILE = 0.1  # of the confidences: that of a match which nearest descriptors alone find
 
 
 class AttentionMatcher:
@@ -27,24 +28,27 @@ class AttentionMatcher:
 
     name = "attention"
 
-    def __init__(self, network: ResUNet, device: str = "cpu") -> None:
-        """Raises InputError for a network without a matcher."""
+    def __init__(self, network: ResUNet, device: str = "cpu", with_nearest: bool = True) -> None:
+        """`with_nearest`: its matches and those of nearest descriptors, whose mistakes are others.
+
+        Raises InputError for a network without a matcher.
+        """
         if network.matcher is None:
             raise InputError("matcher=attention: these weights have no matcher; train some with one")
-        self.device = choose_device(device)
+        self.device, self.with_nearest = choose_device(device), with_nearest
         self.matcher = network.matcher.to(self.device).eval()
 
     @staticmethod
-    def load(weights: str | Path, device: str = "cpu") -> "AttentionMatcher":
+    def load(weights: str | Path, device: str = "cpu", with_nearest: bool = True) -> "AttentionMatcher":
         """That of a .safetensors file of `pcreg train`; InputError if it cannot be used."""
-        return AttentionMatcher(load_weights(weights), device)
+        return AttentionMatcher(load_weights(weights), device, with_nearest)
 
     @property
     def fingerprint(self) -> str:
         return fingerprint(self.matcher)
 
     def match(self, source: Description, target: Description, voxel: float) -> Matches:
-        """Points that are each other's likeliest partner, by the first of them; and each source point's.
+        """Points that are each other's likeliest partner, or nearest; and each point's likeliest, or nearest.
 
         `voxel` is that of the descriptors, metres. Raises InputError for descriptions without nodes.
         """
@@ -52,6 +56,14 @@ class AttentionMatcher:
             raise InputError("matcher=attention: needs a descriptor with weights that have a matcher")
         if min(len(source.points), len(target.points)) == 0:
             return Matches(np.empty((0, 2), np.int64), np.empty(0, np.float32), np.empty((0, 2), np.int64))
+        found = self._likely(source, target, voxel)
+        return (
+            joined(found, match_within_bound(source.features, target.features))
+            if self.with_nearest
+            else found
+        )
+
+    def _likely(self, source: Description, target: Description, voxel: float) -> Matches:
         with ONE_THREAD if self.device == "cpu" else nullcontext(), torch.inference_mode():
             patches = self._patches((source, target), voxel)
             features, node_features = (
@@ -61,8 +73,7 @@ class AttentionMatcher:
                     (source.nodes.features, target.nodes.features),
                 )
             )
-            found = likely_matches(self.matcher, features, node_features, patches, len(source.points))
-        return found
+            return likely_matches(self.matcher, features, node_features, patches, len(source.points))
 
     def _patches(self, clouds: tuple[Description, Description], voxel: float) -> Patches:
         corners = [cloud.points.min(0) for cloud in clouds]
@@ -105,6 +116,17 @@ def likely_matches(
     mutual = forward & (probability == best_target[target])
     matches, one_way = _sorted(source, target, mutual), _sorted(source, target, forward)
     return Matches(matches[0], probability.cpu().numpy()[matches[1]], one_way[0])
+
+
+def joined(found: Matches, nearest: Matches) -> Matches:
+    """All matches of both; those of nearest descriptors alone are among the least likely of the found ones.
+
+    A point may be in two of them.
+    """
+    rows, first = np.unique(np.concatenate([found.rows, nearest.rows]), axis=0, return_index=True)
+    least = np.quantile(found.confidence, NEAREST_QUANTILE) if len(found.rows) else 1.0
+    confidence = np.append(found.confidence, np.full(len(nearest.rows), least, np.float32))[first]
+    return Matches(rows, confidence, np.unique(np.concatenate([found.one_way, nearest.one_way]), axis=0))
 
 
 def _sorted(source: Tensor, target: Tensor, chosen: Tensor) -> tuple[np.ndarray, np.ndarray]:
