@@ -78,6 +78,11 @@ def train(cfg: DictConfig) -> dict[str, float]:
             f"interpolation={cfg.interpolation}: give a share from 0 to below 1 of the weights=... to start "
             "from"
         )
+    if cfg.get("matcher") and (cfg.distillation.weight or cfg.interpolation or cfg.get("protocol")):
+        raise InputError(
+            "model@matcher=matcher: is trained without distillation.weight, interpolation and protocol; "
+            "leave them out"
+        )
     device = choose_device(cfg.device)
     with _one_core_left(), init_distributed(device) as ranks:
         return _train(cfg, ranks)
@@ -172,7 +177,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
         with unwrap_loader_errors():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
-        if cfg.weights and ranks.first and not cfg.get("matcher"):
+        if cfg.weights and ranks.first:
             start, network = load_weights(cfg.weights), trainer.output_network
             if cfg.interpolation:
                 network = interpolate_weights(start, network, cfg.interpolation)

@@ -45,7 +45,7 @@ class AttentionMatcher:
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint(self.matcher)
+        return fingerprint(self.matcher) + (", with nearest ones" if self.with_nearest else "")
 
     def match(self, source: Description, target: Description, voxel: float) -> Matches:
         """Points that are each other's likeliest partner, or nearest; and each point's likeliest, or nearest.

@@ -92,6 +92,13 @@ def test_values_that_cannot_be_are_refused(override, message):
         train(cfg)
 
 
+@pytest.mark.parametrize("override", ["distillation.weight=1", "interpolation=0.5", "protocol=3dmatch"])
+def test_what_a_matcher_is_not_trained_with_is_refused(override):
+    given = ["experiment=indoor_matcher", "weights=w.safetensors", override]
+    with pytest.raises(InputError, match="is trained without"):
+        train(compose_config("train", given))
+
+
 def test_the_command_line_refuses_in_one_sentence(tmp_path):
     words = ["train.py", "experiment=3dmatch", "data.root=/nowhere", f"out={tmp_path / 'out'}"]
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=CHECKOUT)

@@ -1,14 +1,18 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from pcreg.features.cache import FeatureCache, read_described
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.se3 import residuals
 from pcreg.io.pairs import Pair
 from pcreg.models.matcher import MatcherArchitecture
 from pcreg.models.resunet import NODE_LEVEL
 from pcreg.models.weights import load_weights
-from pcreg.registration.attention import AttentionMatcher
+from pcreg.registration.attention import AttentionMatcher, joined
+from pcreg.registration.matching import Matches
 from pcreg.runtime.errors import InputError
 from pcreg.training.info_nce import InfoNCE
 from pcreg.training.matcher_loss import MatcherLoss
@@ -100,6 +104,42 @@ def test_a_matcher_learns_pairs_whose_descriptors_say_little(tmp_path):
     assert len(np.unique(found.one_way[:, 0])) == len(found.one_way) >= len(found.rows)
     assert found.confidence.min() > 0
     assert found.confidence.max() <= 1
+
+
+def test_matches_do_not_depend_on_the_origin_and_repeat():
+    whole = matching_network()
+    source, target = (
+        FCGF(whole, scales=[1]).describe(Sheets().cloud(f"0/{side}")) for side in ("source", "target")
+    )
+    far = np.array([4e5, -3e5, 1e3])
+    moved = replace(
+        source, points=source.points + far, nodes=replace(source.nodes, points=source.nodes.points + far)
+    )
+    matching = AttentionMatcher(whole)
+    found, again, elsewhere = (matching.match(cloud, target, VOXEL) for cloud in (source, source, moved))
+    assert np.array_equal(found.rows, again.rows)
+    assert np.array_equal(found.confidence, again.confidence)
+    shared = {tuple(row) for row in found.rows.tolist()} & {tuple(row) for row in elsewhere.rows.tolist()}
+    assert len(shared) > 0.99 * len(found.rows) > 0
+
+
+def test_nearest_matches_join_those_of_attention():
+    found = Matches(
+        np.array([[0, 1], [2, 3]]), np.array([0.2, 0.7], np.float32), np.array([[0, 1], [2, 3], [4, 4]])
+    )
+    nearest = Matches(np.array([[0, 1], [2, 5]]), one_way=np.array([[0, 1], [4, 6]]))
+    both = joined(found, nearest)
+    assert both.rows.tolist() == [[0, 1], [2, 3], [2, 5]]
+    assert np.allclose(both.confidence, [0.2, 0.7, 0.25])  # the first tenth between 0.2 and 0.7
+    assert both.one_way.tolist() == [[0, 1], [2, 3], [4, 4], [4, 6]]
+
+
+def test_a_description_keeps_its_nodes_in_the_cache(tmp_path):
+    descriptor, points = FCGF(matching_network(), scales=[1]), Sheets().cloud("0/source")
+    kept = read_described(FeatureCache(tmp_path, descriptor, {}).file_of(points)).description
+    for name, array in vars(descriptor.describe(points).nodes).items():
+        assert np.array_equal(array, getattr(kept.nodes, name)), name
+    assert len(kept.of_rows(np.arange(3)).nodes.points) == len(kept.nodes.points)
 
 
 def test_weights_and_descriptions_without_a_matcher_are_refused():
