@@ -41,6 +41,7 @@ class Pyramid:
     stem: torch.Tensor  # (K, N) int32: of level 0, the points in each cell of the first layer's kernels
     same: list[Triplets]  # same[l]: level l onto itself
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
+    normals: list[torch.Tensor] | None = None  # (N, 3) of each level's points, for kernel="ppf"
 
     @staticmethod
     def build(batch: PointBatch, geometry: PyramidConfig) -> "Pyramid":
@@ -68,12 +69,13 @@ class Pyramid:
             size, radius = _size_and_radius(0, geometry.stem_kernel_size, geometry)
             own = normals and normals[0]
             stem = native_counts(batch.points, batch.lengths, size, geometry.stem_kernel_size, radius, own)
-        return Pyramid(levels, stem, same, down)._arranged()
+        return Pyramid(levels, stem, same, down, normals)._arranged()
 
     def to(self, device: torch.device | str) -> "Pyramid":
         levels = [level.to(device) for level in self.levels]
         same, down = ([triplets.to(device) for triplets in some] for some in (self.same, self.down))
-        return Pyramid(levels, self.stem.to(device), same, down)._arranged()
+        normals = self.normals and [each.to(device) for each in self.normals]
+        return Pyramid(levels, self.stem.to(device), same, down, normals)._arranged()
 
     def _arranged(self) -> "Pyramid":
         """Derive here what the layers would otherwise wait for: the decoder's triplets, and arrangements.
@@ -144,7 +146,7 @@ def search_at_once(batch: PointBatch, geometry: PyramidConfig) -> Pyramid:
     same, down, up = found[:n_levels], found[n_levels : 2 * n_levels - 1], found[2 * n_levels - 1 :]
     for there, back in zip(down, up, strict=True):
         there.pair_with(back)
-    return Pyramid(levels, stem, same, down)
+    return Pyramid(levels, stem, same, down, normals)
 
 
 def _frames(batch: PointBatch, sizes: list[float], geometry: PyramidConfig) -> torch.Tensor:

@@ -62,7 +62,7 @@ class Train:
     precision: str
     scales: list[float]
     ema: float
-    echoes: int
+    backbone_rate: float
     distillation: Distillation
     epochs: int
     maximum_points: int

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from hydra.utils import get_class, instantiate
+from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from pcreg.cli import config
@@ -21,9 +21,9 @@ from pcreg.datasets.loading import unwrap_loader_errors
 from pcreg.datasets.preparation import Preparation
 from pcreg.features.fcgf import FCGF
 from pcreg.io.pairs import keep_evenly
-from pcreg.models.matcher import Matcher, MatcherArchitecture
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import interpolate_weights, load_weights, save_weights
+from pcreg.registration.attention import AttentionMatcher
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
@@ -51,7 +51,6 @@ NON_IDENTITY_KEYS = {
 MINIMUMS = {"seed": 0, "workers": 0, "positive_radius": 0, "distillation.weight": 0} | dict.fromkeys(
     (
         "epochs",
-        "echoes",
         "maximum_points",
         "checkpoint_every",
         "validate.every",
@@ -79,6 +78,11 @@ def train(cfg: DictConfig) -> dict[str, float]:
             f"interpolation={cfg.interpolation}: give a share from 0 to below 1 of the weights=... to start "
             "from"
         )
+    if cfg.get("matcher") and (cfg.distillation.weight or cfg.interpolation or cfg.get("protocol")):
+        raise InputError(
+            "model@matcher=matcher: is trained without distillation.weight, interpolation and protocol; "
+            "leave them out"
+        )
     device = choose_device(cfg.device)
     with _one_core_left(), init_distributed(device) as ranks:
         return _train(cfg, ranks)
@@ -105,16 +109,15 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     settings = OmegaConf.to_container(cfg, resolve=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
-        matcher = _matcher(cfg)
-        if cfg.echoes > 1 and not matcher:
-            raise InputError(
-                f"echoes={cfg.echoes}: a matcher alone takes several steps on a batch; leave it out"
-            )
         if cfg.weights:
-            network = load_weights(cfg.weights, None if matcher else settings["model"])
+            network = load_weights(cfg.weights, settings["model"])
             network.checkpointing = cfg.checkpointing
         else:
             network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
+        if cfg.get("matcher"):
+            channels = network.architecture.out_channels * len(cfg.scales)
+            matcher = instantiate(cfg.get("matcher"), descriptor_channels=channels, _convert_="all")
+            network = network.with_matcher(matcher)
     network.frozen_norms = cfg.frozen_norms
     architecture = network.architecture
     protocol = instantiate(cfg.get("protocol"), _convert_="all")
@@ -136,11 +139,12 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             validation = instantiate(cfg.validation)
             keep_evenly(validation, cfg.validate.pairs)
             check_pairs(validation)
-    optimizer = instantiate(cfg.optimizer, (matcher or network).parameters())
+    optimizer = instantiate(cfg.optimizer, _partial_=True)(_parameters(network, cfg))
     kind = (
-        partial(MatcherTrainer, matcher, network, echoes=cfg.echoes) if matcher else partial(Trainer, network)
+        partial(MatcherTrainer, matcher_loss=instantiate(cfg.matcher_loss)) if cfg.get("matcher") else Trainer
     )
     trainer = kind(
+        network,
         optimizer,
         folder,
         scheduler=instantiate(cfg.scheduler, optimizer),
@@ -160,23 +164,20 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             with replacing(folder / "config.yaml") as temporary:
                 temporary.write_text(OmegaConf.to_yaml(cfg))
 
-        def validate(network: ResUNet | Matcher) -> dict[str, float]:
-            if matcher:
-                descriptor = FCGF(trainer.backbone, device, scales=tuple(cfg.scales))
-                return match_recall(network, descriptor, validation, cfg.validate.tau, cfg.validate.minimum)
+        def validate(network: ResUNet) -> dict[str, float]:
+            descriptor = FCGF(network, device, scales=tuple(cfg.scales))
+            if cfg.get("matcher"):
+                matcher = AttentionMatcher(network, device, with_nearest=False)
+                return match_recall(descriptor, matcher, validation, cfg.validate.tau, cfg.validate.minimum)
             return feature_match_recall(
-                FCGF(network, device, scales=tuple(cfg.scales)),
-                validation,
-                cfg.validate.points,
-                cfg.validate.tau,
-                cfg.validate.minimum,
+                descriptor, validation, cfg.validate.points, cfg.validate.tau, cfg.validate.minimum
             )
 
         if ranks.first:
             print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
         with unwrap_loader_errors():
             figures = trainer.fit(batches, cfg.epochs, validate, cfg.validate.every)
-        if cfg.weights and ranks.first and not matcher:
+        if cfg.weights and ranks.first:
             start, network = load_weights(cfg.weights), trainer.output_network
             if cfg.interpolation:
                 network = interpolate_weights(start, network, cfg.interpolation)
@@ -187,14 +188,13 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         return figures
 
 
-def _matcher(cfg: DictConfig) -> Matcher | None:
-    """The matcher that is to be trained, if it is one; InputError without weights to describe clouds by."""
-    if get_class(cfg.model._target_) is not MatcherArchitecture:
-        return None
-    if not cfg.weights:
-        raise InputError("model=matcher: give weights=..., of the network whose descriptors it matches")
-    channels = load_weights(cfg.weights).architecture.out_channels * len(cfg.scales)
-    return Matcher(instantiate(cfg.model, descriptor_channels=channels, _convert_="all"))
+def _parameters(network: ResUNet, cfg: DictConfig) -> list[dict[str, Any]]:
+    """What the optimizer moves: a new matcher at its rate, trained weights beside it at a share of that."""
+    matcher = list(network.matcher.parameters()) if network.matcher else []
+    own = {id(parameter) for parameter in matcher}
+    others = [parameter for parameter in network.parameters() if id(parameter) not in own]
+    rate = cfg.optimizer.lr * (cfg.backbone_rate if matcher and cfg.weights else 1.0)
+    return [{"params": others, "lr": rate}] + ([{"params": matcher}] if matcher else [])
 
 
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def _of_points(
 ) -> Matched:
     """Matches among the points in these rows of either cloud."""
     start = process_time()
-    a, b = (Description(c.points[r], c.features[r]) for c, r in zip((source, target), drawn, strict=True))
+    a, b = (cloud.of_rows(rows) for cloud, rows in zip((source, target), drawn, strict=True))
     found = matcher.match(a, b, protocol.voxel)
     seconds = process_time() - start
     rows = found.rows if protocol.mutual or found.one_way is None else found.one_way
@@ -146,7 +146,7 @@ def _of_matches(
         return Matched(source, target, found, found.rows, seconds)
     own = np.column_stack([np.arange(len(found.rows))] * 2)
     sides = zip((source, target), found.rows.T, strict=True)
-    matched = (Description(cloud.points[rows], cloud.features[rows]) for cloud, rows in sides)
+    matched = (cloud.of_rows(rows) for cloud, rows in sides)
     return Matched(*matched, replace(found, rows=own), own, seconds)
 
 

@@ -5,11 +5,20 @@ one feature row each. Features are compared by Euclidean distance. The learned o
 a module of its own because it needs PyTorch, which takes a second to import.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Points of a coarse level of a network that matches clouds, too (pcreg.models.matcher)."""
+
+    points: NDArray[np.float64]  # (K, 3), metres, in the frame of the cloud
+    normals: NDArray[np.float32]  # (K, 3), of unit length or zero
+    features: NDArray[np.float32]  # (K, D)
 
 
 @dataclass(frozen=True)
@@ -18,6 +27,11 @@ class Description:
 
     points: NDArray[np.float64]  # (M, 3), metres, rows of the cloud that was described
     features: NDArray[np.float32]  # (M, C)
+    nodes: Nodes | None = field(default=None, kw_only=True)  # by a network with a matcher
+
+    def of_rows(self, rows: NDArray[np.int64]) -> "Description":
+        """These of the points alone, with all nodes."""
+        return Description(self.points[rows], self.features[rows], nodes=self.nodes)
 
 
 class Descriptor(Protocol):

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.features.base import Description, Descriptor
+from pcreg.features.base import Description, Descriptor, Nodes
 from pcreg.io.pairs import PairDataset
 from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
+
+NODE_ARRAYS = ("node_points", "node_normals", "node_features")
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class FeatureCache:
                 found = self.descriptor.describe(points)
             seconds = clock() - start
             with replacing(path) as temporary:
-                np.savez(temporary, **vars(found), seconds=seconds)
+                np.savez(temporary, **_arrays(found), seconds=seconds)
         return path
 
 
@@ -63,13 +65,20 @@ def read_described(path: Path) -> Described:
     """The description in a file of the cache; InputError if that is damaged, or was removed."""
     try:
         with np.load(path) as arrays:
-            return Described(Description(arrays["points"], arrays["features"]), float(arrays["seconds"]))
+            nodes = [arrays[name] for name in NODE_ARRAYS if name in arrays]
+            found = Description(arrays["points"], arrays["features"], nodes=Nodes(*nodes) if nodes else None)
+            return Described(found, float(arrays["seconds"]))
     except FileNotFoundError as error:
         raise InputError(
             f"{path}: kept features were removed while they were needed; leave the folder and run again"
         ) from error
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: kept features are damaged; delete the file and run again") from error
+
+
+def _arrays(found: Description) -> dict[str, np.ndarray]:
+    nodes = vars(found.nodes).values() if found.nodes else ()
+    return {"points": found.points, "features": found.features} | dict(zip(NODE_ARRAYS, nodes, strict=False))
 
 
 def _digest(content: bytes) -> str:

@@ -10,12 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from torch import Tensor
 
-from pcreg.features.base import Description
+from pcreg.features.base import Description, Nodes
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.models.resunet import ResUNet
+from pcreg.kernels.pyramid import Pyramid
+from pcreg.models.resunet import NODE_LEVEL, ResUNet
 from pcreg.models.weights import fingerprint, load_weights
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.device import choose_device
@@ -96,25 +98,49 @@ class FCGF:
         rows = voxel_downsample(points, self.voxel)
         kept, seen_from = points[rows], None if viewpoints is None else viewpoints[rows]
         with ONE_THREAD if self.device == "cpu" else nullcontext(), torch.inference_mode():
-            features = np.concatenate([self._at_scale(kept, seen_from, scale) for scale in self.scales], 1)
-        return Description(kept, features / len(self.scales) ** 0.5)
+            first, nodes = self._with_nodes(kept, seen_from)
+            others = [self._at_scale(kept, seen_from, scale) for scale in self.scales[1:]]
+        features = np.concatenate([first, *others], 1) / len(self.scales) ** 0.5
+        return Description(kept, features, nodes=nodes)
+
+    def _with_nodes(
+        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float32], Nodes | None]:
+        """Unit descriptors (N, C) of points (N, 3) at the voxel size, and the nodes of a matcher."""
+        pyramid = self._pyramid(points, viewpoints, self.voxel)
+        features, node_features = self.network.features(pyramid)
+        if not self.network.matcher:
+            return _array(features), None
+        local = pyramid.levels[NODE_LEVEL].points
+        normals = pyramid.normals[NODE_LEVEL] if pyramid.normals else torch.zeros_like(local)
+        node_points = _array(local).astype(np.float64) + (points.min(0) if len(points) else 0)
+        return _array(features), Nodes(node_points, _array(normals), _array(node_features))
 
     def _at_scale(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, scale: float
     ) -> NDArray[np.float32]:
-        """Unit descriptors (N, C) of points (N, 3) at `scale` times the voxel size.
+        """Unit descriptors (N, C) of points (N, 3) at `scale` > 1 times the voxel size.
 
         A point that is not in the downsampled cloud has the descriptor of the nearest one that is.
         """
         voxel = scale * self.voxel
+        rows = voxel_downsample(points, voxel)
+        downsampled = points[rows]
+        seen_from = None if viewpoints is None else viewpoints[rows]
+        features = _array(self.network(self._pyramid(downsampled, seen_from, voxel)))
+        return features[cKDTree(downsampled).query(points)[1]] if len(points) else features
+
+    def _pyramid(
+        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
+    ) -> Pyramid:
         log.info("describe: %d points, in cells of %g m", len(points), voxel)
-        rows = slice(None) if scale == 1 else voxel_downsample(points, voxel)
-        downsampled, seen_from = points[rows], None if viewpoints is None else [viewpoints[rows]]
-        batch = PointBatch.from_clouds([downsampled], seen_from).to(self.device)
-        features: NDArray[np.float32] = self.network.describe(batch, voxel).float().cpu().numpy()
-        if scale > 1 and len(points):
-            features = features[cKDTree(downsampled).query(points)[1]]
-        return features
+        batch = PointBatch.from_clouds([points], None if viewpoints is None else [viewpoints])
+        return self.network.pyramid(batch.to(self.device), voxel)
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    array: NDArray[np.float32] = tensor.float().cpu().numpy()
+    return array
 
 
 def _usable(scales: Sequence[float]) -> bool:

@@ -12,12 +12,12 @@ from torch.nn.functional import scaled_dot_product_attention
 
 N_DISTANCES = 8  # bumps over the logarithm of the distance
 MAX_DISTANCE = 64.0  # nodes' spacings; what is further away counts as that far
-N_ANGLES = 6  # functions of the three angles, for each bump
+N_ANGLES = 4  # one and the cosines of the three angles, for each bump
 MAX_LIKENESS = 20.0  # weight of a cosine in the score, at first: from 0 to this among the heads
 
 
 def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor, dtype: torch.dtype) -> Tensor:
-    """What describes pairs of nodes in any pose: (B, N, N, 48) of `dtype`.
+    """What describes pairs of nodes in any pose: (B, N, N, 32) of `dtype`.
 
     Of points (B, N, 3), unit normals (B, N, 3) or zeros, and `spacing` (B,), the unit of length.
     """
@@ -30,7 +30,7 @@ def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor, dtype: torch
     own = torch.einsum("bijc,bic->bij", direction, normals)
     other = torch.einsum("bijc,bjc->bij", direction, normals)
     between = torch.einsum("bic,bjc->bij", normals, normals)
-    angles = torch.stack([torch.ones_like(own), own, other, between, own**2, other**2], 3)
+    angles = torch.stack([torch.ones_like(own), own, other, between], 3)
     return (bumps.to(dtype)[..., None, :] * angles.to(dtype)[..., None]).flatten(3)
 
 
@@ -55,13 +55,13 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, partner: Tensor, present: Tensor, pairs: Tensor) -> Tensor:
         """x (B, N, width) after it saw the rows of `partner` (B, M, width) that are `present` (B, M) bool.
 
-        `pairs` says what is known of both: within a cloud their geometry (B, N, N, 48), between two the
+        `pairs` says what is known of both: within a cloud their geometry (B, N, N, 32), between two the
         cosines of their descriptors (B, N, M).
         """
         normed = self.norm(x)
         other = normed if partner is x else self.norm(partner)
         if x is partner:
-            wanted = self.geometry(normed).unflatten(2, (self.heads, -1))  # (B, N, heads, 48)
+            wanted = self.geometry(normed).unflatten(2, (self.heads, -1))  # (B, N, heads, 32)
             bias = torch.einsum("bnhg,bnmg->bhnm", wanted, pairs.to(wanted.dtype))
         else:
             bias = self.likeness[:, None, None] * pairs[:, None]

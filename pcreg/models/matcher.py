@@ -1,8 +1,9 @@
-"""A network that matches two clouds by looking at both: from descriptors to matches with a confidence.
+"""What matches two clouds by looking at both: from a network's features of each to matches with a confidence.
 
-Coarse to fine, as CoFiNet and GeoTransformer do it. Nodes, a few voxels apart, see the other nodes of their
-cloud and those of the other one; a softmax over the other cloud's nodes and a slot for "has no partner" says
-where the partners of a patch lie. Points of the best pairs of patches are matched in the same way.
+Coarse to fine, as CoFiNet and GeoTransformer do it. Nodes, the points of a coarse level of the network, see
+the other nodes of their cloud and those of the other one; a softmax over the other cloud's nodes and a slot
+for "has no partner" says where the partners of a patch lie. Points of the best pairs of patches are matched
+in the same way.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pcreg.models.patches import Patches
 LAYERS = ("self", "cross")
 TEMPERATURE = 0.05  # of descriptors at first, as in their training
 MIN_COSINE = 0.75  # of the descriptors of partners, at first
-MAX_PATCH_POINTS = 64
+MAX_PATCH_POINTS = 40  # about 15 at one per voxel
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,6 @@ class MatcherArchitecture:
     width: int = 192
     heads: int = 4
     layers: tuple[str, ...] = LAYERS * 3
-    node_voxels: float = 5.0  # edge of the cells with one node each
     no_partner: bool = True  # False: every point is taken to have one
 
     def __post_init__(self):
@@ -36,8 +36,6 @@ class MatcherArchitecture:
             raise ValueError(f"layers={list(self.layers)}: {min(unknown)} is unknown; {' and '.join(LAYERS)}")
         if self.width % self.heads:
             raise ValueError(f"width={self.width}: give a multiple of heads={self.heads}")
-        if not self.node_voxels >= 1:
-            raise ValueError(f"node_voxels={self.node_voxels}: give 1 or more")
 
 
 @dataclass(frozen=True)
@@ -70,36 +68,42 @@ class Assignment:
 class Matcher(nn.Module):
     """Descriptors of pairs of clouds in, assignments of nodes and of points out."""
 
-    def __init__(self, architecture: MatcherArchitecture):
+    def __init__(self, architecture: MatcherArchitecture, node_channels: int):
         super().__init__()
         self.architecture = architecture
         channels, width = architecture.descriptor_channels, architecture.width
         # What all points have in common says nothing of which of them are partners
         self.standardize = nn.BatchNorm1d(channels, affine=False)
-        self.point = nn.Linear(channels, width)
-        self.pool, self.pool_norm = nn.Linear(2 * width, width), nn.BatchNorm1d(width)
+        self.node_norm = nn.BatchNorm1d(node_channels + channels)
+        self.node = nn.Sequential(
+            nn.Linear(node_channels + channels, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.layers = nn.ModuleList(
             Attention(width, architecture.heads, within=kind == "self") for kind in architecture.layers
         )
         self.norm = nn.LayerNorm(width)
         self.score, self.slot = nn.Linear(width, width), nn.Linear(width, 1)
         self.coarse_scale = nn.Parameter(torch.tensor(TEMPERATURE).log().neg())
-        self.fine = nn.Sequential(nn.Linear(channels + width, width), nn.GELU(), nn.Linear(width, width))
-        self.fine_slot = nn.Linear(width, 1)
+        self.point, self.context = nn.Linear(channels, channels), nn.Linear(width, channels)
+        self.fine = nn.Sequential(nn.GELU(), nn.Linear(channels, channels))
+        self.fine_slot = nn.Linear(channels, 1)
         self.fine_scale = nn.Parameter(torch.tensor(TEMPERATURE).log().neg())
         for slot in (self.slot, self.fine_slot):
             nn.init.constant_(slot.bias, MIN_COSINE / TEMPERATURE)
 
-    def nodes(self, features: Tensor, patches: Patches) -> Tensor:
+    def nodes(self, features: Tensor, node_features: Tensor, patches: Patches) -> Tensor:
         """The nodes (2B, N, width) after they saw each other: B sources, then their B targets.
 
-        Of the descriptors features (points, channels) of all points of the patches.
+        Of the descriptors features (points, channels) of all points of the patches, and node_features
+        (M, node_channels) of all nodes that they were made of.
         """
-        x, device = self._pooled(features, patches), features.device.type
+        described = patches.mean(features)
+        x = self._first(described, node_features, patches)
+        device = features.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
         geometry = pair_geometry(patches.points, patches.normals, patches.spacing, dtype)
         half = len(x) // 2
-        described = normalize(patches.mean(features), dim=2)
+        described = normalize(described, dim=2)
         alike = _products(described, described.roll(half, 0))
         for kind, layer in zip(self.architecture.layers, self.layers, strict=True):
             if kind == "self":
@@ -126,24 +130,23 @@ class Matcher(nn.Module):
         Returns the assignment of K problems, and the points (K, L) of their rows and columns, -1: padding.
         """
         members = patches.members(MAX_PATCH_POINTS)[pairs]  # (K, 2, L)
-        context = nodes.flatten(0, 1)[patches.node].float()
-        refined = self.fine(torch.cat([self.standardize(features), context], 1))
-        points = torch.cat([features * (self.fine_scale / 2).exp(), refined / refined.shape[1] ** 0.25], 1)
-        slots = self.fine_slot(refined)[..., 0]
-        source, target = members.unbind(1)
-        scores = _products(points[source], points[target])
-        no_partner = (slots[source], slots[target]) if self.architecture.no_partner else None
+        context = self.context(nodes.flatten(0, 1)).index_select(0, patches.node)
+        refined = self.fine(self.point(self.standardize(features)) + context)
+        points = [features * (self.fine_scale / 2).exp(), refined / refined.shape[1] ** 0.25]
+        known = _at(torch.cat([*points, self.fine_slot(refined)], 1), members)
+        (source, target), (of_source, of_target) = members.unbind(1), known.unbind(1)
+        scores = _products(of_source[..., :-1], of_target[..., :-1])
+        no_partner = (of_source[..., -1], of_target[..., -1]) if self.architecture.no_partner else None
         return Assignment.of(scores, no_partner, (source >= 0, target >= 0)), source, target
 
-    def _pooled(self, features: Tensor, patches: Patches) -> Tensor:
-        """Mean and maximum of the points of each node (B, N, width)."""
-        each = torch.relu(self.point(self.standardize(features))).float()
-        mean = patches.mean(each)
-        index = patches.node[:, None].expand_as(each)
-        largest = torch.zeros_like(mean).flatten(0, 1).scatter_reduce(0, index, each, "amax")
-        pooled = self.pool(torch.cat([mean, largest.view_as(mean)], 2)[patches.present])
-        nodes = mean.new_zeros(*patches.present.shape, pooled.shape[1])
-        nodes[patches.present] = self.pool_norm(pooled.float())
+    def _first(self, described: Tensor, node_features: Tensor, patches: Patches) -> Tensor:
+        """The nodes (B, N, width) before they see each other; zeros for padding."""
+        known = torch.cat(
+            [node_features.index_select(0, patches.rows).float(), described[patches.present]], 1
+        )
+        known = self.node(self.node_norm(known)).float()
+        nodes = known.new_zeros(*patches.present.shape, known.shape[1])
+        nodes[patches.present] = known
         return nodes
 
 
@@ -151,3 +154,14 @@ def _products(source: Tensor, target: Tensor) -> Tensor:
     """(B, N, C), (B, M, C) -> (B, N, M), in float32 under autocast, too: rounded scores would tie."""
     with torch.autocast(source.device.type, enabled=False):
         return source.float() @ target.float().transpose(1, 2)
+
+
+def _at(features: Tensor, rows: Tensor) -> Tensor:
+    """Of features (N, C) those in these rows (..., L) int64: (..., L, C), zeros for -1.
+
+    To take some row for -1 and mask it later is as right, but its gradient is a sum that GPUs are slow at.
+    """
+    known = rows >= 0
+    found = features.new_zeros(*rows.shape, features.shape[1])
+    found[known] = features.index_select(0, rows[known])
+    return found

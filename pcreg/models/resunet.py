@@ -20,6 +20,9 @@ from pcreg.models.layers import (
     convolve_level,
     linear,
 )
+from pcreg.models.matcher import Matcher, MatcherArchitecture
+
+NODE_LEVEL = 2  # whose points are a matcher's nodes: cells of four voxels
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Architecture:
     radius_scale: float = 1.0
     snap: bool = False
     kernel: str = "grid"
+    matcher: MatcherArchitecture | None = None  # of a network that matches clouds, too
 
     def __post_init__(self):
         if len(self.encoder) != 4 or len(self.decoder) != 4:
@@ -86,6 +90,7 @@ class ResUNet(nn.Module):
         self.norm2_tr, self.block2_tr = batch_norm(d[1]), ResidualBlock(d[1])
         self.conv1_tr = nn.Linear(d[1] + e[0], d[0], bias=False)
         self.final = nn.Linear(d[0], architecture.out_channels)
+        self.matcher = architecture.matcher and Matcher(architecture.matcher, e[2] + d[3])
         self.frozen_norms = False
 
     def train(self, mode: bool = True) -> "ResUNet":
@@ -97,8 +102,21 @@ class ResUNet(nn.Module):
                     layer.eval()
         return self
 
+    def with_matcher(self, architecture: MatcherArchitecture) -> "ResUNet":
+        """A network with these weights and a new matcher."""
+        network = ResUNet(replace(self.architecture, matcher=architecture), self.checkpointing)
+        network.load_state_dict(self.state_dict(), strict=False)
+        return network
+
     def forward(self, pyramid: Pyramid) -> Tensor:
         """The descriptors (N, out_channels), of unit length, of the points of pyramid.levels[0]."""
+        return self.features(pyramid)[0]
+
+    def features(self, pyramid: Pyramid) -> tuple[Tensor, Tensor]:
+        """The descriptors, and features (M, C) of the points of pyramid.levels[NODE_LEVEL].
+
+        The latter are what the decoder brings up to this level beside what the encoder knows there.
+        """
         same, down = pyramid.same, pyramid.down
         up = [triplets.transposed for triplets in down]
         n, device = len(pyramid.levels[0]), pyramid.stem.device
@@ -115,19 +133,23 @@ class ResUNet(nn.Module):
         level4 = level(self.conv4, self.norm4, self.block4, level3, down[2], same[3])
 
         out = level(self.conv4_tr, self.norm4_tr, self.block4_tr, level4, up[2], same[2])
-        out = torch.cat([out, level3], 1)
-        out = level(self.conv3_tr, self.norm3_tr, self.block3_tr, out, up[1], same[1])
+        nodes = torch.cat([out, level3], 1)
+        out = level(self.conv3_tr, self.norm3_tr, self.block3_tr, nodes, up[1], same[1])
         out = torch.cat([out, level2], 1)
         out = level(self.conv2_tr, self.norm2_tr, self.block2_tr, out, up[0], same[0])
         out = linear(self.conv1_tr, torch.cat([out, level1], 1), identity, relu=True)
         out = linear(self.final, out, identity)
-        return nn.functional.normalize(out)
+        return nn.functional.normalize(out), nodes
 
-    def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
-        """The descriptors (N, out_channels) of a batch of clouds with one point per `voxel` metres.
+    def pyramid(self, batch: PointBatch, voxel: float | None = None) -> Pyramid:
+        """What the network needs of a batch of clouds with one point per `voxel` metres.
 
         By default those of the architecture. Nothing in the network knows the unit of length: clouds that
         are larger by a factor, with a voxel larger by the same, have the same descriptors.
         """
         geometry = self.architecture.geometry
-        return self(Pyramid.build(batch, geometry if voxel is None else replace(geometry, voxel=voxel)))
+        return Pyramid.build(batch, geometry if voxel is None else replace(geometry, voxel=voxel))
+
+    def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
+        """The descriptors (N, out_channels) of a batch of clouds, see `pyramid`."""
+        return self(self.pyramid(batch, voxel))

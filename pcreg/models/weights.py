@@ -5,24 +5,22 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from pcreg.models.matcher import Matcher, MatcherArchitecture
+from pcreg.models.matcher import MatcherArchitecture
 from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 
 KEY = "pcreg.architecture"  # in the file's metadata
-ARCHITECTURES = {ResUNet: Architecture, Matcher: MatcherArchitecture}
-Network = TypeVar("Network", ResUNet, Matcher)
 
 
-def save_weights(path: str | Path, network: ResUNet | Matcher, half: bool = False) -> None:
+def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None:
     """Write the network's parameters and statistics with its architecture, atomically.
 
     With `half`, parameters are rounded to float16, in half of the space; statistics stay as they are.
@@ -45,7 +43,7 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
     `required` names fields that its architecture has to have; what it leaves out, or has as None, may be
     anything. Raises InputError for a file that is missing, damaged, or holds another network's weights.
     """
-    network = _load(Path(path), ResUNet)
+    network = _load(Path(path))
     for field, found in dataclasses.asdict(network.architecture).items():
         value = (required or {}).get(field)
         value = tuple(value) if isinstance(value, list) else value
@@ -57,12 +55,7 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
     return network
 
 
-def load_matcher(path: str | Path) -> Matcher:
-    """The matcher of a .safetensors file, in evaluation mode, on the CPU; InputError as for load_weights."""
-    return _load(Path(path), Matcher)
-
-
-def _load(path: Path, kind: type[Network]) -> Network:
+def _load(path: Path) -> ResUNet:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
@@ -75,11 +68,11 @@ def _load(path: Path, kind: type[Network]) -> Network:
         raise InputError(
             f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
         ) from error
-    architecture = _architecture(path, metadata, kind)
+    architecture = _architecture(path, metadata)
     try:
-        network = _filled(kind, architecture, tensors)
+        network = _filled(architecture, tensors)
     except RuntimeError as error:
-        difference = _difference(kind, architecture, tensors)
+        difference = _difference(architecture, tensors)
         raise InputError(
             f"{path}: does not fit the architecture that it names ({difference}); "
             "use weights written by `pcreg train`"
@@ -97,7 +90,7 @@ def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
         name: torch.lerp(tensor, start[name].to(tensor), share) if tensor.is_floating_point() else tensor
         for name, tensor in end.items()
     }
-    return _filled(ResUNet, last.architecture, mixed).eval()
+    return _filled(last.architecture, mixed).eval()
 
 
 def fingerprint(network: nn.Module) -> str:
@@ -108,29 +101,34 @@ def fingerprint(network: nn.Module) -> str:
     return digest.hexdigest()[:16]
 
 
-def _architecture(path: Path, metadata: dict[str, str], kind: type) -> Architecture | MatcherArchitecture:
+def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
     if KEY not in metadata:
         raise InputError(
             f"{path}: does not say which network it belongs to; use weights written by `pcreg train`"
         )
     try:
-        fields = json.loads(metadata[KEY])
-        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
-        return ARCHITECTURES[kind](**fields)
+        fields = _with_tuples(json.loads(metadata[KEY]))
+        if fields.get("matcher"):
+            fields["matcher"] = MatcherArchitecture(**_with_tuples(fields["matcher"]))
+        return Architecture(**fields)
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: was written for another kind of network ({error}); use weights of this version"
         ) from error
 
 
-def _filled(kind: type[Network], architecture: Any, tensors: dict[str, torch.Tensor]) -> Network:
+def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+
+
+def _filled(architecture: Architecture, tensors: dict[str, torch.Tensor]) -> ResUNet:
     """The network with these parameters and statistics; RuntimeError if they are not all of its own.
 
     No random numbers are drawn for weights that are overwritten, and no thread is started.
     """
     with ONE_THREAD:
         with _Undrawn():
-            network = kind(architecture)
+            network = ResUNet(architecture)
         network.load_state_dict(tensors)
     return network
 
@@ -150,10 +148,10 @@ class _Undrawn(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def _difference(kind: type, architecture: Any, tensors: dict[str, torch.Tensor]) -> str:
+def _difference(architecture: Architecture, tensors: dict[str, torch.Tensor]) -> str:
     """The first tensor that does not fit, in words."""
     with _Undrawn():
-        network = kind(architecture)
+        network = ResUNet(architecture)
     wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))

@@ -34,7 +34,7 @@ MAX_BLOCK_BYTES = 1 << 22  # of the distance matrix in memory at a time; it shou
 class Matches:
     """Row n of the confidences belongs to row n of the index pairs."""
 
-    rows: np.ndarray  # (P, 2) int64, of source and target, no row in two pairs
+    rows: np.ndarray  # (P, 2) int64, of source and target; no row is in two pairs of one way to match
     confidence: np.ndarray | None = None  # (P,) float32, from 0 to 1; None: all are alike
     one_way: np.ndarray | None = None  # (N, 2) int64, rows of one cloud with their nearest, if known
 

@@ -1,4 +1,4 @@
-"""The loss of a matcher: negative log-likelihood of where the true partners lie, of nodes and of points.
+"""The loss of a matcher: how far what it says of partners is from where they lie, of nodes and of points.
 
 A row's truth is a distribution over the columns and "has no partner". Of a node it is where the partners of
 its points are, of a point in a pair of patches all that match it there.
@@ -20,32 +20,32 @@ class MatcherLoss:
 
     true_pairs: int = 64  # of nodes that share surface, for each pair of clouds: points are matched in these
     found_pairs: int = 64  # and in the best that the matcher finds, most of them wrong at first
+    coarse_weight: float = 3.0  # of the nodes' part: most of them have no partner and are soon learned
 
     def __call__(
         self,
         matcher: Matcher,
         features: Tensor,
+        node_features: Tensor,
         patches: Patches,
         matches: Tensor,
         generator: torch.Generator,
     ) -> dict[str, Tensor]:
-        """Scalars `total`, `coarse` and `fine`.
+        """Scalars `coarse`, weighted, and `fine`, zero where the matcher says exactly what is true.
 
-        Of descriptors (points, channels) of sources and then targets, and true matches (P, 2) int64, rows of
-        the former.
+        Of descriptors (points, channels) of sources and then targets, features of the nodes that the patches
+        were made of, and true matches (P, 2) int64, rows of the descriptors.
         """
-        nodes = matcher.nodes(features, patches)
+        nodes = matcher.nodes(features, node_features, patches)
         coarse = matcher.match_nodes(features, nodes, patches)
         truth = node_truth(patches, matches)
-        likely = coarse_loss(coarse, truth, patches)
+        present = patches.present.chunk(2)
+        coarse_loss = _both_ways(coarse, truth, present)
         pairs = self._pairs(coarse, truth, generator)
         fine, source, target = matcher.match_points(features, nodes, patches, pairs)
         matched = point_truth(source, target, matches)
-        likely_fine = (
-            cross_entropy(fine.rows, matched, source >= 0)
-            + cross_entropy(fine.columns, matched.transpose(1, 2), target >= 0)
-        ) / 2
-        return {"total": likely + likely_fine, "coarse": likely, "fine": likely_fine}
+        fine_loss = _both_ways(fine, (matched, matched.transpose(1, 2)), (source >= 0, target >= 0))
+        return {"coarse": self.coarse_weight * coarse_loss, "fine": fine_loss}
 
     @torch.no_grad()
     def _pairs(self, coarse: Assignment, truth: tuple[Tensor, Tensor], generator: torch.Generator) -> Tensor:
@@ -88,20 +88,19 @@ def point_truth(source: Tensor, target: Tensor, matches: Tensor) -> Tensor:
     return found & (source >= 0)[:, :, None] & (target >= 0)[:, None]
 
 
-def coarse_loss(coarse: Assignment, truth: tuple[Tensor, Tensor], patches: Patches) -> Tensor:
-    present = patches.present.chunk(2)
-    sides = zip((coarse.rows, coarse.columns), truth, present, strict=True)
-    return sum(cross_entropy(predicted, true, rows) for predicted, true, rows in sides) / 2
+def _both_ways(found: Assignment, truth: tuple[Tensor, Tensor], present: tuple[Tensor, Tensor]) -> Tensor:
+    sides = zip((found.rows, found.columns), truth, present, strict=True)
+    return sum(divergence(predicted, true, rows) for predicted, true, rows in sides) / 2
 
 
-def cross_entropy(predicted: Tensor, truth: Tensor, present: Tensor) -> Tensor:
-    """The mean, over rows that are `present` (B, N), of the cross entropy of log-probabilities (B, N, M + 1).
+def divergence(predicted: Tensor, truth: Tensor, present: Tensor) -> Tensor:
+    """The mean, over rows that are `present` (B, N), of the Kullback-Leibler divergence from the truth.
 
-    The truth (B, N, M) is shares or booleans; what a row lacks to one has no partner, and a row with more is
-    divided by its sum.
+    Of log-probabilities (B, N, M + 1). The truth (B, N, M) is shares or booleans; what a row lacks to one has
+    no partner, and a row with more is divided by its sum.
     """
     share = truth.float()
     share = share / share.sum(2, keepdim=True).clamp(min=1)
     share = torch.cat([share, 1 - share.sum(2, keepdim=True)], 2).clamp(min=0)
-    likely = torch.where(share > 0, share * predicted, 0).sum(2)
-    return -(likely * present).sum() / present.sum()
+    lost = torch.where(share > 0, share * (share.clamp(min=1e-9).log() - predicted), 0).sum(2)
+    return (lost * present).sum() / present.sum()

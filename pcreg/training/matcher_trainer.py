@@ -1,11 +1,5 @@
-"""Train a matcher on the descriptors of a network that stays as it is.
+"""Train a network together with its matcher, which looks at both clouds of a pair."""
 
-Describing clouds takes longer than matching them, so that each batch is described once and used for several
-steps (data echoing; Choi et al., 2019), each time without another part of either cloud.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,99 +10,68 @@ from pcreg.evaluation.metrics import feature_matched, inlier_ratio
 from pcreg.features.base import Descriptor
 from pcreg.io.pairs import PairDataset
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.models.matcher import Matcher
+from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.patches import Patches
-from pcreg.models.resunet import ResUNet
+from pcreg.models.resunet import NODE_LEVEL, ResUNet
 from pcreg.registration.attention import AttentionMatcher
 from pcreg.runtime.errors import InputError
 from pcreg.training.losses import Batch
+from pcreg.training.matcher_loss import MatcherLoss
 from pcreg.training.trainer import Trainer
 from pcreg.training.validation import check_pairs
 
-MIN_KEPT = 0.4  # of a cloud, when a plane cuts the rest off
-
-
-@dataclass(frozen=True)
-class DescribedBatch:
-    """What a step needs of B pairs of clouds; rows of sources come before those of targets."""
-
-    names: list[str]
-    left_out: list[str]
-    features: Tensor  # (points, channels) float32
-    patches: Patches
-    matches: Tensor  # (P, 2) int64, rows of the points that truly match
-
 
 class MatcherTrainer(Trainer):
-    """The trainer, of a matcher; `backbone` gives the descriptors. `echoes` steps are taken on each batch."""
+    """The trainer, with the loss of the matcher beside that of the descriptors, which are used alone, too."""
 
-    def __init__(
-        self, network: Matcher, backbone: ResUNet, *arguments: Any, echoes: int = 1, **settings: Any
-    ):
+    def __init__(self, network: ResUNet, *arguments: Any, matcher_loss: MatcherLoss, **settings: Any):
         super().__init__(network, *arguments, **settings)
         if self.ranks.count > 1:
             raise InputError("a matcher is trained by one process; start it without torchrun")
-        self.backbone = backbone.to(self.ranks.device).eval()
-        self.echoes = echoes
+        self.matcher_loss = matcher_loss
 
-    def _step(self, batch: Batch, writer) -> float:
-        """The loss of the last of the steps on a batch."""
-        described = self._described(batch)
-        for _ in range(self.echoes):
-            loss = super()._step(described, writer)
-        return loss
-
-    def _loss(self, batch: DescribedBatch) -> dict[str, Tensor]:
-        state = np.random.SeedSequence([self.seed, self.state.step]).generate_state(1)
+    def _loss(self, batch: Batch) -> dict[str, Tensor]:
+        state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
         generator = torch.Generator().manual_seed(int(state[0]))
-        patches, matches = cropped(batch.patches, batch.matches, generator)
+        pyramids = batch.source, batch.target
         with self.autocast:
-            return self.loss(self.network, batch.features, patches, matches, generator)
-
-    @torch.no_grad()
-    def _described(self, batch: Batch) -> DescribedBatch:
-        """Descriptors of all points at the first scale, their patches and matches."""
+            (source, *of_source), (target, *of_target) = (self.network.features(each) for each in pyramids)
+        sides = batch.descriptors(source.float(), target.float())
+        loss = self.loss(*sides, batch, generator)
+        patches, numbers = first_patches(pyramids, len(batch.names), batch.geometry.voxel)
+        node_features = torch.cat([of_source[0][: numbers[0]], of_target[0][: numbers[1]]])
+        matches = batch.matches + torch.tensor([0, len(sides[0])], device=batch.matches.device)
         with self.autocast:
-            source, target = self.backbone(batch.source), self.backbone(batch.target)
-        source, target = batch.descriptors(source.float(), target.float())
-        spacing = self.network.architecture.node_voxels * batch.geometry.voxel
-        first = (
-            (batch.source.levels[0], len(source)),
-            (batch.target.levels[0], len(target)),
-        )
-        patches = Patches.of(_first_clouds(first, len(batch.names)), spacing)
-        matches = batch.matches + torch.tensor([0, len(source)], device=source.device)
-        return DescribedBatch(batch.names, batch.left_out, torch.cat([source, target]), patches, matches)
+            matching = self.matcher_loss(
+                self.network.matcher, torch.cat(sides), node_features, patches, matches, generator
+            )
+        return {"total": loss["total"] + sum(matching.values()), "descriptors": loss["total"], **matching}
 
 
-def cropped(patches: Patches, matches: Tensor, generator: torch.Generator) -> tuple[Patches, Tensor]:
-    """Each cloud without the nodes beyond a random plane, and the true matches that are left.
+def first_patches(pyramids: tuple[Pyramid, Pyramid], pairs: int, voxel: float) -> tuple[Patches, list[int]]:
+    """The patches of sources and targets at the first scale, and how many nodes each side is cut by.
 
-    From 40 % of the nodes of a cloud to all of them stay; all do if no match would be left.
+    Further clouds of the pyramids are the same ones at other scales.
     """
-    clouds, device = len(patches.present), matches.device
-    directions = torch.randn(clouds, 3, 1, generator=generator).to(device)
-    kept = MIN_KEPT + (1 - MIN_KEPT) * torch.rand(clouds, generator=generator).to(device)
-    heights = (patches.points @ directions)[..., 0].masked_fill(~patches.present, torch.inf)
-    last = (patches.present.sum(1) * kept).ceil().long() - 1
-    highest = heights.sort(1).values.gather(1, last[:, None])
-    present = patches.present & (heights <= highest)
-    left = present.flatten()[patches.node[matches]].all(1)
-    return (replace(patches, present=present), matches[left]) if left.any() else (patches, matches)
+    clouds, _ = _first_clouds(pyramids, 0, pairs)
+    nodes, numbers = _first_clouds(pyramids, NODE_LEVEL, pairs)
+    sides = [pyramid.normals and pyramid.normals[NODE_LEVEL] for pyramid in pyramids]
+    normals = None if None in sides else torch.cat([each[:n] for each, n in zip(sides, numbers, strict=True)])
+    return Patches.of(clouds, nodes, normals, voxel * 2**NODE_LEVEL), numbers
 
 
-def _first_clouds(batches: Sequence[tuple[PointBatch, int]], count: int) -> PointBatch:
-    """Of each batch the first `count` clouds, with as many points as are given: those at the first scale."""
-    return PointBatch(
-        torch.cat([batch.points[:points] for batch, points in batches]),
-        torch.cat([batch.lengths[:count] for batch, _ in batches]),
-        torch.cat([batch.viewpoints[:points] for batch, points in batches]),
-    )
+def _first_clouds(pyramids: tuple[Pyramid, Pyramid], level: int, count: int) -> tuple[PointBatch, list[int]]:
+    """Of a level the points of the first `count` clouds of both, and how many they are on each side."""
+    some = [pyramid.levels[level] for pyramid in pyramids]
+    lengths = torch.stack([each.lengths[:count] for each in some])
+    numbers = lengths.sum(1).tolist()
+    points = torch.cat([each.points[:number] for each, number in zip(some, numbers, strict=True)])
+    return PointBatch(points, lengths.flatten()), numbers
 
 
 def match_recall(
-    matcher: Matcher,
     descriptor: Descriptor,
+    matcher: AttentionMatcher,
     dataset: PairDataset,
     tau: float = 0.1,
     minimum: float = 0.05,
@@ -120,11 +83,10 @@ def match_recall(
     Raises InputError for a data set without pairs.
     """
     check_pairs(dataset)
-    matching = AttentionMatcher(matcher, descriptor.device)
     ratios, counts = [], []
     for pair in dataset.pairs:
         source, target = (descriptor.describe(dataset.cloud(name)) for name in (pair.source, pair.target))
-        rows = matching.match(source, target, descriptor.voxel).rows
+        rows = matcher.match(source, target, descriptor.voxel).rows
         matched = source.points[rows[:, 0]], target.points[rows[:, 1]]
         ratios.append(inlier_ratio(*matched, pair.T_target_source, tau))
         counts.append(len(rows))

@@ -84,13 +84,19 @@ def test_an_experiment_has_to_be_chosen():
         ("workers=-1", "workers=-1: give 0 or more"),
         ("validate.pairs=0", "validate.pairs=0: give 1 or more"),
         ("device=tpu", "device=tpu: not on this machine"),
-        ("echoes=2", "echoes=2: a matcher alone takes several steps"),
     ],
 )
 def test_values_that_cannot_be_are_refused(override, message):
     cfg = compose_config("train", ["experiment=overfit", "data.root=/nowhere", override])
     with pytest.raises(InputError, match=message):
         train(cfg)
+
+
+@pytest.mark.parametrize("override", ["distillation.weight=1", "interpolation=0.5", "protocol=3dmatch"])
+def test_what_a_matcher_is_not_trained_with_is_refused(override):
+    given = ["experiment=indoor_matcher", "weights=w.safetensors", override]
+    with pytest.raises(InputError, match="is trained without"):
+        train(compose_config("train", given))
 
 
 def test_the_command_line_refuses_in_one_sentence(tmp_path):

@@ -3,13 +3,14 @@ import math
 import torch
 
 from pcreg.models.patches import Patches
-from pcreg.training.matcher_loss import cross_entropy, node_truth, point_truth
+from pcreg.training.matcher_loss import divergence, node_truth, point_truth
 
 
 def patches(node):
     """Two clouds of two nodes each; `node` of each point."""
     zeros = torch.zeros(2, 2, 3)
-    return Patches(zeros, zeros, torch.ones(2, 2, dtype=torch.bool), torch.ones(2), torch.tensor(node))
+    present = torch.ones(2, 2, dtype=torch.bool)
+    return Patches(zeros, zeros, present, torch.ones(2), torch.arange(4), torch.tensor(node))
 
 
 def test_the_truth_of_a_node_is_where_the_partners_of_its_points_are():
@@ -27,20 +28,22 @@ def test_the_truth_of_points_knows_padding():
     assert found.tolist() == [[[False, True, False], [False] * 3, [False] * 3]]
 
 
-def test_cross_entropy_is_least_at_the_truth():
+def test_the_divergence_from_the_truth_is_zero_at_it_alone():
     truth = torch.tensor([[[0.5, 0.25], [0.0, 0.0]]])
     present = torch.tensor([[True, True]])
     right = torch.tensor([[[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]]]).clamp(min=1e-9).log()
-    entropy = 1.5 * math.log(2) / 2  # the second row is certain
-    assert math.isclose(cross_entropy(right, truth, present).item(), entropy, rel_tol=1e-5)
+    assert abs(divergence(right, truth, present).item()) < 1e-6
+    even = torch.full((1, 2, 3), 1 / 3).log()
+    expected = (math.log(3) - 1.5 * math.log(2) + math.log(3)) / 2  # what the uniform lacks to both rows
+    assert math.isclose(divergence(even, truth, present).item(), expected, rel_tol=1e-5)
     for other in ([0.6, 0.2, 0.2], [0.4, 0.3, 0.3]):
         wrong = right.clone()
         wrong[0, 0] = torch.tensor(other).log()
-        assert cross_entropy(wrong, truth, present) > entropy
+        assert divergence(wrong, truth, present) > 1e-3
 
 
 def test_rows_of_padding_do_not_count():
     predicted = torch.log_softmax(torch.randn(1, 3, 4), 2)
     truth = torch.rand(1, 3, 3) / 3
-    some = cross_entropy(predicted, truth, torch.tensor([[True, True, False]]))
-    assert math.isclose(some.item(), cross_entropy(predicted[:, :2], truth[:, :2], torch.ones(1, 2)).item())
+    some = divergence(predicted, truth, torch.tensor([[True, True, False]]))
+    assert math.isclose(some.item(), divergence(predicted[:, :2], truth[:, :2], torch.ones(1, 2)).item())
