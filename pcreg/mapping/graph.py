@@ -1,0 +1,188 @@
+"""The pose graph: which of the registered pairs agree with one another, and the poses they give.
+
+An edge that is wrong agrees with no cycle. Edges are ranked by the triangles that they close, poses start from
+the best spanning tree, Open3D optimises all of them robustly (line processes; Choi, Zhou and Koltun, CVPR
+2015), and edges from which the poses then differ are dropped, the worst first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
+
+from pcreg.geometry.se3 import inverse, rotation_error, translation_error
+from pcreg.mapping.scan import displacement
+
+MAX_CLOSURE_VOXELS = 6.0  # between a pair and the way round over other scans, of the same points
+MIN_LONE_CONFIDENCE = 0.97  # of an edge that no cycle confirms
+MIN_LINE_WEIGHT = 0.25  # of Open3D: an edge with less does not count
+PREFERENCE = 1.0  # of Open3D, for edges over agreement
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A registered pair."""
+
+    source: int  # rows of the scans
+    target: int
+    T_target_source: np.ndarray  # (4, 4), between the local frames
+    confidence: float
+    information: np.ndarray = field(repr=False)  # (6, 6), rotation first, in the frame of the target
+
+
+@dataclass(frozen=True)
+class PoseGraph:
+    poses: np.ndarray  # (n, 4, 4), each in the local frame of the first scan of its component
+    component: np.ndarray  # (n,) int64, ascending by the first scan
+    rejections: tuple[str, ...]  # of each edge why it is not used; empty: it is
+
+
+def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> PoseGraph:
+    """Poses of scans, and which of the edges they rest on.
+
+    `probes` (n of (P, 3)) are points of each scan, by which motions are compared.
+    """
+    tolerance = MAX_CLOSURE_VOXELS * voxel
+    rejections = [""] * len(edges)
+    triangles = closed_triangles(edges, probes, tolerance)
+    while True:
+        used = [number for number, reason in enumerate(rejections) if not reason]
+        poses, component = _optimised([edges[number] for number in used], triangles[used], probes, voxel)
+        residual = {number: _residual(edges[number], poses, probes) for number in used}
+        worst = max(used, key=lambda number: residual[number], default=None)
+        if worst is not None and residual[worst] > tolerance:
+            far = [number for number in used if residual[number] > max(tolerance, residual[worst] / 2)]
+            for number in far:
+                rejections[number] = _contradiction(edges[number], poses)
+            continue
+        if lone := _unconfirmed(edges, rejections, component):
+            for number, reason in lone.items():
+                rejections[number] = reason
+            continue
+        return PoseGraph(poses, component, tuple(rejections))
+
+
+def closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
+    """How many triangles of edges each edge closes within the tolerance, in metres: (E,)."""
+    between = {}
+    around: dict[int, set[int]] = {}
+    for number, edge in enumerate(edges):
+        between[edge.source, edge.target] = number, edge.T_target_source
+        between[edge.target, edge.source] = number, inverse(edge.T_target_source)
+        around.setdefault(edge.source, set()).add(edge.target)
+        around.setdefault(edge.target, set()).add(edge.source)
+    closed = np.zeros(len(edges), dtype=np.int64)
+    for a, others in around.items():
+        for b, c in combinations(sorted(others), 2):
+            if a < b and c in around[b]:
+                (ab, T_b_a), (bc, T_c_b), (ac, T_c_a) = between[a, b], between[b, c], between[a, c]
+                if displacement(T_c_b @ T_b_a, T_c_a, probes[a]) <= tolerance:
+                    closed[[ab, bc, ac]] += 1
+    return closed
+
+
+def components(n: int, edges: Sequence[Edge]) -> np.ndarray:
+    """The component (n,) of each scan, numbered by the first scan of each."""
+    ends = np.array([(edge.source, edge.target) for edge in edges], dtype=np.int64).reshape(-1, 2)
+    joined = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    return connected_components(joined, directed=False)[1].astype(np.int64)
+
+
+def _optimised(
+    edges: Sequence[Edge], triangles: np.ndarray, probes: Sequence[np.ndarray], voxel: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Poses and components; within each the first scan stays where it is."""
+    component = components(len(probes), edges)
+    poses = _spanning_poses(len(probes), edges, triangles)
+    for number in range(component.max(initial=-1) + 1):
+        (rows,) = np.nonzero(component == number)
+        own = [edge for edge in edges if component[edge.source] == number]
+        if len(own) >= len(rows):  # else a tree, which is exact
+            poses[rows] = _globally_optimised(rows, own, poses[rows], voxel)
+    return poses, component
+
+
+def _spanning_poses(n: int, edges: Sequence[Edge], triangles: np.ndarray) -> np.ndarray:
+    """Poses (n, 4, 4) along the tree of the edges that close most triangles, by confidence among equals."""
+    poses = np.tile(np.eye(4), (n, 1, 1))
+    between = {}
+    cost = np.zeros((n, n))
+    for edge, closed in zip(edges, triangles, strict=True):
+        between[edge.source, edge.target] = inverse(edge.T_target_source)  # T_source_target
+        between[edge.target, edge.source] = edge.T_target_source
+        cost[edge.source, edge.target] = cost[edge.target, edge.source] = 1 / (closed + edge.confidence)
+    tree = minimum_spanning_tree(cost)
+    seen = np.zeros(n, dtype=bool)
+    for first in range(n):
+        if not seen[first]:
+            order, before = breadth_first_order(tree, first, directed=False)
+            seen[order] = True
+            for scan in order[1:]:
+                poses[scan] = poses[before[scan]] @ between[before[scan], scan]
+    return poses
+
+
+def _globally_optimised(
+    rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, voxel: float
+) -> np.ndarray:
+    """Poses (m, 4, 4) of the scans `rows` (m,), optimised by Open3D from `poses`; the first stays."""
+    from open3d.pipelines import registration
+    from open3d.utility import VerbosityContextManager, VerbosityLevel
+
+    place = {int(row): number for number, row in enumerate(rows)}
+    graph = registration.PoseGraph()
+    graph.nodes.extend(registration.PoseGraphNode(pose) for pose in poses)
+    graph.edges.extend(
+        registration.PoseGraphEdge(
+            place[edge.source], place[edge.target], edge.T_target_source, edge.information, uncertain=True
+        )
+        for edge in edges
+    )
+    with VerbosityContextManager(VerbosityLevel.Error):
+        registration.global_optimization(
+            graph,
+            registration.GlobalOptimizationLevenbergMarquardt(),
+            registration.GlobalOptimizationConvergenceCriteria(),
+            registration.GlobalOptimizationOption(
+                max_correspondence_distance=voxel,
+                edge_prune_threshold=MIN_LINE_WEIGHT,
+                preference_loop_closure=PREFERENCE,
+                reference_node=0,
+            ),
+        )
+    found = np.array([node.pose for node in graph.nodes])
+    return poses[0] @ inverse(found[0]) @ found
+
+
+def _residual(edge: Edge, poses: np.ndarray, probes: Sequence[np.ndarray]) -> float:
+    """Metres, root mean square, between where the edge and the poses put the source."""
+    return displacement(_relative(edge, poses), edge.T_target_source, probes[edge.source])
+
+
+def _relative(edge: Edge, poses: np.ndarray) -> np.ndarray:
+    return inverse(poses[edge.target]) @ poses[edge.source]
+
+
+def _contradiction(edge: Edge, poses: np.ndarray) -> str:
+    relative = _relative(edge, poses)
+    metres = translation_error(relative, edge.T_target_source)
+    degrees = rotation_error(relative, edge.T_target_source)
+    return f"contradicts the other pairs by {metres:.2f} m and {degrees:.1f} degrees"
+
+
+def _unconfirmed(edges: Sequence[Edge], rejections: Sequence[str], component: np.ndarray) -> dict[int, str]:
+    """The edges in use, by number, that no cycle confirms and whose confidence is too low for that."""
+    used = [number for number, reason in enumerate(rejections) if not reason]
+    found = {}
+    for number in used:
+        edge = edges[number]
+        if edge.confidence >= MIN_LONE_CONFIDENCE:
+            continue
+        others = [edges[other] for other in used if other != number]
+        apart = components(len(component), others)
+        if apart[edge.source] != apart[edge.target]:
+            found[number] = f"no other pair confirms it, and its confidence is below {MIN_LONE_CONFIDENCE:g}"
+    return found
