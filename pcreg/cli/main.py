@@ -11,6 +11,7 @@ from pcreg.runtime.errors import InputError
 # Each is a module of this package, imported when it is run: `register` starts without PyTorch.
 VERBS = {
     "register": "register two point clouds, or the pairs of a list",
+    "map": "put many scans together, in any order",
     "evaluate": "measure a descriptor and an estimator on the pairs of a data set",
     "train": "train descriptors on pairs of clouds",
     "publish": "publish the weights of a training, with a card",

@@ -1,8 +1,8 @@
 """The pose graph: which of the registered pairs agree with one another, and the poses they give.
 
-An edge that is wrong agrees with no cycle. Edges are ranked by the triangles that they close, poses start from
-the best spanning tree, Open3D optimises all of them robustly (line processes; Choi, Zhou and Koltun, CVPR
-2015), and edges from which the poses then differ are dropped, the worst first.
+An edge that is wrong agrees with no cycle. Edges are ranked by the triangles that they close, poses start
+from the best spanning tree, Open3D optimises all of them robustly (line processes; Choi, Zhou and Koltun,
+CVPR 2015), and edges from which the poses then differ are dropped, the worst first.
 """
 
 from collections.abc import Sequence

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from pcreg.geometry.se3 import transform
 from pcreg.runtime.files import replacing
 
 
@@ -54,6 +55,10 @@ class Map:
     def alone(self) -> list[int]:
         """The rows of the scans that can be used and belong to no map."""
         return [row for row, error in enumerate(self.errors) if not error and not self.number[row]]
+
+    def transform(self, row: int, points: np.ndarray) -> np.ndarray:
+        """Points (N, 3) of a scan, metres, in the frame of its map."""
+        return transform(self.T_map_scan[row], points)
 
     @property
     def is_whole(self) -> bool:

@@ -9,7 +9,6 @@ size, so that the answer does not depend on the number of workers. A run that wa
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from pcreg.mapping.graph import Edge, PoseGraph, solve
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import probability_of, propose
-from pcreg.mapping.refinement import information, overlaps, refine_jointly
+from pcreg.mapping.refinement import information, refine_jointly
 from pcreg.mapping.scan import Scan
 from pcreg.mapping.screening import Sketch, screen
 from pcreg.registration.batch import Pair, Work, device_of, examined_files, name_of, registered, stamp_of

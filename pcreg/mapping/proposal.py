@@ -40,8 +40,10 @@ def propose(
     return chosen
 
 
-HALF_INLIERS = 22.0  # of a screened pair, with which every second one registers
-STEEPNESS = 3.0
+HALF_INLIERS = (
+    22.0  # of a screened pair, with which every second one registers; simulated rooms have 20 to 25
+)
+STEEPNESS = 6.0
 
 
 def probability_of(inliers: np.ndarray) -> np.ndarray:
