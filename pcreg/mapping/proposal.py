@@ -1,10 +1,10 @@
 """Which pairs to register next: those that promise most to fix where scans are to each other.
 
-The gain of a pair is the probability that it registers times the effective resistance between its scans in the
-graph of the edges so far, each of which conducts by its confidence (Klein and Randic, 1993). The resistance is
-large between scans that no path joins, about the number of steps along a chain, and small where many paths
-agree. So a spanning tree comes first, then the pairs that close long loops, and where all is well determined
-nothing is left to do.
+The gain of a pair is the probability that it registers times the effective resistance between its scans in
+the graph of the edges so far, each of which conducts by its confidence (Klein and Randic, 1993). The
+resistance is large between scans that no path joins, about the number of steps along a chain, and small where
+many paths agree. So a spanning tree comes first, then the pairs that close long loops, and where all is well
+determined nothing is left to do.
 """
 
 import numpy as np

@@ -1,14 +1,15 @@
 """Joint refinement: all scans of a map at once, point to plane, after the pose graph has put them in place.
 
-Gauss-Newton over all poses, a row for each point of a scan and its nearest point in each scan that it overlaps
-with (Neugebauer, 1997; multi-view ICP). Partners are searched anew in each of a few steps, and weigh the less
-the further away they are.
+Gauss-Newton over all poses, a row for each point of a scan and its nearest point in each scan that it
+overlaps with (Neugebauer, 1997; multi-view ICP). Partners are searched anew in each of a few steps, and weigh
+the less the further away they are.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import coo_array
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
@@ -46,8 +47,6 @@ def overlaps(scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, vo
         (members,) = np.nonzero(component == number)
         owner = np.repeat(np.arange(len(members)), [len(cells[row]) for row in members])
         _, cell = np.unique(np.concatenate([cells[row] for row in members]), axis=0, return_inverse=True)
-        from scipy.sparse import coo_array
-
         seen = coo_array((np.ones(len(cell)), (owner, cell.ravel()))).tocsr()
         shared = (seen @ seen.T).toarray()
         sizes = shared.diagonal()
@@ -108,7 +107,7 @@ def _normal_equations(
 def _rows(
     source: Scan, tree: cKDTree, normals: np.ndarray, T_target_source: np.ndarray, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """d offset / d twist (K, 6), rotation first, and the offsets (K,) in metres, of K points with partners."""
+    """d offset / d twist (K, 6), rotation first, and the offsets (K,), metres, of points with partners."""
     points = transform(T_target_source, every_nth(source.surface, MAX_POINTS))
     found, partner = nearest(points, tree, distance)
     near = np.isfinite(found)

@@ -1,8 +1,8 @@
 """A cheap look at a pair of scans, before it is registered: how many matches agree on one motion.
 
-A thousand keypoints of one scan are matched with five thousand of the other, and motions are proposed by what
-the matches have in common (pcreg.registration.spatial_consistency). It takes a fiftieth of a registration, and
-ranks pairs; it decides nothing.
+A thousand keypoints of one scan are matched with five thousand of the other, and motions are proposed by
+what the matches have in common (pcreg.registration.spatial_consistency). It takes a fiftieth of a
+registration, and ranks pairs; it decides nothing.
 """
 
 from dataclasses import dataclass
