@@ -154,7 +154,9 @@ def _globally_optimised(
             ),
         )
     found = np.array([node.pose for node in graph.nodes])
-    return poses[0] @ inverse(found[0]) @ found
+    found = poses[0] @ inverse(found[0]) @ found
+    found[0] = poses[0]
+    return found
 
 
 def _residual(edge: Edge, poses: np.ndarray, probes: Sequence[np.ndarray]) -> float:
