@@ -20,6 +20,7 @@ from pcreg.mapping.proposal import probability_of, propose
 from pcreg.mapping.refinement import information, refine_jointly
 from pcreg.mapping.scan import Scan
 from pcreg.mapping.screening import Sketch, screen
+from pcreg.registration import batch
 from pcreg.registration.batch import Pair, Work, device_of, examined_files, name_of, registered, stamp_of
 from pcreg.registration.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.registrar import Registrar
@@ -66,7 +67,7 @@ def run(
         "columns": columns,
         "seed": seed,
         "device": device_of(registrar),
-        "code": code_fingerprint(__name__),
+        "code": code_fingerprint(batch.__name__),  # records are answers of pairs, as those of a batch are
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
     with executor_of(workers) as executor:

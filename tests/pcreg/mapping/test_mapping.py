@@ -18,7 +18,7 @@ VOXEL = 0.1
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """Three scans of each of two rooms in a mixed order, a damaged file, and a folder in which all are mapped.
+    """Three scans of each of two rooms in a mixed order and a damaged file, with the poses of the former.
 
     The third scan is half of the first one's points; the other half are the first scan.
     """
