@@ -15,6 +15,9 @@ MIN_GAIN = 0.4  # below it a pair is not worth the time: a scan that five others
 # with up to 45, and all with more.
 HALF_INLIERS = 33.0
 STEEPNESS = 6.0
+# Each scan gets a chance with the scans that it agrees with most, however little that is
+MAX_CHANCES = 3
+MIN_PROBABILITY = 0.03
 
 
 def propose(
@@ -45,5 +48,10 @@ def propose(
 
 
 def probability_of(inliers: np.ndarray) -> np.ndarray:
-    """That pairs register of which so many matches agree at screening, (...) in 0..1."""
-    return 1 / (1 + (HALF_INLIERS / np.maximum(inliers, 1)) ** STEEPNESS)
+    """That pairs register of which so many matches agree at screening, (n, n), symmetric, in 0..1."""
+    probability = 1 / (1 + (HALF_INLIERS / np.maximum(inliers, 1)) ** STEEPNESS)
+    best = np.argsort(-inliers, axis=1, kind="stable")[:, :MAX_CHANCES]
+    chances = np.zeros_like(probability)
+    np.put_along_axis(chances, best, MIN_PROBABILITY, axis=1)
+    chances[inliers == 0] = 0
+    return np.maximum(probability, np.maximum(chances, chances.T))

@@ -1,7 +1,7 @@
 import numpy as np
 
 from pcreg.mapping.graph import components
-from pcreg.mapping.proposal import probability_of, propose
+from pcreg.mapping.proposal import MIN_PROBABILITY, probability_of, propose
 from tests.pcreg.mapping.edges import edge
 
 
@@ -40,7 +40,13 @@ def test_a_pair_that_promises_nothing_is_left_out():
     assert 3 not in np.ravel(chosen)
 
 
-def test_more_agreement_promises_more():
-    promise = probability_of(np.array([0, 5, 33, 100]))
-    np.testing.assert_allclose(promise[[0, 2]], [0, 0.5], atol=1e-6)
-    assert (np.diff(promise) > 0).all()
+def test_more_agreement_promises_more_and_each_scan_gets_a_chance():
+    inliers = np.zeros((8, 8), dtype=np.int64)
+    inliers[0, 1:] = inliers[1:, 0] = [100, 33, 20, 6, 5, 4, 0]
+    promise = probability_of(inliers)
+    np.testing.assert_array_equal(promise, promise.T)
+    np.testing.assert_allclose(promise[0, 2], 0.5)
+    assert (np.diff(promise[0, 1:]) <= 0).all()
+    np.testing.assert_allclose(promise[0, 4:7], MIN_PROBABILITY)  # the only one that agrees with them at all
+    assert promise[0, 7] < 1e-6
+    assert promise[3, 4] < 1e-6
