@@ -50,7 +50,7 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
     triangles = closed_triangles(edges, probes, tolerance)
     while True:
         used = [number for number, reason in enumerate(rejections) if not reason]
-        poses, component = _optimised([edges[number] for number in used], triangles[used], probes, voxel)
+        poses, component = _optimised([edges[number] for number in used], triangles[used], probes, tolerance)
         residual = {number: _residual(edges[number], poses, probes) for number in used}
         worst = max(used, key=lambda number: residual[number], default=None)
         if worst is not None and residual[worst] > tolerance:
@@ -92,7 +92,7 @@ def components(n: int, edges: Sequence[Edge]) -> np.ndarray:
 
 
 def _optimised(
-    edges: Sequence[Edge], triangles: np.ndarray, probes: Sequence[np.ndarray], voxel: float
+    edges: Sequence[Edge], triangles: np.ndarray, probes: Sequence[np.ndarray], tolerance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Poses and components; within each the first scan stays where it is."""
     component = components(len(probes), edges)
@@ -101,7 +101,7 @@ def _optimised(
         (rows,) = np.nonzero(component == number)
         own = [edge for edge in edges if component[edge.source] == number]
         if len(own) >= len(rows):  # else a tree, which is exact
-            poses[rows] = _globally_optimised(rows, own, poses[rows], voxel)
+            poses[rows] = _globally_optimised(rows, own, poses[rows], tolerance)
     return poses, component
 
 
@@ -126,7 +126,7 @@ def _spanning_poses(n: int, edges: Sequence[Edge], triangles: np.ndarray) -> np.
 
 
 def _globally_optimised(
-    rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, voxel: float
+    rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, tolerance: float
 ) -> np.ndarray:
     """Poses (m, 4, 4) of the scans `rows` (m,), optimised by Open3D from `poses`; the first stays."""
     from open3d.pipelines import registration
@@ -147,7 +147,7 @@ def _globally_optimised(
             registration.GlobalOptimizationLevenbergMarquardt(),
             registration.GlobalOptimizationConvergenceCriteria(),
             registration.GlobalOptimizationOption(
-                max_correspondence_distance=voxel,
+                max_correspondence_distance=tolerance,
                 edge_prune_threshold=MIN_LINE_WEIGHT,
                 preference_loop_closure=PREFERENCE,
                 reference_node=0,

@@ -10,7 +10,9 @@ determined nothing is left to do.
 import numpy as np
 
 LEAK = 0.1  # conductance of each scan to the ground, so that scans that no path joins have a resistance, too
-MIN_GAIN = 0.4  # below it a pair is not worth the time: a scan that five others fix has a resistance of 0.4
+MIN_GAIN = (
+    0.25  # below it a pair is not worth the time: a scan that eight others fix has a resistance of 0.25
+)
 # Of screened pairs of simulated rooms 14 % register with 16 to 25 agreeing matches, 23 % with up to 32, 62 %
 # with up to 45, and all with more.
 HALF_INLIERS = 33.0
