@@ -18,6 +18,7 @@ from pcreg.mapping.graph import Edge, PoseGraph, solve
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import probability_of, propose
 from pcreg.mapping.refinement import information, refine_jointly
+from pcreg.mapping.retrieval import candidates
 from pcreg.mapping.scan import Scan
 from pcreg.mapping.screening import Sketch, screen
 from pcreg.registration import batch
@@ -33,7 +34,7 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 log = logging.getLogger(__name__)
 
-ROUND_PAIRS = 16  # registered before the pose graph is solved again
+ROUND_PAIRS = 16  # registered before the pose graph is solved again, or a quarter of the scans
 MAX_PAIRS_PER_SCAN = 5
 INFORMATION_VOXELS = 1.0  # the distance to partners
 
@@ -128,9 +129,10 @@ def _describe(work: Work, voxel: float, own: float, path: str) -> Scan | str | N
         return str(error)
 
 
-def _screen(sketches: Sequence[Sketch], row: int) -> list[int]:
-    """The agreeing matches of one scan with each before it."""
-    return [screen(sketches[row], sketches[other]) for other in range(row)]
+def _screen(sketches: Sequence[Sketch], pair: tuple[int, int]) -> int:
+    """The agreeing matches of two scans."""
+    source, target = pair
+    return screen(sketches[source], sketches[target])
 
 
 class _Mapping:
@@ -150,13 +152,12 @@ class _Mapping:
         n = len(self.scans)
         inliers = np.zeros((n, n), dtype=np.int64)
         sketches = [scan.sketch for scan in self.scans]
-        screened = map_unordered(executor, _screen, (sketches,), range(n - 1, 0, -1))
-        for row, counts in progress(screened, "screen", n - 1):
-            inliers[row, :row] = counts
-        self.inliers = inliers
-        promise = probability_of(inliers + inliers.T)
-        pairs = progress(self._rounds(executor, promise), "register", MAX_PAIRS_PER_SCAN * n)
-        for _ in pairs:
+        pairs = candidates(sketches)
+        screened = map_unordered(executor, _screen, (sketches,), pairs)
+        for (source, target), count in progress(screened, "screen", len(pairs)):
+            inliers[source, target] = inliers[target, source] = count
+        promise = probability_of(inliers)
+        for _ in progress(self._rounds(executor, promise), "register", MAX_PAIRS_PER_SCAN * n):
             pass
 
     def _rounds(self, executor: Executor | None, promise: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -170,7 +171,7 @@ class _Mapping:
                 if not reason:
                     ends = edge.source, edge.target
                     conductance[ends] = conductance[ends[::-1]] = edge.confidence
-            chosen = propose(probability, conductance, min(ROUND_PAIRS, left))
+            chosen = propose(probability, conductance, min(max(ROUND_PAIRS, n // 4), left))
             if not chosen:
                 return
             yield from self._answered(executor, chosen)
