@@ -2,7 +2,7 @@
 
 An edge that is wrong agrees with no cycle. Edges are ranked by the triangles that they close, poses start
 from the best spanning tree, Open3D optimises all of them robustly (line processes; Choi, Zhou and Koltun,
-CVPR 2015), and edges from which the poses then differ are dropped, the worst first.
+CVPR 2015), and edges from which the poses then differ are dropped, the weakest first.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,8 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
         worst = max(used, key=lambda number: residual[number], default=None)
         if worst is not None and residual[worst] > tolerance:
             far = [number for number in used if residual[number] > max(tolerance, residual[worst] / 2)]
-            for number in far:
+            far.sort(key=lambda number: triangles[number] + edges[number].confidence)
+            for number in far[: max(len(far) // 2, 1)]:  # in a cycle that does not close, the weakest
                 rejections[number] = _contradiction(edges[number], poses)
             continue
         if lone := _unconfirmed(edges, rejections, component):

@@ -55,6 +55,14 @@ def test_an_edge_that_no_cycle_confirms_needs_confidence():
     assert solve([*triangles, *two], probes(6), VOXEL).rejections == ("",) * 8
 
 
+def test_of_a_cycle_that_does_not_close_the_weakest_edge_is_dropped():
+    poses = random_poses(3)
+    true = [measured(poses, 1, 0, confidence=0.98), measured(poses, 2, 1, confidence=0.97)]
+    found = solve([*true, wrong(2, 0, 0.8)], probes(3), VOXEL)
+    assert [bool(reason) for reason in found.rejections] == [False, False, True]
+    assert_placed(found.poses, poses)
+
+
 def test_triangles_that_close_are_counted():
     poses = random_poses(4)
     edges = [measured(poses, a, b) for a, b in ((1, 0), (2, 0), (2, 1), (3, 1))]
