@@ -17,7 +17,10 @@ from pcreg.geometry.se3 import inverse, rotation_error, translation_error
 from pcreg.mapping.scan import displacement
 
 MAX_CLOSURE_VOXELS = 6.0  # between a pair and the way round over other scans, of the same points
-MIN_LONE_CONFIDENCE = 0.97  # of an edge that no cycle confirms
+MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
+# The doubts of pairs of one scan multiply to this power: they rest on the same surfaces
+SAME_SCAN_POWER = 0.6
+UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
 MIN_LINE_WEIGHT = 0.25  # of Open3D: an edge with less does not count
 PREFERENCE = 1.0  # of Open3D, for edges over agreement
 
@@ -59,9 +62,9 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
             for number in far[: max(len(far) // 2, 1)]:  # in a cycle that does not close, the weakest
                 rejections[number] = _contradiction(edges[number], poses)
             continue
-        if lone := _unconfirmed(edges, rejections, component):
-            for number, reason in lone.items():
-                rejections[number] = reason
+        if lone := _unconfirmed(len(probes), edges, used):
+            for number in lone:
+                rejections[number] = UNCONFIRMED
             continue
         return PoseGraph(poses, component, tuple(rejections))
 
@@ -176,16 +179,25 @@ def _contradiction(edge: Edge, poses: np.ndarray) -> str:
     return f"contradicts the other pairs by {metres:.2f} m and {degrees:.1f} degrees"
 
 
-def _unconfirmed(edges: Sequence[Edge], rejections: Sequence[str], component: np.ndarray) -> dict[int, str]:
-    """The edges in use, by number, that no cycle confirms and whose confidence is too low for that."""
-    used = [number for number, reason in enumerate(rejections) if not reason]
-    found = {}
-    for number in used:
-        edge = edges[number]
-        if edge.confidence >= MIN_LONE_CONFIDENCE:
+def _unconfirmed(n: int, edges: Sequence[Edge], used: Sequence[int]) -> list[int]:
+    """The edges by number, of those in use, that join one scan to a part of a map and are too uncertain.
+
+    All pairs of one scan with what hangs together without it rest on that scan: if it looks the same from two
+    sides they are wrong together, and agree. So they count for less than independent ones, and have to be as
+    certain together as an edge alone. The least certain ones are returned, if any are too uncertain.
+    """
+    least, found = MIN_LONE_CONFIDENCE, []
+    for scan in range(n):
+        own = [number for number in used if scan in (edges[number].source, edges[number].target)]
+        others = set(used).difference(own)
+        if not own:
             continue
-        others = [edges[other] for other in used if other != number]
-        apart = components(len(component), others)
-        if apart[edge.source] != apart[edge.target]:
-            found[number] = f"no other pair confirms it, and its confidence is below {MIN_LONE_CONFIDENCE:g}"
+        part = components(n, [edges[number] for number in others])
+        other_end = [edges[number].source + edges[number].target - scan for number in own]
+        for joined in {int(part[end]) for end in other_end}:
+            group = [number for number, end in zip(own, other_end, strict=True) if part[end] == joined]
+            doubts = np.array([1 - edges[number].confidence for number in group])
+            certainty = 1 - min(doubts.min(), doubts.prod() ** SAME_SCAN_POWER)
+            if certainty < least:
+                least, found = certainty, group
     return found
