@@ -18,8 +18,6 @@ from pcreg.mapping.scan import displacement
 
 MAX_CLOSURE_VOXELS = 6.0  # between a pair and the way round over other scans, of the same points
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
-# The doubts of pairs of one scan multiply to this power: they rest on the same surfaces
-SAME_SCAN_POWER = 0.6
 UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
 MIN_LINE_WEIGHT = 0.25  # of Open3D: an edge with less does not count
 PREFERENCE = 1.0  # of Open3D, for edges over agreement
@@ -180,24 +178,21 @@ def _contradiction(edge: Edge, poses: np.ndarray) -> str:
 
 
 def _unconfirmed(n: int, edges: Sequence[Edge], used: Sequence[int]) -> list[int]:
-    """The edges by number, of those in use, that join one scan to a part of a map and are too uncertain.
+    """The edges by number, of those in use, by which one scan joins two parts of a map without certainty.
 
-    All pairs of one scan with what hangs together without it rest on that scan: if it looks the same from two
-    sides they are wrong together, and agree. So they count for less than independent ones, and have to be as
-    certain together as an edge alone. The least certain ones are returned, if any are too uncertain.
+    All of them rest on that scan: if it looks the same from two sides they are wrong together, and agree. So
+    the most certain of them has to be as certain as an edge alone. Two that place a scan at the end of a map
+    confirm each other. Of such groups that with the fewest edges is returned, which another may confirm then.
     """
-    least, found = MIN_LONE_CONFIDENCE, []
+    found: list[list[int]] = []
     for scan in range(n):
         own = [number for number in used if scan in (edges[number].source, edges[number].target)]
-        others = set(used).difference(own)
-        if not own:
-            continue
-        part = components(n, [edges[number] for number in others])
-        other_end = [edges[number].source + edges[number].target - scan for number in own]
-        for joined in {int(part[end]) for end in other_end}:
-            group = [number for number, end in zip(own, other_end, strict=True) if part[end] == joined]
-            doubts = np.array([1 - edges[number].confidence for number in group])
-            certainty = 1 - min(doubts.min(), doubts.prod() ** SAME_SCAN_POWER)
-            if certainty < least:
-                least, found = certainty, group
-    return found
+        part = components(n, [edges[number] for number in set(used).difference(own)])
+        ends = [part[edges[number].source + edges[number].target - scan] for number in own]
+        for joined in set(ends):
+            group = [number for number, end in zip(own, ends, strict=True) if end == joined]
+            is_certain = max(edges[number].confidence for number in group) >= MIN_LONE_CONFIDENCE
+            is_confirmed = len(set(ends)) == 1 and len(group) > 1
+            if not is_certain and not is_confirmed:
+                found.append(group)
+    return min(found, key=len, default=[])

@@ -43,7 +43,8 @@ def test_scans_that_nothing_joins_are_components_of_their_own():
 
 def test_an_edge_that_no_cycle_confirms_needs_confidence():
     poses = random_poses(6)
-    triangles = [measured(poses, a, b) for a, b in ((1, 0), (2, 1), (2, 0), (4, 3), (5, 4), (5, 3))]
+    pairs = ((1, 0), (2, 1), (2, 0), (4, 3), (5, 4), (5, 3))
+    triangles = [measured(poses, a, b, confidence=0.98) for a, b in pairs]
     low, high = MIN_LONE_CONFIDENCE - 0.01, MIN_LONE_CONFIDENCE
     found = solve([*triangles, measured(poses, 3, 2, confidence=low)], probes(6), VOXEL)
     assert found.rejections[-1] == UNCONFIRMED
@@ -51,7 +52,7 @@ def test_an_edge_that_no_cycle_confirms_needs_confidence():
     found = solve([*triangles, measured(poses, 3, 2, confidence=high)], probes(6), VOXEL)
     assert found.rejections == ("",) * 7
     assert_placed(found.poses, poses)
-    two = [measured(poses, *pair, confidence=low) for pair in ((3, 2), (4, 1))]  # which agree
+    two = [measured(poses, *pair, confidence=low) for pair in ((3, 2), (4, 1))]  # of four scans, which agree
     assert solve([*triangles, *two], probes(6), VOXEL).rejections == ("",) * 8
 
 
