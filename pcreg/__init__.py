@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from pcreg.features.fpfh import FPFH
+from pcreg.mapping.api import register_all
+from pcreg.mapping.map import Map
 from pcreg.registration.api import register, verify
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
@@ -13,7 +15,18 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["FCGF", "FPFH", "InputError", "Registrar", "Registration", "__version__", "register", "verify"]
+__all__ = [
+    "FCGF",
+    "FPFH",
+    "InputError",
+    "Map",
+    "Registrar",
+    "Registration",
+    "__version__",
+    "register",
+    "register_all",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -61,7 +61,8 @@ def test_importing_it_is_quick_and_leaves_pytorch_and_open3d_alone():
 
 def test_what_it_exports():
     assert set(pcreg.__all__) == {
-        *("register", "verify", "Registrar", "Registration", "FCGF", "FPFH", "InputError", "__version__")
+        *("register", "register_all", "verify", "Registrar", "Registration", "Map"),
+        *("FCGF", "FPFH", "InputError", "__version__"),
     }
     with pytest.raises(AttributeError, match="nothing"):
         _ = pcreg.nothing

@@ -12,6 +12,7 @@ from pcreg.runtime.errors import InputError
 VERBS = {
     "register": "register two point clouds, or the pairs of a list",
     "verify": "judge a motion between two point clouds that comes from elsewhere",
+    "map": "put many scans together, in any order",
     "evaluate": "measure a descriptor and an estimator on the pairs of a data set",
     "train": "train descriptors on pairs of clouds",
     "publish": "publish the weights of a training, with a card",

@@ -96,29 +96,29 @@ def run(
         "viewpoint": option if isinstance(option, str) else np.asarray(option).tolist(),
         "columns": columns,
         "seed": seed,
-        "device": _device(registrar),
+        "device": device_of(registrar),
         "code": code_fingerprint(__name__),
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
-    todo = [pair for pair in pairs if records.by_pair.get(_name(pair), {}).get("stamp") != _stamp(pair)]
+    todo = [pair for pair in pairs if records.by_pair.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
     with executor_of(workers) as executor:
         if todo:
             log.info("%d of %d pairs to do", len(todo), len(pairs))
             files = [CloudFile(path, unit, columns, option) for path in dict.fromkeys(sum(todo, ()))]
-            files = _examined(executor, files, registrar.voxel is None)
-            work = _Work(registrar, files, folder / "descriptions", seed)
-            _describe(executor, work, todo)
-            for pair, record in _registered(executor, work, todo):
-                records.add(record | {"pair": _name(pair), "stamp": _stamp(pair)})
-    records.order([_name(pair) for pair in pairs])
-    chosen = [records.by_pair[_name(pair)] for pair in pairs]
+            files = examined_files(executor, files, registrar.voxel is None)
+            work = Work(registrar, files, folder / "descriptions", seed)
+            describe_first(executor, work, todo)
+            for pair, record in progress(registered(executor, work, todo), "register", len(todo)):
+                records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
+    records.order([name_of(pair) for pair in pairs])
+    chosen = [records.by_pair[name_of(pair)] for pair in pairs]
     _write_table(folder / "table.csv", chosen)
     return chosen
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What worker processes share."""
+class Work:
+    """What worker processes share to register pairs of files."""
 
     registrar: Registrar
     files: dict[str, CloudFile]
@@ -168,11 +168,13 @@ class _Work:
         if not missing.path.is_file():
             keep(missing.path, missing.downsampled, self.registrar.with_network(missing.descriptor))
 
-    def for_workers(self) -> "_Work":
+    def for_workers(self) -> "Work":
         return replace(self, registrar=self.registrar.for_workers())
 
 
-def _examined(executor: Executor | None, files: Sequence[CloudFile], voxel: bool) -> dict[str, CloudFile]:
+def examined_files(
+    executor: Executor | None, files: Sequence[CloudFile], voxel: bool
+) -> dict[str, CloudFile]:
     """The files by path, each read once, with its own voxel size if `voxel` is true."""
     found = map_unordered(executor, partial(CloudFile.examined, voxel=voxel), (), files)
     examined = {file.path: file for _, file in progress(found, "read", len(files))}
@@ -182,7 +184,7 @@ def _examined(executor: Executor | None, files: Sequence[CloudFile], voxel: bool
     return examined
 
 
-def _describe(executor: Executor | None, work: _Work, pairs: Sequence[Pair]) -> None:
+def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair]) -> None:
     """Describe each cloud once at every scale that is the first one of a pair."""
     first: dict[tuple[str, str, float], tuple[int, Pair]] = {}
     for pair in pairs:
@@ -196,12 +198,12 @@ def _describe(executor: Executor | None, work: _Work, pairs: Sequence[Pair]) -> 
             work.keep(missing)
 
 
-def _describe_one(work: _Work, item: tuple[int, Pair]) -> NotDescribed | None:
+def _describe_one(work: Work, item: tuple[int, Pair]) -> NotDescribed | None:
     return work.describe(*item)
 
 
-def _registered(
-    executor: Executor | None, work: _Work, pairs: Sequence[Pair]
+def registered(
+    executor: Executor | None, work: Work, pairs: Sequence[Pair]
 ) -> Iterator[tuple[Pair, dict[str, Any]]]:
     """The records of the pairs, as they are done.
 
@@ -211,8 +213,8 @@ def _registered(
     todo, shared = list(pairs), (work.for_workers(),)
     while todo:
         again = []
-        answers = map_unordered(executor, _Work.register, shared, todo)
-        for pair, answer in progress(answers, "register", len(todo)):
+        answers = map_unordered(executor, Work.register, shared, todo)
+        for pair, answer in answers:
             if isinstance(answer, NotDescribed):
                 work.keep(answer)
                 again.append(pair)
@@ -221,7 +223,7 @@ def _registered(
         todo = again
 
 
-def _device(registrar: Registrar) -> str:
+def device_of(registrar: Registrar) -> str:
     """The device on which clouds are described."""
     if registrar.descriptor == "fpfh":
         return "cpu"
@@ -230,11 +232,11 @@ def _device(registrar: Registrar) -> str:
     return choose_device(registrar.device)
 
 
-def _name(pair: Pair) -> str:
+def name_of(pair: Pair) -> str:
     return " -> ".join(pair)
 
 
-def _stamp(pair: Pair) -> list[int]:
+def stamp_of(pair: Pair) -> list[int]:
     """Size and time of change of both files; 0 for a file that is not there."""
     found = [Path(file).stat() if Path(file).is_file() else None for file in pair]
     return [number for each in found for number in ((each.st_size, each.st_mtime_ns) if each else (0, 0))]

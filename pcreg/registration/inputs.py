@@ -35,7 +35,7 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     if columns is not None and not _is(Integral, columns):
         raise InputError(f"{name}: columns={columns!r}: a whole number of columns is needed, such as 5")
     is_file = isinstance(cloud, str | Path)
-    read = read_cloud(cloud, columns) if is_file else cloud_of(_rows(cloud, name), name)
+    read = read_cloud(cloud, columns) if is_file else cloud_of(rows_of(cloud, name), name)
     if unit != "m":
         metres = METRES[unit]
         viewpoint = None if read.viewpoint is None else read.viewpoint * metres
@@ -103,7 +103,7 @@ def _is(kind: type, value: object) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _rows(cloud: Points, name: str) -> np.ndarray:
+def rows_of(cloud: Points, name: str) -> np.ndarray:
     """The array in what is no path."""
     try:
         if hasattr(cloud, "point"):  # of open3d.t

@@ -154,9 +154,9 @@ class Registrar:
             yield self.at(self.voxel)
             return
         own = max(source.voxel, target.voxel)
-        yield self.at(self._usable([own])[0], own)
+        yield self.at(self.usable([own])[0], own)
         sizes = [own, *further_voxels(own, source.sample, target.sample)]
-        for voxel in self._usable(sizes)[1:]:
+        for voxel in self.usable(sizes)[1:]:
             yield self.at(voxel, own)
 
     def at(self, voxel: float, own: float | None = None) -> SingleScaleRegistrar:
@@ -188,7 +188,7 @@ class Registrar:
     def _prepared(self, cloud: "Points | PreparedCloud", side: str) -> PreparedCloud:
         return cloud if isinstance(cloud, PreparedCloud) else self.prepare(cloud, name=side)
 
-    def _usable(self, sizes: Sequence[float]) -> Sequence[float]:
+    def usable(self, sizes: Sequence[float]) -> Sequence[float]:
         """The voxel sizes to describe clouds at that suit `sizes`."""
         return sizes if self.descriptor == "fpfh" else scales(self._learned(sizes[0]).voxel, sizes)
 

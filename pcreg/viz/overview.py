@@ -68,17 +68,17 @@ def overview(
     cameras = (from_above(), from_the_side()) if cameras is None else cameras
     views = [(drawn, camera) for drawn in columns.values() for camera in cameras]
     panels = iter(parallel.each(lambda view: _panel(*view[0], view[1]), views))
-    page = Image.new("RGB", (1800, 100 + 400 * len(cameras)), _byte(BACKGROUND))
+    page = Image.new("RGB", (1800, 100 + 400 * len(cameras)), byte(BACKGROUND))
     draw = ImageDraw.Draw(page)
-    draw.text((900, 28), title, (0, 0, 0), _font(22), anchor="mm")
+    draw.text((900, 28), title, (0, 0, 0), font(22), anchor="mm")
     for column, name in enumerate(columns):
-        draw.text((300 + 600 * column, 78), name, (89, 89, 89), _font(20), anchor="mm")
+        draw.text((300 + 600 * column, 78), name, (89, 89, 89), font(20), anchor="mm")
         for row in range(len(cameras)):
             page.paste(next(panels), (5 + 600 * column, 92 + (PANEL[1] + 4) * row))
     for x, name, color in ((830, "source", SOURCE), (960, "target", TARGET)):
         y = page.height - 18
-        draw.ellipse((x - 24, y - 6, x - 12, y + 6), _byte(color))
-        draw.text((x, y), name, _byte(color), _font(19), anchor="lm")
+        draw.ellipse((x - 24, y - 6, x - 12, y + 6), byte(color))
+        draw.text((x, y), name, byte(color), font(19), anchor="lm")
     with replacing(path) as temporary:
         page.save(temporary, compress_level=2)
 
@@ -99,11 +99,11 @@ def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarra
     return Image.fromarray(np.rint(255 * image).astype(np.uint8)).resize(PANEL, Image.Resampling.LANCZOS)
 
 
-def _byte(color: np.ndarray) -> tuple[int, ...]:
+def byte(color: np.ndarray) -> tuple[int, ...]:
     return tuple(np.rint(255 * color).astype(int).tolist())
 
 
-def _font(size: int) -> ImageFont.FreeTypeFont:
+def font(size: int) -> ImageFont.FreeTypeFont:
     """DejaVu Sans, which writes most alphabets that a file may be named in; matplotlib brings it along.
 
     Pillow's own font writes ASCII and a few signs.

@@ -10,13 +10,16 @@ from pcreg.runtime.files import replacing
 
 def write_page(path: str | Path, package: str, template: str, **values: Any) -> None:
     """Write the template of a package with these values to `path`, atomically; `| base64` embeds bytes."""
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        loader=FunctionLoader(lambda name: (files(package) / name).read_text(encoding="utf-8")),
     )
     environment.filters["base64"] = lambda content: b64encode(content).decode()
-    text = (files(package) / template).read_text(encoding="utf-8")
-    page = environment.from_string(text).render(values)
+    page = environment.get_template(template).render(values)
     with replacing(path) as temporary:
         temporary.write_text(page, encoding="utf-8", errors="surrogateescape")

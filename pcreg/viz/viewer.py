@@ -44,8 +44,8 @@ def viewer(
     lines = every_nth(registration.matched_points, MAX_LINES)
     ends = np.stack([lines[:, 0] - own, transform(T_page_target, lines[:, 1])], axis=1)
     content = {
-        "source": _packed(source - own),
-        "target": _packed(transform(T_page_target, target)),
+        "source": packed(source - own),
+        "target": packed(transform(T_page_target, target)),
         "residual": _encoded(distance.astype("u1")),
         "before": (T_page_target @ T_source_own).ravel().tolist(),
         "after": (T_page_target @ registration.T_target_source @ T_source_own).ravel().tolist(),
@@ -55,7 +55,7 @@ def viewer(
     write_page(path, "pcreg.viz", "viewer.html", title=title, facts=facts, content=content)
 
 
-def _packed(points: np.ndarray) -> dict[str, Any]:
+def packed(points: np.ndarray) -> dict[str, Any]:
     """Points (N, 3) as whole numbers of 16 bits between the corners of their box."""
     low = points.min(0)
     step = np.maximum(np.ptp(points, axis=0), 1e-9) / COORDINATE_STEPS

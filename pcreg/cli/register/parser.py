@@ -100,12 +100,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--viewpoint",
         action="append",
-        type=_viewpoint,
+        type=viewpoint,
         metavar="V",
         help="where the sensor stood: X,Y,Z in metres, sensor (at the origin, as in raw scans), or "
         "auto (what a .pcd, .e57 or .npz states, else estimated from the cloud alone; the default). Once for "
         "both clouds, twice for source and target; --viewpoint=-1,2,3 where a number is negative",
     )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", default=Path("registration"), help="default: %(default)s"
+    )
+    parser.add_argument("--html", action="store_true", help="write viewer.html too")
+    parser.add_argument("--no-picture", action="store_true", help="write no overview.png")
+    parser.add_argument("--show", action="store_true", help="open a window with the result")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the result alone on stdout, the content of result.json in one line or, of a batch, that "
+        "of pairs.jsonl; everything else goes to stderr",
+    )
+    add_shared_options(parser)
+    return parser
+
+
+def add_shared_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `map` has, too, with the same meaning."""
     parser.add_argument(
         "--columns",
         type=int,
@@ -127,29 +145,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default="cpu", help="of the learned descriptor: cpu, cuda or auto (default: %(default)s)"
     )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", default=Path("registration"), help="default: %(default)s"
-    )
-    parser.add_argument("--html", action="store_true", help="write viewer.html too")
-    parser.add_argument("--no-picture", action="store_true", help="write no overview.png")
-    parser.add_argument("--show", action="store_true", help="open a window with the result")
     parser.add_argument("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
     verbosity = parser.add_mutually_exclusive_group()
     verbosity.add_argument(
         "--quiet", action="store_true", help="print nothing but errors; the exit status is the answer"
     )
     verbosity.add_argument("--verbose", action="store_true", help="log each step on stderr")
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the result alone on stdout, the content of result.json in one line or, of a batch, that "
-        "of pairs.jsonl; everything else goes to stderr",
-    )
     parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
     parser.add_argument("--version", action="version", version=f"pcreg {version('pcreg')}")
 
 
-def _viewpoint(text: str) -> ViewpointOption:
+def viewpoint(text: str) -> ViewpointOption:
     """A value of --viewpoint."""
     try:
         return check_viewpoint(text.split(",") if "," in text else text)

@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 def test_help_lists_the_verbs(capsys):
     assert main(["--help"]) == 0
     listed = re.findall(r"^  (\w+) +\w", capsys.readouterr().out, re.MULTILINE)
-    assert listed == list(VERBS) == ["register", "verify", "evaluate", "train", "publish"]
+    assert listed == list(VERBS) == ["register", "verify", "map", "evaluate", "train", "publish"]
 
 
 def test_version(capsys):
@@ -28,11 +28,17 @@ def test_version(capsys):
     ("arguments", "sentence"),
     [
         (["regster", "a.ply"], "regster is no verb of pcreg; did you mean register?"),
-        (["colour"], "colour is no verb of pcreg; use one of register, verify, evaluate, train, publish"),
-        (["--quiet"], "--quiet is no verb of pcreg; use one of register, verify, evaluate, train, publish"),
+        (
+            ["colour"],
+            "colour is no verb of pcreg; use one of register, verify, map, evaluate, train, publish",
+        ),
+        (
+            ["--quiet"],
+            "--quiet is no verb of pcreg; use one of register, verify, map, evaluate, train, publish",
+        ),
         (
             [],
-            "a verb is needed, one of register, verify, evaluate, train, publish; pcreg --help explains them",
+            "a verb is needed, one of register, verify, map, evaluate, train, publish; pcreg --help explains them",
         ),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     assert len(list((out / "descriptions").rglob("*.npz"))) == 2  # of three pairs, each cloud once
 
     before = (out / "pairs.jsonl").read_bytes()
-    monkeypatch.setattr(batch, "_registered", None)  # nothing is left to do
+    monkeypatch.setattr(batch, "registered", None)  # nothing is left to do
     assert register.main(command) == 1
     assert (out / "pairs.jsonl").read_bytes() == before
     assert register.main([*command, "--seed", "1"]) == 2
@@ -214,14 +214,14 @@ def test_descriptions_that_were_removed_or_damaged_meanwhile_are_made_again(
     pairs = [(str(scans / "b.ply"), str(scans / "a.ply"))]
     registrar = Registrar(descriptor="fpfh", voxel=VOXEL)
     (sound,) = batch.run(registrar, pairs, tmp_path / "sound", workers=0)
-    describe = batch._describe
+    describe = batch.describe_first
 
     def spoilt(*arguments):
         describe(*arguments)
         for path in (tmp_path / "out" / "descriptions").rglob("*.npz"):
             spoil(path)
 
-    monkeypatch.setattr(batch, "_describe", spoilt)
+    monkeypatch.setattr(batch, "describe_first", spoilt)
     (record,) = batch.run(registrar, pairs, tmp_path / "out", workers=0)
     assert {**record, "seconds": 0} == {**sound, "seconds": 0}
 

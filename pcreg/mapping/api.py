@@ -1,0 +1,65 @@
+"""Many scans into one map, in one call.
+
+import pcreg
+found = pcreg.register_all(["a.ply", "b.ply", "c.ply"])
+moved = found.transform(0, points)  # of the first scan, in the frame of its map
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from pcreg.mapping import mapping
+from pcreg.mapping.map import Map
+from pcreg.registration.inputs import Points, ViewpointOption, check_seed, rows_of
+from pcreg.registration.registrar import Registrar
+from pcreg.runtime.workers import Workers
+
+
+def register_all(
+    clouds: Sequence[Points],
+    *,
+    descriptor: str = "fcgf",
+    weights: str | Path | None = None,
+    voxel: float | None = None,
+    units: str = "m",
+    columns: int | None = None,
+    viewpoint: ViewpointOption = "auto",
+    seed: int = 0,
+    device: str = "cpu",
+    workers: Workers = 0,
+    folder: str | Path | None = None,
+) -> Map:
+    """Register scans of one place, in any order and without poses: paths, arrays (N, 3), or as `register`.
+
+    The options are those of `pcreg.register`, the same for all scans.
+
+    workers  processes, or an executor, that share the work; by default this process does it
+    folder   where descriptions and records of pairs are kept, from which a call that was stopped continues;
+             by default they are thrown away
+
+    Scans that cannot be used, or belong to no other scan, are in no map; those that no registered pair joins
+    are in different maps. Raises InputError if fewer than two can be used, and for settings that cannot be
+    used. With `workers` other than 0 a script needs `if __name__ == "__main__":`.
+    """
+    check_seed(seed)
+    registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
+    options = {"unit": units, "viewpoint": viewpoint, "columns": columns, "seed": seed, "workers": workers}
+    with TemporaryDirectory(prefix="pcreg-map-") as temporary:
+        kept = Path(temporary if folder is None else folder)
+        paths = [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)]
+        return mapping.run(registrar, paths, kept, **options)
+
+
+def _file(cloud: Points, number: int, folder: Path) -> str:
+    """The file of a cloud; one that is none is written to the folder."""
+    if isinstance(cloud, str | Path):
+        return str(cloud)
+    path = folder / f"cloud_{number}.npy"
+    rows = rows_of(cloud, f"cloud {number}")
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (path.is_file() and np.array_equal(np.load(path), rows)):  # else its time of change stays
+        np.save(path, rows)
+    return str(path)

@@ -1,0 +1,134 @@
+"""The map of many scans: their poses, and the pairs that these rest on."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from pcreg.geometry.se3 import transform
+from pcreg.runtime.files import replacing
+
+
+@dataclass(frozen=True)
+class MapEdge:
+    """A pair that was registered, or tried."""
+
+    source: int  # rows of the scans
+    target: int
+    registered: bool
+    confidence: float
+    reason: str  # of the verdict
+    T_target_source: np.ndarray | None  # (4, 4), None without an answer
+    used: bool
+    unused_because: str  # empty if it is used
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Scans in the frames of the maps to which they belong.
+
+    Scans that no used edge joins are in different maps, the largest map first. A map has the frame of its
+    first scan.
+    """
+
+    names: tuple[str, ...]  # of the scans
+    errors: tuple[str, ...]  # of each scan why it cannot be used; empty: it can
+    T_map_scan: np.ndarray  # (n, 4, 4), metres; meaningless for a scan without a map
+    number: np.ndarray  # (n,) int64, of its map, from 1; 0 of a scan that belongs to none
+    edges: tuple[MapEdge, ...]
+    voxel: float  # metres, the scale of the pose graph
+
+    @property
+    def count(self) -> int:
+        """How many maps there are, of two scans or more."""
+        return int(self.number.max(initial=0))
+
+    def scans(self, number: int = 1) -> list[int]:
+        """The rows of the scans of a map, by its number."""
+        return np.flatnonzero(self.number == number).tolist()
+
+    @property
+    def alone(self) -> list[int]:
+        """The rows of the scans that can be used and belong to no map."""
+        return [row for row, error in enumerate(self.errors) if not error and not self.number[row]]
+
+    def transform(self, row: int, points: np.ndarray) -> np.ndarray:
+        """Points (N, 3) of a scan, metres, in the frame of its map."""
+        return transform(self.T_map_scan[row], points)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all scans are in one map."""
+        return bool((self.number == 1).all())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Scans and edges as plain values, for JSON."""
+        return {
+            "voxel": self.voxel,
+            "maps": self.count,
+            "scans": [
+                {
+                    "name": name,
+                    "map": int(number) or None,
+                    "T_map_scan": T.tolist() if number else None,
+                    "error": error,
+                }
+                for name, number, T, error in zip(
+                    self.names, self.number, self.T_map_scan, self.errors, strict=True
+                )
+            ],
+            "edges": [
+                {
+                    "source": self.names[edge.source],
+                    "target": self.names[edge.target],
+                    "registered": edge.registered,
+                    "confidence": edge.confidence,
+                    "reason": edge.reason,
+                    "used": edge.used,
+                    "unused_because": edge.unused_because,
+                    "T_target_source": None
+                    if edge.T_target_source is None
+                    else edge.T_target_source.tolist(),
+                }
+                for edge in self.edges
+            ],
+        }
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write graph.json, and of each map poses.txt and poses_kitti.txt; returns the paths.
+
+        The first map goes into the folder, others into map_2, map_3, ... in it. Raises OutputError if one
+        cannot be written.
+        """
+        paths = [Path(folder) / "graph.json"]
+        with replacing(paths[0]) as temporary:
+            temporary.write_text(json.dumps(self.to_dict(), indent=1) + "\n")
+        for number in range(1, self.count + 1):
+            rows = self.scans(number)
+            for name, lines in (("poses.txt", self._tum(rows)), ("poses_kitti.txt", self._kitti(rows))):
+                paths.append(folder_of(Path(folder), number) / name)
+                with replacing(paths[-1]) as temporary:
+                    temporary.write_text("".join(lines), encoding="utf-8", errors="surrogateescape")
+        return paths
+
+    def _tum(self, rows: Sequence[int]) -> list[str]:
+        """`row tx ty tz qx qy qz qw`, and the names of the scans as comments."""
+        lines = [f"# {row} {self.names[row]}\n" for row in rows]
+        for row in rows:
+            T = self.T_map_scan[row]
+            values = [*T[:3, 3], *Rotation.from_matrix(T[:3, :3]).as_quat(canonical=True)]
+            lines.append(" ".join([str(row), *(f"{value:.9f}" for value in values)]) + "\n")
+        return lines
+
+    def _kitti(self, rows: Sequence[int]) -> list[str]:
+        """The 12 numbers of the upper rows of T_map_scan."""
+        return [" ".join(f"{value:.9f}" for value in self.T_map_scan[row][:3].ravel()) + "\n" for row in rows]
+
+
+def folder_of(folder: Path, number: int) -> Path:
+    """Where the files of a map go."""
+    return folder if number == 1 else folder / f"map_{number}"

@@ -1,0 +1,38 @@
+"""A scan of a map: what proposing pairs, the pose graph and refinement need of it, at one voxel size."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcreg.geometry.se3 import transform
+from pcreg.geometry.subsample import every_nth
+from pcreg.mapping.screening import Sketch
+from pcreg.registration.local_frame import LocalFrame
+from pcreg.registration.preprocess import DescribedCloud
+
+MAX_PROBES = 200
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One that can be used, in its local frame."""
+
+    frame: LocalFrame
+    sketch: Sketch
+    surface: np.ndarray  # (S, 3) float64, metres
+    normals: np.ndarray  # (S, 3) float64
+
+    @staticmethod
+    def of(cloud: DescribedCloud, frame: LocalFrame, voxel: float) -> "Scan":
+        return Scan(frame, Sketch.of(cloud, voxel), cloud.surface, cloud.normals)
+
+    @property
+    def probes(self) -> np.ndarray:
+        """Some points (P, 3) of its surface, by which motions of the scan are compared."""
+        return every_nth(self.surface, MAX_PROBES)
+
+
+def displacement(T: np.ndarray, other: np.ndarray, probes: np.ndarray) -> float:
+    """Metres, root mean square, between where two motions (4, 4) put the points (P, 3)."""
+    apart = transform(T, probes) - transform(other, probes)
+    return float(np.sqrt((apart**2).sum(1).mean()))

@@ -1,0 +1,58 @@
+"""A cheap look at a pair of scans, before it is registered: how many matches agree on one motion.
+
+A thousand keypoints of one scan are matched with five thousand of the other, and motions are proposed by
+what the matches have in common (pcreg.registration.spatial_consistency). It takes a fiftieth of a
+registration, and ranks pairs; it decides nothing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.spatial_consistency import consistent_motions
+
+MAX_QUERIES = 1_000
+MAX_KEYPOINTS = 5_000
+MIN_MATCHES = 4
+MATCH_DISTANCE_VOXELS = 2.0  # more than when registering: the nearest keypoint may be a neighbour
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """What screening needs of a scan: some of its described points, evenly spread."""
+
+    points: np.ndarray  # (K, 3) float32, metres, in the local frame of the scan
+    features: np.ndarray  # (K, C) float32
+    voxel: float  # metres, at which it was described
+
+    @staticmethod
+    def of(cloud: DescribedCloud, voxel: float) -> "Sketch":
+        rows = _evenly(len(cloud.points), MAX_KEYPOINTS)
+        return Sketch(cloud.points[rows].astype(np.float32), cloud.features[rows].astype(np.float32), voxel)
+
+
+def screen(source: Sketch, target: Sketch) -> int:
+    """How many matches agree on one motion between two scans; 0 where hardly any match is mutual."""
+    queries = _evenly(len(source.points), MAX_QUERIES)
+    points, features = source.points[queries], source.features[queries]
+    nearest = _nearest(features, target.features)
+    mutual = _nearest(target.features[nearest], features) == np.arange(len(features))
+    points, partners = points[mutual], target.points[nearest[mutual]]
+    if len(points) < MIN_MATCHES:
+        return 0
+    distance = MATCH_DISTANCE_VOXELS * source.voxel
+    motions = consistent_motions(points, partners, distance).astype(np.float32)
+    moved = points @ motions[:, :3, :3].swapaxes(1, 2) + motions[:, None, :3, 3]  # (H, P, 3)
+    agree = ((moved - partners) ** 2).sum(2) < distance**2
+    return int(agree.sum(1).max(initial=0))
+
+
+def _nearest(features: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """For each row of features (N, C) the nearest of others (M, C): (N,)."""
+    return (features @ others.T - (others**2).sum(1) / 2).argmax(1)
+
+
+def _evenly(count: int, most: int) -> np.ndarray:
+    """Rows (K,), at most `most` of `count`, evenly spaced."""
+    return np.arange(min(count, most)) * count // max(min(count, most), 1)

@@ -1,0 +1,73 @@
+"""The files of a map: poses.txt and graph.json, map.ply, and by option overview.png and viewer.html.
+
+Of several maps each has files of its own. Scans are read one after another, and thinned as they come.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.geometry.se3 import transform
+from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.io.cloud import write_ply
+from pcreg.mapping.map import Map, folder_of
+from pcreg.viz.map_overview import map_overview
+from pcreg.viz.map_viewer import map_viewer
+
+GOLDEN_RATIO = 0.618034  # of a turn from one hue to the next: neighbours in the list differ
+
+
+def write_map(
+    folder: Path,
+    found: Map,
+    points_of: Callable[[int], np.ndarray],
+    *,
+    picture: bool = True,
+    html: bool = True,
+) -> list[Path]:
+    """Write the files into `folder`, each whole; returns their paths.
+
+    `points_of(row)` reads the points (N, 3) of a scan. Raises OutputError for the first file that cannot be
+    written.
+    """
+    paths = found.save(folder)
+    for number in range(1, found.count + 1):
+        rows, place = found.scans(number), folder_of(folder, number)
+        scans = [_thinned(found, row, points_of(row)) for row in rows]
+        colors = scan_colors(len(rows))
+        paths.append(place / "map.ply")
+        _write_ply(paths[-1], scans, colors, found.voxel)
+        title = f"map {number} of {found.count}, {len(rows)} scans"
+        if picture:
+            paths.append(place / "overview.png")
+            map_overview(scans, colors, paths[-1], title=title)
+        if html:
+            paths.append(place / "viewer.html")
+            map_viewer(found, number, scans, colors, paths[-1], title=title)
+    return paths
+
+
+def scan_colors(count: int) -> np.ndarray:
+    """Colours (count, 3) uint8, of full and of darker value in turn."""
+    number = np.arange(count)
+    hue = (0.08 + GOLDEN_RATIO * number) % 1
+    value = np.where(number % 2, 0.72, 0.95)
+    turned = (hue[:, None] * 6 + np.array([0, 4, 2])) % 6
+    bright = np.clip(np.abs(turned - 3) - 1, 0, 1)
+    saturation = 0.75
+    return np.rint(255 * value[:, None] * (1 - saturation * (1 - bright))).astype(np.uint8)
+
+
+def _thinned(found: Map, row: int, points: np.ndarray) -> np.ndarray:
+    """One point per cell of half a voxel, in the frame of the map."""
+    points = points[voxel_downsample(points, found.voxel / 2)]
+    return transform(found.T_map_scan[row], points)
+
+
+def _write_ply(path: Path, scans: list[np.ndarray], colors: np.ndarray, voxel: float) -> None:
+    """One cloud, a point per cell of half a voxel whatever scan it comes from."""
+    points = np.concatenate(scans)
+    owner = np.repeat(np.arange(len(scans)), [len(scan) for scan in scans])
+    kept = voxel_downsample(points, voxel / 2)
+    write_ply(path, points[kept], colors[owner[kept]])

@@ -1,0 +1,82 @@
+"""The verb `map`: what it writes and prints, its exit status, and what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pcreg.cli.map import main
+from pcreg.cli.map.parser import paths_of
+from pcreg.io.cloud import read_cloud, write_ply
+from pcreg.runtime.errors import InputError
+from tests.rooms import stored_room
+
+FAST = ["--voxel", "0.1"]
+
+
+@pytest.fixture
+def scans(tmp_path):
+    """A folder with two scans of a room, and a damaged file beside it."""
+    room = stored_room(0)
+    write_ply(tmp_path / "scans" / "a.ply", room.target[::2])
+    write_ply(tmp_path / "scans" / "b.ply", room.target[1::2])
+    (tmp_path / "x.ply").write_bytes((tmp_path / "scans" / "b.ply").read_bytes()[:-9])
+    return tmp_path / "scans"
+
+
+def test_all_files_of_a_map_are_written(scans, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main([str(scans / "*.ply"), "--out", str(out), *FAST]) == 0
+    files = ["graph.json", "poses.txt", "poses_kitti.txt", "map.ply", "overview.png", "viewer.html"]
+    assert all((out / name).stat().st_size for name in files)
+    printed = capsys.readouterr().out
+    assert "map 1: 2 scans, 1 pairs in use" in printed
+    assert "1 pairs tried, 1 registered, 0 of them not used" in printed
+    whole = read_cloud(out / "map.ply").points
+    room = stored_room(0).target
+    np.testing.assert_allclose(whole.min(0), room.min(0), atol=0.1)
+    assert 1000 < len(whole) < len(room)  # thinned
+    page = (out / "viewer.html").read_text()
+    assert page.count('class="scan"') == 2
+    content = json.loads(page.split('id="content">')[1].split("</script>")[0])
+    assert content["used"] == [[1, 0]]
+    assert content["unused"] == []
+
+
+def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, capsys):
+    names = [*map(str, scans.glob("*.ply")), str(tmp_path / "x.ply")]
+    out = tmp_path / "out"
+    assert main([*names, "--out", str(out), "--json", "--no-picture", *FAST]) == 1
+    captured = capsys.readouterr()
+    graph = json.loads(captured.out)
+    assert graph == json.loads((out / "graph.json").read_text())
+    assert "x.ply" in graph["scans"][2]["error"]
+    assert graph["scans"][2]["map"] is None
+    assert not (out / "overview.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere/*.ply"], "nowhere/*.ply: no such file, and no file matches; put a pattern in quotes"),
+        (["{x}"], "{x}: 1 files match; a map needs two or more"),
+        (["{x}", "{x}"], "{x} {x}: 1 files match; a map needs two or more"),
+        (["{x}", "--out", "{x}"], "{x}: --out is a file; name a folder"),
+        (["{x}", "--voxel", "-1"], "voxel -1.0 is no size; use a positive number of metres"),
+    ],
+)
+def test_what_cannot_be_mapped_is_refused_in_one_sentence(scans, tmp_path, capsys, arguments, sentence):
+    x, out = str(tmp_path / "x.ply"), tmp_path / "out"
+    given = [argument.format(x=x) for argument in arguments]
+    assert main([*given, *([] if "--out" in given else ["--out", str(out)])]) == 2
+    assert capsys.readouterr().err == f"error: {sentence.format(x=x)}\n"
+    assert not out.exists()
+
+
+def test_files_are_in_natural_order_and_each_once(tmp_path):
+    for name in ("s_10.ply", "s_2.ply"):
+        (tmp_path / name).touch()
+    names = [str(tmp_path / "s_2.ply"), str(tmp_path / "*.ply")]
+    assert paths_of(names) == [str(tmp_path / "s_2.ply"), str(tmp_path / "s_10.ply")]
+    with pytest.raises(InputError):
+        paths_of([str(tmp_path / "*.pcd")])

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import rotation_about, rotation_error, se3, translation_error
+from pcreg.mapping.graph import MIN_LONE_CONFIDENCE, UNCONFIRMED, closed_triangles, solve
+from tests.pcreg.mapping.edges import VOXEL, measured, probes, random_poses, wrong
+
+
+def assert_placed(found: np.ndarray, poses: np.ndarray) -> None:
+    for T, true in zip(found, poses, strict=True):
+        assert translation_error(T, true) < 0.02
+        assert rotation_error(T, true) < 0.5
+
+
+def ring(poses: np.ndarray, steps: tuple[int, ...] = (1, 2)) -> list:
+    n = len(poses)
+    return [measured(poses, (row + step) % n, row) for step in steps for row in range(n)]
+
+
+@pytest.mark.parametrize("confidence", [0.75, 0.999])
+def test_wrong_edges_are_dropped_and_move_nothing(confidence):
+    poses = random_poses(10)
+    edges = ring(poses)
+    false = [wrong(7, 0, confidence), wrong(5, 1, confidence), wrong(9, 4, confidence)]
+    found = solve([*false, *edges], probes(10), VOXEL)
+    assert [bool(reason) for reason in found.rejections] == [True] * 3 + [False] * len(edges)
+    assert all("contradicts the other pairs by" in reason for reason in found.rejections[:3])
+    assert (found.component == 0).all()
+    assert_placed(found.poses, poses)
+
+
+def test_scans_that_nothing_joins_are_components_of_their_own():
+    poses = random_poses(7)
+    edges = [
+        *(measured(poses, a, b) for a, b in ((1, 0), (2, 1), (2, 0))),
+        *(measured(poses, a, b) for a, b in ((5, 4), (6, 5), (6, 4))),
+    ]
+    found = solve(edges, probes(7), VOXEL)
+    assert found.component.tolist() == [0, 0, 0, 1, 2, 2, 2]
+    assert found.rejections == ("",) * 6
+    np.testing.assert_array_equal(found.poses[[0, 3, 4]], np.tile(np.eye(4), (3, 1, 1)))
+
+
+def test_an_edge_that_no_cycle_confirms_needs_confidence():
+    poses = random_poses(6)
+    pairs = ((1, 0), (2, 1), (2, 0), (4, 3), (5, 4), (5, 3))
+    triangles = [measured(poses, a, b, confidence=0.98) for a, b in pairs]
+    low, high = MIN_LONE_CONFIDENCE - 0.01, MIN_LONE_CONFIDENCE
+    found = solve([*triangles, measured(poses, 3, 2, confidence=low)], probes(6), VOXEL)
+    assert found.rejections[-1] == UNCONFIRMED
+    assert found.component.tolist() == [0, 0, 0, 1, 1, 1]
+    found = solve([*triangles, measured(poses, 3, 2, confidence=high)], probes(6), VOXEL)
+    assert found.rejections == ("",) * 7
+    assert_placed(found.poses, poses)
+    two = [measured(poses, *pair, confidence=low) for pair in ((3, 2), (4, 1))]  # of four scans, which agree
+    assert solve([*triangles, *two], probes(6), VOXEL).rejections == ("",) * 8
+
+
+def test_a_scan_that_looks_the_same_from_two_sides_joins_nothing():
+    """Scan 2 is turned round when it meets scans 3 and 4, which agree: all triangles close."""
+    poses = random_poses(6)
+    turned = poses.copy()
+    turned[2] = poses[2] @ se3(rotation_about(np.array([0, 0, 1.0]), 180), np.array([0.5, 0, 0]))
+    right = ((1, 0), (2, 1), (2, 0), (4, 3), (5, 4), (5, 3))
+    edges = [measured(poses, a, b, confidence=0.99) for a, b in right]
+    false = [measured(turned, 3, 2, confidence=0.95), measured(turned, 4, 2, confidence=0.77)]
+    found = solve([*edges, *false], probes(6), VOXEL)
+    assert found.rejections == ("",) * 6 + (UNCONFIRMED,) * 2
+    assert found.component.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_of_a_cycle_that_does_not_close_the_weakest_edge_is_dropped():
+    poses = random_poses(3)
+    true = [measured(poses, 1, 0, confidence=0.98), measured(poses, 2, 1, confidence=0.97)]
+    found = solve([*true, wrong(2, 0, 0.8)], probes(3), VOXEL)
+    assert [bool(reason) for reason in found.rejections] == [False, False, True]
+    assert_placed(found.poses, poses)
+
+
+def test_triangles_that_close_are_counted():
+    poses = random_poses(4)
+    edges = [measured(poses, a, b) for a, b in ((1, 0), (2, 0), (2, 1), (3, 1))]
+    assert closed_triangles([*edges, wrong(3, 2)], probes(4), 0.3).tolist() == [1, 1, 1, 0, 0]
+
+
+def test_the_same_edges_give_the_same_poses():
+    poses = random_poses(12)
+    edges = [*ring(poses, (1, 2, 3)), wrong(6, 0)]
+    first, second = (solve(edges, probes(12), VOXEL).poses for _ in range(2))
+    np.testing.assert_array_equal(first, second)

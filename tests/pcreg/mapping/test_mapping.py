@@ -1,0 +1,115 @@
+"""The whole way, from files to maps."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pcreg
+from pcreg.geometry.se3 import inverse, rotation_error, translation_error
+from pcreg.io.cloud import write_ply
+from pcreg.mapping import mapping
+from pcreg.registration.registrar import Registrar
+from pcreg.runtime.errors import InputError
+from tests.rooms import stored_room
+
+VOXEL = 0.1
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Three scans of each of two rooms in a mixed order and a damaged file, with the poses of the former.
+
+    The third scan is half of the first one's points; the other half are the first scan.
+    """
+    folder = tmp_path_factory.mktemp("scans")
+    truth = {}
+    for number, order in ((0, "ace"), (2, "bdf")):
+        room = stored_room(number)
+        poses = room.T_world_target, room.T_world_source, room.T_world_target
+        for name, points, pose in zip(
+            order, (room.target[::2], room.source, room.target[1::2]), poses, strict=True
+        ):
+            write_ply(folder / f"{name}.ply", points)
+            truth[name] = pose
+    (folder / "x.ply").write_bytes((folder / "a.ply").read_bytes()[:-9])
+    return folder, truth
+
+
+def paths_of(folder):
+    return [str(path) for path in sorted(folder.glob("*.ply"))]
+
+
+@pytest.fixture(scope="module")
+def mapped(places, tmp_path_factory):
+    folder, truth = places
+    out = tmp_path_factory.mktemp("out")
+    return mapping.run(Registrar(voxel=VOXEL), paths_of(folder), out, workers=0), truth, out
+
+
+def test_two_scenes_give_two_maps_and_a_damaged_file_spoils_neither(mapped):
+    found, truth, _ = mapped
+    names = [name.rsplit("/", 1)[1][0] for name in found.names]
+    assert names == list("abcdefx")
+    assert found.number.tolist() in ([1, 2, 1, 2, 1, 2, 0], [2, 1, 2, 1, 2, 1, 0])
+    assert "x.ply" in found.errors[6]
+    assert found.errors[:6] == ("",) * 6
+    assert found.alone == []
+    assert not found.is_whole
+    for first, number in (("a", found.number[0]), ("b", found.number[1])):
+        for row in found.scans(int(number)):
+            true = inverse(truth[first]) @ truth[names[row]]
+            assert translation_error(found.T_map_scan[row], true) < 0.1
+            assert rotation_error(found.T_map_scan[row], true) < 2
+    for edge in found.edges:
+        assert edge.used == (not edge.unused_because)
+        assert not edge.used or found.number[edge.source] == found.number[edge.target]
+
+
+def test_it_goes_on_where_it_was_stopped_with_the_same_bytes(mapped, places, tmp_path, monkeypatch):
+    """Stopped after three pairs; then the rest, and nothing of it twice."""
+    _, _, out = mapped
+    paths = paths_of(places[0])
+    (tmp_path / "pairs.jsonl").write_bytes(b"".join((out / "pairs.jsonl").read_bytes().splitlines(True)[:3]))
+    found = mapping.run(Registrar(voxel=VOXEL), paths, tmp_path, workers=0)
+    found.save(tmp_path)
+    mapped[0].save(out)
+    for name in ("graph.json", "poses.txt", "poses_kitti.txt", "map_2/poses.txt"):
+        assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
+    lines = (tmp_path / "pairs.jsonl").read_text().splitlines()
+    monkeypatch.setattr(mapping, "registered", lambda executor, work, pairs: iter(pairs and [1 / 0]))
+    mapping.run(Registrar(voxel=VOXEL), paths, tmp_path, workers=0)
+    assert (tmp_path / "pairs.jsonl").read_text().splitlines() == lines
+
+
+def test_files_of_a_map_can_be_read_again(mapped, tmp_path):
+    from pcreg.datasets.poses import read_poses
+
+    found, _, _ = mapped
+    paths = found.save(tmp_path)
+    assert [path.name for path in paths] == ["graph.json", *["poses.txt", "poses_kitti.txt"] * 2]
+    for number, folder in ((1, tmp_path), (2, tmp_path / "map_2")):
+        rows = found.scans(number)
+        for name in ("poses.txt", "poses_kitti.txt"):
+            np.testing.assert_allclose(read_poses(folder / name), found.T_map_scan[rows], atol=1e-8)
+    graph = json.loads((tmp_path / "graph.json").read_text())
+    assert len(graph["scans"]) == 7
+    assert {"verdict" in edge or "registered" in edge for edge in graph["edges"]} == {True}
+
+
+def test_arrays_are_mapped_as_files_are():
+    room = stored_room(0)
+    found = pcreg.register_all([room.target[::2], room.target[1::2]], voxel=VOXEL)
+    assert found.is_whole
+    assert found.count == 1
+    assert translation_error(found.T_map_scan[1], np.eye(4)) < 0.02
+    points = room.target[:5]
+    np.testing.assert_array_equal(found.transform(0, points), points)
+
+
+def test_what_is_no_map_is_refused(places, tmp_path):
+    damaged = str(places[0] / "x.ply")
+    with pytest.raises(InputError, match="1 scans are no map; name two or more"):
+        mapping.run(Registrar(voxel=VOXEL), [damaged], tmp_path, workers=0)
+    with pytest.raises(InputError, match="1 of 2 scans can be used"):
+        mapping.run(Registrar(voxel=VOXEL), [damaged, paths_of(places[0])[0]], tmp_path, workers=0)

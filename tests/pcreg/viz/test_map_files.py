@@ -1,0 +1,60 @@
+"""The files of maps: five scans in a row and one beside them, in two maps."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pcreg.io.cloud import read_cloud
+from pcreg.mapping.map import Map, MapEdge
+from pcreg.viz.map_files import scan_colors, write_map
+
+PLATE = np.random.default_rng(0).uniform(0, 1, (3000, 3)) * [1, 1, 0.1]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("map")
+    poses = np.tile(np.eye(4), (7, 1, 1))
+    poses[:5, 0, 3] = np.arange(5)
+    edges = [MapEdge(row + 1, row, True, 0.9, "fits", np.eye(4), True, "") for row in (0, 1, 2, 3, 5)]
+    edges.append(MapEdge(4, 0, True, 0.8, "fits", np.eye(4), False, "contradicts <x>"))
+    edges.append(MapEdge(4, 1, False, 0.1, "does not", None, False, "not registered"))
+    names = tuple(f"<{row}>.ply" for row in range(7))
+    found = Map(names, ("",) * 7, poses, np.array([1, 1, 1, 1, 1, 2, 2]), tuple(edges), 0.05)
+    return folder, write_map(folder, found, lambda row: PLATE)
+
+
+def test_each_map_has_files_of_its_own(written):
+    folder, paths = written
+    own = ["poses.txt", "poses_kitti.txt", "map.ply", "overview.png", "viewer.html"]
+    expected = {"graph.json", *own, *(f"map_2/{name}" for name in own)}
+    assert {str(path.relative_to(folder)) for path in paths} == expected
+    whole, other = (read_cloud(place / "map.ply").points for place in (folder, folder / "map_2"))
+    assert np.ptp(whole, axis=0) == pytest.approx([5, 1, 0.1], abs=0.02)
+    assert np.ptp(other, axis=0) == pytest.approx([1, 1, 0.1], abs=0.02)
+    assert len(other) < len(PLATE)  # two scans of the same points
+
+
+def test_the_page_has_scans_to_switch_and_edges_to_see(written):
+    page = (written[0] / "viewer.html").read_text()
+    assert page.count('class="scan"') == 5
+    assert "&lt;4&gt;.ply to &lt;0&gt;.ply<td>contradicts &lt;x&gt;" in page
+    content = json.loads(page.split('id="content">')[1].split("</script>")[0])
+    assert content["used"] == [[1, 0], [2, 1], [3, 2], [4, 3]]
+    assert content["unused"] == [[4, 0]]
+    assert len(content["clouds"]) == len(content["colors"]) == len(content["centres"]) == 5
+
+
+def test_the_picture_shows_each_scan_in_its_colour(written):
+    picture = np.asarray(Image.open(written[0] / "overview.png")).reshape(-1, 3).astype(int)
+    for color in scan_colors(5).astype(int):
+        assert (np.abs(picture - color).max(1) < 12).sum() > 1000
+
+
+def test_colours_differ():
+    colors = scan_colors(60).astype(int)
+    apart = np.abs(colors[:, None] - colors).sum(2) + 999 * np.eye(60, dtype=int)
+    assert apart.min() > 8
+    assert np.diag(apart, 1).min() > 100  # neighbours in the list
