@@ -57,6 +57,9 @@ class CloudFile:
             return replace(self, error=sentence if named else f"{self.path}: {sentence}")
 
 
+STORED = [field.name for field in fields(DescribedCloud) if field.name != "nodes"]  # those a matcher needs
+
+
 class NotDescribed(Exception):
     """A description that is not in the folder, and that another process has to compute."""
 
@@ -125,7 +128,7 @@ def keep(path: Path, downsampled: DownsampledCloud, descriptor: Descriptor) -> D
     """Describe the cloud and write that to a file; OutputError if it cannot be written."""
     described = describe(downsampled, descriptor)
     with replacing(path) as temporary:
-        np.savez(temporary, **vars(described))
+        np.savez(temporary, **{name: getattr(described, name) for name in STORED})
     return described
 
 
@@ -133,7 +136,7 @@ def _read(path: Path) -> DescribedCloud | None:
     """The description in a file; None if there is none, or it is damaged."""
     try:
         with np.load(path) as arrays:
-            return DescribedCloud(**{field.name: arrays[field.name] for field in fields(DescribedCloud)})
+            return DescribedCloud(**{name: arrays[name] for name in STORED})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

@@ -38,7 +38,8 @@ def test_version(capsys):
         ),
         (
             [],
-            "a verb is needed, one of register, verify, map, evaluate, train, publish; pcreg --help explains them",
+            "a verb is needed, one of register, verify, map, evaluate, train, publish; "
+            "pcreg --help explains them",
         ),
     ],
 )
