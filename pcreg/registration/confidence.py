@@ -16,6 +16,7 @@ import numpy as np
 from pcreg.registration.confidence_terms import (
     HANDCRAFTED_TERMS,
     LEARNED_TERMS,
+    OBSERVABILITY,
     ConfidenceTerm,
     few_inliers,
     values_of,
@@ -139,6 +140,17 @@ class NetworkModel(ConfidenceModel):
             upwards, downwards = np.split(x @ w + b[:, None], 2, axis=-1)
             x = np.concatenate([np.logaddexp(0, upwards), -np.logaddexp(0, -downwards)], axis=-1)
         return (x @ weights + biases[:, None])[..., 0].mean(0)
+
+    def probability(self, evidence: Evidence) -> float:
+        """That the motion is right; at most 0.5 if the overlap leaves it a direction to slide in.
+
+        Few simulated scans are so bare that a network could learn it from them.
+        """
+        likely = super().probability(evidence)
+        return min(likely, 0.5) if evidence.observability.free else likely
+
+    def most_missed(self, evidence: Evidence) -> ConfidenceTerm:
+        return OBSERVABILITY if evidence.observability.free else super().most_missed(evidence)
 
     @staticmethod
     @cache

@@ -145,6 +145,7 @@ def _unlike(evidence: Evidence) -> str:
     )
 
 
+OBSERVABILITY = ConfidenceTerm(_observability, _unconstrained)
 # More of each never makes a motion less likely.
 LEARNED_TERMS = (
     ConfidenceTerm(_agreement, few_inliers),
@@ -156,13 +157,13 @@ LEARNED_TERMS = (
     ConfidenceTerm(_sides, _backwards),
     ConfidenceTerm(_descriptors, _unlike),
     ConfidenceTerm(_overlap_descriptors, _unlike),
-    ConfidenceTerm(_observability, _unconstrained),
+    OBSERVABILITY,
 )
 HANDCRAFTED_TERMS = (
     ConfidenceTerm(_support, few_inliers),
     ConfidenceTerm(_agreement, few_inliers),
     ConfidenceTerm(_consistency, _contradicted),
-    ConfidenceTerm(_observability, _unconstrained),
+    OBSERVABILITY,
 )
 
 

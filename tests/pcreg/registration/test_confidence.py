@@ -84,6 +84,12 @@ def test_more_evidence_never_lowers_what_is_learned(better):
     assert LEARNED.probability(evidence(**LITTLE | better)) > LEARNED.probability(evidence(**LITTLE))
 
 
+def test_what_may_slide_is_never_believed_by_a_network():
+    verdict = LEARNED.verdict(evidence(observability=CORRIDOR))
+    assert verdict.confidence <= 0.5
+    assert "slide along (1.00, 0.00, 0.00)" in verdict.reason
+
+
 def test_more_of_any_term_never_lowers_the_log_odds():
     """Wherever the terms are, even where no motion was."""
     rng = np.random.default_rng(0)
