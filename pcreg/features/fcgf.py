@@ -135,7 +135,8 @@ class FCGF:
     ) -> Pyramid:
         log.info("describe: %d points, in cells of %g m", len(points), voxel)
         batch = PointBatch.from_clouds([points], None if viewpoints is None else [viewpoints])
-        return self.network.pyramid(batch.to(self.device), voxel)
+        pyramid: Pyramid = self.network.pyramid(batch.to(self.device), voxel)
+        return pyramid
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

@@ -69,7 +69,7 @@ def test_what_carries_the_other_lidar_does_not_say_whether_sweeps_are_fused(monk
 
     empty = torch.zeros(1, 3)
     monkeypatch.setattr(recording, "sweeps", lambda _, lidar, drive, *more: [empty] * len(drive.seconds))
-    monkeypatch.setattr(recording, "outdoor_scene", lambda rng: outdoor_scene(rng, "square"))
+    monkeypatch.setattr(recording, "outdoor_scene", lambda rng, _: outdoor_scene(rng, "square"))
     monkeypatch.setattr(recording, "_body", noted_body)
     monkeypatch.setattr(recording, "submaps", noted_submaps)
     for index in range(16):
