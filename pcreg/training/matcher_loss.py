@@ -97,10 +97,15 @@ def divergence(predicted: Tensor, truth: Tensor, present: Tensor) -> Tensor:
     """The mean, over rows that are `present` (B, N), of the Kullback-Leibler divergence from the truth.
 
     Of log-probabilities (B, N, M + 1). The truth (B, N, M) is shares or booleans; what a row lacks to one has
-    no partner, and a row with more is divided by its sum.
+    no partner, and a row with more is divided by its sum. Where a prediction leaves no room for "has no
+    partner", by -inf, partners share all of the truth, and a row that has none does not count.
     """
     share = truth.float()
-    share = share / share.sum(2, keepdim=True).clamp(min=1)
-    share = torch.cat([share, 1 - share.sum(2, keepdim=True)], 2).clamp(min=0)
+    total = share.sum(2, keepdim=True)
+    room = predicted[..., -1:].isfinite()
+    share = share / torch.where(room, total.clamp(min=1), total.clamp(min=1e-9))
+    without = torch.where(room, 1 - share.sum(2, keepdim=True), 0).clamp(min=0)
+    counted = present * (room | (total > 0))[..., 0]
+    share = torch.cat([share, without], 2)
     lost = torch.where(share > 0, share * (share.clamp(min=1e-9).log() - predicted), 0).sum(2)
-    return (lost * present).sum() / present.sum()
+    return (lost * counted).sum() / counted.sum().clamp(min=1)

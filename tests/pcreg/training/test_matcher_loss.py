@@ -47,3 +47,16 @@ def test_rows_of_padding_do_not_count():
     truth = torch.rand(1, 3, 3) / 3
     some = divergence(predicted, truth, torch.tensor([[True, True, False]]))
     assert math.isclose(some.item(), divergence(predicted[:, :2], truth[:, :2], torch.ones(1, 2)).item())
+
+
+def test_without_room_for_no_partner_only_rows_with_partners_count():
+    predicted = torch.tensor([[[0.8, 0.2, 0.0], [0.5, 0.5, 0.0]]]).log().requires_grad_()
+    truth = torch.tensor([[[0.4, 0.1], [0.0, 0.0]]])  # half of the first node has no partner
+    present = torch.tensor([[True, True]])
+    loss = divergence(predicted, truth, present)
+    assert abs(loss.item()) < 1e-6
+    loss.backward()
+    assert predicted.grad.isfinite().all()
+    even = torch.tensor([[[0.5, 0.5, 0.0]] * 2]).log()
+    expected = math.log(2) + 0.8 * math.log(0.8) + 0.2 * math.log(0.2)
+    assert math.isclose(divergence(even, truth, present).item(), expected, rel_tol=1e-5)
