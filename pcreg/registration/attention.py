@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pcreg.features.base import Description
+from pcreg.features.pretrained import weights_for
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.models.matcher import Matcher
 from pcreg.models.patches import Patches
@@ -39,9 +40,14 @@ class AttentionMatcher:
         self.matcher = network.matcher.to(self.device).eval()
 
     @staticmethod
-    def load(weights: str | Path, device: str = "cpu", with_nearest: bool = True) -> "AttentionMatcher":
-        """That of a .safetensors file of `pcreg train`; InputError if it cannot be used."""
-        return AttentionMatcher(load_weights(weights), device, with_nearest)
+    def load(
+        weights: str | Path | None, voxel: float, device: str = "cpu", with_nearest: bool = True
+    ) -> "AttentionMatcher":
+        """That of a .safetensors file of `pcreg train`; of the shipped one for this voxel size without.
+
+        Raises InputError if it cannot be used.
+        """
+        return AttentionMatcher(load_weights(weights or weights_for(voxel)), device, with_nearest)
 
     @property
     def fingerprint(self) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
 
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration import diagnostics
@@ -31,16 +30,60 @@ def answer_at_scales(
     """The answer at the first scale if its confidence is 0.95 or more, else that of the fallback.
 
     A registration with less confidence is refused if the mirrored source fits with more. If the first scale
-    refuses, the others are tried. Each is one more chance to be wrong: so a motion found at another scale is
-    assessed at the first as well, by the matches there. The confidence is then the geometric mean of both,
-    that of the other scale taken three times, and again the mirror image must not fit better. If no scale
-    registers, the first answer is returned with notes on what may be wrong with the clouds. Viewpoints that
-    are not stated are estimated at the first scale. `seed` is that of the mirror test.
+    refuses, the others are tried, and the mirror image beside them. Each is one more chance to be wrong: so a
+    motion found at another scale is assessed at the first as well, by the matches there. The confidence is
+    then the geometric mean of both, that of the other scale taken three times, and again the mirror image
+    must not fit better. If no scale registers, the first answer is returned with notes on what may be wrong
+    with the clouds. Viewpoints that are not stated are estimated at the first scale. `seed` is that of the
+    mirror test.
 
     Raises InputError, with what may be wrong, if the first scale leaves too few points.
     """
     scales = iter(scales)
     first, clock = next(scales), Clock()
+    a, b = _described(first, source, target)
+    clock.lap("describe")
+    found = answer(first, a, b)
+    seconds = clock.seconds | found.seconds
+
+    def mirror_confidence() -> float:
+        clock = Clock()
+        confidence = diagnostics.mirror_confidence(first, source, _decided(a), b, seed)
+        clock.lap("mirror_test")
+        seconds.update(clock.seconds)
+        return confidence
+
+    if found.registered:
+        mirrored = mirror_confidence() if found.confidence < ACCEPT_CONFIDENCE else 0.0
+        if found.confidence >= mirrored:
+            return replace(found, seconds=seconds, notes=diagnostics.notes_if_registered(found, a, b))
+        return replace(
+            found,
+            registered=False,
+            confidence=1 - mirrored,
+            reason="the clouds fit better if one is mirrored",
+            seconds=seconds,
+            notes=(diagnostics.MIRRORED,),
+        )
+    tries = (lambda: _at_another_scale(scales, (source, a), (target, b), first, answer), mirror_confidence)
+    (other, more), mirrored = parallel.each(lambda attempt: attempt(), tries)
+    for step, value in more.items():
+        seconds[step] = round(seconds.get(step, 0.0) + value, 4)
+    if other and other.confidence >= mirrored:
+        return replace(other, seconds=seconds, notes=diagnostics.notes_if_registered(other, a, b))
+    notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
+    notes += diagnostics.unknown_viewpoints(a, b)
+    notes += diagnostics.mixed_units(source.points, target.points)
+    notes += diagnostics.millimetres(source.points, target.points)
+    if mirrored >= MIN_CONFIDENCE:
+        notes.append(diagnostics.MIRRORED)
+    return replace(found, seconds=seconds, notes=tuple(notes))
+
+
+def _described(
+    first: SingleScaleRegistrar, source: PreparedCloud, target: PreparedCloud
+) -> tuple[DescribedCloud, DescribedCloud]:
+    """Both clouds at the first scale; InputError, with what may be wrong, if too few points are left."""
     try:
         a, b = parallel.each(lambda cloud: cloud.at(first), (source, target))
     except OutputError:  # no fault of the clouds
@@ -51,40 +94,32 @@ def answer_at_scales(
             raise InputError(f"{', '.join(names)}: {mixed[0]}") from error
         words = diagnostics.millimetres(source.points, target.points)
         raise InputError("; ".join([str(error), *words])) from error
-    clock.lap("describe")
-    found = answer(first, a, b)
-    seconds = clock.seconds | found.seconds
-    if found.registered and found.confidence >= ACCEPT_CONFIDENCE:
-        return replace(found, seconds=seconds, notes=diagnostics.notes_if_registered(found, a, b))
+    return a, b
+
+
+def _at_another_scale(
+    scales: Iterable[SingleScaleRegistrar],
+    source: tuple[PreparedCloud, DescribedCloud],
+    target: tuple[PreparedCloud, DescribedCloud],
+    first: SingleScaleRegistrar,
+    answer: Answer,
+) -> tuple[Registration | None, dict[str, float]]:
+    """The first answer at these scales that the `first` scale confirms, and the seconds of all.
+
+    Of each cloud its description at the first scale is given, too.
+    """
+    (_, a), (_, b) = source, target
+    seconds: dict[str, float] = {}
 
     def add_seconds(more: dict[str, float]) -> None:
         for step, value in more.items():
-            seconds[step] = round(seconds.get(step, 0.0) + value, 4)
+            seconds[step] = seconds.get(step, 0.0) + value
 
-    @cache
-    def mirror_confidence() -> float:
-        clock = Clock()
-        confidence = diagnostics.mirror_confidence(first, source, _decided(a), b, seed)
-        clock.lap("mirror_test")
-        add_seconds(clock.seconds)
-        return confidence
-
-    if found.registered:
-        if found.confidence >= mirror_confidence():
-            return replace(found, seconds=seconds, notes=diagnostics.notes_if_registered(found, a, b))
-        return replace(
-            found,
-            registered=False,
-            confidence=1 - mirror_confidence(),
-            reason="the clouds fit better if one is mirrored",
-            seconds=seconds,
-            notes=(diagnostics.MIRRORED,),
-        )
     for scale in scales:
         clock = Clock()
         try:
             described = parallel.each(
-                lambda pair, scale=scale: pair[0].at(scale, _decided(pair[1])), ((source, a), (target, b))
+                lambda pair, scale=scale: pair[0].at(scale, _decided(pair[1])), (source, target)
             )
         except OutputError:
             raise
@@ -99,25 +134,14 @@ def answer_at_scales(
         again = first.assess(a, b, other.T_target_source)
         add_seconds(again.seconds)
         confidence = (other.confidence**3 * again.confidence) ** 0.25
-        if confidence >= MIN_CONFIDENCE and confidence >= mirror_confidence():
+        if confidence >= MIN_CONFIDENCE:
             finer = min(other, again, key=lambda each: each.voxel)
             reason = f"{other.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
-            return replace(
-                finer,
-                registered=True,
-                confidence=confidence,
-                reason=reason,
-                alternative=None,
-                seconds=seconds,
-                notes=diagnostics.notes_if_registered(finer, a, b),
+            confirmed = replace(
+                finer, registered=True, confidence=confidence, reason=reason, alternative=None
             )
-    notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
-    notes += diagnostics.unknown_viewpoints(a, b)
-    notes += diagnostics.mixed_units(source.points, target.points)
-    notes += diagnostics.millimetres(source.points, target.points)
-    if mirror_confidence() >= MIN_CONFIDENCE:
-        notes.append(diagnostics.MIRRORED)
-    return replace(found, seconds=seconds, notes=tuple(notes))
+            return confirmed, seconds
+    return None, seconds
 
 
 def _decided(cloud: DescribedCloud) -> Viewpoint:

@@ -36,7 +36,8 @@ class Registration:
     # (4, 4) another motion about as likely, if there is one; of `verify` the one that the clouds fit
     alternative: NDArray[np.float64] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()  # what may be wrong with the clouds, a sentence each
-    seconds: dict[str, float] = field(default_factory=dict)  # by step
+    # By step; other scales are tried beside the mirror test
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def inliers(self) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from pcreg.models.resunet import ResUNet
+from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.models.weights import fingerprint
 from pcreg.runtime.errors import InputError
 
@@ -40,7 +40,7 @@ def card(weights: Path, network: ResUNet, training: Path, data: str | None, meas
         "",
         f"- Network: ResUNet on native points, {parameters:,} parameters, encoder {architecture.encoder}, "
         f"decoder {architecture.decoder}, first layer of {architecture.stem_kernel_size}^3 cells; "
-        f"{KERNELS[architecture.kernel]}.",
+        f"{KERNELS[architecture.kernel]}{_and_matcher(architecture)}.",
         f"- Input: points alone, one per cell of {architecture.voxel:g} m. "
         f"Output: {architecture.out_channels} numbers of unit length per point.",
         f"- Trained on: {data or _simulated(settings)}",
@@ -60,6 +60,13 @@ def card(weights: Path, network: ResUNet, training: Path, data: str | None, meas
         "```",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _and_matcher(architecture: Architecture) -> str:
+    if not architecture.matcher:
+        return ""
+    layers, width = len(architecture.matcher.layers), architecture.matcher.width
+    return f"; and a matcher that looks at both clouds (`matcher=attention`), {layers} layers, {width} wide"
 
 
 def _read(path: Path, remedy: str) -> str:

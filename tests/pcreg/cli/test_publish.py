@@ -3,6 +3,7 @@ import hashlib
 import pytest
 
 from pcreg.cli import publish
+from pcreg.models.matcher import MatcherArchitecture
 from pcreg.models.weights import fingerprint, load_weights, save_weights
 from tests.pcreg.tiny import network
 
@@ -60,3 +61,12 @@ def test_a_card_says_which_weights_a_training_went_on_from(training, tmp_path):
     (training / "config.yaml").write_text(SIMULATED + "weights: second/last.safetensors\n")
     assert publish.main([str(training), str(tmp_path / "indoor")]) == 0
     assert "from the weights `second/last.safetensors`" in (tmp_path / "indoor.md").read_text()
+
+
+def test_a_card_tells_of_a_matcher(training, tmp_path):
+    save_weights(training / "best.safetensors", network().with_matcher(MatcherArchitecture(width=8)))
+    name = tmp_path / "weights" / "indoor"
+    assert publish.main([str(training), str(name)]) == 0
+    assert "a matcher that looks at both clouds (`matcher=attention`), 6 layers, 8 wide" in (
+        name.with_suffix(".md").read_text()
+    )

@@ -3,7 +3,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pcreg.registration.confidence import HANDCRAFTED, MIN_CONFIDENCE, MIN_INLIERS, NetworkModel
+from pcreg.registration.confidence import (
+    HANDCRAFTED,
+    MAX_PROBABILITY,
+    MIN_CONFIDENCE,
+    MIN_INLIERS,
+    NetworkModel,
+)
 from pcreg.registration.observability import Observability
 from tests.pcreg.evidences import CORRIDOR, evidence
 
@@ -13,8 +19,8 @@ LEARNED = NetworkModel.shipped()
 def test_plenty_of_evidence_is_believed():
     verdict = LEARNED.verdict(evidence())
     assert verdict.registered
-    assert verdict.confidence > 0.95
-    assert verdict.confidence == LEARNED.probability(evidence())
+    assert LEARNED.probability(evidence()) > MAX_PROBABILITY
+    assert verdict.confidence == pytest.approx(MAX_PROBABILITY)
     assert "300 of 1000 matches" in verdict.reason
     assert "60% of the source" in verdict.reason
     assert not verdict.ambiguous
@@ -149,13 +155,23 @@ def test_a_poor_rival_hardly_matters():
         [evidence(inliers=3, free_space_violation=0.2), evidence(inliers=2, free_space_violation=0.3)],
     )
     assert verdict.registered
-    assert verdict.confidence == pytest.approx(LEARNED.probability(evidence()), abs=0.01)
+    assert verdict.confidence == pytest.approx(MAX_PROBABILITY, abs=0.01)
+
+
+def test_two_motions_beyond_doubt_are_ambiguous():
+    better, good = evidence(inliers=800), evidence()
+    assert LEARNED.probability(better) > LEARNED.probability(good) > MAX_PROBABILITY
+    verdict = LEARNED.verdict(better, [good])
+    assert not verdict.registered
+    assert verdict.ambiguous
+    assert "two motions fit about equally well" in verdict.reason
 
 
 def test_odds_exclude_each_other():
     """Of three motions at most one is right."""
     first, second, third = (evidence(inliers=n, free_space_violation=0.06) for n in (17, 12, 8))
-    odds = [p / (1 - p) for p in map(LEARNED.probability, (first, second, third))]
+    likely = [min(LEARNED.probability(each), MAX_PROBABILITY) for each in (first, second, third)]
+    odds = [p / (1 - p) for p in likely]
     assert LEARNED.verdict(first, [second, third]).confidence == pytest.approx(odds[0] / (1 + sum(odds)))
 
 

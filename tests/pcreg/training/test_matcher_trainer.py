@@ -142,6 +142,13 @@ def test_a_description_keeps_its_nodes_in_the_cache(tmp_path):
     assert len(kept.of_rows(np.arange(3)).nodes.points) == len(kept.nodes.points)
 
 
+def test_the_shipped_weights_for_rooms_have_a_matcher():
+    shipped = AttentionMatcher.load(None, 0.05)
+    assert shipped.fingerprint.endswith("with nearest ones")
+    with pytest.raises(InputError, match="have no matcher"):
+        AttentionMatcher.load(None, 0.3)
+
+
 def test_weights_and_descriptions_without_a_matcher_are_refused():
     with pytest.raises(InputError, match="have no matcher"):
         AttentionMatcher(network())
