@@ -22,7 +22,7 @@ def locate(
     """
     clock = Clock()
     described = scan.at(scale)
-    proposed = target.regions(scale, scan.sample.extent).proposed(Sketch.of(described, scale.voxel))
+    proposed = target.regions(scale).proposed(Sketch.of(described, scale.voxel))
     clock.lap("propose")
     answers: list[tuple[Registration, PreparedCloud]] = []
     for region in proposed:

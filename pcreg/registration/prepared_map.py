@@ -18,7 +18,7 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError, OutputError
 
 STORED_VOXELS = 0.5  # edge of the cells of which a point is kept
-RADIUS_FACTOR = 4.0  # radii are powers of it: scans of one sensor share their regions
+RADIUS_VOXELS = 100.0  # of a region: a scan of 15,000 cells fits in, and scans of one sensor share them
 SPACING = 0.75  # radii between two regions, at least
 MIN_FILLED = 0.1  # of the points of the fullest region, from which on one is worth describing
 SCREENED = 12  # regions, those most like the scan as a whole
@@ -59,17 +59,16 @@ class PreparedMap:
         self.whole = whole
         self._regions: dict[tuple[object, ...], Regions] = {}
 
-    def regions(self, scale: SingleScaleRegistrar, extent: float) -> Regions:
-        """The regions for scans of that extent in metres; InputError if all have too few points."""
-        radius = float(RADIUS_FACTOR ** np.round(np.log(extent / 2) / np.log(RADIUS_FACTOR)))
+    def regions(self, scale: SingleScaleRegistrar) -> Regions:
+        """The regions for scans at that scale; InputError if all have too few points."""
         descriptor = scale.descriptor
-        key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel, radius)
+        key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel)
         if key not in self._regions:
-            self._regions[key] = self._described(scale, radius)
+            self._regions[key] = self._described(scale)
         return self._regions[key]
 
-    def _described(self, scale: SingleScaleRegistrar, radius: float) -> Regions:
-        found = parallel.each(lambda cloud: _region(cloud, scale), self._clouds(scale.voxel, radius))
+    def _described(self, scale: SingleScaleRegistrar) -> Regions:
+        found = parallel.each(lambda cloud: _region(cloud, scale), self._clouds(scale.voxel))
         regions = [region for region in found if region is not None]
         if not regions:
             raise InputError(
@@ -78,9 +77,9 @@ class PreparedMap:
             )
         return Regions(regions)
 
-    def _clouds(self, voxel: float, radius: float) -> list[PreparedCloud]:
+    def _clouds(self, voxel: float) -> list[PreparedCloud]:
         """The parts of the map, thinned, around places that leave no part of it out."""
-        points = self.whole.points
+        points, radius = self.whole.points, RADIUS_VOXELS * voxel
         rows = np.sort(voxel_downsample(points, STORED_VOXELS * voxel))
         tree = cKDTree(points[rows])
         within = [np.sort(tree.query_ball_point(at, radius)) for at in _centres(points[rows], radius)]

@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 def test_help_lists_the_verbs(capsys):
     assert main(["--help"]) == 0
     listed = re.findall(r"^  (\w+) +\w", capsys.readouterr().out, re.MULTILINE)
-    assert listed == list(VERBS) == ["register", "verify", "map", "evaluate", "train", "publish"]
+    assert listed == list(VERBS) == ["register", "verify", "map", "locate", "evaluate", "train", "publish"]
 
 
 def test_version(capsys):

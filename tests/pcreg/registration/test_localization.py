@@ -70,7 +70,7 @@ def test_viewpoints_of_the_points_of_a_map_are_kept(rooms, registrar):
         [np.tile(placed(n, rooms[n].T_world_target)[:3, 3], (len(rooms[n].target), 1)) for n in (0, 1)]
     )
     whole = registrar.prepare(points, viewpoint=seen_from, is_map=True)
-    (region, *_) = whole.regions(registrar.at(VOXEL), 4.0).regions
+    (region, *_) = whole.regions(registrar.at(VOXEL)).regions
     np.testing.assert_array_equal(region.cloud.stated, seen_from[region.cloud.cloud.rows])
     assert region.cloud.at(registrar.at(VOXEL)).viewpoint_known
 
