@@ -13,6 +13,7 @@ VERBS = {
     "register": "register two point clouds, or the pairs of a list",
     "verify": "judge a motion between two point clouds that comes from elsewhere",
     "map": "put many scans together, in any order",
+    "locate": "find scans in a map",
     "evaluate": "measure a descriptor and an estimator on the pairs of a data set",
     "train": "train descriptors on pairs of clouds",
     "publish": "publish the weights of a training, with a card",

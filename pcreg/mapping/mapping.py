@@ -20,11 +20,11 @@ from pcreg.mapping.proposal import probability_of, propose
 from pcreg.mapping.refinement import information, refine_jointly
 from pcreg.mapping.retrieval import candidates
 from pcreg.mapping.scan import Scan
-from pcreg.mapping.screening import Sketch, screen
 from pcreg.registration import batch
 from pcreg.registration.batch import Pair, Work, device_of, examined_files, name_of, registered, stamp_of
 from pcreg.registration.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.registrar import Registrar
+from pcreg.registration.screening import Sketch, screen
 from pcreg.registration.stored import CloudFile, NotDescribed, StoredCloud
 from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError

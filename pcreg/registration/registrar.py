@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,9 @@ from pcreg.registration.inputs import (
     check_viewpoint,
 )
 from pcreg.registration.local_frame import in_given_frames
+from pcreg.registration.localization import locate
 from pcreg.registration.prepared import PreparedCloud
+from pcreg.registration.prepared_map import PreparedMap
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
@@ -70,6 +72,7 @@ class Registrar:
         if self.weights is not None:  # a wrong name is refused before clouds are read
             self._learned(0.0)
 
+    @overload
     def prepare(
         self,
         cloud: Points,
@@ -78,28 +81,65 @@ class Registrar:
         units: str = "m",
         columns: int | None = None,
         viewpoint: ViewpointOption = "auto",
-    ) -> PreparedCloud:
+        is_map: Literal[False] = False,
+    ) -> PreparedCloud: ...
+
+    @overload
+    def prepare(
+        self,
+        cloud: Points,
+        *,
+        name: str | None = None,
+        units: str = "m",
+        columns: int | None = None,
+        viewpoint: ViewpointOption = "auto",
+        is_map: Literal[True],
+    ) -> PreparedMap: ...
+
+    def prepare(
+        self,
+        cloud: Points,
+        *,
+        name: str | None = None,
+        units: str = "m",
+        columns: int | None = None,
+        viewpoint: ViewpointOption = "auto",
+        is_map: bool = False,
+    ) -> PreparedCloud | PreparedMap:
         """The cloud, a path, an array or tensor (N, 3), or of Open3D, for any number of registrations.
 
         `units`, `columns` and `viewpoint` are as in `pcreg.register`, of this cloud. Messages call a file by
-        its path and another cloud by `name`. Raises InputError for a cloud that cannot be used.
+        its path and another cloud by `name`. With `is_map` it is a target many times larger than the sources,
+        of which regions are described for the first source. Raises InputError for a cloud that cannot be
+        used.
         """
         option = check_viewpoint(viewpoint)
         name = str(cloud) if isinstance(cloud, str | Path) else name
         prepared = PreparedCloud(as_cloud(cloud, name or "cloud", units, columns), option, name)
         _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
-        return prepared
+        return PreparedMap(prepared) if is_map else prepared
 
     def register(
-        self, source: "Points | PreparedCloud", target: "Points | PreparedCloud", *, seed: int = 0
+        self,
+        source: "Points | PreparedCloud",
+        target: "Points | PreparedCloud | PreparedMap",
+        *,
+        seed: int = 0,
     ) -> Registration:
         """Register source to target, each prepared or as `prepare` takes it, in metres.
+
+        In a map that was prepared as one the source is looked for at its own scale, or `voxel`, alone.
 
         Same clouds and seed, same machine: same result, which is that of `pcreg.register`. Raises InputError
         for clouds that cannot be used.
         """
         check_seed(seed)
-        a, b = self._prepared(source, "source"), self._prepared(target, "target")
+        a = self._prepared(source, "source")
+        if isinstance(target, PreparedMap):
+            with parallel.one_for_blas():
+                found, region = locate(a, target, next(self.scales(a, a)), seed=seed)
+            return _as_given(found, a, region)
+        b = self._prepared(target, "target")
         with parallel.one_for_blas():
             found = answer_at_scales(
                 a, b, self.scales(a, b), lambda scale, *clouds: scale.match(*clouds, seed=seed), seed=seed

@@ -1,7 +1,7 @@
 import numpy as np
 
 from pcreg.mapping.retrieval import CANDIDATES, MAX_SCANS, candidates
-from pcreg.mapping.screening import Sketch
+from pcreg.registration.screening import Sketch
 
 GROUPS = 6
 

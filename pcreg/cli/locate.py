@@ -1,0 +1,132 @@
+"""The verb `locate`: scans in a map."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from pcreg.cli import exit_status
+from pcreg.cli.output import output
+from pcreg.cli.register.parser import add_shared_options, registrar_of, viewpoint
+from pcreg.registration.inputs import METRES, check_seed, check_settings
+from pcreg.registration.prepared_map import PreparedMap
+from pcreg.registration.registrar import Registrar
+from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.files import check_folder, replacing
+from pcreg.runtime.progress import progress
+
+DESCRIPTION = """\
+Find scans in a map.
+
+MAP is a file as of `pcreg register`, or a folder that `pcreg map` wrote. Its regions are described once, at
+the scale of the scans; each scan is registered to those that promise most, with the verdict of
+`pcreg register`. Where the map's sensors stood is estimated region by region unless its file states it for
+each point.
+
+Prints a line per scan, and writes located.json into --out DIR: a list with `scan` and what result.json of
+`pcreg register` has of a motion and its verdict, where T_target_source moves the scan into the map; of a scan
+that cannot be used `scan` and `error`. Exit status: 0 all scans are found; 1 some are not; 2 bad input or no
+place to write; 70 a fault of the program.
+"""
+
+
+def main(arguments: list[str] | None = None, program: str = "pcreg locate") -> int:
+    """Run the command line and return its exit status."""
+    options = _parser(program).parse_args(arguments)
+    return exit_status.status(lambda: _run(options), with_traceback=options.traceback)
+
+
+def map_file(path: Path) -> Path:
+    """The file of a map that is one, or that is in a folder of `pcreg map`; InputError if that holds none."""
+    if not path.is_dir():
+        return path
+    if not (path / "map.ply").is_file():
+        raise InputError(f"{path}: holds no map.ply; name a file, or a folder that `pcreg map` wrote")
+    return path / "map.ply"
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(program, description=DESCRIPTION, formatter_class=formatter)
+    parser.add_argument("scans", nargs="+", type=Path, metavar="SCAN")
+    parser.add_argument("map", type=Path, metavar="MAP")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", default=Path("located"), help="default: %(default)s"
+    )
+    parser.add_argument("--voxel", type=float, help="metres; the scale (default: that of each scan)")
+    parser.add_argument(
+        "--units",
+        nargs=2,
+        choices=list(METRES),
+        default=("m", "m"),
+        metavar=("SCANS", "MAP"),
+        help=f"of the coordinates, each one of {' '.join(METRES)} (default: m m)",
+    )
+    parser.add_argument(
+        "--viewpoint",
+        type=viewpoint,
+        default="auto",
+        metavar="V",
+        help="where the sensor stood in the frame of each scan, as for `pcreg register` (default: auto)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the content of located.json alone on stdout, a line per scan; all else goes to stderr",
+    )
+    add_shared_options(parser)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    check_seed(options.seed)
+    check_settings(options.voxel, options.weights, options.device)
+    if options.out.is_file():
+        raise InputError(f"{options.out}: --out is a file; name a folder")
+    check_folder(options.out)
+    with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
+        registrar = registrar_of(options)
+        path = map_file(options.map)
+        target = registrar.prepare(path, units=options.units[1], columns=options.columns, is_map=True)
+        located = []
+        for record in progress(_located(options, registrar, target), "locate", len(options.scans)):
+            located.append(record)
+            if options.json:
+                print(json.dumps(record), file=stdout, flush=True)
+        if all("error" in record for record in located):
+            raise InputError(located[0]["error"])
+        print(tabulate([_line(record) for record in located], headers=["scan", "", "x", "y", "z", ""]))
+        with replacing(options.out / "located.json") as temporary:
+            temporary.write_text(json.dumps(located, indent=1) + "\n")
+        print(f"written: {options.out / 'located.json'}")
+    return 0 if all(record.get("registered") for record in located) else 1
+
+
+def _located(
+    options: argparse.Namespace, registrar: Registrar, target: PreparedMap
+) -> Iterator[dict[str, Any]]:
+    """A record per scan; one that cannot be used spoils no other."""
+    for path in options.scans:
+        try:
+            scan = registrar.prepare(
+                path, units=options.units[0], columns=options.columns, viewpoint=options.viewpoint
+            )
+            found = registrar.register(scan, target, seed=options.seed)
+        except OutputError:
+            raise
+        except InputError as error:
+            yield {"scan": str(path), "error": str(error)}
+        else:
+            yield {"scan": str(path), **found.to_dict(), "seconds": found.seconds}
+
+
+def _line(record: dict[str, Any]) -> list[str]:
+    """What is printed of a scan."""
+    if "error" in record:
+        return [record["scan"], "cannot be used", "", "", "", record["error"]]
+    place = [f"{row[3]:.2f}" for row in record["T_target_source"][:3]]
+    verdict = f"found, confidence {record['confidence']:.2f}" if record["registered"] else "not found"
+    return [record["scan"], verdict, *(place if record["registered"] else ["", "", ""]), record["reason"]]

@@ -1,0 +1,64 @@
+"""`pcreg locate` as a person calls it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pcreg.cli.locate import main
+from pcreg.geometry.se3 import transform
+from pcreg.io.cloud import write_ply
+from pcreg.registration.registrar import Registrar
+from tests.rooms import stored_room
+
+VOXEL = ["--voxel", "0.1"]
+
+
+@pytest.fixture(scope="module")
+def files(room, tmp_path_factory):
+    """A scan of a room, one of another, and the map of the first room, as `pcreg map` names it."""
+    folder = tmp_path_factory.mktemp("files")
+    write_ply(folder / "scan.ply", room.source)
+    write_ply(folder / "other.ply", stored_room(2).source)
+    (folder / "map").mkdir()
+    write_ply(folder / "map" / "map.ply", transform(room.T_world_target, room.target))
+    return folder
+
+
+def test_a_scan_that_is_found_is_status_0(files, room, tmp_path, capsys):
+    command = [str(files / "scan.ply"), str(files / "map"), *VOXEL, "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert "found, confidence" in capsys.readouterr().out
+    (found,) = json.loads((tmp_path / "located.json").read_text())
+    np.testing.assert_allclose(found["T_target_source"], room.T_world_source, atol=0.1)
+    assert found["registered"] is True
+
+
+def test_one_that_is_not_and_one_that_cannot_be_read_are_status_1(files, tmp_path, capsys):
+    (tmp_path / "empty.ply").touch()
+    scans = [str(tmp_path / "empty.ply"), str(files / "other.ply")]
+    assert main([*scans, str(files / "map" / "map.ply"), *VOXEL, "--out", str(tmp_path), "--json"]) == 1
+    unread, refused = map(json.loads, capsys.readouterr().out.splitlines())
+    assert "empty.ply: the file is empty" in unread["error"]
+    assert refused["registered"] is False
+
+
+@pytest.mark.parametrize(
+    ("scan", "target", "words"),
+    [
+        ("none.ply", "map", "none.ply: no such file"),
+        ("scan.ply", "none.ply", "none.ply: no such file"),
+        ("scan.ply", ".", "holds no map.ply"),
+    ],
+)
+def test_bad_input_is_status_2_and_leaves_nothing(files, tmp_path, capsys, scan, target, words):
+    out = tmp_path / "out"
+    assert main([str(files / scan), str(files / target), *VOXEL, "--out", str(out)]) == 2
+    assert words in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_an_out_that_is_a_file_is_refused_before_clouds_are_read(files, capsys, monkeypatch):
+    monkeypatch.setattr(Registrar, "prepare", None)
+    assert main([str(files / "scan.ply"), str(files / "map"), "--out", str(files / "scan.ply")]) == 2
+    assert "--out is a file" in capsys.readouterr().err

@@ -1,0 +1,89 @@
+"""A scan in a map: simulated rooms side by side, with known poses."""
+
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
+from pcreg.registration.registrar import Registrar
+from pcreg.runtime.errors import InputError
+from tests.rooms import stored_room
+
+VOXEL = 0.1
+APART = np.array([12.0, -7.0, 3.0])  # metres, from a room to the next
+
+
+@pytest.fixture(scope="module")
+def rooms():
+    return [stored_room(number) for number in range(3)]
+
+
+@pytest.fixture(scope="module")
+def registrar():
+    return Registrar(voxel=VOXEL)
+
+
+def placed(number: int, T_world_target: np.ndarray) -> np.ndarray:
+    """The motion that puts a room's target into the map: its axes upright, rooms apart."""
+    return se3(np.eye(3), number * APART) @ T_world_target
+
+
+def map_of(rooms, numbers) -> np.ndarray:
+    return np.concatenate([transform(placed(n, rooms[n].T_world_target), rooms[n].target) for n in numbers])
+
+
+@pytest.fixture(scope="module")
+def prepared_map(rooms, registrar):
+    return registrar.prepare(map_of(rooms, (0, 1)), name="map", is_map=True)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_scan_is_found_in_its_room(rooms, registrar, prepared_map, number):
+    found = registrar.register(rooms[number].source, prepared_map)
+    truth = placed(number, rooms[number].T_world_source)
+    assert found.registered
+    assert translation_error(found.T_target_source, truth) < 0.1
+    assert rotation_error(found.T_target_source, truth) < 2
+    distance = found.T_target_source[:3, :3] @ found.matched_points[:, 0].T
+    distance = distance.T + found.T_target_source[:3, 3] - found.matched_points[:, 1]
+    assert (np.linalg.norm(distance, axis=1) < 1.5 * VOXEL + 1e-6).all()
+    points = map_of(rooms, (0, 1))
+    np.testing.assert_allclose(points[found.matches[:, 1]], found.matched_points[:, 1], atol=1e-5)
+
+
+def test_a_scan_of_another_room_is_refused(rooms, registrar, prepared_map):
+    found = registrar.register(rooms[2].source, prepared_map)
+    assert not found.registered
+    assert found.confidence < 0.7
+
+
+def test_scan_after_scan_the_answer_is_that_of_a_map_prepared_anew(rooms, registrar, prepared_map):
+    anew = registrar.prepare(map_of(rooms, (0, 1)), name="map", is_map=True)
+    first, again = (registrar.register(rooms[0].source, each) for each in (anew, prepared_map))
+    np.testing.assert_array_equal(first.T_target_source, again.T_target_source)
+    assert first.confidence == again.confidence
+
+
+def test_viewpoints_of_the_points_of_a_map_are_kept(rooms, registrar):
+    """They reach the regions, one for each point."""
+    points = map_of(rooms, (0, 1))
+    seen_from = np.concatenate(
+        [np.tile(placed(n, rooms[n].T_world_target)[:3, 3], (len(rooms[n].target), 1)) for n in (0, 1)]
+    )
+    whole = registrar.prepare(points, viewpoint=seen_from, is_map=True)
+    (region, *_) = whole.regions(registrar.at(VOXEL)).regions
+    np.testing.assert_array_equal(region.cloud.stated, seen_from[region.cloud.cloud.rows])
+    assert region.cloud.at(registrar.at(VOXEL)).viewpoint_known
+
+
+def test_a_map_of_too_few_points(rooms, registrar):
+    whole = registrar.prepare(np.random.default_rng(0).uniform(0, 50, (60, 3)), name="map", is_map=True)
+    with pytest.raises(InputError, match="map: too few points for a scan"):
+        registrar.register(rooms[0].source, whole)
+
+
+def test_the_frame_of_the_scan_does_not_matter(rooms, registrar, prepared_map):
+    far = se3(np.eye(3), np.array([1e5, -2e5, 300.0]))
+    found = registrar.register(transform(far, rooms[0].source), prepared_map)
+    truth = placed(0, rooms[0].T_world_source) @ inverse(far)
+    moved = transform(found.T_target_source, transform(far, rooms[0].source))
+    np.testing.assert_allclose(moved, transform(truth, transform(far, rooms[0].source)), atol=0.2)
