@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import Edge, PoseGraph, solve
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import probability_of, propose
-from pcreg.mapping.refinement import information, refine_jointly
+from pcreg.mapping.refinement import refine_jointly
 from pcreg.mapping.retrieval import candidates
 from pcreg.mapping.scan import Scan
 from pcreg.mapping.screening import Sketch, screen
@@ -36,7 +37,6 @@ log = logging.getLogger(__name__)
 
 ROUND_PAIRS = 16  # registered before the pose graph is solved again, or a quarter of the scans
 MAX_PAIRS_PER_SCAN = 5
-INFORMATION_VOXELS = 1.0  # the distance to partners
 
 
 def run(
@@ -199,8 +199,9 @@ class _Mapping:
     def _edge(self, source: int, target: int, record: dict[str, Any]) -> Edge:
         a, b = self.scans[source], self.scans[target]
         T = b.frame.T_local_given @ np.array(record["T_target_source"]) @ a.frame.T_given_local
-        weight = information(a, b, T, INFORMATION_VOXELS * self.voxel)
-        return Edge(source, target, T, record["confidence"], weight)
+        to_local = adjoint(a.frame.T_local_given)
+        covariance = to_local @ np.array(record["covariance"]) @ to_local.T
+        return Edge(source, target, T, record["confidence"], covariance)
 
     def result(self, paths: Sequence[str], errors: dict[str, str]) -> Map:
         """The maps of the scans at `paths`, jointly refined."""
