@@ -25,6 +25,7 @@ from pcreg.mapping.screening import Sketch, screen
 from pcreg.registration import batch
 from pcreg.registration.batch import Pair, Work, device_of, examined_files, name_of, registered, stamp_of
 from pcreg.registration.inputs import ViewpointOption, check_viewpoint
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.stored import CloudFile, NotDescribed, StoredCloud
 from pcreg.runtime.code_fingerprint import code_fingerprint
@@ -47,14 +48,15 @@ def run(
     unit: str = "m",
     viewpoint: ViewpointOption = "auto",
     columns: int | None = None,
+    prior: Prior = ANY,
     seed: int = 0,
     workers: Workers = None,
 ) -> Map:
     """The map of the scans in these files, in any order.
 
-    Descriptions and the records of pairs are kept in `folder`, and pairs recorded there are not done again.
-    Raises InputError if fewer than two scans are named or can be used, and for settings that differ from
-    those of the records.
+    The `prior` holds between every two of them, such as a vertical. Descriptions and the records of pairs are
+    kept in `folder`, and pairs recorded there are not done again. Raises InputError if fewer than two scans
+    are named or can be used, and for settings that differ from those of the records.
     """
     if len(set(paths)) < 2:
         raise InputError(f"{len(set(paths))} scans are no map; name two or more")
@@ -67,6 +69,7 @@ def run(
         "viewpoint": option if isinstance(option, str) else np.asarray(option).tolist(),
         "columns": columns,
         "seed": seed,
+        "prior": prior.to_dict(),
         "device": device_of(registrar),
         "code": code_fingerprint(batch.__name__),  # records are answers of pairs, as those of a batch are
     }
@@ -74,7 +77,7 @@ def run(
     with executor_of(workers) as executor:
         files = [CloudFile(path, unit, columns, option) for path in paths]
         found = examined_files(executor, files, True)
-        work = Work(registrar, found, folder / "descriptions", seed)
+        work = Work(registrar, found, folder / "descriptions", seed, prior)
         scans, errors, voxel = _described(executor, work, paths)
         usable = [path for path in paths if path in scans]
         if len(usable) < 2:
@@ -129,10 +132,10 @@ def _describe(work: Work, voxel: float, own: float, path: str) -> Scan | str | N
         return str(error)
 
 
-def _screen(sketches: Sequence[Sketch], pair: tuple[int, int]) -> int:
+def _screen(sketches: Sequence[Sketch], prior: Prior, pair: tuple[int, int]) -> int:
     """The agreeing matches of two scans."""
     source, target = pair
-    return screen(sketches[source], sketches[target])
+    return screen(sketches[source], sketches[target], prior)
 
 
 class _Mapping:
@@ -153,7 +156,7 @@ class _Mapping:
         inliers = np.zeros((n, n), dtype=np.int64)
         sketches = [scan.sketch for scan in self.scans]
         pairs = candidates(sketches)
-        screened = map_unordered(executor, _screen, (sketches,), pairs)
+        screened = map_unordered(executor, _screen, (sketches, self.work.prior), pairs)
         for (source, target), count in progress(screened, "screen", len(pairs)):
             inliers[source, target] = inliers[target, source] = count
         promise = probability_of(inliers)

@@ -33,6 +33,7 @@ from pcreg.registration.inputs import (
 )
 from pcreg.registration.local_frame import in_given_frames
 from pcreg.registration.prepared import PreparedCloud
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
@@ -91,18 +92,26 @@ class Registrar:
         return prepared
 
     def register(
-        self, source: "Points | PreparedCloud", target: "Points | PreparedCloud", *, seed: int = 0
+        self,
+        source: "Points | PreparedCloud",
+        target: "Points | PreparedCloud",
+        *,
+        seed: int = 0,
+        prior: Prior = ANY,
     ) -> Registration:
         """Register source to target, each prepared or as `prepare` takes it, in metres.
 
-        Same clouds and seed, same machine: same result, which is that of `pcreg.register`. Raises InputError
-        for clouds that cannot be used.
+        Motions outside of the `prior` are not searched for, and a refined one that leaves it is refused. Same
+        clouds and seed, same machine: same result, which is that of `pcreg.register`. Raises InputError for
+        clouds that cannot be used.
         """
         check_seed(seed)
         a, b = self._prepared(source, "source"), self._prepared(target, "target")
         with parallel.one_for_blas():
+            prior = prior.between(a.frame.corner, b.frame.corner)
+            scales = (replace(scale, prior=prior) for scale in self.scales(a, b))
             found = answer_at_scales(
-                a, b, self.scales(a, b), lambda scale, *clouds: scale.match(*clouds, seed=seed), seed=seed
+                a, b, scales, lambda scale, *clouds: scale.match(*clouds, seed=seed), seed=seed
             )
         return _as_given(found, a, b)
 

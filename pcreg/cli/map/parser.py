@@ -4,7 +4,7 @@ import argparse
 import glob
 from pathlib import Path
 
-from pcreg.cli.register.parser import add_shared_options, viewpoint
+from pcreg.cli.register.parser import add_shared_options, direction, viewpoint
 from pcreg.io.natural_order import natural
 from pcreg.registration.inputs import METRES
 from pcreg.runtime.errors import InputError
@@ -55,6 +55,12 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
         default="auto",
         metavar="V",
         help="where the sensor stood in the frame of each scan, as for `pcreg register` (default: auto)",
+    )
+    parser.add_argument(
+        "--gravity",
+        type=direction,
+        metavar="UP",
+        help="which way is up in all scans, z or X,Y,Z: only motions that keep it, to 5 degrees, are tried",
     )
     parser.add_argument("--no-picture", action="store_true", help="write no overview.png")
     parser.add_argument(
