@@ -29,6 +29,7 @@ def register_all(
     columns: int | None = None,
     viewpoint: ViewpointOption = "auto",
     gravity: bool | Up | None = None,
+    sequence: bool = False,
     seed: int = 0,
     device: str = "cpu",
     workers: Workers = 0,
@@ -39,6 +40,8 @@ def register_all(
     The options are those of `pcreg.register`, the same for all scans.
 
     gravity  which way is up in all scans, as in `pcreg.Prior`
+    sequence neighbours in the list are consecutive scans of one sensor, which stands at the origin of each:
+             odometry joins them, and loops are found as without
     workers  processes, or an executor, that share the work; by default this process does it
     folder   where descriptions and records of pairs are kept, from which a call that was stopped continues;
              by default they are thrown away
@@ -54,6 +57,7 @@ def register_all(
         "viewpoint": viewpoint,
         "columns": columns,
         "prior": Prior(gravity=gravity),
+        "sequence": sequence,
         "seed": seed,
         "workers": workers,
     }

@@ -22,8 +22,10 @@ from pcreg.mapping.refinement import refine_jointly
 from pcreg.mapping.retrieval import candidates
 from pcreg.mapping.scan import Scan
 from pcreg.mapping.screening import Sketch, screen
+from pcreg.mapping.sequence import steps
 from pcreg.registration import batch
 from pcreg.registration.batch import Pair, Work, device_of, examined_files, name_of, registered, stamp_of
+from pcreg.registration.gicp import small_gicp
 from pcreg.registration.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
@@ -49,18 +51,23 @@ def run(
     viewpoint: ViewpointOption = "auto",
     columns: int | None = None,
     prior: Prior = ANY,
+    sequence: bool = False,
     seed: int = 0,
     workers: Workers = None,
 ) -> Map:
     """The map of the scans in these files, in any order.
 
-    The `prior` holds between every two of them, such as a vertical. Descriptions and the records of pairs are
-    kept in `folder`, and pairs recorded there are not done again. Raises InputError if fewer than two scans
-    are named or can be used, and for settings that differ from those of the records.
+    The `prior` holds between every two of them, such as a vertical. Of a `sequence` each scan is joined to
+    the one before it by odometry, which needs small_gicp, and the sensor at the origin of each scan.
+    Descriptions and the records of pairs are kept in `folder`, and pairs recorded there are not done again.
+    Raises InputError if fewer than two scans are named or can be used, and for settings that differ from
+    those of the records.
     """
     if len(set(paths)) < 2:
         raise InputError(f"{len(set(paths))} scans are no map; name two or more")
     option = check_viewpoint(viewpoint)
+    if sequence:
+        small_gicp()  # refused before anything is read
     settings = {
         "descriptor": registrar.descriptor,
         "weights": registrar.fingerprint,
@@ -70,6 +77,7 @@ def run(
         "columns": columns,
         "seed": seed,
         "prior": prior.to_dict(),
+        "sequence": sequence,
         "device": device_of(registrar),
         "code": code_fingerprint(batch.__name__),  # records are answers of pairs, as those of a batch are
     }
@@ -85,6 +93,8 @@ def run(
                 f"{len(usable)} of {len(paths)} scans can be used; {next(iter(errors.values()))}"
             )
         mapping = _Mapping(work, usable, [scans[path] for path in usable], voxel, records)
+        if sequence:
+            mapping.follow()
         mapping.register(executor)
     return mapping.result(paths, errors)
 
@@ -150,6 +160,14 @@ class _Mapping:
         self.edges: list[Edge] = []
         self.graph: PoseGraph = solve([], self.probes, voxel)
 
+    def follow(self) -> None:
+        """Join each scan to the one before it by odometry, where that is accepted."""
+        found = steps(self.work, self.paths, self.scans, self.voxel, self.records)
+        for n, record in progress(found, "odometry", len(self.scans) - 1):
+            if record["registered"]:
+                self._take(n, n - 1, record)
+        self.graph = solve(self.edges, self.probes, self.voxel)
+
     def register(self, executor: Executor | None) -> None:
         """Screen all pairs and register those that promise most."""
         n = len(self.scans)
@@ -194,10 +212,12 @@ class _Mapping:
             self.records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
             yield named[pair]
         for pair, (source, target) in named.items():
-            record = self.records.by_pair[name_of(pair)]
-            self.answers[source, target] = record
-            if record["registered"]:
-                self.edges.append(self._edge(source, target, record))
+            self._take(source, target, self.records.by_pair[name_of(pair)])
+
+    def _take(self, source: int, target: int, record: dict[str, Any]) -> None:
+        self.answers[source, target] = record
+        if record["registered"]:
+            self.edges.append(self._edge(source, target, record))
 
     def _edge(self, source: int, target: int, record: dict[str, Any]) -> Edge:
         a, b = self.scans[source], self.scans[target]

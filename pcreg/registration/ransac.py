@@ -73,8 +73,9 @@ def ransac(
     (pcreg.registration.descriptor_agreement), and a penalty from 0 to 1 for what stands where a sensor looked
     through (pcreg.registration.free_space). Their weighted sum with the score of the matches decides.
 
-    Only what a `prior` allows is searched: matches that no allowed motion brings together count as none, and
-    what is returned, `inlier_ratio` among it, is about the others.
+    Only what a `prior` allows is searched, and the motion that it is near to is tried, too: matches that no
+    allowed motion brings together count as none, and what is returned, `inlier_ratio` among it, is about the
+    others.
 
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
@@ -116,6 +117,8 @@ def ransac(
         further = further[0][likely], further[1][likely]
         proposed = _best_first(consistent_motions(*further, distance, prior), *further, distance)
         finalists = np.concatenate([finalists, _finalists(proposed, *further, distance, prior)])
+    if prior.near is not None:
+        finalists = np.concatenate([finalists, prior.near[None]])
     if len(finalists) == 0:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)

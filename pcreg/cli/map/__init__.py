@@ -51,6 +51,7 @@ def _mapped(options: argparse.Namespace, paths: list[str], stdout: TextIO) -> bo
             viewpoint=options.viewpoint,
             columns=options.columns,
             prior=Prior(gravity=options.gravity),
+            sequence=options.sequence,
             seed=options.seed,
         )
         if options.json:

@@ -57,6 +57,12 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
         help="where the sensor stood in the frame of each scan, as for `pcreg register` (default: auto)",
     )
     parser.add_argument(
+        "--sequence",
+        action="store_true",
+        help="the scans, in natural order, are consecutive ones of one sensor at their origin: odometry "
+        "(small_gicp) joins neighbours, and loops are found as without",
+    )
+    parser.add_argument(
         "--gravity",
         type=direction,
         metavar="UP",

@@ -78,6 +78,15 @@ def test_a_motion_that_is_not_near_is_not_searched_for():
     assert prior.possible(source[60:90], target[60:90], DISTANCE).all()
 
 
+def test_the_given_motion_is_tried_itself():
+    source, target = np.random.default_rng(0).uniform(-2, 2, (2, 50, 3))  # matches of nothing
+    prior = Prior(near=upright(), within=(5.0, 180.0)).about(source)
+    estimate = ransac(
+        source, target, distance=DISTANCE, prior=prior, agreement=lambda T: np.allclose(T, upright())
+    )
+    np.testing.assert_allclose(estimate.T_target_source, upright(), atol=1e-9)
+
+
 @pytest.mark.parametrize("tilt", [0.0, 1.5])
 def test_consistent_matches_agree_in_their_heights(tilt):
     source, target = matches((upright(), 12), wrong=400)
