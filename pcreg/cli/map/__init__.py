@@ -52,6 +52,7 @@ def _mapped(options: argparse.Namespace, paths: list[str], stdout: TextIO) -> bo
             columns=options.columns,
             prior=Prior(gravity=options.gravity),
             sequence=options.sequence,
+            workers=options.cluster,
             seed=options.seed,
         )
         if options.json:

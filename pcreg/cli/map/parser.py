@@ -4,7 +4,7 @@ import argparse
 import glob
 from pathlib import Path
 
-from pcreg.cli.register.parser import add_shared_options, direction, viewpoint
+from pcreg.cli.register.parser import add_cluster, add_shared_options, direction, viewpoint
 from pcreg.io.natural_order import natural
 from pcreg.registration.inputs import METRES
 from pcreg.runtime.errors import InputError
@@ -74,6 +74,7 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
         action="store_true",
         help="print the content of graph.json alone on stdout, in one line; everything else goes to stderr",
     )
+    add_cluster(parser)
     add_shared_options(parser)
     return parser.parse_args(arguments)
 

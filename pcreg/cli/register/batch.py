@@ -22,6 +22,7 @@ def run(options: argparse.Namespace, stdout: TextIO) -> bool:
             columns=options.columns,
             seed=options.seed,
             prior=prior_of(options),
+            workers=options.cluster,
         )
     if options.json:
         for record in records:

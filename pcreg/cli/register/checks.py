@@ -28,6 +28,8 @@ def check(options: argparse.Namespace) -> None:
         raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
     if options.batch:
         _check_batch(options)
+    elif getattr(options, "cluster", None):
+        raise InputError("--cluster shares the pairs of --batch; leave it out for one pair")
     elif not options.target:
         raise InputError(f"two files are needed: {options.program} SOURCE TARGET; --help shows all")
     if options.show and sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):

@@ -79,6 +79,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("source", type=Path, nargs="?", metavar="SOURCE")
     parser.add_argument("target", type=Path, nargs="?", metavar="TARGET")
     parser.add_argument("--batch", metavar="LIST", help="many pairs: a .csv file or a pattern in quotes")
+    add_cluster(parser)
     add_options(parser)
     parser.add_argument(
         "--gravity",
@@ -102,6 +103,15 @@ def _parser(program: str) -> argparse.ArgumentParser:
         help="of --near: how far off the motion may put the middle of the source, and turn it",
     )
     return parser
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """The option of commands that share their work."""
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="of a Dask scheduler, such as tcp://10.0.0.1:8786, whose workers do the work",
+    )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
