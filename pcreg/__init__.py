@@ -6,6 +6,7 @@ from pcreg.features.fpfh import FPFH
 from pcreg.mapping.api import register_all
 from pcreg.mapping.map import Map
 from pcreg.registration.api import register, verify
+from pcreg.registration.prior import Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
@@ -20,6 +21,7 @@ __all__ = [
     "FPFH",
     "InputError",
     "Map",
+    "Prior",
     "Registrar",
     "Registration",
     "__version__",

@@ -61,7 +61,7 @@ def test_importing_it_is_quick_and_leaves_pytorch_and_open3d_alone():
 
 def test_what_it_exports():
     assert set(pcreg.__all__) == {
-        *("register", "register_all", "verify", "Registrar", "Registration", "Map"),
+        *("register", "register_all", "verify", "Registrar", "Registration", "Prior", "Map"),
         *("FCGF", "FPFH", "InputError", "__version__"),
     }
     with pytest.raises(AttributeError, match="nothing"):

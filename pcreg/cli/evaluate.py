@@ -154,8 +154,13 @@ def _alterations(cfg: DictConfig) -> tuple[str, ...]:
 
 def _check(cfg: DictConfig) -> None:
     for key in ("limit", "workers"):
-        if cfg[key] is not None and cfg[key] < 1:
+        if isinstance(cfg[key], int) and cfg[key] < 1:
             raise InputError(f"{key}={cfg[key]}: give 1 or more")
+    if isinstance(cfg.workers, str) and ":" not in cfg.workers:
+        raise InputError(
+            f"workers={cfg.workers}: give a whole number, null, or the address of a Dask scheduler such as "
+            "tcp://10.0.0.1:8786"
+        )
     seeds = cfg.seeds
     whole = seeds and all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds)
     if not whole or len(set(seeds)) < len(seeds):

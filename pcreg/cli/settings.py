@@ -22,7 +22,7 @@ class Evaluate:
     out: str | None
     limit: int | None
     seeds: list[int]
-    workers: int | None
+    workers: int | str | None
     cache: str
 
 

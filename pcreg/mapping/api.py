@@ -14,6 +14,7 @@ import numpy as np
 from pcreg.mapping import mapping
 from pcreg.mapping.map import Map
 from pcreg.registration.inputs import Points, ViewpointOption, check_seed, rows_of
+from pcreg.registration.prior import Prior, Up
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.workers import Workers
 
@@ -27,6 +28,8 @@ def register_all(
     units: str = "m",
     columns: int | None = None,
     viewpoint: ViewpointOption = "auto",
+    gravity: bool | Up | None = None,
+    sequence: bool = False,
     seed: int = 0,
     device: str = "cpu",
     workers: Workers = 0,
@@ -36,7 +39,11 @@ def register_all(
 
     The options are those of `pcreg.register`, the same for all scans.
 
-    workers  processes, or an executor, that share the work; by default this process does it
+    gravity  which way is up in all scans, as in `pcreg.Prior`
+    sequence neighbours in the list are consecutive scans of one sensor, which stands at the origin of each:
+             odometry joins them, and loops are found as without
+    workers  processes that share the work, an executor, or the address of a Dask scheduler; by default this
+             process does it
     folder   where descriptions and records of pairs are kept, from which a call that was stopped continues;
              by default they are thrown away
 
@@ -46,7 +53,15 @@ def register_all(
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
-    options = {"unit": units, "viewpoint": viewpoint, "columns": columns, "seed": seed, "workers": workers}
+    options = {
+        "unit": units,
+        "viewpoint": viewpoint,
+        "columns": columns,
+        "prior": Prior(gravity=gravity),
+        "sequence": sequence,
+        "seed": seed,
+        "workers": workers,
+    }
     with TemporaryDirectory(prefix="pcreg-map-") as temporary:
         kept = Path(temporary if folder is None else folder)
         paths = [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)]

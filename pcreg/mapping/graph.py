@@ -31,7 +31,8 @@ class Edge:
     target: int
     T_target_source: np.ndarray  # (4, 4), between the local frames
     confidence: float
-    information: np.ndarray = field(repr=False)  # (6, 6), rotation first, in the frame of the target
+    # (6, 6), as by pcreg.registration.covariance: of small motions in the frame of the source, rotation first
+    covariance: np.ndarray = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,11 @@ def _globally_optimised(
     graph.nodes.extend(registration.PoseGraphNode(pose) for pose in poses)
     graph.edges.extend(
         registration.PoseGraphEdge(
-            place[edge.source], place[edge.target], edge.T_target_source, edge.information, uncertain=True
+            place[edge.source],
+            place[edge.target],
+            edge.T_target_source,
+            np.linalg.inv(edge.covariance),  # Open3D perturbs on the right, in the frame of the source, too
+            uncertain=True,
         )
         for edge in edges
     )

@@ -14,15 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import Edge, PoseGraph, solve
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import probability_of, propose
-from pcreg.mapping.refinement import information, refine_jointly
+from pcreg.mapping.refinement import refine_jointly
 from pcreg.mapping.retrieval import candidates
 from pcreg.mapping.scan import Scan
+from pcreg.mapping.sequence import steps
 from pcreg.registration import batch
 from pcreg.registration.batch import Pair, Work, device_of, examined_files, name_of, registered, stamp_of
+from pcreg.registration.gicp import small_gicp
 from pcreg.registration.inputs import ViewpointOption, check_viewpoint
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.screening import Sketch, screen
 from pcreg.registration.stored import CloudFile, NotDescribed, StoredCloud
@@ -36,7 +40,6 @@ log = logging.getLogger(__name__)
 
 ROUND_PAIRS = 16  # registered before the pose graph is solved again, or a quarter of the scans
 MAX_PAIRS_PER_SCAN = 5
-INFORMATION_VOXELS = 1.0  # the distance to partners
 
 
 def run(
@@ -47,11 +50,15 @@ def run(
     unit: str = "m",
     viewpoint: ViewpointOption = "auto",
     columns: int | None = None,
+    prior: Prior = ANY,
+    sequence: bool = False,
     seed: int = 0,
     workers: Workers = None,
 ) -> Map:
     """The map of the scans in these files, in any order.
 
+    The `prior` holds between every two of them, such as a vertical. Of a `sequence` each scan is joined to
+    the one before it by odometry, which needs small_gicp, and the sensor at the origin of each scan.
     Descriptions and the records of pairs are kept in `folder`, and pairs recorded there are not done again.
     Raises InputError if fewer than two scans are named or can be used, and for settings that differ from
     those of the records.
@@ -59,6 +66,8 @@ def run(
     if len(set(paths)) < 2:
         raise InputError(f"{len(set(paths))} scans are no map; name two or more")
     option = check_viewpoint(viewpoint)
+    if sequence:
+        small_gicp()  # refused before anything is read
     settings = {
         "descriptor": registrar.descriptor,
         "weights": registrar.fingerprint,
@@ -67,6 +76,8 @@ def run(
         "viewpoint": option if isinstance(option, str) else np.asarray(option).tolist(),
         "columns": columns,
         "seed": seed,
+        "prior": prior.to_dict(),
+        "sequence": sequence,
         "device": device_of(registrar),
         "code": code_fingerprint(batch.__name__),  # records are answers of pairs, as those of a batch are
     }
@@ -74,7 +85,7 @@ def run(
     with executor_of(workers) as executor:
         files = [CloudFile(path, unit, columns, option) for path in paths]
         found = examined_files(executor, files, True)
-        work = Work(registrar, found, folder / "descriptions", seed)
+        work = Work(registrar, found, folder / "descriptions", seed, prior)
         scans, errors, voxel = _described(executor, work, paths)
         usable = [path for path in paths if path in scans]
         if len(usable) < 2:
@@ -82,6 +93,8 @@ def run(
                 f"{len(usable)} of {len(paths)} scans can be used; {next(iter(errors.values()))}"
             )
         mapping = _Mapping(work, usable, [scans[path] for path in usable], voxel, records)
+        if sequence:
+            mapping.follow()
         mapping.register(executor)
     return mapping.result(paths, errors)
 
@@ -129,10 +142,10 @@ def _describe(work: Work, voxel: float, own: float, path: str) -> Scan | str | N
         return str(error)
 
 
-def _screen(sketches: Sequence[Sketch], pair: tuple[int, int]) -> int:
+def _screen(sketches: Sequence[Sketch], prior: Prior, pair: tuple[int, int]) -> int:
     """The agreeing matches of two scans."""
     source, target = pair
-    return screen(sketches[source], sketches[target])
+    return screen(sketches[source], sketches[target], prior)
 
 
 class _Mapping:
@@ -147,13 +160,21 @@ class _Mapping:
         self.edges: list[Edge] = []
         self.graph: PoseGraph = solve([], self.probes, voxel)
 
+    def follow(self) -> None:
+        """Join each scan to the one before it by odometry, where that is accepted."""
+        found = steps(self.work, self.paths, self.scans, self.voxel, self.records)
+        for n, record in progress(found, "odometry", len(self.scans) - 1):
+            if record["registered"]:
+                self._take(n, n - 1, record)
+        self.graph = solve(self.edges, self.probes, self.voxel)
+
     def register(self, executor: Executor | None) -> None:
         """Screen all pairs and register those that promise most."""
         n = len(self.scans)
         inliers = np.zeros((n, n), dtype=np.int64)
         sketches = [scan.sketch for scan in self.scans]
         pairs = candidates(sketches)
-        screened = map_unordered(executor, _screen, (sketches,), pairs)
+        screened = map_unordered(executor, _screen, (sketches, self.work.prior), pairs)
         for (source, target), count in progress(screened, "screen", len(pairs)):
             inliers[source, target] = inliers[target, source] = count
         promise = probability_of(inliers)
@@ -191,16 +212,19 @@ class _Mapping:
             self.records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
             yield named[pair]
         for pair, (source, target) in named.items():
-            record = self.records.by_pair[name_of(pair)]
-            self.answers[source, target] = record
-            if record["registered"]:
-                self.edges.append(self._edge(source, target, record))
+            self._take(source, target, self.records.by_pair[name_of(pair)])
+
+    def _take(self, source: int, target: int, record: dict[str, Any]) -> None:
+        self.answers[source, target] = record
+        if record["registered"]:
+            self.edges.append(self._edge(source, target, record))
 
     def _edge(self, source: int, target: int, record: dict[str, Any]) -> Edge:
         a, b = self.scans[source], self.scans[target]
         T = b.frame.T_local_given @ np.array(record["T_target_source"]) @ a.frame.T_given_local
-        weight = information(a, b, T, INFORMATION_VOXELS * self.voxel)
-        return Edge(source, target, T, record["confidence"], weight)
+        to_local = adjoint(a.frame.T_local_given)
+        covariance = to_local @ np.array(record["covariance"]) @ to_local.T
+        return Edge(source, target, T, record["confidence"], covariance)
 
     def result(self, paths: Sequence[str], errors: dict[str, str]) -> Map:
         """The maps of the scans at `paths`, jointly refined."""

@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.nearest import nearest
-from pcreg.geometry.se3 import inverse, se3, transform
+from pcreg.geometry.se3 import adjoint, inverse, se3, transform
 from pcreg.geometry.subsample import every_nth
 from pcreg.mapping.scan import Scan
 from pcreg.runtime import parallel
@@ -25,16 +25,6 @@ MIN_OVERLAP = 0.1  # of the smaller of two scans, from which on they are partner
 MAX_PARTNERS = 10  # scans with which one is refined, those that overlap most
 CELL_VOXELS = 4.0  # edge of the cells by which overlap is estimated
 DAMPING = 1e-6  # of the diagonal, against directions in which a map can slide
-
-
-def information(source: Scan, target: Scan, T_target_source: np.ndarray, distance: float) -> np.ndarray:
-    """How well the overlap fixes a motion (4, 4): J^T J (6, 6), point to plane, rotation first.
-
-    In the frame of the target, over the points of the source with a partner within `distance` metres.
-    """
-    rows, _ = _rows(source, cKDTree(target.surface), target.normals, T_target_source, distance)
-    scale = max(len(source.surface) / MAX_POINTS, 1.0)
-    return scale * (rows.T @ rows)
 
 
 def overlaps(scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, voxel: float) -> np.ndarray:
@@ -100,7 +90,7 @@ def _normal_equations(
     rows, offset = _rows(scans[source], trees[target], scans[target].normals, T, distance)
     weights = np.maximum(1 - (offset / distance) ** 2, 0) ** 2  # Tukey's
     weighted = rows * weights[:, None]
-    to_target = _adjoint(inverse(poses[target]))
+    to_target = adjoint(inverse(poses[target]))
     return to_target.T @ (weighted.T @ rows) @ to_target, to_target.T @ (weighted.T @ offset)
 
 
@@ -144,10 +134,3 @@ def _step(
     twists = cho_solve(cho_factor(matrix), gradient[free]).reshape(-1, 6)
     for row, twist in zip(members[1:], twists, strict=True):
         poses[row] = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ poses[row]
-
-
-def _adjoint(T: np.ndarray) -> np.ndarray:
-    """(6, 6): takes a twist, rotation first, of one frame into that to which T (4, 4) leads."""
-    R, t = T[:3, :3], T[:3, 3]
-    cross = np.array([[0, -t[2], t[1]], [t[2], 0, -t[0]], [-t[1], t[0], 0]])
-    return np.block([[R, np.zeros((3, 3))], [cross @ R, R]])

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from pcreg.io.motion import rigid_motion
 from pcreg.registration.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
 from pcreg.registration.prepared import PreparedCloud
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 
@@ -31,6 +32,7 @@ def register(
     units: str | tuple[str, str] = "m",
     columns: int | None = None,
     viewpoint: ViewpointOption | tuple[ViewpointOption, ViewpointOption] = "auto",
+    prior: Prior = ANY,
     seed: int = 0,
     device: str = "cpu",
 ) -> Registration:
@@ -48,6 +50,8 @@ def register(
                 of the cloud, or an array (N, 3) of them, one per row, for a map merged from many scans;
                 `sensor` for the origin; or `auto`: as a .pcd, .e57 or .npz file states it, else estimated
                 from the cloud alone, and the answer is the same wherever the origin lies
+    prior       what is known of the motion: `pcreg.Prior(gravity=True)` that z is up in both clouds, or
+                `pcreg.Prior(near=T, within=(metres, degrees))` where it is nearly
     device      of the learned descriptor: cpu, cuda or auto. The CPU describes two clouds in less time than a
                 GPU takes to start
 
@@ -56,7 +60,8 @@ def register(
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
-    return registrar.register(*_prepared(registrar, source, target, units, columns, viewpoint), seed=seed)
+    clouds = _prepared(registrar, source, target, units, columns, viewpoint)
+    return registrar.register(*clouds, seed=seed, prior=prior)
 
 
 def verify(

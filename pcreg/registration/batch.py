@@ -20,6 +20,7 @@ import numpy as np
 
 from pcreg.io.natural_order import natural
 from pcreg.registration.inputs import ViewpointOption, check_viewpoint
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.stored import CloudFile, NotDescribed, StoredCloud, keep
 from pcreg.registration.task import Task, facts
@@ -77,6 +78,7 @@ def run(
     unit: str = "m",
     viewpoint: ViewpointOption = "auto",
     columns: int | None = None,
+    prior: Prior = ANY,
     seed: int = 0,
     workers: Workers = None,
 ) -> list[dict[str, Any]]:
@@ -96,6 +98,7 @@ def run(
         "viewpoint": option if isinstance(option, str) else np.asarray(option).tolist(),
         "columns": columns,
         "seed": seed,
+        "prior": prior.to_dict(),
         "device": device_of(registrar),
         "code": code_fingerprint(__name__),
     }
@@ -106,7 +109,7 @@ def run(
             log.info("%d of %d pairs to do", len(todo), len(pairs))
             files = [CloudFile(path, unit, columns, option) for path in dict.fromkeys(sum(todo, ()))]
             files = examined_files(executor, files, registrar.voxel is None)
-            work = Work(registrar, files, folder / "descriptions", seed)
+            work = Work(registrar, files, folder / "descriptions", seed, prior)
             describe_first(executor, work, todo)
             for pair, record in progress(registered(executor, work, todo), "register", len(todo)):
                 records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
@@ -124,6 +127,7 @@ class Work:
     files: dict[str, CloudFile]
     folder: Path  # of descriptions
     seed: int
+    prior: Prior = ANY
 
     def errors(self, pair: Pair) -> list[str]:
         """Why its files cannot be used; empty if they can."""
@@ -152,7 +156,7 @@ class Work:
         if errors := self.errors(pair):
             return refused | {"error": "; ".join(errors)}
         try:
-            found = self.registrar.register(*self.clouds(pair), seed=self.seed)
+            found = self.registrar.register(*self.clouds(pair), seed=self.seed, prior=self.prior)
         except NotDescribed as missing:
             return missing
         except OutputError:  # no fault of the clouds

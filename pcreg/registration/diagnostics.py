@@ -9,6 +9,7 @@ from pcreg.geometry.voxel_size import extent
 from pcreg.registration.observability import observability
 from pcreg.registration.prepared import MIRROR, PreparedCloud
 from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.prior import ANY
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError, OutputError
@@ -114,7 +115,7 @@ def mirror_confidence(
     """The confidence of registering the source with its first axis flipped.
 
     `decided` is the viewpoint of the source as it is. One motion is tried: a source that is mirrored, and
-    otherwise right, fits at once.
+    otherwise right, fits at once. A prior does not hold for it.
     """
     try:
         flipped = source.mirrored.at(scale, replace(decided, position=decided.position * MIRROR))
@@ -122,4 +123,4 @@ def mirror_confidence(
         raise
     except InputError:  # cells of the mirrored cloud differ, and too few points may be left
         return 0.0
-    return replace(scale, attempts=1).match(flipped, target, seed=seed).confidence
+    return replace(scale, attempts=1, prior=ANY).match(flipped, target, seed=seed).confidence

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pcreg.registration.fallback import ACCEPT_CONFIDENCE, answer_at_scales
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.prepared_map import PreparedMap
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.result import Registration
 from pcreg.registration.screening import Sketch
 from pcreg.registration.single_scale import SingleScaleRegistrar
@@ -12,7 +13,12 @@ from pcreg.runtime.timer import Clock
 
 
 def locate(
-    scan: PreparedCloud, target: PreparedMap, scale: SingleScaleRegistrar, *, seed: int = 0
+    scan: PreparedCloud,
+    target: PreparedMap,
+    scale: SingleScaleRegistrar,
+    *,
+    seed: int = 0,
+    prior: Prior = ANY,
 ) -> tuple[Registration, PreparedCloud]:
     """The answer with the highest confidence, and the region of the map that it is about.
 
@@ -26,7 +32,8 @@ def locate(
     clock.lap("propose")
     answers: list[tuple[Registration, PreparedCloud]] = []
     for region in proposed:
-        answers.append((scale.match(described, region.at(scale), seed=seed), region))
+        within = replace(scale, prior=prior.between(scan.frame.corner, region.frame.corner))
+        answers.append((within.match(described, region.at(scale), seed=seed), region))
         if answers[-1][0].registered and answers[-1][0].confidence >= ACCEPT_CONFIDENCE:
             break
     found, region = max(answers, key=lambda answer: (answer[0].registered, answer[0].confidence))

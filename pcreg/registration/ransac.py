@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from pcreg.geometry.se3 import procrustes, residuals, se3
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.spatial_consistency import consistent_motions
 
 log = logging.getLogger(__name__)
@@ -47,21 +48,23 @@ def ransac(
     iterations: int = 50_000,
     confidence: float = 0.999,
     seed: int = 0,
-    n: int = 3,
+    n: int | None = None,
     edge_length: float = 0.9,
     weights: np.ndarray | None = None,
     one_way: tuple[np.ndarray, np.ndarray] | None = None,
     agreement: Callable[[np.ndarray], float] | None = None,
     free_space: Callable[[np.ndarray], float] | None = None,
+    prior: Prior = ANY,
 ) -> Estimate:
     """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
 
-    Of each random sample of `n` >= 3 matches the edges must have like lengths on both sides (shorter
-    over longer > `edge_length`), and the motion fitted to it must bring the sample within `distance`
-    metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2 summed over the
-    matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after `iterations`,
-    or once the inlier ratio found says that with probability `confidence` a sample without outliers
-    was drawn. `weights` (P,), positive, say how likely each match is drawn; without them all are alike.
+    Of each random sample of `n` matches, by default as many as determine a motion, the edges must have like
+    lengths on both sides (shorter over longer > `edge_length`), and the motion fitted to it must bring the
+    sample within `distance` metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2
+    summed over the matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after
+    `iterations`, or once the inlier ratio found says that with probability `confidence` a sample without
+    outliers was drawn. `weights` (P,), positive, say how likely each match is drawn; without them all are
+    alike.
 
     The best motions that differ are refitted to their inliers. Where few matches agree with the best of them
     more motions come from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
@@ -70,15 +73,24 @@ def ransac(
     (pcreg.registration.descriptor_agreement), and a penalty from 0 to 1 for what stands where a sensor looked
     through (pcreg.registration.free_space). Their weighted sum with the score of the matches decides.
 
+    Only what a `prior` allows is searched, and the motion that it is near to is tried, too: matches that no
+    allowed motion brings together count as none, and what is returned, `inlier_ratio` among it, is about the
+    others.
+
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
     """
+    n = n or prior.sample_size
+    possible = prior.possible(source, target, distance)
+    source, target = source[possible], target[possible]
+    weights = None if weights is None else weights[possible]
     P = len(source)
     if n > P:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=0)
     rng = np.random.default_rng(seed)
     source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
     source, target = source - source_centre, target - target_centre
+    prior = prior.between(source_centre, target_centre)
     source32, target32 = source.astype(np.float32), target.astype(np.float32)
 
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
@@ -90,7 +102,7 @@ def ransac(
         samples = _drawn(rng, P, (min(batch, iterations - drawn), n), weights)
         drawn += len(samples)
         samples = _edges_agree(samples, source32, target32, edge_length)
-        found = _motions(source[samples], target[samples], distance)
+        found = _motions(source[samples], target[samples], distance, prior)
         motions = np.concatenate([motions, found])
         scores = np.concatenate([scores, _scores(found, source, target, distance)])
         best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
@@ -98,11 +110,15 @@ def ransac(
         if len(motions):
             inlier_ratio = np.average(_inliers(motions[0], source, target, distance), weights=weights)
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
-    finalists = _finalists(motions, source, target, distance)
+    finalists = _finalists(motions, source, target, distance, prior)
     if one_way is not None and (len(motions) == 0 or inlier_ratio < MAX_UNCLEAR_RATIO):
         further = one_way[0] - source_centre, one_way[1] - target_centre
-        proposed = _best_first(consistent_motions(*further, distance), *further, distance)
-        finalists = np.concatenate([finalists, _finalists(proposed, *further, distance)])
+        likely = prior.possible(*further, distance)
+        further = further[0][likely], further[1][likely]
+        proposed = _best_first(consistent_motions(*further, distance, prior), *further, distance)
+        finalists = np.concatenate([finalists, _finalists(proposed, *further, distance, prior)])
+    if prior.near is not None:
+        finalists = np.concatenate([finalists, prior.near[None]])
     if len(finalists) == 0:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
@@ -144,11 +160,12 @@ def _squared(rows: np.ndarray) -> np.ndarray:
     return np.einsum("sc,sc->s", rows, rows)
 
 
-def _motions(source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
-    """The motions (H, 4, 4) of those samples (S, n, 3), (S, n, 3) that they bring within `distance`."""
-    T = procrustes(source, target)
+def _motions(source: np.ndarray, target: np.ndarray, distance: float, prior: Prior) -> np.ndarray:
+    """The allowed motions (H, 4, 4) of samples (S, n, 3), (S, n, 3) that they bring within `distance`."""
+    T = prior.fit(source, target)
     moved = source @ T[:, :3, :3].transpose(0, 2, 1) + T[:, None, :3, 3]
-    return T[(np.linalg.norm(moved - target, axis=2) < distance).all(1)]
+    T = T[(np.linalg.norm(moved - target, axis=2) < distance).all(1)]
+    return T[prior.allows(T, distance)]
 
 
 def _scores(motions: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.ndarray:
@@ -185,6 +202,8 @@ def _refit(T: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.n
     score = _scores(T[None], p, q, distance)[0]
     while True:
         inliers = _inliers(T, p, q, distance)
+        if inliers.sum() < 3:
+            return T
         T_refit = procrustes(p[inliers], q[inliers])
         refit_score = _scores(T_refit[None], p, q, distance)[0]
         if refit_score <= score:
@@ -192,11 +211,14 @@ def _refit(T: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.n
         T, score = T_refit, refit_score
 
 
-def _refitted(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+def _refitted(
+    motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float, prior: Prior
+) -> np.ndarray:
     """The motions (H, 4, 4), each refitted to its inliers, best first."""
     if len(motions) == 0:
         return motions
     motions = np.stack([_refit(T, source, target, distance) for T in motions])
+    motions = motions[prior.allows(motions, distance)]
     return motions[np.argsort(-_scores(motions, source, target, distance), kind="stable")]
 
 
@@ -207,11 +229,14 @@ def _best_first(motions: np.ndarray, source: np.ndarray, target: np.ndarray, dis
     return motions[best[scores[best] > 2]]
 
 
-def _finalists(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+def _finalists(
+    motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float, prior: Prior
+) -> np.ndarray:
     """The best of motions (H, 4, 4), best first, that differ, refitted to their inliers."""
     min_separation = MIN_SEPARATION_DISTANCES * distance
     motions = _distinct(motions, source, min_separation, 4 * MAX_FINALISTS)
-    return _distinct(_refitted(motions, source, target, distance), source, min_separation, MAX_FINALISTS)
+    refitted = _refitted(motions, source, target, distance, prior)
+    return _distinct(refitted, source, min_separation, MAX_FINALISTS)
 
 
 def _distinct(motions: np.ndarray, points: np.ndarray, min_separation: float, max_count: int) -> np.ndarray:

@@ -35,6 +35,7 @@ from pcreg.registration.local_frame import in_given_frames
 from pcreg.registration.localization import locate
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.prepared_map import PreparedMap
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
@@ -125,11 +126,12 @@ class Registrar:
         target: "Points | PreparedCloud | PreparedMap",
         *,
         seed: int = 0,
+        prior: Prior = ANY,
     ) -> Registration:
         """Register source to target, each prepared or as `prepare` takes it, in metres.
 
         In a map that was prepared as one the source is looked for at its own scale, or `voxel`, alone.
-
+        Motions outside of the `prior` are not searched for, and a refined one that leaves it is refused.
         Same clouds and seed, same machine: same result, which is that of `pcreg.register`. Raises InputError
         for clouds that cannot be used.
         """
@@ -137,12 +139,14 @@ class Registrar:
         a = self._prepared(source, "source")
         if isinstance(target, PreparedMap):
             with parallel.one_for_blas():
-                found, region = locate(a, target, next(self.scales(a, a)), seed=seed)
+                found, region = locate(a, target, next(self.scales(a, a)), seed=seed, prior=prior)
             return _as_given(found, a, region)
         b = self._prepared(target, "target")
         with parallel.one_for_blas():
+            prior = prior.between(a.frame.corner, b.frame.corner)
+            scales = (replace(scale, prior=prior) for scale in self.scales(a, b))
             found = answer_at_scales(
-                a, b, self.scales(a, b), lambda scale, *clouds: scale.match(*clouds, seed=seed), seed=seed
+                a, b, scales, lambda scale, *clouds: scale.match(*clouds, seed=seed), seed=seed
             )
         return _as_given(found, a, b)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.spatial_consistency import consistent_motions
 
 MAX_QUERIES = 1_000
@@ -32,7 +33,7 @@ class Sketch:
         return Sketch(cloud.points[rows].astype(np.float32), cloud.features[rows].astype(np.float32), voxel)
 
 
-def screen(source: Sketch, target: Sketch) -> int:
+def screen(source: Sketch, target: Sketch, prior: Prior = ANY) -> int:
     """How many matches agree on one motion between two scans; 0 where hardly any match is mutual."""
     queries = _evenly(len(source.points), MAX_QUERIES)
     points, features = source.points[queries], source.features[queries]
@@ -42,7 +43,7 @@ def screen(source: Sketch, target: Sketch) -> int:
     if len(points) < MIN_MATCHES:
         return 0
     distance = MATCH_DISTANCE_VOXELS * source.voxel
-    motions = consistent_motions(points, partners, distance).astype(np.float32)
+    motions = consistent_motions(points, partners, distance, prior).astype(np.float32)
     moved = points @ motions[:, :3, :3].swapaxes(1, 2) + motions[:, None, :3, 3]  # (H, P, 3)
     agree = ((moved - partners) ** 2).sum(2) < distance**2
     return int(agree.sum(1).max(initial=0))

@@ -24,6 +24,7 @@ from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement, refine
 from pcreg.registration.matching import Matches, match_within_bound, pca_project
 from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud
+from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.ransac import ransac
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
@@ -59,11 +60,12 @@ class SingleScaleRegistrar:
     descriptor: Descriptor
     attempts: int = 3  # motions tried before the pair is refused
     iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
+    prior: Prior = ANY  # between the clouds as they are described
 
     def __post_init__(self) -> None:
-        settings = vars(self) | {"voxel": self.descriptor.voxel}
+        settings = {"voxel": self.voxel, "attempts": self.attempts, "iterations": self.iterations}
         for name, value in settings.items():
-            if name != "descriptor" and not value > 0:
+            if not value > 0:
                 raise InputError(f"{name} is {value}; it must be positive")
 
     @property
@@ -118,6 +120,7 @@ class SingleScaleRegistrar:
         agreement = DescriptorAgreement(source, target, self.match_distance)
         scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
         free_space = FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
+        prior = self.prior.about(source.surface)
         unused = np.ones(len(points), dtype=bool)
         found: list[Candidate] = []
 
@@ -131,6 +134,7 @@ class SingleScaleRegistrar:
                 one_way=None if found else further,
                 agreement=agreement,
                 free_space=free_space,
+                prior=prior,
             )
             clock.lap("estimate")
             T = agreement.refine(estimate.T_target_source)
@@ -235,7 +239,7 @@ class SingleScaleRegistrar:
             verdict = self._on_surfaces(verdict, source, target)
         clock.lap("verdict")
         rows = source.rows[best.inliers[:, 0]], target.rows[best.inliers[:, 1]]
-        return Registration(
+        found = Registration(
             best.refined.T_target_source,
             verdict.registered,
             verdict.confidence,
@@ -248,6 +252,7 @@ class SingleScaleRegistrar:
             alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
             seconds=clock.seconds,
         )
+        return self.prior.about(source.surface).checked(found)
 
     def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
         """The verdict, or a refusal if one of the clouds has no surface.

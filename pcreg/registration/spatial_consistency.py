@@ -9,6 +9,7 @@ SC2-PCR, Chen et al., CVPR 2022). Where one match in fifty is right one sample o
 import numpy as np
 
 from pcreg.geometry.se3 import procrustes
+from pcreg.registration.prior import ANY, VERTICAL_SLACK, Prior
 
 MAX_SEEDS = 300  # matches, each with those that it shares most with
 MAX_GROUP = 20  # matches from which a motion is computed, beside the seed
@@ -16,13 +17,18 @@ MIN_EDGE_DISTANCES = 2.0  # points closer than that agree whatever the motion
 POWER_ITERATIONS = 10
 
 
-def consistent_motions(source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+def consistent_motions(
+    source: np.ndarray, target: np.ndarray, distance: float, prior: Prior = ANY
+) -> np.ndarray:
     """Motions (H, 4, 4), at most 300, each from one of the matches and up to 20 that are consistent with it.
 
     Source (P, 3) and target (P, 3) are matched row by row. Two matches agree if the distances of their points
-    differ by less than `distance` metres. Memory and time grow with the square of P.
+    differ by less than `distance` metres and, where a `prior` says what is up, so do those of their heights.
+    Memory and time grow with the square of P.
     """
-    agree = _agreement(source, target, distance)
+    if len(source) < 3:
+        return np.empty((0, 4, 4))
+    agree = _agreement(source, target, distance, prior)
     seeds = _seeds(agree)
     shared = agree[seeds] * (agree[seeds] @ agree)  # how many matches agree with both
     group = np.argpartition(-shared, min(MAX_GROUP, len(source) - 1) - 1, axis=1)[:, :MAX_GROUP]
@@ -31,14 +37,19 @@ def consistent_motions(source: np.ndarray, target: np.ndarray, distance: float) 
     weights = _leading_eigenvector(within * (within @ within))
     usable = (weights > 0).sum(1) >= 3
     group, weights = group[usable], weights[usable]
-    return procrustes(source[group], target[group], weights)
+    motions = procrustes(source[group], target[group], weights)
+    return motions[prior.allows(motions, distance)]
 
 
-def _agreement(source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+def _agreement(source: np.ndarray, target: np.ndarray, distance: float, prior: Prior) -> np.ndarray:
     """1 where two matches agree, else 0: (P, P) float32."""
     in_source, in_target = (_distances(side) for side in (source, target))
     long = np.minimum(in_source, in_target) > MIN_EDGE_DISTANCES * distance
-    return (long & (np.abs(in_source - in_target) < distance)).astype(np.float32)
+    agree = long & (np.abs(in_source - in_target) < distance)
+    if (raised := prior.heights_differ(source, target)) is not None:
+        raised = raised.astype(np.float32)
+        agree &= np.abs(raised[:, None] - raised) < distance + VERTICAL_SLACK * in_source
+    return agree.astype(np.float32)
 
 
 def _distances(points: np.ndarray) -> np.ndarray:

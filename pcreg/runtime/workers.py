@@ -23,7 +23,8 @@ from pcreg.runtime.leftovers import clear_once, mark
 from pcreg.runtime.parent import end_with
 from pcreg.runtime.termination import Deferral, deferred
 
-Workers = int | Executor | None  # processes to start, one per core by default, or an executor that runs
+# Processes to start, one per core by default, an executor that runs, or the address of a Dask scheduler
+Workers = int | Executor | str | None
 
 
 @contextmanager
@@ -35,6 +36,15 @@ def executor_of(workers: Workers) -> Iterator[Executor | None]:
     """
     if isinstance(workers, Executor):
         yield workers
+    elif isinstance(workers, str):
+        try:
+            from pcreg.runtime.cluster import executor_at  # dask takes a second to import
+        except ImportError as error:
+            raise InputError(
+                f"{workers}: a cluster needs dask; install it: .venv/bin/pip install '.[cluster]'"
+            ) from error
+        with executor_at(workers) as executor:
+            yield executor
     elif workers == 0:
         yield None
     else:
@@ -105,7 +115,10 @@ def _begin(core_of_next: Any, parent: int) -> None:
 
 @lru_cache(maxsize=1)
 def _work(path: Path) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    work: tuple[Callable[..., Any], tuple[Any, ...]] = pickle.loads(path.read_bytes())
+    try:
+        work: tuple[Callable[..., Any], tuple[Any, ...]] = pickle.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise InputError(f"{path.parent}: a worker does not see it; set TMPDIR to a shared folder") from error
     return work
 
 

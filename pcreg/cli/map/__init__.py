@@ -10,6 +10,7 @@ from pcreg.cli.map.parser import parsed, paths_of
 from pcreg.cli.output import output
 from pcreg.cli.register.parser import registrar_of
 from pcreg.registration.inputs import check_seed, check_settings
+from pcreg.registration.prior import Prior
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
 
@@ -25,6 +26,7 @@ def _run(options: argparse.Namespace) -> int:
     check_settings(options.voxel, options.weights, options.device)
     if options.out.is_file():
         raise InputError(f"{options.out}: --out is a file; name a folder")
+    Prior(gravity=options.gravity)  # refused before anything is read
     paths = paths_of(options.scans)
     check_folder(options.out)
     with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
@@ -48,6 +50,9 @@ def _mapped(options: argparse.Namespace, paths: list[str], stdout: TextIO) -> bo
             unit=options.units,
             viewpoint=options.viewpoint,
             columns=options.columns,
+            prior=Prior(gravity=options.gravity),
+            sequence=options.sequence,
+            workers=options.cluster,
             seed=options.seed,
         )
         if options.json:

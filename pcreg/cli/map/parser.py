@@ -4,7 +4,7 @@ import argparse
 import glob
 from pathlib import Path
 
-from pcreg.cli.register.parser import add_shared_options, viewpoint
+from pcreg.cli.register.parser import add_cluster, add_shared_options, direction, viewpoint
 from pcreg.io.natural_order import natural
 from pcreg.registration.inputs import METRES
 from pcreg.runtime.errors import InputError
@@ -56,12 +56,25 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
         metavar="V",
         help="where the sensor stood in the frame of each scan, as for `pcreg register` (default: auto)",
     )
+    parser.add_argument(
+        "--sequence",
+        action="store_true",
+        help="the scans, in natural order, are consecutive ones of one sensor at their origin: odometry "
+        "(small_gicp) joins neighbours, and loops are found as without",
+    )
+    parser.add_argument(
+        "--gravity",
+        type=direction,
+        metavar="UP",
+        help="which way is up in all scans, z or X,Y,Z: only motions that keep it, to 5 degrees, are tried",
+    )
     parser.add_argument("--no-picture", action="store_true", help="write no overview.png")
     parser.add_argument(
         "--json",
         action="store_true",
         help="print the content of graph.json alone on stdout, in one line; everything else goes to stderr",
     )
+    add_cluster(parser)
     add_shared_options(parser)
     return parser.parse_args(arguments)
 

@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import TextIO
 
-from pcreg.cli.register.parser import registrar_of, viewpoint_of
+from pcreg.cli.register.parser import prior_of, registrar_of, viewpoint_of
 from pcreg.registration import batch
 from pcreg.runtime.lock import locked
 
@@ -21,6 +21,8 @@ def run(options: argparse.Namespace, stdout: TextIO) -> bool:
             viewpoint=viewpoint_of(options),
             columns=options.columns,
             seed=options.seed,
+            prior=prior_of(options),
+            workers=options.cluster,
         )
     if options.json:
         for record in records:

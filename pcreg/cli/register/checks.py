@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from pcreg.cli.register.parser import is_expanded
+from pcreg.cli.register.parser import is_expanded, prior_of
 from pcreg.io.cloud import MAX_COLUMNS
 from pcreg.registration.inputs import check_seed, check_settings
 from pcreg.runtime.errors import InputError
@@ -18,6 +18,8 @@ def check(options: argparse.Namespace) -> None:
         raise InputError(
             "--viewpoint is given too often; give it once for both clouds or once for each, in a batch once"
         )
+    if hasattr(options, "gravity"):  # of `register`, which the options of a motion that is given lack
+        prior_of(options)
     if os.path.isfile(options.out):  # which, unlike that of Path, says no where one may not look
         raise InputError(f"{options.out}: --out is a file; name a folder")
     check_seed(options.seed)
@@ -26,6 +28,8 @@ def check(options: argparse.Namespace) -> None:
         raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
     if options.batch:
         _check_batch(options)
+    elif getattr(options, "cluster", None):
+        raise InputError("--cluster shares the pairs of --batch; leave it out for one pair")
     elif not options.target:
         raise InputError(f"two files are needed: {options.program} SOURCE TARGET; --help shows all")
     if options.show and sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):

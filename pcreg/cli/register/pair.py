@@ -8,7 +8,7 @@ from typing import TextIO
 import numpy as np
 
 from pcreg.cli.register import report
-from pcreg.cli.register.parser import registrar_of, viewpoint_of
+from pcreg.cli.register.parser import prior_of, registrar_of, viewpoint_of
 from pcreg.io.cloud import Cloud
 from pcreg.registration.inputs import both_viewpoints
 from pcreg.registration.result import Registration
@@ -61,7 +61,7 @@ def _answered(
     report.print_scales([scale.descriptor for scale in scales])
     with Steps("registering" if T_target_source is None else "verifying"):
         if T_target_source is None:
-            found = registrar.register(*prepared, seed=options.seed)
+            found = registrar.register(*prepared, seed=options.seed, prior=prior_of(options))
         else:
             found = registrar.verify(*prepared, T_target_source, seed=options.seed)
     found = replace(found, seconds=clock.seconds | found.seconds)

@@ -4,7 +4,9 @@ import argparse
 from importlib.metadata import version
 from pathlib import Path
 
+from pcreg.io.motion import read_motion
 from pcreg.registration.inputs import METRES, ViewpointOption, check_viewpoint
+from pcreg.registration.prior import Prior
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 
@@ -77,8 +79,39 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("source", type=Path, nargs="?", metavar="SOURCE")
     parser.add_argument("target", type=Path, nargs="?", metavar="TARGET")
     parser.add_argument("--batch", metavar="LIST", help="many pairs: a .csv file or a pattern in quotes")
+    add_cluster(parser)
     add_options(parser)
+    parser.add_argument(
+        "--gravity",
+        action="append",
+        type=direction,
+        metavar="UP",
+        help="which way is up in the clouds, z or X,Y,Z, once for both or twice, as --viewpoint: only "
+        "motions that keep it, to 5 degrees, are searched",
+    )
+    parser.add_argument(
+        "--near",
+        type=Path,
+        metavar="MOTION",
+        help="a file with T_target_source as for `pcreg verify`: only motions near it are searched",
+    )
+    parser.add_argument(
+        "--within",
+        nargs=2,
+        type=float,
+        metavar=("METRES", "DEGREES"),
+        help="of --near: how far off the motion may put the middle of the source, and turn it",
+    )
     return parser
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """The option of commands that share their work."""
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="of a Dask scheduler, such as tcp://10.0.0.1:8786, whose workers do the work",
+    )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -161,6 +194,26 @@ def viewpoint(text: str) -> ViewpointOption:
         return check_viewpoint(text.split(",") if "," in text else text)
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def direction(text: str) -> tuple[float, float, float]:
+    """A value of --gravity."""
+    axes = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+    if text in axes:
+        return axes[text]
+    try:
+        x, y, z = (float(word) for word in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text} is no direction; use z, or X,Y,Z that point up") from error
+    return x, y, z
+
+
+def prior_of(options: argparse.Namespace) -> Prior:
+    """What --gravity, --near and --within say; InputError for what cannot be used."""
+    up = options.gravity
+    near = read_motion(options.near) if options.near else None
+    within = tuple(options.within) if options.within else None
+    return Prior(gravity=up and (up[0] if len(up) == 1 else tuple(up)), near=near, within=within)
 
 
 def viewpoint_of(options: argparse.Namespace) -> ViewpointOption | tuple[ViewpointOption, ...]:

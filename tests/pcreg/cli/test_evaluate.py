@@ -205,6 +205,7 @@ def test_estimators_are_chosen_by_name(name):
         (["data.root=.", "seeds=[]"], "seeds="),
         (["data.root=.", "seeds=[1,1]"], "each once"),
         (["data.root=.", "workers=0"], "workers=0"),
+        (["data.root=.", "workers=x"], "workers=x: give a whole number, null, or the address"),
         (["data.root=.", "protocol=system", "descriptor=fpfh"], "descriptor=...: protocol=system has none"),
         (["data.root=.", "protocol=system", "estimator=ransac"], "estimator=...: protocol=system has none"),
         (["data.root=.", "protocol=system", "protocol.weights=nowhere"], "nowhere"),

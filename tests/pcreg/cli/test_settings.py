@@ -17,7 +17,7 @@ GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
     [
         ("limit=abc", "limit=abc: a whole number or null is needed"),
         ("limit=2.5", "limit=2.5: a whole number or null is needed"),
-        ("workers=x", "workers=x: a whole number or null is needed"),
+        ("limit=x", "limit=x: a whole number or null is needed"),
         ("seeds=[0.5]", "seeds=[0.5]: a list of whole numbers is needed, such as [0, 1, 2]"),
         ("seeds=1", "seeds=1: a list of whole numbers is needed, such as [0, 1, 2]"),
         ("out=[a]", "out=['a']: a text or null is needed"),

@@ -6,10 +6,17 @@ from pcreg.geometry.se3 import inverse, random_rotation, rotation_about, se3
 from pcreg.mapping.graph import Edge
 
 VOXEL = 0.05
+COVARIANCE = np.eye(6) / 1000
 
 
-def edge(source: int, target: int, T_target_source: np.ndarray, confidence: float = 0.95) -> Edge:
-    return Edge(source, target, T_target_source, confidence, 1000 * np.eye(6))
+def edge(
+    source: int,
+    target: int,
+    T_target_source: np.ndarray,
+    confidence: float = 0.95,
+    covariance: np.ndarray = COVARIANCE,
+) -> Edge:
+    return Edge(source, target, T_target_source, confidence, covariance)
 
 
 def random_poses(n: int, seed: int = 0) -> np.ndarray:

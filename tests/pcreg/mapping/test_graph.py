@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from pcreg.geometry.se3 import rotation_about, rotation_error, se3, translation_error
+from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
 from pcreg.mapping.graph import MIN_LONE_CONFIDENCE, UNCONFIRMED, closed_triangles, solve
-from tests.pcreg.mapping.edges import VOXEL, measured, probes, random_poses, wrong
+from tests.pcreg.mapping.edges import VOXEL, edge, measured, probes, random_poses, wrong
 
 
 def assert_placed(found: np.ndarray, poses: np.ndarray) -> None:
@@ -81,6 +81,24 @@ def test_triangles_that_close_are_counted():
     poses = random_poses(4)
     edges = [measured(poses, a, b) for a, b in ((1, 0), (2, 0), (2, 1), (3, 1))]
     assert closed_triangles([*edges, wrong(3, 2)], probes(4), 0.3).tolist() == [1, 1, 1, 0, 0]
+
+
+def test_an_edge_that_slides_is_overruled_in_that_direction_alone():
+    """Scan 1, turned by 90 degrees, slides along its x axis; a way round over scan 2 knows better."""
+    poses = np.tile(np.eye(4), (3, 1, 1))
+    poses[1] = se3(rotation_about(np.array([0, 0, 1.0]), 90), np.array([2.0, 0, 0]))
+    poses[2] = se3(np.eye(3), np.array([0, 1.0, 0]))
+    off = se3(np.eye(3), np.full(3, 0.03))  # in the frame of scan 1
+    loose = np.diag([1e-6, 1e-6, 1e-6, 1.0, 1e-6, 1e-6])
+    firm = np.diag([1e-8, 1e-8, 1e-8, 1e-4, 1e-4, 1e-4])
+    edges = [
+        edge(1, 0, poses[1] @ off, covariance=loose),
+        edge(1, 2, inverse(poses[2]) @ poses[1], covariance=firm),
+        edge(2, 0, poses[2], covariance=firm),
+    ]
+    found = solve(edges, probes(3), VOXEL).poses[1]
+    shift = (inverse(poses[1]) @ found)[:3, 3]
+    np.testing.assert_allclose(shift, [0, 0.03, 0.03], atol=0.003)
 
 
 def test_the_same_edges_give_the_same_poses():

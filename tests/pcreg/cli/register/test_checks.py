@@ -139,3 +139,29 @@ def test_without_a_display_show_is_refused_before_anything_is_done(scans, tmp_pa
         monkeypatch.delenv(name, raising=False)
     assert "--html" in refusal(capsys, *scans, "--show", "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--gravity", "0,0,0"], "gravity 0, 0, 0 is no direction"),
+        (["--gravity", "z", "--gravity", "z", "--gravity", "z"], "is no direction"),
+        (["--near", "nowhere.txt", "--within", "1", "10"], "nowhere.txt: no such file"),
+        (["--within", "1", "10"], "near and within go together"),
+        (["--near", "{T}"], "near and within go together"),
+        (["--near", "{T}", "--within", "1", "-10"], "two positive numbers are needed, METRES and DEGREES"),
+    ],
+)
+def test_what_is_known_of_the_motion_is_checked_before_anything_is_read(tmp_path, capsys, options, sentence):
+    T = tmp_path / "T.txt"
+    T.write_text("1 0 0 0\n0 1 0 0\n0 0 1 0\n")
+    given = [option.format(T=T) for option in options]
+    assert sentence in refusal(capsys, "nowhere.ply", "nowhere.ply", *given, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_direction_that_is_none_is_a_misspelt_command(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["a.ply", "b.ply", "--gravity", "up"])
+    assert stop.value.code == 2
+    assert "up is no direction; use z, or X,Y,Z" in capsys.readouterr().err

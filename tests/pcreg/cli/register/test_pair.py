@@ -121,3 +121,16 @@ def test_millimetres_against_metres_are_suspected_and_then_settled(room, scans, 
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert translation_error(np.array(result["T_target_source"]), room.T_target_source) < 0.03
     assert result["units"] == ["mm", "m"]
+
+
+def test_a_vertical_that_is_not_true_registers_nothing(room, scans, tmp_path, capsys):
+    ups = [T[:3, :3].T @ (0, 0, 1) for T in (room.T_world_source, room.T_world_target)]
+    given = [f"--gravity={','.join(map(str, up))}" for up in ups]
+    out = ["--out", str(tmp_path), "--no-picture", "--json"]
+    assert main([*map(str, scans), *FAST, *given, *out]) == 0
+    T = np.array(json.loads(capsys.readouterr().out)["T_target_source"])
+    assert rotation_error(T, room.T_target_source) < 0.5
+    assert main([*map(str, scans), *FAST, given[0], "--gravity=1,0,0", *out]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["registered"] is False
+    assert found["reason"]

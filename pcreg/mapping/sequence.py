@@ -1,0 +1,88 @@
+"""Consecutive scans of one moving sensor: odometry joins each to the one before it, before pairs are tried.
+
+As in pcreg.datasets.odometry a step begins with the motion of the step before, or from rest if that fails. A
+step that is rejected leaves its pair to be registered as any other.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pcreg.geometry.se3 import adjoint
+from pcreg.mapping.scan import Scan
+from pcreg.registration import gicp
+from pcreg.registration.batch import Pair, Work, name_of, stamp_of
+from pcreg.registration.covariance import covariance
+from pcreg.registration.icp import Refinement
+from pcreg.registration.stored import StoredCloud
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.records import Records
+
+STEP_CONFIDENCE = 0.99  # of accepted ones: the bounds let none of 81 wrong registrations pass (gicp.py)
+
+
+def steps(
+    work: Work, paths: Sequence[str], scans: Sequence[Scan], voxel: float, records: Records
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of the steps from scan n to n - 1, with n, as those of pairs that are registered.
+
+    Lengths are multiples of `voxel`, in metres. The sensor stands at the origin of each scan. Those on record
+    are not computed again.
+    """
+    motion, before = np.eye(4), None
+    for n, pair in enumerate(zip(paths[1:], paths[:-1], strict=True), start=1):
+        name = f"odometry: {name_of(pair)}"
+        record = records.by_pair.get(name)
+        if record is None or record["stamp"] != stamp_of(pair):
+            target = before or _prepared(work, pair[1], voxel)
+            before = source = _prepared(work, pair[0], voxel)
+            record = _step(source, target, motion, scans[n], scans[n - 1], voxel, pair)
+            records.add(record | {"pair": name, "stamp": stamp_of(pair)})
+        else:
+            before = None
+        motion = np.array(record["T_target_source"]) if record["registered"] else np.eye(4)
+        yield n, record
+
+
+def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | InputError:
+    """The scan, or why it cannot be used."""
+    try:
+        return gicp.Scan(StoredCloud(work.files[path], work.folder).cloud.points, voxel, path)
+    except InputError as error:
+        return error
+
+
+def _step(
+    source: gicp.Scan | InputError,
+    target: gicp.Scan | InputError,
+    guess: np.ndarray,
+    source_scan: Scan,
+    target_scan: Scan,
+    voxel: float,
+    pair: Pair,
+) -> dict[str, Any]:
+    """The record of one step."""
+    record = {"source": pair[0], "target": pair[1], "registered": False, "confidence": 0.0, "error": ""}
+    for side in (source, target):
+        if isinstance(side, InputError):
+            return record | {"reason": f"odometry: {side}"}
+    guesses = (guess, np.eye(4)) if (guess != np.eye(4)).any() else (guess,)
+    for start in guesses:
+        fit = gicp.register_scans(source, target, start)
+        if not (rejection := fit.rejection()):
+            break
+    if rejection:
+        return record | {"reason": f"odometry: the scans {rejection}"}
+    here, there = source_scan.frame, target_scan.frame
+    local = there.T_local_given @ fit.T_target_source @ here.T_given_local
+    refined = Refinement(local, fit.overlap, 0.0, voxel)
+    found = covariance(source_scan.surface, target_scan.surface, target_scan.normals, refined)
+    to_given = adjoint(here.T_given_local)
+    return record | {
+        "registered": True,
+        "confidence": STEP_CONFIDENCE,
+        "reason": f"odometry: {fit.overlap:.0%} of the scan lies on the one before it",
+        "T_target_source": fit.T_target_source.tolist(),
+        "covariance": (to_given @ found @ to_given.T).tolist(),
+    }

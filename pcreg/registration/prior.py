@@ -1,0 +1,201 @@
+"""What is known of a motion before two clouds are compared: which way is up, or where it is nearly.
+
+A prior narrows what is searched: matches that no allowed motion brings together are left out, motions that
+are not allowed are not tried, and with a known vertical two matches determine a motion instead of three. The
+refined motion is checked again: one outside of the prior is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pcreg.geometry.se3 import inverse, procrustes, rotation_error, se3, transform
+from pcreg.io.motion import rigid_motion
+from pcreg.registration.result import Registration
+from pcreg.runtime.errors import InputError
+
+# Degrees between the verticals of both clouds after the motion: those of two levels are off by 1 or 2
+MAX_TILT = 5.0
+# Of the distance of two matches, by which heights may disagree: verticals may be 2 degrees off
+VERTICAL_SLACK = 0.035
+# What motions may exceed limits by before they are refined, beside the distance between matches
+SLACK_DEGREES = 5.0
+
+Up = Sequence[float] | np.ndarray  # a direction x, y, z of any length but zero
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Limits on T_target_source. Without any it allows every motion.
+
+    gravity  which way is up in the clouds: True for z in both, a direction x, y, z for both, or a pair of
+             directions, of source and target. Motions turn the clouds about the vertical and shift them; up
+             to 5 degrees between the verticals count as inaccuracy
+    near     a motion (4, 4), translation in metres, which `within` goes with
+    within   (metres, degrees): by how much the motion may put the middle of the source elsewhere than `near`
+             does, and turn it differently
+
+    Raises InputError for directions, motions or limits that are none, and for one of `near` and `within`.
+    """
+
+    gravity: "bool | Up | tuple[Up, Up] | None" = None
+    near: ArrayLike | None = None
+    within: tuple[float, float] | None = None
+    middle: np.ndarray | None = None  # (3,) of the source, metres, which `about` sets
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gravity", _verticals(self.gravity))
+        if (self.near is None) != (self.within is None):
+            raise InputError("near and within go together: a motion, and METRES and DEGREES around it")
+        if self.within is not None:
+            object.__setattr__(self, "near", rigid_motion(self.near, "near"))
+            object.__setattr__(self, "within", _limits(self.within))
+
+    @property
+    def sample_size(self) -> int:
+        """How many matches determine a motion."""
+        return 3 if self.gravity is None else 2
+
+    def between(self, source: np.ndarray, target: np.ndarray) -> "Prior":
+        """The same prior between frames with the same axes and origins at `source` (3,) and `target` (3,)."""
+        if self.near is None:
+            return self
+        near = se3(np.eye(3), -target) @ self.near @ se3(np.eye(3), source)
+        return replace(self, near=near, middle=None if self.middle is None else self.middle - source)
+
+    def about(self, source: np.ndarray) -> "Prior":
+        """The prior for a source with these points (N, 3), metres, in the frame of the prior."""
+        return self if self.near is None else replace(self, middle=source.mean(0))
+
+    def possible(self, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+        """Of matches, source (P, 3) and target (P, 3), those (P,) that can be brought within `distance`."""
+        if self.near is None:
+            return np.ones(len(source), dtype=bool)
+        metres, degrees = self.within
+        arm = 2 * np.sin(np.radians(min(degrees, 180)) / 2) * np.linalg.norm(source - self.middle, axis=1)
+        return np.linalg.norm(transform(self.near, source) - target, axis=1) <= metres + arm + distance
+
+    def heights_differ(self, source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+        """By how much each match (P,) of source (P, 3) and target (P, 3) is raised, metres; None: unknown."""
+        if self.gravity is None:
+            return None
+        return target @ self.gravity[1] - source @ self.gravity[0]
+
+    def fit(self, source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """The motions (..., 4, 4) that take source (..., N, 3) onto target with least squared error.
+
+        As pcreg.geometry.se3.procrustes, but about the vertical if that is known: N >= 2 points are enough.
+        """
+        if self.gravity is None:
+            return procrustes(source, target, weights)
+        levelled = [_level(up) for up in self.gravity]  # rotations (3, 3) that turn up to z
+        a, b = (side @ R.T for side, R in zip((source, target), levelled, strict=True))
+        share = np.full(a.shape[:-1], 1 / a.shape[-2]) if weights is None else weights
+        share = (share / share.sum(-1, keepdims=True))[..., None]
+        centre, other = (a * share).sum(-2), (b * share).sum(-2)
+        a, b = (a - centre[..., None, :]) * share, b - other[..., None, :]
+        cosine = (a[..., :2] * b[..., :2]).sum((-1, -2))
+        sine = (a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]).sum(-1)
+        length = np.hypot(cosine, sine)
+        known = length > 0  # one above the other: any turn fits, and none is taken
+        cosine, sine = np.where(known, cosine, 1.0), np.where(known, sine, 0.0)
+        length = np.where(known, length, 1.0)
+        T = np.zeros((*centre.shape[:-1], 4, 4))
+        T[..., 0, 0] = T[..., 1, 1] = cosine / length
+        T[..., 1, 0], T[..., 0, 1] = sine / length, -sine / length
+        T[..., 2, 2] = T[..., 3, 3] = 1
+        T[..., :3, 3] = other - (T[..., :3, :3] @ centre[..., None])[..., 0]
+        up_source, up_target = (se3(R, np.zeros(3)) for R in levelled)
+        return inverse(up_target) @ T @ up_source
+
+    def allows(self, motions: np.ndarray, distance: float) -> np.ndarray:
+        """Which of motions (H, 4, 4) are allowed (H,), or may be after refinement by `distance` metres."""
+        allowed = np.ones(len(motions), dtype=bool)
+        if self.gravity is not None:
+            allowed &= _tilts(motions, *self.gravity) <= MAX_TILT + SLACK_DEGREES
+        if self.near is not None:
+            metres, degrees = self.within
+            shift = motions[:, :3] @ np.append(self.middle, 1) - transform(self.near, self.middle)
+            allowed &= np.linalg.norm(shift, axis=1) <= metres + 2 * distance
+            cosine = (np.einsum("hij,ij->h", motions[:, :3, :3], self.near[:3, :3]) - 1) / 2
+            allowed &= np.degrees(np.arccos(np.clip(cosine, -1, 1))) <= degrees + SLACK_DEGREES
+        return allowed
+
+    def violation(self, T_target_source: np.ndarray) -> str:
+        """How a motion (4, 4) violates the prior, in words; empty if it does not."""
+        if self.gravity is not None:
+            tilt = float(_tilts(T_target_source[None], *self.gravity)[0])
+            if tilt > MAX_TILT:
+                return (
+                    f"the motion found tilts the source by {tilt:.1f} degrees against the given vertical, "
+                    f"and {MAX_TILT:g} are allowed"
+                )
+        if self.near is not None:
+            metres, degrees = self.within
+            shift = transform(T_target_source, self.middle) - transform(self.near, self.middle)
+            shifted, turned = float(np.linalg.norm(shift)), rotation_error(T_target_source, self.near)
+            if shifted > metres or turned > degrees:
+                return (
+                    f"the motion found is {shifted:.2f} m and {turned:.1f} degrees from the given one, and "
+                    f"{metres:g} m and {degrees:g} degrees are allowed"
+                )
+        return ""
+
+    def checked(self, found: Registration) -> Registration:
+        """What was found, refused if it violates the prior."""
+        reason = self.violation(found.T_target_source)
+        return replace(found, registered=False, confidence=0.0, reason=reason) if reason else found
+
+    def to_dict(self) -> dict[str, object]:
+        """The limits as plain values, for records."""
+        return {
+            "gravity": None if self.gravity is None else [up.tolist() for up in self.gravity],
+            "near": None if self.near is None else self.near.tolist(),
+            "within": None if self.within is None else list(self.within),
+        }
+
+
+def _verticals(gravity: "bool | Up | tuple[Up, Up] | None") -> tuple[np.ndarray, np.ndarray] | None:
+    """Unit vectors (3,), up in source and in target."""
+    if gravity is None or gravity is False:
+        return None
+    try:
+        up = np.asarray((0, 0, 1) if gravity is True else gravity, dtype=np.float64)
+    except (TypeError, ValueError):
+        up = np.empty(0)
+    if up.shape not in ((3,), (2, 3)) or not np.isfinite(up).all():
+        raise InputError(f"gravity {gravity} is no direction; use x, y, z that point up, or a pair of them")
+    up = np.broadcast_to(up, (2, 3))
+    lengths = np.linalg.norm(up, axis=1, keepdims=True)
+    if not lengths.all():
+        raise InputError("gravity 0, 0, 0 is no direction; use x, y, z that point up, such as 0, 0, 1")
+    return tuple(up / lengths)
+
+
+def _limits(within: object) -> tuple[float, float]:
+    if (
+        not isinstance(within, Sequence)
+        or len(within) != 2
+        or not all(isinstance(value, Real) and value > 0 for value in within)
+    ):
+        raise InputError(f"within {within}: two positive numbers are needed, METRES and DEGREES")
+    return float(within[0]), float(within[1])
+
+
+def _level(up: np.ndarray) -> np.ndarray:
+    """A rotation (3, 3) that turns the unit vector `up` to z."""
+    x = np.cross(up, np.eye(3)[np.argmin(np.abs(up))])
+    x /= np.linalg.norm(x)
+    return np.stack([x, np.cross(up, x), up])
+
+
+def _tilts(motions: np.ndarray, up_source: np.ndarray, up_target: np.ndarray) -> np.ndarray:
+    """Degrees (H,) between the verticals after motions (H, 4, 4)."""
+    cosine = motions[:, :3, :3] @ up_source @ up_target
+    return np.degrees(np.arccos(np.clip(cosine, -1, 1)))
+
+
+ANY = Prior()

@@ -1,0 +1,173 @@
+"""What is known of a motion narrows the search, and is never silently violated."""
+
+import numpy as np
+import pytest
+
+from pcreg import Prior, register
+from pcreg.geometry.se3 import (
+    inverse,
+    mean_displacement,
+    random_rotation,
+    rotation_about,
+    rotation_error,
+    se3,
+    transform,
+    translation_error,
+)
+from pcreg.registration.ransac import ransac
+from pcreg.registration.spatial_consistency import consistent_motions
+from pcreg.runtime.errors import InputError
+from tests.pcreg.registration.test_api import VOXEL
+
+UP = np.array([0.0, 0.0, 1.0])
+DISTANCE = 0.05
+
+
+def upright(degrees: float = 70.0) -> np.ndarray:
+    return se3(rotation_about(UP, degrees), np.array([1.0, -2.0, 0.5]))
+
+
+def matches(*motions: tuple[np.ndarray, int], wrong: int = 0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Source and target (P, 3): so many matches of each motion, and wrong ones."""
+    rng = np.random.default_rng(seed)
+    source = [rng.uniform(-2, 2, (count, 3)) for _, count in motions]
+    target = [transform(T, points) for (T, _), points in zip(motions, source, strict=True)]
+    return tuple(np.concatenate([*side, rng.uniform(-2, 2, (wrong, 3))]) for side in (source, target))
+
+
+def test_two_points_are_enough_where_the_vertical_is_known():
+    rng = np.random.default_rng(0)
+    a, b = random_rotation(rng), random_rotation(rng)
+    T = se3(b, np.zeros(3)) @ upright() @ se3(a.T, np.zeros(3))  # of clouds in frames that are turned
+    prior = Prior(gravity=(3 * a @ UP, b @ UP))
+    source = rng.uniform(-2, 2, (7, 2, 3))
+    np.testing.assert_allclose(prior.fit(source, transform(T, source)), np.tile(T, (7, 1, 1)), atol=1e-9)
+    weights = np.repeat([[1.0, 2.0, 0.0]], 7, axis=0)
+    third = np.concatenate([source, rng.uniform(-2, 2, (7, 1, 3))], axis=1)
+    moved = np.concatenate([transform(T, source), rng.uniform(-2, 2, (7, 1, 3))], axis=1)
+    np.testing.assert_allclose(prior.fit(third, moved, weights), np.tile(T, (7, 1, 1)), atol=1e-9)
+
+
+def test_one_match_in_fifty_is_enough_for_few_samples_where_the_vertical_is_known():
+    source, target = matches((upright(), 20), wrong=980)
+    settings = {"distance": DISTANCE, "iterations": 15_000}
+    assert ransac(source, target, **settings).inliers < 10
+    found = ransac(source, target, **settings, prior=Prior(gravity=True))
+    assert found.inliers >= 20
+    assert mean_displacement(source, found.T_target_source, upright()) < 0.01
+
+
+def test_a_motion_that_tilts_is_not_searched_for():
+    tilted = se3(rotation_about((1, 0, 0), 25), np.ones(3))
+    source, target = matches((tilted, 60), (upright(), 40), wrong=50)
+    free = ransac(source, target, distance=DISTANCE)
+    assert rotation_error(free.T_target_source, tilted) < 0.1
+    held = ransac(source, target, distance=DISTANCE, prior=Prior(gravity=True))
+    assert rotation_error(held.T_target_source, upright()) < 0.1
+
+
+def test_a_motion_that_is_not_near_is_not_searched_for():
+    far, offset = se3(random_rotation(np.random.default_rng(1)), np.ones(3)), np.array([0.3, 0, 0])
+    source, target = matches((far, 60), (upright(), 30), wrong=200)
+    near = upright(80) @ se3(np.eye(3), offset)
+    prior = Prior(near=near, within=(1.0, 20.0)).about(source)
+    assert rotation_error(ransac(source, target, distance=DISTANCE).T_target_source, far) < 0.1
+    held = ransac(source, target, distance=DISTANCE, prior=prior)
+    assert rotation_error(held.T_target_source, upright()) < 0.1
+    assert not prior.possible(source[:60], target[:60], DISTANCE).all()
+    assert prior.possible(source[60:90], target[60:90], DISTANCE).all()
+
+
+def test_the_given_motion_is_tried_itself():
+    source, target = np.random.default_rng(0).uniform(-2, 2, (2, 50, 3))  # matches of nothing
+    prior = Prior(near=upright(), within=(5.0, 180.0)).about(source)
+    estimate = ransac(
+        source, target, distance=DISTANCE, prior=prior, agreement=lambda T: np.allclose(T, upright())
+    )
+    np.testing.assert_allclose(estimate.T_target_source, upright(), atol=1e-9)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1.5])
+def test_consistent_matches_agree_in_their_heights(tilt):
+    source, target = matches((upright(), 12), wrong=400)
+    ups = rotation_about((1, 1, 0), tilt) @ UP, UP  # one vertical is off
+    motions = consistent_motions(source, target, DISTANCE, Prior(gravity=ups))
+    assert min(mean_displacement(source, T, upright()) for T in motions) < 0.15
+    assert (motions[:, :3, :3] @ ups[0] @ ups[1] >= np.cos(np.radians(10))).all()
+
+
+def test_a_violation_is_put_into_words():
+    gravity = Prior(gravity=True)
+    assert gravity.violation(upright() @ se3(rotation_about((1, 0, 0), 4.9), np.zeros(3))) == ""
+    assert "tilts the source by 5.1 degrees" in gravity.violation(
+        se3(rotation_about((0, 1, 0), 5.1), np.zeros(3))
+    )
+    source = np.random.default_rng(0).normal(100, 1, (50, 3))  # far from the origin, which does not matter
+    near = Prior(near=upright(), within=(0.5, 10.0)).about(source)
+    middle = source.mean(0)
+    turned = (
+        upright() @ se3(np.eye(3), middle) @ se3(rotation_about(UP, 9), np.zeros(3)) @ se3(np.eye(3), -middle)
+    )
+    assert near.violation(turned) == ""
+    assert "is 0.00 m and 11.0 degrees from" in near.violation(
+        upright()
+        @ se3(np.eye(3), middle)
+        @ se3(rotation_about(UP, 11), np.zeros(3))
+        @ se3(np.eye(3), -middle)
+    )
+    assert "is 0.60 m and 0.0 degrees from" in near.violation(se3(np.eye(3), 0.6 * UP) @ upright())
+
+
+def test_a_prior_does_not_depend_on_where_the_origins_are():
+    T, (here, there) = upright(), np.random.default_rng(0).normal(0, 50, (2, 3))
+    prior = Prior(near=T, within=(0.5, 5.0)).between(here, there)
+    moved = se3(np.eye(3), -there) @ T @ se3(np.eye(3), here)
+    np.testing.assert_allclose(prior.near, moved)
+    assert prior.about(np.ones((3, 3))).violation(moved) == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"gravity": (0, 0, 0)}, "gravity 0, 0, 0 is no direction"),
+        ({"gravity": "up"}, "gravity up is no direction; use x, y, z"),
+        ({"gravity": (0, np.nan, 0)}, "is no direction"),
+        ({"gravity": [(0, 0, 1)] * 3}, "is no direction"),
+        ({"near": np.eye(4)}, "near and within go together"),
+        ({"within": (1, 2)}, "near and within go together"),
+        ({"near": np.eye(4), "within": (1, 0)}, "two positive numbers"),
+        ({"near": np.eye(4), "within": 1}, "two positive numbers"),
+        ({"near": 2 * np.eye(4), "within": (1, 1)}, "near: "),
+    ],
+)
+def test_what_is_no_prior_is_refused(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Prior(**options)
+
+
+def verticals(room) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(T[:3, :3].T @ UP for T in (room.T_world_source, room.T_world_target))
+
+
+def test_a_room_is_registered_with_a_true_prior(room):
+    near = room.T_target_source @ se3(rotation_about(UP, 5), np.full(3, 0.2))
+    prior = Prior(gravity=verticals(room), near=near, within=(1.0, 15.0))
+    found = register(room.source, room.target, voxel=VOXEL, viewpoint="sensor", prior=prior)
+    assert found.registered
+    assert translation_error(found.T_target_source, room.T_target_source) < 0.03
+
+
+@pytest.mark.parametrize("kind", ["gravity", "near"])
+def test_a_room_is_not_registered_outside_of_a_prior(room, kind):
+    """Registered is nothing, or what the prior allows; and the reason is said if a motion left it."""
+    source_up, target_up = verticals(room)
+    tilted = rotation_about(np.cross(UP, source_up), 30) @ source_up
+    off = inverse(room.T_target_source) @ se3(np.eye(3), np.array([5.0, 0, 0]))
+    prior = (
+        Prior(gravity=(tilted, target_up))
+        if kind == "gravity"
+        else Prior(near=inverse(off), within=(1.0, 10.0))
+    )
+    found = register(room.source, room.target, voxel=VOXEL, viewpoint="sensor", prior=prior)
+    assert not found.registered
+    assert found.confidence < 0.7
