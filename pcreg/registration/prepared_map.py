@@ -42,13 +42,16 @@ class Regions:
         self.descriptor = GlobalDescriptor.learned([region.sketch for region in regions])
         self.whole = np.stack([self.descriptor.describe(region.sketch) for region in regions])
 
-    def proposed(self, scan: Sketch) -> list[PreparedCloud]:
-        """The regions in which the scan may lie, most promising first, at most three."""
+    def proposed(self, scan: Sketch) -> list[tuple[PreparedCloud, int]]:
+        """The regions in which the scan may lie, most promising first, at most three.
+
+        Each with the number of its matches that agree.
+        """
         alike = np.argsort(-(self.whole @ self.descriptor.describe(scan)), kind="stable")[:SCREENED]
         likely = [self.regions[row] for row in alike]
         inliers = parallel.each(lambda region: screen(scan, region.sketch), likely)
         best = np.argsort(-np.array(inliers), kind="stable")[:PROPOSED]
-        return [likely[row].cloud for row in best]
+        return [(likely[row].cloud, inliers[row]) for row in best]
 
 
 class PreparedMap:

@@ -87,3 +87,19 @@ def test_the_frame_of_the_scan_does_not_matter(rooms, registrar, prepared_map):
     truth = placed(0, rooms[0].T_world_source) @ inverse(far)
     moved = transform(found.T_target_source, transform(far, rooms[0].source))
     np.testing.assert_allclose(moved, transform(truth, transform(far, rooms[0].source)), atol=0.2)
+
+
+def test_of_a_map_that_repeats_itself_both_places_are_given(rooms, registrar):
+    """The same room twice, further apart than a region is wide."""
+    shift = np.array([40.0, 0.0, 0.0])
+    once = map_of(rooms, (0,))
+    found = registrar.register(
+        rooms[0].source, registrar.prepare(np.concatenate([once, once + shift]), is_map=True)
+    )
+    assert not found.registered
+    assert "two places" in found.reason
+    truth = placed(0, rooms[0].T_world_source)
+    for T in (found.T_target_source, found.alternative):
+        offset = T[:3, 3] - truth[:3, 3]
+        assert min(np.linalg.norm(offset), np.linalg.norm(offset - shift)) < 0.1
+    assert np.linalg.norm(found.alternative[:3, 3] - found.T_target_source[:3, 3]) > 39
