@@ -1,6 +1,7 @@
 # make demo   two scans of a simulated room, registered, with a picture
 # make test   lint, format and tests, of types, imports and the wheel too
 # make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
+# make docs   the site of docs/, in site/; a warning is an error
 # make bench  the operators against a dense product
 # All set up .venv first, if needed: make PYTHON=python3.12 chooses the interpreter of a new one.
 
@@ -17,6 +18,9 @@ test: .venv/complete
 fuzz: .venv/complete
 	.venv/bin/python -m tests.fuzz
 
+docs: .venv/complete
+	.venv/bin/python -m mkdocs build --strict --quiet
+
 bench: .venv/complete
 	.venv/bin/python benchmarks/bench_operators.py
 
@@ -25,4 +29,4 @@ setup: .venv/complete
 .venv/complete: pyproject.toml constraints.txt setup.sh
 	PYTHON="$(PYTHON)" ./setup.sh
 
-.PHONY: demo test fuzz bench setup
+.PHONY: demo test fuzz docs bench setup
