@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from pcreg.cli.config import CONFIGS, compose_config
 from pcreg.cli.register.parser import parsed
 from pcreg.geometry.se3 import rotation_error
+from pcreg.io.cloud import write_ply
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 PAGES = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/*.md")), *sorted(CHECKOUT.glob("weights/*.md"))]
@@ -101,13 +102,33 @@ def flat(cfg: DictConfig, prefix: str = "") -> Iterator[str]:
             yield from flat(cfg[key], f"{prefix}{key}.")
 
 
-def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, room):
-    """The call and the registrar, which is asked last, give the same motion."""
+def example(page: str) -> str:
+    """The code under the heading "In Python"."""
+    section = (CHECKOUT / page).read_text().partition("## In Python\n\n")[2].partition("\n## ")[0]
+    return textwrap.dedent("\n".join(line for line in section.splitlines() if not line or line[:4] == "    "))
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch, room):
+    """What the examples take as given."""
     monkeypatch.chdir(tmp_path)
-    block = (CHECKOUT / "README.md").read_text().partition("In Python:\n\n")[2].partition("\nThe command")[0]
-    names = {"source": room.source, "target": room.target, "points": room.source}
-    names["scans"] = [room.target, room.source]
-    exec(textwrap.dedent(block), names)
+    write_ply(tmp_path / "source.ply", room.source)
+    write_ply(tmp_path / "target.ply", room.target)
+    given = {"source": room.source, "target": room.target, "points": room.source, "T": room.T_target_source}
+    return given | {"scans": [room.target, room.source]}
+
+
+def test_the_example_of_the_readme_runs(names, room):
+    """The call on files and the registrar, which is asked last."""
+    exec(example("README.md"), names)
+    assert names["result"].registered
+    assert rotation_error(names["result"].T_target_source, room.T_target_source) < 1
+    assert names["moved"].shape == room.source.shape
+
+
+def test_the_example_of_registering_runs(names, room):
+    """The call and the registrar, which is asked last, give the same motion."""
+    exec(example("docs/register.md"), names)
     result, saved = names["result"], json.loads(Path("result.json").read_text())
     assert result.registered
     assert result.T_target_source.tolist() == saved["T_target_source"]

@@ -1,4 +1,4 @@
-"""Motions that come from elsewhere: in files and from callers, checked to be rigid."""
+"""Motions in files that come from elsewhere."""
 
 import json
 import re
@@ -6,12 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.geometry.se3 import se3
+from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.io.cloud import expanded
 from pcreg.runtime.errors import InputError
-
-# Of an entry of the rotation from that of the nearest one: text with three decimals is within half of it
-MAX_DEVIATION = 1e-3
 
 
 def read_motion(path: str | Path) -> np.ndarray:
@@ -41,28 +38,3 @@ def read_motion(path: str | Path) -> np.ndarray:
             raise InputError(f"{path}: holds {len(matrix)} numbers; write 4 lines of 4, or 3 of 4")
         matrix = matrix.reshape(-1, 4)
     return rigid_motion(matrix, str(path))
-
-
-def rigid_motion(matrix: object, name: str) -> np.ndarray:
-    """The rigid motion (4, 4) float64 nearest to a matrix (4, 4), or to its upper rows (3, 4).
-
-    Raises InputError, which calls it by `name`, unless it is rigid up to the rounding of printed text.
-    """
-    try:
-        T = np.asarray(matrix, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: is no array of numbers; pass a motion (4, 4)") from error
-    if T.shape not in ((4, 4), (3, 4)) or not np.isfinite(T).all():
-        raise InputError(f"{name}: shape {T.shape} or numbers not finite; pass a rigid motion (4, 4)")
-    if len(T) == 4 and np.abs(T[3] - (0, 0, 0, 1)).max() > MAX_DEVIATION:
-        raise InputError(f"{name}: the last row is not 0 0 0 1; transpose it if the last column is")
-    U, stretch, Vt = np.linalg.svd(T[:3, :3])
-    R = U @ Vt
-    if np.abs(T[:3, :3] - R).max() > MAX_DEVIATION:
-        raise InputError(
-            f"{name}: is not rigid, as it stretches by {stretch.min():.4g} to {stretch.max():.4g}; pass a "
-            "rotation and a translation in metres, with four decimals or more"
-        )
-    if np.linalg.det(R) < 0:
-        raise InputError(f"{name}: is a mirror image, no rotation; change the sign of an axis")
-    return se3(R, T[:3, 3])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from pcreg.io.motion import rigid_motion
+from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.registration.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.prior import ANY, Prior

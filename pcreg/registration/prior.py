@@ -12,8 +12,8 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import inverse, procrustes, rotation_error, se3, transform
-from pcreg.io.motion import rigid_motion
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
 

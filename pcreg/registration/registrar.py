@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from pcreg.features.base import Descriptor
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import checksum, scales, weights_for
+from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import mean_displacement, rotation_error
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
-from pcreg.io.motion import rigid_motion
 from pcreg.registration.fallback import answer_at_scales
 from pcreg.registration.inputs import (
     Points,

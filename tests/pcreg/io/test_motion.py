@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pcreg.cli.register.report import pasteable
+from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import rotation_about, se3
-from pcreg.io.motion import read_motion, rigid_motion
+from pcreg.io.motion import read_motion
 from pcreg.runtime.errors import InputError
 
 T = se3(rotation_about((1, 2, 3), 40), np.array([1.5, -20.0, 0.25]))
