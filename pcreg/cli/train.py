@@ -48,7 +48,13 @@ NON_IDENTITY_KEYS = {
     "validation",
 }
 
-MINIMUMS = {"seed": 0, "workers": 0, "positive_radius": 0, "distillation.weight": 0} | dict.fromkeys(
+MINIMUMS = {
+    "seed": 0,
+    "workers": 0,
+    "positive_radius": 0,
+    "distillation.weight": 0,
+    "backbone_rate": 0,
+} | dict.fromkeys(
     (
         "epochs",
         "maximum_points",
@@ -118,6 +124,8 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             channels = network.architecture.out_channels * len(cfg.scales)
             matcher = instantiate(cfg.get("matcher"), descriptor_channels=channels, _convert_="all")
             network = network.with_matcher(matcher)
+            if cfg.weights and not cfg.backbone_rate:
+                network.train_matcher_alone()
     network.frozen_norms = cfg.frozen_norms
     architecture = network.architecture
     protocol = instantiate(cfg.get("protocol"), _convert_="all")
@@ -192,9 +200,10 @@ def _parameters(network: ResUNet, cfg: DictConfig) -> list[dict[str, Any]]:
     """What the optimizer moves: a new matcher at its rate, trained weights beside it at a share of that."""
     matcher = list(network.matcher.parameters()) if network.matcher else []
     own = {id(parameter) for parameter in matcher}
-    others = [parameter for parameter in network.parameters() if id(parameter) not in own]
+    others = [each for each in network.parameters() if id(each) not in own and each.requires_grad]
     rate = cfg.optimizer.lr * (cfg.backbone_rate if matcher and cfg.weights else 1.0)
-    return [{"params": others, "lr": rate}] + ([{"params": matcher}] if matcher else [])
+    groups = [{"params": others, "lr": rate}, {"params": matcher}]
+    return [group for group in groups if group["params"]]
 
 
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:

@@ -94,13 +94,22 @@ class ResUNet(nn.Module):
         self.frozen_norms = False
 
     def train(self, mode: bool = True) -> "ResUNet":
-        """Training mode, in which norms with `frozen_norms` keep to their statistics, as in evaluation."""
+        """Training mode, in which norms with `frozen_norms` keep to their statistics, as in evaluation.
+
+        So do those of a part that is not trained.
+        """
         super().train(mode)
-        if self.frozen_norms:
-            for layer in self.modules():
-                if isinstance(layer, nn.BatchNorm1d | nn.SyncBatchNorm):  # neither is the other
-                    layer.eval()
+        for part in self.children():
+            if self.frozen_norms or not any(parameter.requires_grad for parameter in part.parameters()):
+                for layer in part.modules():
+                    if isinstance(layer, nn.BatchNorm1d | nn.SyncBatchNorm):  # neither is the other
+                        layer.eval()
         return self
+
+    def train_matcher_alone(self) -> None:
+        """From now on no training changes what describes the points."""
+        for name, parameter in self.named_parameters():
+            parameter.requires_grad_(name.startswith("matcher."))
 
     def with_matcher(self, architecture: MatcherArchitecture) -> "ResUNet":
         """A network with these weights and a new matcher."""
