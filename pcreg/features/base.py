@@ -41,6 +41,7 @@ class Descriptor(Protocol):
     voxel: float  # metres
     fingerprint: str  # changes with anything learned that the features depend on
     device: str  # on which it is computed, such as cpu
+    reflection_invariant: bool  # a cloud and its mirror image have the same features
 
     @property
     def label(self) -> str:

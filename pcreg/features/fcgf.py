@@ -44,6 +44,8 @@ class FCGF:
         self.device, self.scales = choose_device(device), tuple(scales)
         self.network = network.to(self.device).eval()
         self.voxel = self.trained_voxel = network.architecture.voxel
+        # Distances and heights over tangent planes are the same in a mirror
+        self.reflection_invariant = network.architecture.kernel == "ppf"
         several = ", ".join(f"{scale:g}" for scale in self.scales)
         self.fingerprint = fingerprint(network) + (f", scales {several}" if len(self.scales) > 1 else "")
 

@@ -20,6 +20,7 @@ class FPFH:
     label = "FPFH (fast point feature histograms, nothing learned)"
     fingerprint = ""  # nothing is learned
     device = "cpu"
+    reflection_invariant = False  # one of the three angles changes its sign
 
     def __init__(
         self,

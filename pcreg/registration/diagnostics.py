@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.geometry.voxel_size import extent
 from pcreg.registration.observability import observability
-from pcreg.registration.prepared import MIRROR, PreparedCloud
-from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.prepared import PreparedCloud
+from pcreg.registration.preprocess import MIRROR, DescribedCloud
 from pcreg.registration.prior import ANY
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar
@@ -108,19 +107,28 @@ def notes_if_registered(
 def mirror_confidence(
     scale: SingleScaleRegistrar,
     source: PreparedCloud,
-    decided: Viewpoint,
+    described: DescribedCloud,
     target: DescribedCloud,
     seed: int,
 ) -> float:
     """The confidence of registering the source with its first axis flipped.
 
-    `decided` is the viewpoint of the source as it is. One motion is tried: a source that is mirrored, and
-    otherwise right, fits at once. A prior does not hold for it.
+    `described` is the source as it is. One motion is tried: a source that is mirrored, and otherwise right,
+    fits at once. A prior does not hold for it.
     """
     try:
-        flipped = source.mirrored.at(scale, replace(decided, position=decided.position * MIRROR))
+        flipped = _mirrored(scale, source, described)
     except OutputError:
         raise
     except InputError:  # cells of the mirrored cloud differ, and too few points may be left
         return 0.0
     return replace(scale, attempts=1, prior=ANY).match(flipped, target, seed=seed).confidence
+
+
+def _mirrored(
+    scale: SingleScaleRegistrar, source: PreparedCloud, described: DescribedCloud
+) -> DescribedCloud:
+    if scale.descriptor.reflection_invariant:
+        return described.mirrored()
+    seen_from = described.seen_from
+    return source.mirrored.at(scale, replace(seen_from, position=seen_from.position * MIRROR))

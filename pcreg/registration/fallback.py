@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration import diagnostics
 from pcreg.registration.confidence import MIN_CONFIDENCE
 from pcreg.registration.prepared import PreparedCloud
@@ -48,7 +47,7 @@ def answer_at_scales(
 
     def mirror_confidence() -> float:
         clock = Clock()
-        confidence = diagnostics.mirror_confidence(first, source, _decided(a), b, seed)
+        confidence = diagnostics.mirror_confidence(first, source, a, b, seed)
         clock.lap("mirror_test")
         seconds.update(clock.seconds)
         return confidence
@@ -119,7 +118,7 @@ def _at_another_scale(
         clock = Clock()
         try:
             described = parallel.each(
-                lambda pair, scale=scale: pair[0].at(scale, _decided(pair[1])), (source, target)
+                lambda pair, scale=scale: pair[0].at(scale, pair[1].seen_from), (source, target)
             )
         except OutputError:
             raise
@@ -142,8 +141,3 @@ def _at_another_scale(
             )
             return confirmed, seconds
     return None, seconds
-
-
-def _decided(cloud: DescribedCloud) -> Viewpoint:
-    """The viewpoint that the cloud was described with."""
-    return Viewpoint(cloud.viewpoint, bool(cloud.viewpoint_known))

@@ -10,10 +10,8 @@ from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud
 from pcreg.registration.inputs import ViewpointOption
 from pcreg.registration.local_frame import LocalFrame
-from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud, describe
+from pcreg.registration.preprocess import MIRROR, DescribedCloud, DownsampledCloud, describe
 from pcreg.registration.single_scale import SingleScaleRegistrar
-
-MIRROR = np.array([-1.0, 1.0, 1.0])
 
 
 class PreparedCloud:

@@ -1,6 +1,6 @@
 """A cloud at one voxel size: its downsampled surface with normals, and described keypoints."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -16,6 +16,7 @@ from pcreg.runtime.errors import InputError
 MIN_POINTS = 30  # after downsampling; a motion between fewer may be chance
 MIN_NEIGHBORS = 4  # within two voxels; noise has fewer, and so have the far ends of a LiDAR scan
 NORMAL_RADIUS = 3.0  # voxels
+MIRROR = np.array([-1.0, 1.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,18 @@ class DescribedCloud(Description):
     normals: np.ndarray
     viewpoint: np.ndarray
     viewpoint_known: np.ndarray
+
+    @property
+    def seen_from(self) -> Viewpoint:
+        """The viewpoint that the cloud was described with."""
+        return Viewpoint(self.viewpoint, bool(self.viewpoint_known))
+
+    def mirrored(self) -> "DescribedCloud":
+        """The cloud with the first axis flipped, by a descriptor that is invariant to reflection."""
+        flipped = {
+            name: getattr(self, name) * MIRROR for name in ("points", "surface", "normals", "viewpoint")
+        }
+        return replace(self, **flipped)
 
 
 def downsample(

@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hydra.utils import instantiate
 
 from pcreg.cli.config import CONFIGS, compose_config
-from pcreg.cli.train import main, train
+from pcreg.cli.train import _parameters, main, train
 from pcreg.features.fcgf import FCGF
+from pcreg.features.pretrained import FOLDER
 from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import write_ply
+from pcreg.models.weights import load_weights
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.lock import locked
 from pcreg.training.checkpoint import load_checkpoint
@@ -81,6 +84,7 @@ def test_an_experiment_has_to_be_chosen():
     ("override", "message"),
     [
         ("epochs=0", "epochs=0: give 1 or more"),
+        ("backbone_rate=-1", "backbone_rate=-1.0: give 0 or more"),
         ("workers=-1", "workers=-1: give 0 or more"),
         ("validate.pairs=0", "validate.pairs=0: give 1 or more"),
         ("device=tpu", "device=tpu: not on this machine"),
@@ -90,6 +94,15 @@ def test_values_that_cannot_be_are_refused(override, message):
     cfg = compose_config("train", ["experiment=overfit", "data.root=/nowhere", override])
     with pytest.raises(InputError, match=message):
         train(cfg)
+
+
+def test_the_matcher_for_streets_leaves_the_shipped_network_as_it_is():
+    cfg = compose_config("train", ["experiment=outdoor_matcher"])
+    network = load_weights(FOLDER / "outdoor.safetensors").with_matcher(instantiate(cfg.matcher))
+    assert cfg.backbone_rate == 0
+    network.train_matcher_alone()
+    (moved,) = _parameters(network, cfg)
+    assert {id(each) for each in moved["params"]} == {id(each) for each in network.matcher.parameters()}
 
 
 @pytest.mark.parametrize("override", ["distillation.weight=1", "interpolation=0.5", "protocol=3dmatch"])

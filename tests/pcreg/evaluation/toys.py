@@ -20,6 +20,7 @@ class Distances:
     name = "distances"
     voxel = 0.1
     fingerprint = ""
+    reflection_invariant = False
     device = "cpu"
 
     def __init__(self):

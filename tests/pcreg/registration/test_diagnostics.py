@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
+from pcreg.features.fcgf import FCGF
+from pcreg.features.fpfh import FPFH
+from pcreg.io.cloud import Cloud
+from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.registration import diagnostics
+from pcreg.registration.prepared import PreparedCloud
+from pcreg.registration.preprocess import MIRROR
+from pcreg.registration.single_scale import SingleScaleRegistrar
 from tests.pcreg.evidences import described
 
 RNG = np.random.default_rng(0)
@@ -34,3 +42,30 @@ def test_clouds_as_large_as_a_town_may_be_in_millimetres():
     assert diagnostics.millimetres(3000 * BOX.surface, 2000 * BOX.surface)
     assert not diagnostics.millimetres(3000 * BOX.surface, BOX.surface)
     assert not diagnostics.millimetres(BOX.surface, BOX.surface)
+
+
+@pytest.mark.parametrize("descriptor", [FCGF.load(voxel=0.06), FPFH(0.06)], ids=lambda each: each.name)
+def test_a_mirrored_source_is_found_out(room, descriptor):
+    """Of descriptors that see no difference the features serve again, of others they are computed anew."""
+    scale = SingleScaleRegistrar(descriptor)
+    for mirror, found in ((MIRROR, True), (1.0, False)):
+        source = PreparedCloud(Cloud(room.source * mirror), "sensor")
+        target = PreparedCloud(Cloud(room.target), "sensor").at(scale)
+        confidence = diagnostics.mirror_confidence(scale, source, source.at(scale), target, seed=0)
+        assert (confidence > 0.8) is found
+        assert (confidence < 0.2) is not found
+
+
+def test_a_mirror_image_has_the_same_learned_features(room):
+    """But for what another choice of points on coarse levels changes, as a shift by half a cell does."""
+    learned = FCGF.load(voxel=0.06)
+    assert learned.reflection_invariant
+
+    def similarity(move):
+        one, other = learned.describe(room.source), learned.describe(move(room.source))
+        rows = cKDTree(move(one.points)).query(other.points)[1]
+        return np.median((one.features[rows] * other.features).sum(1))
+
+    assert similarity(lambda points: points * MIRROR) > similarity(lambda points: points + 0.03) - 0.02
+    axes = Architecture(voxel=0.06, out_channels=8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8), kernel="grid")
+    assert not FCGF(ResUNet(axes)).reflection_invariant

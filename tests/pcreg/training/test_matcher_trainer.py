@@ -1,3 +1,4 @@
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -69,6 +70,21 @@ def test_the_loss_of_matches_reaches_the_network_that_describes(tmp_path):
     encoder, decoder = training.network.conv3.weight.grad, training.network.conv4_tr.weight.grad
     assert encoder.abs().max() > 0
     assert decoder.abs().max() > 0
+
+
+def test_a_matcher_alone_is_trained_and_all_else_stays(tmp_path):
+    whole = matching_network()
+    whole.train_matcher_alone()
+    before = copy.deepcopy(whole.state_dict())
+    optimizer = torch.optim.AdamW([each for each in whole.parameters() if each.requires_grad], 1e-2)
+    losses = {"loss": InfoNCE(positives_per_pair=64), "matcher_loss": MatcherLoss(32, 32)}
+    training = MatcherTrainer(whole, optimizer, tmp_path, **losses, ema=0.9)
+    training.fit(batches(), 1, validate)
+    for after in (whole.state_dict(), load_weights(tmp_path / "last.safetensors").state_dict()):
+        moved = {name for name, tensor in after.items() if not torch.equal(tensor, before[name])}
+        assert moved
+        assert all(name.startswith("matcher.") for name in moved)
+        assert "matcher.standardize.running_mean" in moved
 
 
 def test_patches_of_a_batch_are_those_of_the_first_scale():
