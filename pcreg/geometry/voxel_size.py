@@ -15,6 +15,7 @@ POINTS_PER_CELL = 2.5  # with 1.5, fragments of 20,000 points register slower an
 MIN_EXTENT_METRES, MAX_EXTENT_METRES = 1e-30, 1e30  # that float32 can count
 SAMPLE_POINTS = 200_000
 MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale where most cells have as many
+MAX_TABLE_CELLS = 1 << 23  # points are counted in a table of all cells; of more cells, keys are sorted
 BLOCK_BITS = 2  # of a cell's numbers: cells are taken together four by four by four
 BISECTIONS = 12  # of the interval of sizes, whose ends differ by a factor of 400: to within half a percent
 
@@ -81,8 +82,18 @@ class Sample:
 
     def occupied(self, voxel: float) -> float:
         """How many cells the cloud fills, counting those beyond the middle 90 % in proportion."""
-        key = np.sort(_keys(self.points, voxel))
-        return (np.count_nonzero(key[1:] != key[:-1]) + 1) / self.kept
+        return len(_cell_counts(self.points, voxel)) / self.kept
+
+
+def _cell_counts(columns: np.ndarray, voxel: float) -> np.ndarray:
+    """How many points each occupied cell has, in no particular order, of (3, S) float32 from zero on."""
+    scale = np.float32(1 / voxel)
+    x, y, z = (columns * scale).astype(np.int32)
+    _, ny, nz = shape = (columns.max(1, initial=0) * scale).astype(np.int64) + 1
+    if shape.prod() > MAX_TABLE_CELLS:
+        return np.unique(_keys(columns, voxel), return_counts=True)[1]
+    counts = np.bincount((x * ny + y) * nz + z)
+    return counts[counts > 0]
 
 
 def _keys(columns: np.ndarray, voxel: float) -> np.ndarray:
@@ -111,7 +122,7 @@ def _isolated(columns: np.ndarray, extent: float) -> np.ndarray:
     """
 
     def crowded(voxel: float) -> bool:
-        _, counts = np.unique(_keys(columns, voxel), return_counts=True)
+        counts = _cell_counts(columns, voxel)
         return 2 * counts[counts >= MIN_CROWDED_POINTS].sum() >= columns.shape[1]
 
     voxel = _smallest_voxel(extent, crowded)

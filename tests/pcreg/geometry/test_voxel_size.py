@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from pcreg.geometry import voxel_size
 from pcreg.geometry.se3 import random_rotation, se3, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import MAX_CELLS, Sample, _isolated, extent, further_voxels
@@ -81,3 +82,11 @@ def test_extent_ignores_one_stray_in_twenty():
     cube[:200] = 1e6
     assert extent(cube) == pytest.approx(0.9 * np.sqrt(3), rel=0.05)
     assert extent(np.empty((0, 3))) == 0
+
+
+def test_cells_are_counted_in_a_table_as_by_sorting(monkeypatch):
+    points = np.abs(np.random.default_rng(0).normal(0, 1, (3, 5000))).astype(np.float32)
+    in_a_table = voxel_size._cell_counts(points, 0.2)
+    monkeypatch.setattr(voxel_size, "MAX_TABLE_CELLS", 0)
+    np.testing.assert_array_equal(np.sort(in_a_table), np.sort(voxel_size._cell_counts(points, 0.2)))
+    assert in_a_table.sum() == 5000
