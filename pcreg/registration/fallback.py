@@ -29,7 +29,8 @@ def answer_at_scales(
     """The answer at the first scale if its confidence is 0.95 or more, else that of the fallback.
 
     A registration with less confidence is refused if the mirrored source fits with more. If the first scale
-    refuses, the others are tried, and the mirror image beside them. Each is one more chance to be wrong: so a
+    refuses, the mirror image is tried, and beside it the other scales, unless the model of the confidence
+    takes the pair for lost (`min_retried_confidence`). Each is one more chance to be wrong: so a
     motion found at another scale is assessed at the first as well, by the matches there. The confidence is
     then the geometric mean of both, that of the other scale taken three times, and again the mirror image
     must not fit better. If no scale registers, the first answer is returned with notes on what may be wrong
@@ -64,6 +65,8 @@ def answer_at_scales(
             seconds=seconds,
             notes=(diagnostics.MIRRORED,),
         )
+    if found.confidence < first.confidence_model.min_retried_confidence:
+        scales = iter(())
     tries = (lambda: _at_another_scale(scales, (source, a), (target, b), first, answer), mirror_confidence)
     (other, more), mirrored = parallel.each(lambda attempt: attempt(), tries)
     for step, value in more.items():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
 from pcreg.registration import diagnostics, ransac
@@ -79,3 +80,20 @@ def test_the_mirror_test_keeps_the_settings_of_the_caller(pair, monkeypatch):
     scale = replace(SCALE, iterations=1234)
     registered_at(pair, [scale])
     assert used == [scale, replace(scale, attempts=1)]
+
+
+@pytest.mark.parametrize(("confidence", "tried"), [(0.01, False), (0.3, True)])
+def test_another_voxel_size_is_tried_where_it_may_help(room, monkeypatch, confidence, tried):
+    learned = SingleScaleRegistrar(FCGF.load(voxel=VOXEL))
+    pair = [PreparedCloud(Cloud(points)) for points in (room.source, room.target)]
+    refused = learned.match(*(cloud.at(learned) for cloud in pair))
+    refused = replace(refused, registered=False, confidence=confidence)
+    monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, **__: refused)
+    asked = []
+
+    def scales():
+        yield learned
+        asked.append(True)
+
+    assert registered_at(pair, scales()).confidence == confidence
+    assert bool(asked) is tried
