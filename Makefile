@@ -19,6 +19,7 @@ fuzz: .venv/complete
 	.venv/bin/python -m tests.fuzz
 
 docs: .venv/complete
+	.venv/bin/python benchmarks/pages.py
 	.venv/bin/python -m mkdocs build --strict --quiet
 
 bench: .venv/complete

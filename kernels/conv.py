@@ -28,7 +28,7 @@ def point_conv(
       None: if torch.backends.cuda.matmul.fp32_precision says so when it runs;
     - `deterministic` makes outputs and gradients bit-equal between runs, and each row's output that
       of its cloud alone. Sparse neighbourhoods, such as a decoder's, and small clouds are slower then;
-      large dense ones repeat in any case (docs/benchmarks.md).
+      large dense ones repeat in any case (docs/benchmarks/operators.md).
     Autocast applies; there are no second derivatives. `epilogue` is for inference, without gradients.
     torch.compile breaks its graph here. Raises ValueError when the shapes, dtypes or devices of what is
     given do not fit.

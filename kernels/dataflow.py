@@ -7,9 +7,10 @@
 
 The output-stationary kernel multiplies a row per bucket (k, i), occupied or not: K N_out of them,
 where the weight-stationary one multiplies T rows and adds as many by atomics. On an H200 they take
-equally long where K N_out / T is about 6 in half precision and 2 in float32 (docs/benchmarks.md). Between
-points of one level it is 1.3 to 1.6 indoors and 2.4 to 3.2 in LiDAR scans (5.8 with 125 cells); on a
-decoder's way up, 7 to 10. The choice depends on shapes and dtypes alone.
+equally long where K N_out / T is about 6 in half precision and 2 in float32
+(docs/benchmarks/operators.md). Between points of one level it is 1.3 to 1.6 indoors and 2.4 to 3.2 in
+LiDAR scans (5.8 with 125 cells); on a decoder's way up, 7 to 10. The choice depends on shapes and dtypes
+alone.
 """
 
 import torch

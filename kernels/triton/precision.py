@@ -2,8 +2,8 @@
 
 A float32 is exactly the sum of three bfloat16, of eight bits each. Of the nine products of the parts of
 two numbers the six largest are added in float32; the other three are below the last bit. The result
-is as accurate as a fused multiply-add (measured in docs/benchmarks.md). An infinity, or a number within
-0.4 % of the largest, becomes nan.
+is as accurate as a fused multiply-add (measured in docs/benchmarks/operators.md). An infinity, or a
+number within 0.4 % of the largest, becomes nan.
 """
 
 import torch

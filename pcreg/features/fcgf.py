@@ -25,7 +25,7 @@ from pcreg.runtime.errors import InputError
 
 log = logging.getLogger(__name__)
 
-SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/benchmarks.md
+SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/notes/2026-11-22-descriptors.md
 
 
 class FCGF:

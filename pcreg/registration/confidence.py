@@ -1,8 +1,8 @@
 """The verdict on a motion: a calibrated probability from the evidence, and a reason in words.
 
 Fitted to motions between simulated scans whose ground truth is known (benchmarks/bench_verdict.py);
-docs/benchmarks.md has the results on real ones. There are two models, because many more matches of learned
-descriptors are right than of FPFH: a small network of ten numbers, and a logistic model of four.
+docs/benchmarks/confidence.md has the results on real ones. There are two models, because many more matches
+of learned descriptors are right than of FPFH: a small network of ten numbers, and a logistic model of four.
 """
 
 from abc import ABC, abstractmethod
