@@ -4,8 +4,8 @@
 
 The scans are fragments of simulated rooms, 15 to 30 of each, described by the shipped weights; of each number
 the first so many. Recall is of the pairs of one room that share so many of the smaller one's cells of four
-voxels. `pairs` are those that pcreg.mapping.retrieval has screened, `screen_s` is one core's time for them,
-and `round` is the first round of registrations that pcreg.mapping.proposal chooses.
+voxels. `pairs` are those that pcreg.mapping.retrieval has screened, and `round` is the first round of
+registrations that pcreg.mapping.proposal chooses. Seconds are of the clock, in one process.
 """
 
 import argparse
