@@ -60,8 +60,8 @@ def rows(numbers: list[int], sketches: list[Sketch], overlap: np.ndarray) -> Ite
             "scans": n,
             "pairs": len(pairs),
             "of all %": 200 * len(pairs) / (n * (n - 1)),
-            "recall over 30 %": float((shared >= MUCH).sum() / (truth >= MUCH).sum()),
-            "recall 10 to 30 %": float(_between(shared).sum() / _between(truth).sum()),
+            "recall over 30 %": _recall(shared, truth, MUCH, 1.0),
+            "recall 10 to 30 %": _recall(shared, truth, LITTLE, MUCH),
             "retrieve_s": retrieved - start,
             "screen_s": screened - retrieved,
             "round": len(first),
@@ -92,8 +92,10 @@ def _sketch(points: np.ndarray, scale: SingleScaleRegistrar) -> Sketch:
     return Sketch.of(scale.describe(points, viewpoint=SENSOR), scale.voxel)
 
 
-def _between(overlap: np.ndarray) -> np.ndarray:
-    return (overlap >= LITTLE) & (overlap < MUCH)
+def _recall(screened: np.ndarray, truth: np.ndarray, low: float, high: float) -> float | None:
+    """The share of pairs with an overlap in a range that are screened; None if there are none."""
+    found, all_of_them = (((low <= overlap) & (overlap <= high)).sum() for overlap in (screened, truth))
+    return float(found / all_of_them) if all_of_them else None
 
 
 def parse() -> argparse.Namespace:
