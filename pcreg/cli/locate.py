@@ -11,6 +11,7 @@ from tabulate import tabulate
 from pcreg.cli import exit_status
 from pcreg.cli.output import output
 from pcreg.cli.register.parser import add_shared_options, registrar_of, viewpoint
+from pcreg.mapping.map import COLORED, VIEWED
 from pcreg.registration.inputs import METRES, check_seed, check_settings
 from pcreg.registration.prepared_map import PreparedMap
 from pcreg.registration.registrar import Registrar
@@ -24,7 +25,7 @@ Find scans in a map.
 MAP is a file as of `pcreg register`, or a folder that `pcreg map` wrote. Its regions are described once, at
 the scale of the scans; each scan is registered to those that promise most, with the verdict of
 `pcreg register`. Where the map's sensors stood is estimated region by region unless its file states it for
-each point.
+each point, as map.npz in a folder does.
 
 Prints a line per scan, and writes located.json into --out DIR: a list with `scan` and what result.json of
 `pcreg register` has of a motion and its verdict, where T_target_source moves the scan into the map; of a scan
@@ -43,9 +44,10 @@ def map_file(path: Path) -> Path:
     """The file of a map that is one, or that is in a folder of `pcreg map`; InputError if that holds none."""
     if not path.is_dir():
         return path
-    if not (path / "map.ply").is_file():
-        raise InputError(f"{path}: holds no map.ply; name a file, or a folder that `pcreg map` wrote")
-    return path / "map.ply"
+    for name in (VIEWED, COLORED):
+        if (path / name).is_file():
+            return path / name
+    raise InputError(f"{path}: holds no map.ply; name a file, or a folder that `pcreg map` wrote")
 
 
 def _parser(program: str) -> argparse.ArgumentParser:

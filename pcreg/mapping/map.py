@@ -12,6 +12,9 @@ from scipy.spatial.transform import Rotation
 from pcreg.geometry.se3 import transform
 from pcreg.runtime.files import replacing
 
+# Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
+COLORED, VIEWED = "map.ply", "map.npz"
+
 
 @dataclass(frozen=True)
 class MapEdge:

@@ -33,6 +33,7 @@ def register(
     columns: int | None = None,
     viewpoint: ViewpointOption | tuple[ViewpointOption, ViewpointOption] = "auto",
     prior: Prior = ANY,
+    scale: bool = False,
     seed: int = 0,
     device: str = "cpu",
 ) -> Registration:
@@ -52,6 +53,8 @@ def register(
                 from the cloud alone, and the answer is the same wherever the origin lies
     prior       what is known of the motion: `pcreg.Prior(gravity=True)` that z is up in both clouds, or
                 `pcreg.Prior(near=T, within=(metres, degrees))` where it is nearly
+    scale       the source has no metric scale, as structure from motion has none: it is found, too, and
+                T_target_source enlarges by it
     device      of the learned descriptor: cpu, cuda or auto. The CPU describes two clouds in less time than a
                 GPU takes to start
 
@@ -61,7 +64,7 @@ def register(
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
     clouds = _prepared(registrar, source, target, units, columns, viewpoint)
-    return registrar.register(*clouds, seed=seed, prior=prior)
+    return registrar.register(*clouds, seed=seed, prior=prior, scale=scale)
 
 
 def verify(

@@ -49,8 +49,7 @@ def locate(
             found = found or answers[-1]
     found, region = found or max(answers, key=lambda answer: (answer[0].registered, answer[0].confidence))
     for answer, _ in answers:
-        for step, value in answer.seconds.items():
-            clock.seconds[step] = round(clock.seconds.get(step, 0.0) + value, 4)
+        clock.add(answer.seconds)
     if found.registered:
         found = answer_at_scales(scan, region, [scale], lambda *_: found, seed=seed)
     others = [each for each in answers if not _same_place(scan, (found, region), each, scale.match_distance)]

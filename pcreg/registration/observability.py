@@ -66,6 +66,23 @@ def observability(points: np.ndarray, normals: np.ndarray) -> Observability:
     return Observability(float(max(min(least), 0.0)), tuple(free))
 
 
+def growth_observability(points: np.ndarray, normals: np.ndarray) -> float:
+    """How well points (N, 3) with unit normals (N, 3), of either sign, constrain their scale: 0..1.
+
+    The mean square of a growth about the middle along the normals, together with the motion that compensates
+    it best, divided by that of the whole growth. 0 of a plane, of the corner of a box and of all else that
+    lies on itself when it grows. 0 of points on a line, or none.
+    """
+    arms = points - points.mean(0) if len(points) else points
+    if not arms.any():
+        return 0.0
+    growth = (arms * normals).sum(1)
+    radius = np.sqrt((arms**2).sum(1).mean())
+    rows = np.hstack([np.cross(arms / radius, normals), normals])
+    motion = np.linalg.pinv(rows.T @ rows, rcond=MIN_OBSERVABILITY, hermitian=True) @ rows.T @ growth
+    return float(((growth - rows @ motion) ** 2).mean() / radius**2)
+
+
 def _axis(vector: np.ndarray) -> tuple[float, float, float]:
     """The direction as a unit vector, its largest component positive, rounded as far as it is known."""
     vector = vector * np.sign(vector[np.abs(vector).argmax()]) / np.linalg.norm(vector)

@@ -87,6 +87,13 @@ class PreparedCloud:
         """The cloud with the first axis of its local frame flipped, and a stated viewpoint with it."""
         return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True)
 
+    def enlarged(self, factor: float) -> "PreparedCloud":
+        """The cloud with all coordinates, and those of a stated viewpoint, multiplied by a factor."""
+        option = self.option if isinstance(self.option, str) else np.asarray(self.option) * factor
+        viewpoint = None if self.cloud.viewpoint is None else self.cloud.viewpoint * factor
+        cloud = replace(self.cloud, points=self.cloud.points * factor, viewpoint=viewpoint)
+        return PreparedCloud(cloud, option, self.name, is_mirrored=self.is_mirrored)
+
     def at(self, scale: SingleScaleRegistrar, decided: Viewpoint | None = None) -> DescribedCloud:
         """The cloud described at that scale, in its local frame.
 

@@ -37,6 +37,7 @@ from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.prepared_map import PreparedMap
 from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.result import Registration
+from pcreg.registration.similarity import in_source_units, register_similarity
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
@@ -127,9 +128,12 @@ class Registrar:
         *,
         seed: int = 0,
         prior: Prior = ANY,
+        scale: bool = False,
     ) -> Registration:
         """Register source to target, each prepared or as `prepare` takes it, in metres.
 
+        With `scale` the source is in a unit that is not known, such as that of structure from motion, and
+        `T_target_source` enlarges it by `Registration.scale`; refused where that cannot be told.
         In a map that was prepared as one the source is looked for at its own scale, or `voxel`, alone.
         Motions outside of the `prior` are not searched for, and a refined one that leaves it is refused.
         Same clouds and seed, same machine: same result, which is that of `pcreg.register`. Raises InputError
@@ -137,18 +141,31 @@ class Registrar:
         """
         check_seed(seed)
         a = self._prepared(source, "source")
+        if scale and (isinstance(target, PreparedMap) or prior.near is not None):
+            raise InputError("scale=True is for two clouds, without prior.near; leave one of the two out")
         if isinstance(target, PreparedMap):
             with parallel.one_for_blas():
                 found, region = locate(a, target, next(self.scales(a, a)), seed=seed, prior=prior)
             return _as_given(found, a, region)
         b = self._prepared(target, "target")
         with parallel.one_for_blas():
-            prior = prior.between(a.frame.corner, b.frame.corner)
-            scales = (replace(scale, prior=prior) for scale in self.scales(a, b))
-            found = answer_at_scales(
-                a, b, scales, lambda scale, *clouds: scale.match(*clouds, seed=seed), seed=seed
+            if not scale:
+                return _as_given(self._answer(a, b, seed, prior), a, b)
+            found, enlarged = register_similarity(
+                a,
+                b,
+                lambda a: replace(next(self.scales(a, b)), prior=prior),
+                lambda a: self._answer(a, b, seed, prior),
             )
-        return _as_given(found, a, b)
+        return in_source_units(_as_given(found, enlarged, b))
+
+    def _answer(self, a: PreparedCloud, b: PreparedCloud, seed: int, prior: Prior) -> Registration:
+        """The answer for two clouds, between their local frames."""
+        prior = prior.between(a.frame.corner, b.frame.corner)
+        scales = (replace(scale, prior=prior) for scale in self.scales(a, b))
+        return answer_at_scales(
+            a, b, scales, lambda scale, *clouds: scale.match(*clouds, seed=seed), seed=seed
+        )
 
     def verify(
         self,

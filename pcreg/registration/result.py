@@ -18,7 +18,8 @@ from pcreg.runtime.files import replacing
 class Registration:
     """The motion found and the verdict on it. Two results are equal if they are the same object."""
 
-    T_target_source: NDArray[np.float64]  # (4, 4), moves source into target; meaningless if not registered
+    # (4, 4), moves source into target, and enlarges it by `scale`; meaningless if not registered
+    T_target_source: NDArray[np.float64]
     registered: bool
     confidence: float  # probability that the motion is right; at least 0.7 exactly when registered
     reason: str  # the verdict in words
@@ -27,11 +28,12 @@ class Registration:
     # The matches that the motion brings together, rows of source and target as they were given: of the array,
     # or of the file, counted before anything was left out.
     matches: NDArray[np.int64] = field(repr=False)  # (inliers, 2)
-    matched_points: NDArray[np.float64] = field(repr=False)  # (inliers, 2, 3), their coordinates, metres
+    matched_points: NDArray[np.float64] = field(repr=False)  # (inliers, 2, 3), their coordinates, as given
     # where the sensors of source and target are said to have stood, metres: (3,), or (N, 3), from where each
     # point was seen; None: that is estimated
     viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
-    # (6, 6) of the motion, None if not registered; pcreg.registration.covariance defines it
+    scale: float = 1.0  # metres per unit of the source, of a registration with scale=True
+    # (6, 6) of the motion, None if not registered, or scaled; pcreg.registration.covariance defines it
     covariance: NDArray[np.float64] | None = field(default=None, repr=False)
     # (4, 4) another motion about as likely, if there is one; of `verify` the one that the clouds fit
     alternative: NDArray[np.float64] | None = field(default=None, repr=False)
@@ -66,6 +68,7 @@ class Registration:
             "reason": self.reason,
             "notes": list(self.notes),
             "T_target_source": self.T_target_source.tolist(),
+            "scale": self.scale,
             "covariance": None if self.covariance is None else self.covariance.tolist(),
             "voxel": self.voxel,
             "evidence": asdict(self.evidence),

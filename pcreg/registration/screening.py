@@ -35,18 +35,27 @@ class Sketch:
 
 def screen(source: Sketch, target: Sketch, prior: Prior = ANY) -> int:
     """How many matches agree on one motion between two scans; 0 where hardly any match is mutual."""
-    queries = _evenly(len(source.points), MAX_QUERIES)
-    points, features = source.points[queries], source.features[queries]
-    nearest = _nearest(features, target.features)
-    mutual = _nearest(target.features[nearest], features) == np.arange(len(features))
-    points, partners = points[mutual], target.points[nearest[mutual]]
+    points, partners = mutual_matches(source, target)
     if len(points) < MIN_MATCHES:
         return 0
     distance = MATCH_DISTANCE_VOXELS * source.voxel
     motions = consistent_motions(points, partners, distance, prior).astype(np.float32)
+    return int(agreeing(motions, points, partners, distance).sum(1).max(initial=0))
+
+
+def mutual_matches(source: Sketch, target: Sketch) -> tuple[np.ndarray, np.ndarray]:
+    """Points (P, 3) and (P, 3), at most 1,000, whose features are each other's nearest."""
+    queries = _evenly(len(source.points), MAX_QUERIES)
+    points, features = source.points[queries], source.features[queries]
+    nearest = _nearest(features, target.features)
+    mutual = _nearest(target.features[nearest], features) == np.arange(len(features))
+    return points[mutual], target.points[nearest[mutual]]
+
+
+def agreeing(motions: np.ndarray, points: np.ndarray, partners: np.ndarray, distance: float) -> np.ndarray:
+    """Which matches, points (P, 3) and partners (P, 3), motions (H, 4, 4) bring within `distance`: (H, P)."""
     moved = points @ motions[:, :3, :3].swapaxes(1, 2) + motions[:, None, :3, 3]  # (H, P, 3)
-    agree = ((moved - partners) ** 2).sum(2) < distance**2
-    return int(agree.sum(1).max(initial=0))
+    return ((moved - partners) ** 2).sum(2) < distance**2
 
 
 def _nearest(features: np.ndarray, others: np.ndarray) -> np.ndarray:

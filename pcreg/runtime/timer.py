@@ -14,3 +14,8 @@ class Clock:
         now = perf_counter()
         self.seconds[step] = round(self.seconds.get(step, 0.0) + now - self._last, 4)
         self._last = now
+
+    def add(self, seconds: dict[str, float]) -> None:
+        """Add what other clocks measured."""
+        for step, value in seconds.items():
+            self.seconds[step] = round(self.seconds.get(step, 0.0) + value, 4)

@@ -114,6 +114,12 @@ def test_covariance(street):
     assert float(metres) < 0.2
 
 
+def test_few_scans_of_a_map_are_screened_each_with_each():
+    header, row = run("bench_map_retrieval.py", 3).splitlines()[-2:]
+    assert header.split()[:2] == ["scans", "pairs"]
+    assert row.split()[:4] == ["3", "3", "100", "1.000"]
+
+
 SCRIPTS = [
     "bench_operators.py",
     "bench_scale.py",

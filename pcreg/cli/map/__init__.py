@@ -37,14 +37,14 @@ def _mapped(options: argparse.Namespace, paths: list[str], stdout: TextIO) -> bo
     """Map the files and write the result; whether all are in one map."""
     from pcreg.cli.map.report import print_map
     from pcreg.mapping import mapping
-    from pcreg.registration.inputs import as_cloud
     from pcreg.runtime.lock import locked
     from pcreg.runtime.progress import Steps
     from pcreg.viz.map_files import write_map
 
     with locked(options.out, "name another folder with --out"):
+        registrar = registrar_of(options)
         found = mapping.run(
-            registrar_of(options),
+            registrar,
             paths,
             Path(options.out),
             unit=options.units,
@@ -62,7 +62,9 @@ def _mapped(options: argparse.Namespace, paths: list[str], stdout: TextIO) -> bo
             written = write_map(
                 options.out,
                 found,
-                lambda row: as_cloud(paths[row], paths[row], options.units, options.columns).points,
+                lambda row: registrar.prepare(
+                    paths[row], units=options.units, columns=options.columns, viewpoint=options.viewpoint
+                ),
                 picture=not options.no_picture,
             )
     print(f"written: {', '.join(map(str, written))}")

@@ -23,6 +23,8 @@ one map, 1 some are not, 2 bad input or no place to write (one sentence on stder
                    of the first one; comments say which row is which file
   poses_kitti.txt  the same poses, 12 numbers a line (KITTI)
   map.ply          all scans, thinned, each in its colour
+  map.npz          the same with `viewpoints`, if files or --viewpoint state where the sensor of each scan
+                   stood; `pcreg locate` uses them
   overview.png     unless --no-picture: the map from above and from the side
   viewer.html      the map, to be turned round in a browser, its scans switched on and off, its pairs seen
   graph.json       the scans, each with its map, its pose or why it cannot be used; and every pair that was

@@ -26,6 +26,8 @@ def check(options: argparse.Namespace) -> None:
     check_settings(options.voxel, options.weights, options.device)
     if options.columns is not None and not 3 <= options.columns <= MAX_COLUMNS:
         raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
+    if options.scale and (options.batch or options.near):
+        raise InputError("--scale is for two clouds, without --near; leave one of the two out")
     if options.batch:
         _check_batch(options)
     elif getattr(options, "cluster", None):

@@ -56,12 +56,15 @@ def _answered(
     clouds = prepared[0].cloud, prepared[1].cloud
     report.print_clouds(files, clouds)
     clock.lap("read")
-    scales = list(registrar.scales(*prepared))
-    clock.lap("scale")
-    report.print_scales([scale.descriptor for scale in scales])
+    if not options.scale:
+        scales = list(registrar.scales(*prepared))
+        clock.lap("scale")
+        report.print_scales([scale.descriptor for scale in scales])
     with Steps("registering" if T_target_source is None else "verifying"):
         if T_target_source is None:
-            found = registrar.register(*prepared, seed=options.seed, prior=prior_of(options))
+            found = registrar.register(
+                *prepared, seed=options.seed, prior=prior_of(options), scale=options.scale
+            )
         else:
             found = registrar.verify(*prepared, T_target_source, seed=options.seed)
     found = replace(found, seconds=clock.seconds | found.seconds)

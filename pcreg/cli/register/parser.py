@@ -31,13 +31,15 @@ before the other files are tried.
                 reason                   the verdict in words
                 notes                    what may be wrong with the clouds, a list of sentences
                 T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
+                scale                    1; with --scale metres per unit of the source, s of p_target =
+                                         s R p_source + t, of which T_target_source then holds s R
                 evidence                 the numbers that the confidence is made of, among them `inliers`
                                          of `matches`; `overlap`, the fraction of the source that lies
                                          on the target; `rmse` of that in metres; and `observability`,
                                          the directions in which the overlap could slide or turn
-                covariance               6 x 6, of the motion if registered, else null: of small rotations
-                                         (radians) about the source's axes, then of translations (metres)
-                                         along them, T = T_target_source exp(.)
+                covariance               6 x 6, of the motion if registered, null if not or with --scale: of
+                                         small rotations (radians) about the source's axes, then of
+                                         translations (metres) along them, T = T_target_source exp(.)
                 alternative              another motion about as likely, if there is one, else null
                 points                   {source, target}: rows used
                 dropped                  {source, target}: rows left out as NaN, infinite or as notes say
@@ -46,7 +48,8 @@ before the other files are tried.
                 units                    of the coordinates of source and target
                 descriptor, voxel, seed  what it was computed with
                 seconds                  by step: read, scale, describe, match, estimate, refine,
-                                         verdict, mirror_test (of the fallback)
+                                         verdict, mirror_test (of the fallback); with --scale also
+                                         scale_search and scale_refinement
                 version                  of pcreg
 
 With --batch, LIST is a .csv file whose lines name source and target (paths from its own folder), or a
@@ -101,6 +104,12 @@ def _parser(program: str) -> argparse.ArgumentParser:
         type=float,
         metavar=("METRES", "DEGREES"),
         help="of --near: how far off the motion may put the middle of the source, and turn it",
+    )
+    parser.add_argument(
+        "--scale",
+        action="store_true",
+        help="the source has no metric scale, as structure from motion has none: find it too, as "
+        "T_target_source = [s R, t]; takes some ten times as long",
     )
     return parser
 

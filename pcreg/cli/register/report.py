@@ -26,6 +26,8 @@ def print_scales(choices: list[Descriptor]) -> None:
 def print_verdict(registration: Registration) -> None:
     """Print motion and verdict and flush, since later steps may fail."""
     print(f"\nT_target_source =\n{pasteable(registration.T_target_source)}\n")
+    if registration.scale != 1.0:
+        print(f"scale {registration.scale:.6g}, at voxel {registration.voxel:g} m")
     verdict = "registered" if registration.registered else "NOT registered"
     print(f"{verdict}, confidence {registration.confidence:.2f}: {registration.reason}")
     if registration.alternative is not None:

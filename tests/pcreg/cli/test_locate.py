@@ -34,6 +34,18 @@ def test_a_scan_that_is_found_is_status_0(files, room, tmp_path, capsys):
     assert found["registered"] is True
 
 
+def test_viewpoints_that_a_folder_states_are_used(files, room, tmp_path):
+    place = room.T_world_target[:3, 3]
+    points = transform(room.T_world_target, room.target)
+    viewpoints = np.broadcast_to(place, points.shape)
+    np.savez_compressed(tmp_path / "map.npz", points=points, viewpoints=viewpoints)
+    write_ply(tmp_path / "map.ply", points[:100])
+    assert main([str(files / "scan.ply"), str(tmp_path), *VOXEL, "--out", str(tmp_path)]) == 0
+    (found,) = json.loads((tmp_path / "located.json").read_text())
+    np.testing.assert_allclose(found["viewpoints"]["target"], [place])
+    np.testing.assert_allclose(found["T_target_source"], room.T_world_source, atol=0.1)
+
+
 def test_one_that_is_not_and_one_that_cannot_be_read_are_status_1(files, tmp_path, capsys):
     (tmp_path / "empty.ply").touch()
     scans = [str(tmp_path / "empty.ply"), str(files / "other.ply")]

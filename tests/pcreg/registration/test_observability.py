@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import random_rotation
-from pcreg.registration.observability import observability
+from pcreg.registration.observability import MIN_OBSERVABILITY, growth_observability, observability
 
 
 def sheet(normal, offset, across, rng, count=500):
@@ -81,3 +81,32 @@ def test_firmness_has_no_unit_and_no_sign_of_normals():
         observability(points, normals).min_observability
     )
     assert observability(points[:0], normals[:0]).min_observability == 0
+
+
+def corner(rng):
+    return joined(*(sheet(axis, 2.0, [1, 1, 1], rng) for axis in range(3)))
+
+
+def cube(rng):
+    return joined(corner(rng), *(sheet(axis, -2.0, [1, 1, 1], rng) for axis in range(3)))
+
+
+@pytest.mark.parametrize("scene", [SCENES["plane"][0], corner])
+def test_what_lies_on_itself_when_it_grows_has_no_scale(scene):
+    assert growth_observability(*scene(np.random.default_rng(0))) < MIN_OBSERVABILITY
+
+
+def test_a_ball_grows_along_its_normals():
+    points, normals = ball(np.random.default_rng(0))
+    assert growth_observability(points, normals) == pytest.approx(1, abs=0.01)
+    assert growth_observability(1000 * points, -normals) == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize("scene", [corridor, cube])
+def test_opposite_walls_tell_the_scale(scene):
+    assert growth_observability(*scene(np.random.default_rng(0))) > 2 * MIN_OBSERVABILITY
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_point_has_no_scale(count):
+    assert growth_observability(np.ones((count, 3)), np.ones((count, 3))) == 0

@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pcreg.io.cloud import read_cloud
+from pcreg.io.cloud import Cloud, read_cloud
 from pcreg.mapping.map import Map, MapEdge
+from pcreg.registration.prepared import PreparedCloud
 from pcreg.viz.map_files import scan_colors, write_map
 
 PLATE = np.random.default_rng(0).uniform(0, 1, (3000, 3)) * [1, 1, 0.1]
+
+
+def scan_of(row: int) -> PreparedCloud:
+    """Of the first map it is stated where the sensor stood."""
+    return PreparedCloud(Cloud(PLATE), (0.5, 0.5, row) if row < 5 else "auto")
 
 
 @pytest.fixture(scope="module")
@@ -23,18 +29,36 @@ def written(tmp_path_factory):
     edges.append(MapEdge(4, 1, False, 0.1, "does not", None, False, "not registered"))
     names = tuple(f"<{row}>.ply" for row in range(7))
     found = Map(names, ("",) * 7, poses, np.array([1, 1, 1, 1, 1, 2, 2]), tuple(edges), 0.05)
-    return folder, write_map(folder, found, lambda row: PLATE)
+    return folder, write_map(folder, found, scan_of)
 
 
 def test_each_map_has_files_of_its_own(written):
     folder, paths = written
     own = ["poses.txt", "poses_kitti.txt", "map.ply", "overview.png", "viewer.html"]
-    expected = {"graph.json", *own, *(f"map_2/{name}" for name in own)}
+    expected = {"graph.json", "map.npz", *own, *(f"map_2/{name}" for name in own)}
     assert {str(path.relative_to(folder)) for path in paths} == expected
     whole, other = (read_cloud(place / "map.ply").points for place in (folder, folder / "map_2"))
     assert np.ptp(whole, axis=0) == pytest.approx([5, 1, 0.1], abs=0.02)
     assert np.ptp(other, axis=0) == pytest.approx([1, 1, 0.1], abs=0.02)
     assert len(other) < len(PLATE)  # two scans of the same points
+
+
+def test_a_map_of_scans_with_viewpoints_says_from_where_each_point_was_seen(written):
+    seen, drawn = (read_cloud(written[0] / name) for name in ("map.npz", "map.ply"))
+    np.testing.assert_allclose(seen.points, drawn.points, atol=1e-6)
+    scan = np.round(seen.viewpoint[:, 2])  # row n stands at (n + 0.5, 0.5, n)
+    np.testing.assert_allclose(
+        seen.viewpoint, np.stack([scan + 0.5, 0 * scan + 0.5, scan], axis=1), atol=1e-6
+    )
+    assert set(scan.tolist()) == set(range(5))
+    assert (np.abs(seen.points[:, 0] - scan - 0.5) <= 0.5 + 1e-6).all()
+
+
+def test_viewpoints_of_a_run_before_are_removed(written, tmp_path):
+    (tmp_path / "map.npz").touch()
+    found = Map(("a", "b"), ("", ""), np.tile(np.eye(4), (2, 1, 1)), np.ones(2, dtype=int), (), 0.05)
+    write_map(tmp_path, found, lambda row: scan_of(5 + row), picture=False, html=False)
+    assert not (tmp_path / "map.npz").exists()
 
 
 def test_the_page_has_scans_to_switch_and_edges_to_see(written):

@@ -165,3 +165,12 @@ def test_a_direction_that_is_none_is_a_misspelt_command(capsys):
         main(["a.ply", "b.ply", "--gravity", "up"])
     assert stop.value.code == 2
     assert "up is no direction; use z, or X,Y,Z" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("others", [["--near", "T.txt", "--within", "1", "10"], ["--batch", "*.ply"]])
+def test_a_scale_is_found_for_two_clouds_alone(others, scans, tmp_path, capsys):
+    files = [] if "--batch" in others else scans
+    Path(tmp_path / "T.txt").write_text("1 0 0 0\n0 1 0 0\n0 0 1 0\n")
+    others = [str(tmp_path / "T.txt") if word == "T.txt" else word for word in others]
+    message = refusal(capsys, *files, "--scale", *others, "--out", tmp_path / "out")
+    assert message == "error: --scale is for two clouds, without --near; leave one of the two out\n"

@@ -1,0 +1,90 @@
+"""A source without metric scale: simulated rooms in units of their own, with known poses."""
+
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import inverse, se3, transform
+from pcreg.geometry.similarity import enlargement, scale_of
+from pcreg.registration.prior import Prior
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.similarity_icp import refine_similarity
+from pcreg.runtime.errors import InputError
+from tests.rooms import stored_room
+
+VOXEL = 0.1
+
+
+@pytest.fixture(scope="module")
+def registrar():
+    return Registrar(voxel=VOXEL)
+
+
+def cropped(points: np.ndarray, axis: int, share: float) -> np.ndarray:
+    """Without the `share` of the points that lie furthest along an axis."""
+    return points[points[:, axis] <= np.quantile(points[:, axis], 1 - share)]
+
+
+@pytest.mark.parametrize(
+    ("number", "scale", "axis", "share"), [(1, 0.2, 0, 0.1), (1, 1.7, 1, 0.2), (2, 13.0, 2, 0.3)]
+)
+def test_motion_and_scale_are_found_whatever_the_unit(registrar, number, scale, axis, share):
+    room = stored_room(number)
+    source = cropped(room.source, axis, share) / scale
+    found = registrar.register(source, cropped(room.target, 0, 0.1), scale=True)
+    assert found.registered
+    assert found.scale == pytest.approx(scale, rel=0.02)
+    assert scale_of(found.T_target_source) == pytest.approx(found.scale)
+    truth = transform(room.T_target_source, room.source)
+    assert np.linalg.norm(found.transform(room.source / scale) - truth, axis=1).mean() < 0.06
+    np.testing.assert_allclose(source[found.matches[:, 0]], found.matched_points[:, 0], rtol=1e-4, atol=1e-4)
+    distance = found.transform(found.matched_points[:, 0]) - found.matched_points[:, 1]
+    assert (np.linalg.norm(distance, axis=1) < 1.5 * VOXEL + 1e-3).all()
+    assert found.covariance is None
+    assert found.to_dict()["scale"] == found.scale
+
+
+def test_a_source_that_fits_at_two_scales_is_refused(registrar):
+    room = stored_room(1)
+    target = np.concatenate([room.target, 1.5 * room.target + [7, 0, 0]])
+    found = registrar.register(room.source / 3, target, scale=True)
+    assert not found.registered
+    assert found.reason == "the scale cannot be told: 4.5 and 3 fit about equally well"
+
+
+def test_planes_are_refused(registrar):
+    rng = np.random.default_rng(0)
+    source, target = (np.column_stack([rng.uniform(-1, 1, (3000, 2)), np.zeros(3000)]) for _ in range(2))
+    assert not registrar.register(source / 3, target, scale=True).registered
+
+
+def test_another_room_is_refused(registrar):
+    found = registrar.register(stored_room(1).source / 3, stored_room(2).target, scale=True)
+    assert not found.registered
+
+
+def test_a_scale_is_found_between_two_clouds_alone(registrar, room):
+    target = registrar.prepare(room.target, is_map=True)
+    near = Prior(near=np.eye(4), within=(1, 10))
+    for refused in ({"target": target}, {"target": room.target, "prior": near}):
+        with pytest.raises(InputError, match="scale=True is for two clouds"):
+            registrar.register(room.source, scale=True, **refused)
+
+
+@pytest.mark.parametrize("factor", [0.95, 1.04])
+def test_surfaces_refine_a_scale(registrar, room, factor):
+    source, target = (registrar.prepare(points) for points in (room.source, room.target))
+    a, b = (cloud.at(registrar.at(0.05)) for cloud in (source, target))
+    truth = target.frame.T_local_given @ room.T_target_source @ source.frame.T_given_local
+    middle = se3(np.eye(3), a.surface.mean(0))
+    start = truth @ middle @ enlargement(factor) @ inverse(middle)
+    found = refine_similarity(a.surface, b.surface, b.normals, start, 0.05)
+    assert scale_of(found) == pytest.approx(1, abs=0.005)
+    moved, right = (transform(T, a.surface) for T in (found, truth))
+    assert np.linalg.norm(moved - right, axis=1).mean() < 0.015
+
+
+def test_surfaces_that_do_not_touch_keep_the_start():
+    rng = np.random.default_rng(0)
+    points, normals = rng.standard_normal((50, 3)), np.tile([0.0, 0, 1], (50, 1))
+    start = se3(np.eye(3), np.array([100.0, 0, 0]))
+    np.testing.assert_array_equal(refine_similarity(points, points, normals, start, 0.05), start)
