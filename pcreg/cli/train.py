@@ -113,20 +113,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
     """What one of the processes of a training does."""
     folder, device = Path(cfg.out), ranks.device
     settings = OmegaConf.to_container(cfg, resolve=True)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(cfg.seed)
-        if cfg.weights:
-            network = load_weights(cfg.weights, settings["model"])
-            network.checkpointing = cfg.checkpointing
-        else:
-            network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
-        if cfg.get("matcher"):
-            channels = network.architecture.out_channels * len(cfg.scales)
-            matcher = instantiate(cfg.get("matcher"), descriptor_channels=channels, _convert_="all")
-            network = network.with_matcher(matcher)
-            if cfg.weights and not cfg.backbone_rate:
-                network.train_matcher_alone()
-    network.frozen_norms = cfg.frozen_norms
+    network = _network(cfg)
     architecture = network.architecture
     protocol = instantiate(cfg.get("protocol"), _convert_="all")
 
@@ -194,6 +181,27 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
                 before, after = FCGF(start, device), FCGF(network, device)
                 print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
         return figures
+
+
+def _network(cfg: DictConfig) -> ResUNet:
+    """The network to train, as `weights` have it or new."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cfg.seed)
+        if cfg.weights:
+            network = load_weights(cfg.weights, OmegaConf.to_container(cfg.model, resolve=True))
+            network.checkpointing = cfg.checkpointing
+        else:
+            network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
+        if cfg.get("matcher"):
+            channels = network.architecture.out_channels * len(cfg.scales)
+            matcher = instantiate(cfg.get("matcher"), descriptor_channels=channels, _convert_="all")
+            network = network.with_matcher(matcher)
+            if cfg.weights and not cfg.backbone_rate:
+                network.train_matcher_alone()
+        elif network.matcher:  # it would not fit the descriptors that come out
+            network = network.with_matcher(None)
+    network.frozen_norms = cfg.frozen_norms
+    return network
 
 
 def _parameters(network: ResUNet, cfg: DictConfig) -> list[dict[str, Any]]:

@@ -111,8 +111,8 @@ class ResUNet(nn.Module):
         for name, parameter in self.named_parameters():
             parameter.requires_grad_(name.startswith("matcher."))
 
-    def with_matcher(self, architecture: MatcherArchitecture) -> "ResUNet":
-        """A network with these weights and a new matcher."""
+    def with_matcher(self, architecture: MatcherArchitecture | None) -> "ResUNet":
+        """A network with these weights and this matcher, new if there was none; None: without one."""
         network = ResUNet(replace(self.architecture, matcher=architecture), self.checkpointing)
         network.load_state_dict(self.state_dict(), strict=False)
         return network

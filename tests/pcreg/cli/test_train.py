@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hydra.utils import instantiate
 
 from pcreg.cli.config import CONFIGS, compose_config
-from pcreg.cli.train import _parameters, main, train
+from pcreg.cli.train import _network, _parameters, main, train
 from pcreg.features.fcgf import FCGF
 from pcreg.features.pretrained import FOLDER
 from pcreg.geometry.se3 import transform
@@ -25,6 +24,7 @@ from pcreg.training.checkpoint import load_checkpoint
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import T
 
+SHIPPED = FOLDER / "outdoor.safetensors"
 CHECKOUT = Path(__file__).resolve().parents[3]
 EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
 
@@ -97,12 +97,21 @@ def test_values_that_cannot_be_are_refused(override, message):
 
 
 def test_the_matcher_for_streets_leaves_the_shipped_network_as_it_is():
-    cfg = compose_config("train", ["experiment=outdoor_matcher"])
-    network = load_weights(FOLDER / "outdoor.safetensors").with_matcher(instantiate(cfg.matcher))
-    assert cfg.backbone_rate == 0
-    network.train_matcher_alone()
+    cfg = compose_config("train", ["experiment=outdoor_matcher", f"weights={SHIPPED}"])
+    network = _network(cfg)
     (moved,) = _parameters(network, cfg)
     assert {id(each) for each in moved["params"]} == {id(each) for each in network.matcher.parameters()}
+
+
+def test_fine_tuning_trains_all_but_a_matcher_and_leaves_that_out():
+    """It would not fit descriptors that were trained on without it."""
+    cfg = compose_config("train", ["experiment=finetune", "data.root=x", f"weights={SHIPPED}"])
+    assert load_weights(SHIPPED).matcher is not None
+    network = _network(cfg)
+    assert network.matcher is None
+    (moved,) = _parameters(network, cfg)
+    assert moved["lr"] == cfg.optimizer.lr
+    assert len(moved["params"]) == len(list(network.parameters()))
 
 
 @pytest.mark.parametrize("override", ["distillation.weight=1", "interpolation=0.5", "protocol=3dmatch"])
