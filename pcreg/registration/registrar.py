@@ -8,6 +8,8 @@ result = registrar.register(clouds[0], clouds[1])
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -214,11 +216,21 @@ class Registrar:
         if self.voxel is not None:
             yield self.at(self.voxel)
             return
-        own = max(source.voxel, target.voxel)
+        own = self._own_voxel(source, target)
         yield self.at(self.usable([own])[0], own)
         sizes = [own, *further_voxels(own, source.sample, target.sample)]
         for voxel in self.usable(sizes)[1:]:
             yield self.at(voxel, own)
+
+    def _own_voxel(self, source: PreparedCloud, target: PreparedCloud) -> float:
+        """The larger of the clouds' own voxel sizes, in metres.
+
+        They need no PyTorch, which takes a second to import: that is done beside them.
+        """
+        modules = [] if self.descriptor == "fpfh" else ["pcreg.features.fcgf"]
+        tasks = [partial(import_module, name) for name in modules]
+        tasks += [partial(getattr, cloud, "voxel") for cloud in (source, target)]
+        return float(max(parallel.each(lambda task: task(), tasks)[-2:]))
 
     def at(self, voxel: float, own: float | None = None) -> SingleScaleRegistrar:
         """One scale, of a voxel size in metres, for clouds whose `own` voxel size is that or another."""
