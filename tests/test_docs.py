@@ -17,7 +17,11 @@ from pcreg.geometry.se3 import rotation_error
 from pcreg.io.cloud import write_ply
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-PAGES = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/**/*.md")), *sorted(CHECKOUT.glob("weights/*.md"))]
+PAGES = [
+    CHECKOUT / "README.md",
+    *sorted(CHECKOUT.glob("docs/**/*.md")),
+    *sorted(CHECKOUT.glob("weights/*.md")),
+]
 TOP = ("benchmarks", "configs", "datasets", "docs", "kernels", "pcreg", "tests", "weights")
 GROUPS = [path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "experiment"]
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

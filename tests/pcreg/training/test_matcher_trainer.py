@@ -158,11 +158,11 @@ def test_a_description_keeps_its_nodes_in_the_cache(tmp_path):
     assert len(kept.of_rows(np.arange(3)).nodes.points) == len(kept.nodes.points)
 
 
-def test_the_shipped_weights_for_rooms_have_a_matcher():
-    shipped = AttentionMatcher.load(None, 0.05)
-    assert shipped.fingerprint.endswith("with nearest ones")
-    with pytest.raises(InputError, match="have no matcher"):
-        AttentionMatcher.load(None, 0.3)
+def test_the_shipped_weights_have_matchers_of_their_own():
+    rooms, streets = (AttentionMatcher.load(None, voxel).fingerprint for voxel in (0.05, 0.3))
+    assert rooms.endswith("with nearest ones")
+    assert streets.endswith("with nearest ones")
+    assert rooms != streets
 
 
 def test_weights_and_descriptions_without_a_matcher_are_refused():
