@@ -17,6 +17,7 @@ from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.matching import Matches
 from pcreg.registration.ransac import ransac
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.open3d import load_open3d
 
 FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface are not part of it
 
@@ -50,7 +51,7 @@ class Open3DRansac:
     def estimate(
         self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
     ) -> np.ndarray | None:
-        import open3d
+        open3d = load_open3d()
 
         if len(matches.rows) < protocol.n:
             return None

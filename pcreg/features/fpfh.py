@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from pcreg.features.base import Description
 from pcreg.geometry.normals import towards
 from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.runtime.open3d import load_open3d
 
 
 class FPFH:
@@ -40,8 +41,7 @@ class FPFH:
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None = None
     ) -> Description:
         """Describe the cloud (N, 3), seen from the origin or from the `viewpoints` (N, 3) of its points."""
-        import open3d
-
+        open3d = load_open3d()
         rows = voxel_downsample(points, self.voxel)
         kept = points[rows]
         if len(kept) == 0:

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
 from pcreg.mapping.scan import displacement
+from pcreg.runtime.open3d import load_open3d
 
 MAX_CLOSURE_VOXELS = 6.0  # between a pair and the way round over other scans, of the same points
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
@@ -132,9 +133,8 @@ def _globally_optimised(
     rows: np.ndarray, edges: Sequence[Edge], poses: np.ndarray, tolerance: float
 ) -> np.ndarray:
     """Poses (m, 4, 4) of the scans `rows` (m,), optimised by Open3D from `poses`; the first stays."""
-    from open3d.pipelines import registration
-    from open3d.utility import VerbosityContextManager, VerbosityLevel
-
+    open3d = load_open3d()
+    registration, utility = open3d.pipelines.registration, open3d.utility
     place = {int(row): number for number, row in enumerate(rows)}
     graph = registration.PoseGraph()
     graph.nodes.extend(registration.PoseGraphNode(pose) for pose in poses)
@@ -148,7 +148,7 @@ def _globally_optimised(
         )
         for edge in edges
     )
-    with VerbosityContextManager(VerbosityLevel.Error):
+    with utility.VerbosityContextManager(utility.VerbosityLevel.Error):
         registration.global_optimization(
             graph,
             registration.GlobalOptimizationLevenbergMarquardt(),

@@ -3,12 +3,13 @@
 import numpy as np
 
 from pcreg.geometry.se3 import transform
+from pcreg.runtime.open3d import load_open3d
 from pcreg.viz.overview import SOURCE, TARGET
 
 
 def show(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
     """Open it with the moved source (N, 3) and the target (M, 3); returns when it is closed."""
-    import open3d
+    open3d = load_open3d()
 
     centre = target.mean(0)  # the window works in float32
     drawn = []
