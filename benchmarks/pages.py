@@ -4,7 +4,7 @@
     python benchmarks/pages.py --check    # exit status 1 if a page is not what would be written
 
 A page names a table by `<!-- table: NAME -->`; what follows, up to `<!-- end -->`, is written here: the
-table, and where its figures come from. If the code that they are of has changed since, the page says so.
+table, and where its figures come from. It says so if the code has changed since, or if nobody knows.
 """
 
 import argparse
@@ -59,7 +59,9 @@ def origin(measured: dict[str, Any]) -> str:
     text = ", ".join(part for part in parts if part)
     if measured["command"]:
         text += f", by `{measured['command']}`"
-    if measured["fingerprint"] != code_fingerprint(*measured["code"]):
+    if not measured["fingerprint"]:
+        text += ". Whether the code has changed since is not known"
+    elif measured["fingerprint"] != code_fingerprint(*measured["code"]):
         text += ". The code has changed since"
     return f"*{text}.*"
 

@@ -31,6 +31,9 @@ def test_a_table_says_where_it_comes_from_and_whether_the_code_has_changed(tmp_p
     result["measured"]["fingerprint"] = "0123456789ab"
     pages.write(path, result)
     assert pages.table(path).endswith("by `make it`. The code has changed since.*")
+    result["measured"]["fingerprint"] = None
+    pages.write(path, result)
+    assert pages.table(path).endswith("by `make it`. Whether the code has changed since is not known.*")
 
 
 @pytest.mark.parametrize("lost", ["measured", "rows", "fingerprint"])
