@@ -48,7 +48,7 @@ def room() -> Room:
     return stored_room(0)
 
 
-LONG = ("tests/fuzz/", "tests/test_wheel.py", "tests/pcreg/cli/")
+LONG = ("tests/fuzz/", "tests/test_wheel.py", "tests/test_docs_commands.py", "tests/pcreg/cli/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
