@@ -15,12 +15,11 @@ from pcreg.registration.evidence import Evidence
 from pcreg.registration.local_frame import LocalFrame, between_given
 from pcreg.registration.observability import DegenerateDirection, Observability
 from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.preprocess import MIRROR, DescribedCloud
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
 
-MIRROR = np.array([-1.0, 1.0, 1.0])
 MERGED = 0.3  # fraction of the questions whose viewpoints are not told
 SCENES_PER_HOUSE = 4
 MAX_MERGED = 2  # clouds that are merged into the source of a question

@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from pcreg.cli import exit_status
 from pcreg.cli.output import output
-from pcreg.cli.register.parser import add_shared_options, registrar_of, viewpoint
+from pcreg.cli.register.parser import add_scan_viewpoint, add_shared_options, registrar_of
 from pcreg.mapping.map import COLORED, VIEWED
 from pcreg.registration.inputs import METRES, check_seed, check_settings
 from pcreg.registration.prepared_map import PreparedMap
@@ -67,13 +67,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar=("SCANS", "MAP"),
         help=f"of the coordinates, each one of {' '.join(METRES)} (default: m m)",
     )
-    parser.add_argument(
-        "--viewpoint",
-        type=viewpoint,
-        default="auto",
-        metavar="V",
-        help="where the sensor stood in the frame of each scan, as for `pcreg register` (default: auto)",
-    )
+    add_scan_viewpoint(parser)
     parser.add_argument(
         "--json",
         action="store_true",

@@ -4,7 +4,7 @@ import argparse
 import glob
 from pathlib import Path
 
-from pcreg.cli.register.parser import add_cluster, add_shared_options, direction, viewpoint
+from pcreg.cli.register.parser import add_cluster, add_scan_viewpoint, add_shared_options, direction
 from pcreg.io.natural_order import natural
 from pcreg.registration.inputs import METRES
 from pcreg.runtime.errors import InputError
@@ -51,13 +51,7 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
         default="m",
         help=f"of the coordinates, one of {' '.join(METRES)} (default: %(default)s)",
     )
-    parser.add_argument(
-        "--viewpoint",
-        type=viewpoint,
-        default="auto",
-        metavar="V",
-        help="where the sensor stood in the frame of each scan, as for `pcreg register` (default: auto)",
-    )
+    add_scan_viewpoint(parser)
     parser.add_argument(
         "--sequence",
         action="store_true",

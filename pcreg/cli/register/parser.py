@@ -123,6 +123,17 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_scan_viewpoint(parser: argparse.ArgumentParser) -> None:
+    """The option of commands on any number of scans."""
+    parser.add_argument(
+        "--viewpoint",
+        type=viewpoint,
+        default="auto",
+        metavar="V",
+        help="where the sensor stood in the frame of each scan, as for `pcreg register` (default: auto)",
+    )
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options on two clouds: how to read them, what to compute, what to print and write."""
     parser.add_argument(
@@ -165,7 +176,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_shared_options(parser: argparse.ArgumentParser) -> None:
-    """The options that `map` has, too, with the same meaning."""
+    """The options that every verb on clouds has, with the same meaning."""
     parser.add_argument(
         "--columns",
         type=int,
