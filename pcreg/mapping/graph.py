@@ -34,6 +34,7 @@ class Edge:
     confidence: float
     # (6, 6), as by pcreg.registration.covariance: of small motions in the frame of the source, rotation first
     covariance: np.ndarray = field(repr=False)
+    verified: bool = False  # with the scans around both, so that it needs no other to confirm it
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,9 @@ def _unconfirmed(n: int, edges: Sequence[Edge], used: Sequence[int]) -> list[int
         ends = [part[edges[number].source + edges[number].target - scan] for number in own]
         for joined in set(ends):
             group = [number for number, end in zip(own, ends, strict=True) if end == joined]
-            is_certain = max(edges[number].confidence for number in group) >= MIN_LONE_CONFIDENCE
+            is_certain = any(
+                edges[number].verified or edges[number].confidence >= MIN_LONE_CONFIDENCE for number in group
+            )
             is_confirmed = len(set(ends)) == 1 and len(group) > 1
             if not is_certain and not is_confirmed:
                 found.append(group)

@@ -1,0 +1,208 @@
+"""The scans of a map while it grows: answers of pairs, the pose graph, and what is decided with submaps."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+
+from pcreg.geometry.se3 import adjoint
+from pcreg.mapping.graph import Edge, PoseGraph, solve
+from pcreg.mapping.joining import Motion, Placement
+from pcreg.mapping.map import Map, MapEdge
+from pcreg.mapping.proposal import probability_of, propose
+from pcreg.mapping.refinement import refine_jointly
+from pcreg.mapping.retrieval import candidates
+from pcreg.mapping.scan import Scan
+from pcreg.mapping.sequence import steps
+from pcreg.mapping.submap import Context
+from pcreg.registration.batch import Pair, name_of, registered, stamp_of
+from pcreg.registration.prior import Prior
+from pcreg.registration.result import Registration
+from pcreg.registration.screening import Sketch, screen
+from pcreg.runtime.progress import progress
+from pcreg.runtime.records import Records
+from pcreg.runtime.workers import map_unordered
+
+ROUND_PAIRS = 16  # registered before the pose graph is solved again, or a quarter of the scans
+MAX_PAIRS_PER_SCAN = 5
+
+
+def _screen(sketches: Sequence[Sketch], prior: Prior, pair: tuple[int, int]) -> int:
+    """The agreeing matches of two scans."""
+    source, target = pair
+    return screen(sketches[source], sketches[target], prior)
+
+
+class GrowingMap:
+    """The scans, and the answers of their pairs so far."""
+
+    def __init__(self, context: Context, scans: Sequence[Scan], records: Records) -> None:
+        self.context, self.scans, self.records = context, scans, records
+        self.work, self.paths, self.voxel = context.work, context.paths, context.voxel
+        self.probes = [scan.probes for scan in scans]
+        self.inliers = np.zeros((len(scans), len(scans)), dtype=np.int64)  # that agree at screening
+        self.answers: dict[tuple[int, int], dict[str, Any]] = {}  # records by source and target
+        self.edges: dict[tuple[int, int], Edge] = {}  # of those that are registered
+        self.refuted: dict[tuple[int, int], str] = {}  # edges that count no more, and why
+        self.graph: PoseGraph = solve([], self.probes, self.voxel)
+
+    def solve(self) -> None:
+        """The pose graph anew, of the edges that nothing refutes."""
+        self.graph = solve(self._standing(), self.probes, self.voxel)
+
+    def _standing(self) -> list[Edge]:
+        return [edge for pair, edge in self.edges.items() if pair not in self.refuted]
+
+    def used(self) -> list[Edge]:
+        """The edges on which the poses rest."""
+        return [
+            edge
+            for edge, rejection in zip(self._standing(), self.graph.rejections, strict=True)
+            if not rejection
+        ]
+
+    def follow(self) -> None:
+        """Join each scan to the one before it by odometry, where that is accepted."""
+        found = steps(self.work, self.paths, self.scans, self.voxel, self.records)
+        for n, record in progress(found, "odometry", len(self.scans) - 1):
+            if record["registered"]:
+                self._take(n, n - 1, record)
+        self.solve()
+
+    def register(self, executor: Executor | None) -> None:
+        """Screen all pairs and register those that promise most."""
+        sketches = [scan.sketch for scan in self.scans]
+        pairs = candidates(sketches)
+        screened = map_unordered(executor, _screen, (sketches, self.work.prior), pairs)
+        for (source, target), count in progress(screened, "screen", len(pairs)):
+            self.inliers[source, target] = self.inliers[target, source] = count
+        promise = probability_of(self.inliers)
+        for _ in progress(self._rounds(executor, promise), "register", MAX_PAIRS_PER_SCAN * len(self.scans)):
+            pass
+
+    def _rounds(self, executor: Executor | None, promise: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Each pair as it is done."""
+        n = len(self.scans)
+        while (left := MAX_PAIRS_PER_SCAN * n - len(self.answers)) > 0:
+            probability, conductance = promise.copy(), np.zeros((n, n))
+            for a, b in self.answers:
+                probability[a, b] = probability[b, a] = 0
+            for edge in self.used():
+                ends = edge.source, edge.target
+                conductance[ends] = conductance[ends[::-1]] = edge.confidence
+            chosen = propose(probability, conductance, min(max(ROUND_PAIRS, n // 4), left))
+            if not chosen:
+                return
+            yield from self._answered(executor, chosen)
+            self.solve()
+
+    def _answered(
+        self, executor: Executor | None, chosen: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[int, int]]:
+        """Register the pairs that are not on record, and take in all in the order given."""
+        named: dict[Pair, tuple[int, int]] = {
+            (self.paths[source], self.paths[target]): (source, target) for source, target in chosen
+        }
+        known = self.records.by_pair
+        todo = [pair for pair in named if known.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
+        yield from (named[pair] for pair in named if pair not in todo)
+        for pair, record in registered(executor, self.work, todo):
+            self.records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
+            yield named[pair]
+        for pair, (source, target) in named.items():
+            self._take(source, target, self.records.by_pair[name_of(pair)])
+
+    def _take(self, source: int, target: int, record: dict[str, Any]) -> None:
+        self.answers[source, target] = record
+        if record["registered"]:
+            self.edges[source, target] = self._edge(source, target, record)
+
+    def _edge(self, source: int, target: int, record: dict[str, Any]) -> Edge:
+        to_local = adjoint(self.scans[source].frame.T_local_given)
+        covariance = to_local @ np.array(record["covariance"]) @ to_local.T
+        T = self._local(source, target, record)
+        return Edge(source, target, T, record["confidence"], covariance)
+
+    def _local(self, source: int, target: int, record: dict[str, Any]) -> np.ndarray:
+        """The motion (4, 4) of a record, between the local frames of the scans."""
+        a, b = self.scans[source].frame, self.scans[target].frame
+        return b.T_local_given @ np.array(record["T_target_source"]) @ a.T_given_local
+
+    def placement(self) -> Placement:
+        """Where the scans are so far."""
+        return Placement(self.scans, self._refined(), self.graph.component, self.voxel)
+
+    def _refined(self) -> np.ndarray:
+        return refine_jointly(self.scans, self.graph.poses, self.graph.component, self.voxel)
+
+    def motions(self) -> list[Motion]:
+        """The motions that the answers say, registered or not."""
+        return [
+            Motion(source, target, self._local(source, target, record), record["confidence"])
+            for (source, target), record in self.answers.items()
+            if "T_target_source" in record
+        ]
+
+    def take_verified(self, motion: Motion, answer: Registration) -> None:
+        """Take in the answer about a scan and what is around another, instead of that about the two alone."""
+        source, target = motion.source, motion.target
+        for known in (self.answers, self.edges, self.refuted):
+            known.pop((source, target), None)
+            known.pop((target, source), None)
+        self.edges[source, target] = Edge(
+            source, target, motion.T_target_source, answer.confidence, answer.covariance, verified=True
+        )
+        a, b = self.scans[source].frame, self.scans[target].frame
+        self.answers[source, target] = {
+            "registered": True,
+            "confidence": answer.confidence,
+            "reason": f"on the target and the scans around it: {answer.reason}",
+            "T_target_source": (b.T_given_local @ motion.T_target_source @ a.T_local_given).tolist(),
+        }
+
+    def result(self, paths: Sequence[str], errors: dict[str, str]) -> Map:
+        """The maps of the scans at `paths`, jointly refined."""
+        self.records.order(sorted(self.records.by_pair))
+        local = self._refined()
+        number = _map_numbers(self.graph.component)
+        row_of = {path: row for row, path in enumerate(paths)}
+        T_map_scan = np.tile(np.eye(4), (len(paths), 1, 1))
+        numbers = np.zeros(len(paths), dtype=np.int64)
+        for component in np.unique(self.graph.component):
+            (members,) = np.nonzero(self.graph.component == component)
+            first = self.scans[members[0]].frame  # its pose is the identity
+            for row in members:
+                frame, place = self.scans[row].frame, row_of[self.paths[row]]
+                T_map_scan[place] = first.T_given_local @ local[row] @ frame.T_local_given
+                numbers[place] = number[row]
+        reasons = self.refuted | {
+            (edge.source, edge.target): reason
+            for edge, reason in zip(self._standing(), self.graph.rejections, strict=True)
+        }
+        edges = []
+        for (source, target), record in sorted(self.answers.items()):
+            unused = reasons.get((source, target), "not registered")
+            edges.append(
+                MapEdge(
+                    row_of[self.paths[source]],
+                    row_of[self.paths[target]],
+                    record["registered"],
+                    record.get("confidence", 0.0),
+                    record.get("reason") or record["error"],
+                    np.array(record["T_target_source"]) if "T_target_source" in record else None,
+                    not unused,
+                    unused,
+                )
+            )
+        why = tuple(errors.get(path, "") for path in paths)
+        return Map(tuple(paths), why, T_map_scan, numbers, tuple(edges), self.voxel)
+
+
+def _map_numbers(component: np.ndarray) -> np.ndarray:
+    """Of each scan the number of its map, from 1, the largest first; 0 of one alone: (n,) int64."""
+    sizes = np.bincount(component)
+    ranked = [each for each in np.argsort(-sizes, kind="stable") if sizes[each] > 1]
+    rank = np.zeros(len(sizes), dtype=np.int64)
+    rank[ranked] = np.arange(1, len(ranked) + 1)
+    return rank[component]

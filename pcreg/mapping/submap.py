@@ -1,0 +1,107 @@
+"""Scans that are in place, as one cloud: what lies around a scan says more about its place than another scan.
+
+A motion that is wrong may bring two scans together without a contradiction. It seldom does so with all that
+was seen around them: free space, the sides of surfaces and the matches of several scans then count.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pcreg.geometry.se3 import inverse, transform
+from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.registration.batch import Work
+from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.result import Registration
+from pcreg.registration.stored import StoredCloud
+from pcreg.runtime.workers import map_unordered
+
+
+@dataclass(frozen=True)
+class Submap:
+    """Some scans in the local frame of the first of them."""
+
+    rows: tuple[int, ...]
+    poses: np.ndarray  # (n, 4, 4), T_first_scan
+
+    @staticmethod
+    def of(rows: Sequence[int], poses: np.ndarray) -> "Submap":
+        """Of the scans `rows`, placed by `poses` (N, 4, 4) of all scans."""
+        return Submap(tuple(rows), inverse(poses[rows[0]]) @ poses[list(rows)])
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whether a motion brings two submaps together, or, if there is none, which does."""
+
+    source: Submap
+    target: Submap
+    T_target_source: np.ndarray | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it is about: the scans, and the motion to the centimetre."""
+        T = None if self.T_target_source is None else tuple(self.T_target_source.round(2).ravel())
+        return self.source.rows, self.target.rows, T
+
+
+@dataclass(frozen=True)
+class Context:
+    """What worker processes need to answer: the files of the scans, and the scale they are described at."""
+
+    work: Work
+    paths: tuple[str, ...]
+    voxel: float  # metres
+    own: float  # the voxel size that suits the scans
+
+
+def answered(
+    executor: Executor | None, context: Context, questions: Sequence[Question]
+) -> Iterator[tuple[int, Registration]]:
+    """The answers, as they are done, with the number of the question; between the frames of the submaps."""
+    context = replace(context, work=context.work.for_workers())
+    return map_unordered(executor, _answer, (context, tuple(questions)), range(len(questions)))
+
+
+def _answer(context: Context, questions: Sequence[Question], number: int) -> Registration:
+    question, work = questions[number], context.work
+    scale = work.registrar.at(context.voxel, context.own)
+    clouds = [
+        [StoredCloud(work.files[context.paths[row]], work.folder) for row in submap.rows]
+        for submap in (question.source, question.target)
+    ]
+    corners = [own[0].frame.corner for own in clouds]
+    scale = replace(scale, prior=work.prior.between(*corners))
+    source, target = (
+        fused([cloud.at(scale) for cloud in own], submap.poses, context.voxel)
+        for own, submap in zip(clouds, (question.source, question.target), strict=True)
+    )
+    if question.T_target_source is None:
+        return scale.match(source, target, seed=work.seed)
+    return scale.verify(source, target, question.T_target_source, scale.match_distance)
+
+
+def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> DescribedCloud:
+    """Described clouds, moved by `poses` (n, 4, 4), as one: of the points in a voxel the first stays.
+
+    Each point of the surface keeps the viewpoint of its cloud.
+    """
+    placed = list(zip(poses, clouds, strict=True))
+    points = np.concatenate([transform(T, cloud.points) for T, cloud in placed])
+    surface = np.concatenate([transform(T, cloud.surface) for T, cloud in placed])
+    kept, kept_surface = (np.sort(voxel_downsample(each, voxel)) for each in (points, surface))
+    viewpoints = [
+        np.broadcast_to(transform(T, np.atleast_2d(cloud.viewpoint)), cloud.surface.shape)
+        for T, cloud in placed
+    ]
+    return DescribedCloud(
+        points[kept],
+        np.concatenate([cloud.features for cloud in clouds])[kept],
+        np.concatenate([cloud.rows for cloud in clouds])[kept],
+        surface[kept_surface],
+        np.concatenate([cloud.normals @ T[:3, :3].T for T, cloud in placed])[kept_surface],
+        np.concatenate(viewpoints)[kept_surface],
+        np.array(all(cloud.viewpoint_known for cloud in clouds)),
+    )

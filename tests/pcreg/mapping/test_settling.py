@@ -1,0 +1,122 @@
+"""Loose scans and maps that belong together, with answers that are known."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import inverse, rotation_about, se3, transform, translation_error
+from pcreg.mapping import settling
+from pcreg.mapping.growing_map import GrowingMap
+from pcreg.mapping.settling import Settling
+from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, edge, measured
+from tests.pcreg.mapping.test_refinement import corner, scan
+
+N = 7
+TURNED = se3(rotation_about(np.array([0, 0, 1.0]), 180), np.array([1.0, 0, 0]))
+
+
+@pytest.fixture
+def poses():
+    """Of scans in a row, 30 cm apart."""
+    return np.array([se3(np.eye(3), np.array([0.3 * row, 0, 0])) for row in range(N)])
+
+
+@pytest.fixture
+def growing(poses):
+    """Scans 0 to 3 and 4 to 6 in a map each."""
+    scans = [scan(transform(inverse(pose), corner(seed))) for seed, pose in enumerate(poses)]
+    context = SimpleNamespace(work=None, paths=tuple("abcdefg"), voxel=VOXEL)
+    made = GrowingMap(context, scans, records=None)
+    pairs = [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (5, 4), (6, 4), (6, 5)]
+    add(made, *(measured(poses, *pair, confidence=0.99) for pair in pairs))
+    made.solve()
+    assert made.graph.component.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    return made
+
+
+def add(growing, *edges):
+    for each in edges:
+        growing.edges[each.source, each.target] = each
+        growing.answers[each.source, each.target] = {
+            "registered": each.confidence >= 0.7,
+            "confidence": each.confidence,
+            "T_target_source": each.T_target_source.tolist(),
+        }
+
+
+def agree(growing, count):
+    """So many matches of scan 4 agreed with scan 3 at screening."""
+    growing.inliers[4, 3] = growing.inliers[3, 4] = count
+
+
+def oracle(poses, confidence=0.9, *, credulous=False):
+    """Answers questions by the true poses; a search finds them. It may confirm any motion, too."""
+
+    def answered(executor, context, questions):
+        for number, question in enumerate(questions):
+            true = inverse(poses[question.target.rows[0]]) @ poses[question.source.rows[0]]
+            T = true if question.T_target_source is None else question.T_target_source
+            right = credulous or translation_error(T, true) < 0.1
+            found = {"T_target_source": T, "registered": right, "confidence": confidence if right else 0.05}
+            yield number, SimpleNamespace(**found, reason="because", covariance=COVARIANCE)
+
+    return answered
+
+
+def test_a_loose_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatch):
+    asked = []
+    answers = oracle(poses)
+    monkeypatch.setattr(settling, "answered", lambda *each: asked.extend(each[2]) or answers(*each))
+    for pair in ((6, 4), (6, 5)):
+        del growing.edges[pair], growing.answers[pair]
+    add(growing, edge(6, 5, inverse(poses[5]) @ TURNED @ poses[6], confidence=0.99))
+    growing.solve()
+    assert growing.graph.component[6] == growing.graph.component[5]
+    Settling(growing, None).run()
+    assert growing.graph.component[6] != growing.graph.component[5]
+    assert growing.refuted == {(6, 5): "what is around the scan refutes it: because"}
+    keys = [question.key for question in asked]
+    assert len(keys) == len(set(keys))  # nothing is asked twice
+
+
+def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, poses, monkeypatch):
+    """A refused pair has the right motion, an accepted one with more confidence a wrong one."""
+    monkeypatch.setattr(settling, "answered", oracle(poses))
+    wrong = edge(5, 2, inverse(poses[2]) @ TURNED @ poses[5], confidence=0.9)
+    add(growing, wrong)
+    growing.answers[4, 3] = {
+        "registered": False,
+        "confidence": 0.4,
+        "T_target_source": (inverse(poses[3]) @ poses[4]).tolist(),
+    }
+    agree(growing, 5)
+    growing.solve()
+    Settling(growing, None).run()
+    assert growing.graph.component.tolist() == [0] * N
+    assert growing.refuted == {(5, 2): "contradicts a pair that the scans around it confirm"}
+    (joint,) = [each for each in growing.edges.values() if each.verified]
+    assert {joint.source in (4, 5, 6), joint.target in (0, 1, 2, 3)} == {True}
+    assert growing.answers[joint.source, joint.target]["registered"]
+    for found, true in zip(growing.graph.poses, poses, strict=True):
+        assert translation_error(found, inverse(poses[0]) @ true) < 0.05
+
+
+def test_a_scan_that_is_found_with_certainty_joins_its_map(growing, poses, monkeypatch):
+    monkeypatch.setattr(settling, "answered", oracle(poses, confidence=0.99))
+    agree(growing, 20)
+    Settling(growing, None).run()
+    assert growing.graph.component.tolist() == [0] * N
+
+
+def test_of_two_places_that_are_confirmed_none_is_taken(growing, poses, monkeypatch):
+    monkeypatch.setattr(settling, "answered", oracle(poses, credulous=True))
+    for pair, T in (((4, 3), poses[4]), ((5, 2), TURNED @ poses[5])):
+        growing.answers[pair] = {
+            "registered": False,
+            "confidence": 0.4,
+            "T_target_source": (inverse(poses[pair[1]]) @ T).tolist(),
+        }
+    agree(growing, 5)
+    Settling(growing, None).run()
+    assert growing.graph.component.tolist() == [0, 0, 0, 0, 1, 1, 1]

@@ -1,0 +1,34 @@
+import numpy as np
+
+from pcreg.geometry.se3 import inverse, random_rotation, se3, transform
+from pcreg.mapping.submap import Submap, fused
+from pcreg.registration.registrar import Registrar
+from tests.rooms import stored_room
+
+VOXEL = 0.1
+
+
+def test_two_halves_make_the_whole_and_keep_their_viewpoints():
+    """Halves that share a strip, each described by itself in a frame of its own."""
+    points = stored_room(0).target
+    middle = np.median(points[:, 0])
+    halves = [points[points[:, 0] < middle + 0.5], points[points[:, 0] > middle - 0.5]]
+    rng = np.random.default_rng(0)
+    poses = np.array([np.eye(4), se3(random_rotation(rng), rng.uniform(-3, 3, 3))])
+    scale = Registrar(descriptor="fpfh", voxel=VOXEL).at(VOXEL)
+    described = [scale.describe(transform(inverse(T), half)) for T, half in zip(poses, halves, strict=True)]
+    submap = Submap.of([0, 1], poses)
+    np.testing.assert_allclose(submap.poses, poses, atol=1e-12)
+    whole = fused(described, submap.poses, VOXEL)
+    assert len(whole.surface) < sum(len(half.surface) for half in described)
+    cells = {tuple(cell) for cell in np.floor(points / VOXEL).astype(int)}
+    assert len(whole.points) > 0.7 * len(cells)
+    assert whole.features.shape == (len(whole.points), described[0].features.shape[1])
+    first = (whole.viewpoint == described[0].viewpoint).all(1)
+    assert {*map(tuple, whole.surface[first])} <= {*map(tuple, described[0].surface)}
+    second = transform(poses[1], described[1].viewpoint[None])[0]
+    assert (~first).sum() > 100
+    np.testing.assert_allclose(whole.viewpoint[~first] - second, 0, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.norm(whole.normals, axis=1), 1, atol=1e-6)
+    towards = ((whole.viewpoint - whole.surface) * whole.normals).sum(1)
+    assert (towards > -1e-6).mean() > 0.99
