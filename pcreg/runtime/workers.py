@@ -62,9 +62,10 @@ def map_unordered(
     """Yield (item, function(*shared, item)) as calls are done, in any order; here if there is no executor.
 
     Function, arguments and results must be picklable. `shared` is for what is large: each worker reads it
-    once, from a file in the folder for temporary files, which a cluster must share ($TMPDIR). An exception
-    in a worker is raised here. Ctrl-C and SIGTERM let the calls under way end, and yield them, before
-    they are raised; a second one does not wait. Calls that were not begun are dropped.
+    once, from a file in the folder for temporary files, which a cluster must share ($TMPDIR). Workers work
+    in the folder of this process. An exception in a worker is raised here. Ctrl-C and SIGTERM let the calls
+    under way end, and yield them, before they are raised; a second one does not wait. Calls that were not
+    begun are dropped.
     """
     if executor is None:
         for item in items:
@@ -77,7 +78,7 @@ def map_unordered(
         work.write_bytes(pickle.dumps((function, shared)))
         try:
             with deferred("finishing what is under way; Ctrl-C again stops at once") as deferral:
-                pending = {executor.submit(_call, work, item): item for item in items}
+                pending = {executor.submit(_call, os.getcwd(), work, item): item for item in items}
                 yield from _completed(pending, deferral)
         except BrokenExecutor as error:
             raise InputError(
@@ -122,6 +123,10 @@ def _work(path: Path) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return work
 
 
-def _call(path: Path, item: Any) -> Any:
+def _call(folder: str, path: Path, item: Any) -> Any:
+    try:
+        os.chdir(folder)  # a worker of a cluster may have several callers by turns
+    except OSError as error:
+        raise InputError(f"{folder}: a worker does not see this folder; work in a shared one") from error
     function, shared = _work(path)
     return function(*shared, item)

@@ -4,29 +4,21 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.pcreg.evaluation.toys import PROTOCOL, Distances, Rooms, run, untimed
+from tests.pcreg.evaluation.toys import ONE_DRAW, Distances, Rooms, run, untimed
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 SLOW_RUN = """
-import sys, time
-from dataclasses import replace
+import sys
 from pathlib import Path
 from tests.pcreg.evaluation import toys as t
 
-class Slow(t.NativeRansac):
-    def estimate(self, *arguments):
-        time.sleep(0.5)
-        return super().estimate(*arguments)
-
 if __name__ == "__main__":
-    protocol = replace(t.PROTOCOL, samples=(150,))
-    t.run(Path(sys.argv[1]), estimator=Slow(), workers=1, seeds=(0,), protocol=protocol)
+    t.run(Path(sys.argv[1]), estimator=t.Slow(0.5), workers=1, seeds=(0,), protocol=t.ONE_DRAW)
 """
 
 
@@ -67,7 +59,7 @@ def test_an_interruption_keeps_what_was_done_and_leaves_no_process(tmp_path, sig
     while any(map(_runs, children)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(_runs, children))
-    about = {"protocol": replace(PROTOCOL, samples=(150,)), "seeds": (0,)}
+    about = {"protocol": ONE_DRAW, "seeds": (0,)}
     resumed = [record["pair"] for record in run(tmp_path, **about)]
     assert resumed == [pair.name for pair in Rooms().pairs]
     assert len(path.read_text().splitlines()) == 6

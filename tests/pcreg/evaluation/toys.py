@@ -1,5 +1,8 @@
 """A toy benchmark: views of points drawn at random, and a descriptor that knows them."""
 
+import time
+from dataclasses import replace
+
 import numpy as np
 
 from pcreg.evaluation import runner
@@ -12,6 +15,7 @@ from pcreg.io.pairs import Pair
 from pcreg.runtime.records import Records
 
 PROTOCOL = Protocol(name="toy", voxel=0.1, samples=(150, 60), gates=((2.0, 5.0), (0.2, 1.0)))
+ONE_DRAW = replace(PROTOCOL, samples=(150,))
 
 
 class Distances:
@@ -33,6 +37,17 @@ class Distances:
         farther = points[np.linalg.norm(points - far, axis=1).argmax()]
         features = [np.linalg.norm(points - p, axis=1) for p in (centre, far, farther)]
         return Description(points, np.stack(features, axis=1).astype(np.float32))
+
+
+class Slow(NativeRansac):
+    """Leaves time to stop a run."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def estimate(self, *arguments):
+        time.sleep(self.seconds)
+        return super().estimate(*arguments)
 
 
 class Nothing(Distances):

@@ -1,21 +1,32 @@
-"""A Dask cluster of this machine: a worker that is killed costs no pair."""
+"""A Dask cluster of this machine: a worker that is killed costs no pair.
 
+One scheduler serves all tests, the first one before it has workers.
+"""
+
+import csv
 import json
+import os
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pcreg.mapping import mapping
 from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
+from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.workers import executor_of
+from pcreg.runtime.records import Records
+from pcreg.runtime.workers import executor_of, map_unordered
+from tests.pcreg.evaluation import toys
 from tests.rooms import stored_room
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed (the cluster extra)")
+CHECKOUT = Path(__file__).resolve().parents[3]
 SECONDS = 180  # of a busy machine; it takes five
 
 
@@ -23,7 +34,8 @@ SECONDS = 180  # of a busy machine; it takes five
 def started(*arguments):
     """A process of dask's command line."""
     command = [sys.executable, "-c", "from dask.__main__ import main; main()", *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, **quiet)
     try:
         yield process
     finally:
@@ -38,10 +50,10 @@ def worker(address):
         yield process
 
 
-@pytest.fixture
-def scheduler(tmp_path):
-    """The address of a scheduler without workers."""
-    known = tmp_path / "scheduler.json"
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory):
+    """The address of a scheduler."""
+    known = tmp_path_factory.mktemp("dask") / "scheduler.json"
     with started("scheduler", "--port", 0, "--no-dashboard", "--scheduler-file", known):
         for _ in range(10 * SECONDS):
             if known.is_file() and known.stat().st_size:
@@ -50,42 +62,59 @@ def scheduler(tmp_path):
         yield json.loads(known.read_text())["address"]
 
 
-def wait_for_workers(address, count):
-    with distributed.Client(address, set_as_default=False) as client:
-        client.wait_for_workers(count, timeout=SECONDS)
+@pytest.fixture(scope="module")
+def survivor(scheduler):
+    """A worker that serves all tests."""
+    with worker(scheduler) as process:
+        yield process
 
 
-def without_seconds(path):
-    records = [json.loads(line) for line in path.read_text().splitlines()]
-    return [{key: value for key, value in record.items() if key != "seconds"} for record in records]
+@pytest.fixture
+def victim(scheduler, survivor):
+    """A second worker, which may be killed."""
+    with worker(scheduler) as process:
+        with distributed.Client(scheduler, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=SECONDS)
+        yield process
 
 
-def test_a_batch_gets_its_whole_table_though_a_worker_is_killed(scheduler, tmp_path, monkeypatch):
-    room = stored_room(0)
-    paths = []
-    for number in range(5):
-        paths.append(str(tmp_path / f"{number}.npy"))
-        np.save(paths[-1], (room.source, room.target)[number % 2][number::2])
-    pairs = [(later, earlier) for row, later in enumerate(paths) for earlier in paths[:row]]
-    registrar = Registrar(descriptor="fpfh", voxel=0.1)
-    with worker(scheduler) as first, worker(scheduler):
-        wait_for_workers(scheduler, 2)
-        add = batch.Records.add
+@pytest.fixture(scope="module")
+def scans(tmp_path_factory):
+    """The paths of four scans of a room."""
+    folder, room = tmp_path_factory.mktemp("scans"), stored_room(0)
+    paths = [str(folder / f"{number}.npy") for number in range(4)]
+    for number, path in enumerate(paths):
+        np.save(path, (room.source, room.target)[number % 2][number // 2 :: 2])
+    return paths
 
-        def kill_after_two(records, record):
-            add(records, record)
-            if len(records.by_pair) == 2:
-                first.kill()
 
-        monkeypatch.setattr(batch.Records, "add", kill_after_two)
-        there = batch.run(registrar, pairs, tmp_path / "there", workers=scheduler)
-        assert first.wait(SECONDS) != 0
-    monkeypatch.undo()
-    here = batch.run(registrar, pairs, tmp_path / "here", workers=0)
-    assert len(there) == len(here) == len(pairs)
-    assert without_seconds(tmp_path / "there" / "pairs.jsonl") == without_seconds(
-        tmp_path / "here" / "pairs.jsonl"
-    )
+def untimed(value):
+    """A record without its seconds."""
+    if isinstance(value, dict):
+        return {key: untimed(each) for key, each in value.items() if "seconds" not in key}
+    return [untimed(each) for each in value] if isinstance(value, list) else value
+
+
+def content(path):
+    """What is in a file of results, but for the seconds."""
+    with path.open() as file:
+        if path.suffix == ".jsonl":
+            return [untimed(json.loads(line)) for line in file]
+        return untimed(list(csv.DictReader(file))) if path.suffix == ".csv" else file.read()
+
+
+def registered(scans, folder, workers):
+    pairs = [(later, earlier) for row, later in enumerate(scans) for earlier in scans[:row]]
+    batch.run(Registrar(descriptor="fpfh", voxel=0.15), pairs, folder, workers=workers)
+
+
+def mapped(scans, folder, workers):
+    mapping.run(Registrar(descriptor="fpfh", voxel=0.15), scans, folder, workers=workers).save(folder)
+
+
+def evaluated(_scans, folder, workers):
+    estimator = toys.Slow(0.2 if workers else 0)  # the killed worker still has work
+    toys.run(folder, estimator=estimator, workers=workers, seeds=(0,), protocol=toys.ONE_DRAW)
 
 
 def test_a_cluster_that_cannot_be_used_is_refused(scheduler, monkeypatch):
@@ -99,3 +128,55 @@ def test_a_cluster_that_cannot_be_used_is_refused(scheduler, monkeypatch):
     monkeypatch.setitem(sys.modules, "pcreg.runtime.cluster", None)
     with pytest.raises(InputError, match=r"pip install '.\[cluster\]'"), executor_of(scheduler):
         pass
+
+
+@pytest.mark.parametrize(
+    ("work", "names"),
+    [
+        (registered, {"pairs.jsonl", "table.csv"}),
+        (mapped, {"pairs.jsonl", "graph.json", "poses.txt", "poses_kitti.txt"}),
+        (evaluated, {"records.jsonl"}),
+    ],
+)
+def test_a_killed_worker_costs_no_pair(work, names, scans, scheduler, victim, tmp_path, monkeypatch):
+    add = Records.add
+
+    def kill_after_two(records, record):
+        add(records, record)
+        if len(records.by_pair) == 2:
+            victim.kill()
+
+    with monkeypatch.context() as changed:
+        changed.setattr(Records, "add", kill_after_two)
+        work(scans, tmp_path / "there", scheduler)
+    assert victim.wait(SECONDS) != 0
+    work(scans, tmp_path / "here", 0)
+    there, here = (
+        {path.name: content(path) for path in (tmp_path / place).glob("*.*")} for place in ("there", "here")
+    )
+    assert there == here
+    assert here.keys() == names
+    assert {len(rows) for rows in here.values() if isinstance(rows, list)} == {6}
+
+
+def test_each_caller_works_in_its_own_folder(scheduler, survivor, tmp_path, monkeypatch):
+    with distributed.Client(scheduler, set_as_default=False) as client:
+        client.wait_for_workers(1, timeout=SECONDS)
+    monkeypatch.chdir(tmp_path)
+    with executor_of(scheduler) as first:
+        monkeypatch.chdir("/")
+        with executor_of(scheduler):
+            monkeypatch.chdir(tmp_path)
+            assert list(map_unordered(first, os.path.abspath, (), ["a"])) == [("a", str(tmp_path / "a"))]
+        monkeypatch.setattr(os, "getcwd", lambda: "/nowhere/at/all")
+        with pytest.raises(InputError, match="/nowhere/at/all: a worker does not see this folder"):
+            list(map_unordered(first, os.path.abspath, (), ["a"]))
+
+
+def test_workers_of_a_machine_take_different_cores(monkeypatch):
+    from pcreg.runtime.cluster import Settled
+
+    monkeypatch.setattr(parallel, "allowed", lambda: [1001, 1002])
+    first, second, third = Settled(), Settled(), Settled()
+    assert [each.take_core() for each in (first, second)] == [1001, 1002]
+    assert third.take_core() in (1001, 1002)
