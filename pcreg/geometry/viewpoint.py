@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.ndimage import maximum_filter
-from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 from pcreg.geometry.subsample import every_nth
@@ -83,6 +82,8 @@ def _surrounded(view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: 
     spacing hardly changes: above a street, a place as deep below the ground correlates as well. Of such
     places it is the one from which the fewest points are hidden, and of those the one nearest to the plane.
     """
+    from scipy.optimize import minimize  # takes 0.05 s to import
+
     variances, axes = np.linalg.eigh(np.cov((view.surface - middle).T))
     plane = axes[:, 1:] * radius  # (3, 2)
     found = minimize(
@@ -123,7 +124,8 @@ class _Spacing:
         if len(points) > MAX_SPACING_QUERIES:
             self.points = points[np.sort(rng.choice(len(points), MAX_SPACING_QUERIES, replace=False))]
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
-        distance = cKDTree(points).query(self.points, [neighbor + 1])[0][:, 0]
+        tree = cKDTree(points, balanced_tree=False)  # quicker to build, for few queries
+        distance = tree.query(self.points, [neighbor + 1])[0][:, 0]
         self.log_spacing = _standardized(np.log(np.maximum(distance, 1e-6)))
 
     def correlation(self, place: np.ndarray) -> float:

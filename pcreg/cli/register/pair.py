@@ -57,9 +57,9 @@ def _answered(
     report.print_clouds(files, clouds)
     clock.lap("read")
     if not options.scale:
-        scales = list(registrar.scales(*prepared))
+        descriptor = next(registrar.scales(*prepared)).descriptor
         clock.lap("scale")
-        report.print_scales([scale.descriptor for scale in scales])
+        report.print_scale(descriptor, is_chosen=options.voxel is None)
     with Steps("registering" if T_target_source is None else "verifying"):
         if T_target_source is None:
             found = registrar.register(
