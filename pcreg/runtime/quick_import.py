@@ -8,7 +8,7 @@ from types import ModuleType
 def quick_import(name: str) -> ModuleType:
     """The module of that name, imported in a tenth less time.
 
-    PyTorch makes a quarter of a million objects, and Python would look for garbage among them again and again.
+    PyTorch makes a quarter of a million objects, among which Python would look for garbage again and again.
     """
     enabled = gc.isenabled()
     gc.disable()
