@@ -1,7 +1,5 @@
 """The command `pcreg`, which runs a verb."""
 
-import atexit
-import gc
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -35,7 +33,6 @@ HELP = "\n".join(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `pcreg` with these arguments, by default those of the process; returns its exit status."""
-    atexit.register(gc.freeze)  # else Python looks for garbage among all of PyTorch once more, for 0.3 s
     verb, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
     if verb in VERBS:
         return import_module(f"pcreg.cli.{verb}").main(rest, program=f"pcreg {verb}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -42,7 +43,6 @@ from pcreg.registration.similarity import in_source_units, register_similarity
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.quick_import import quick_import
 
 if TYPE_CHECKING:
     from pcreg.features.fcgf import FCGF
@@ -228,7 +228,7 @@ class Registrar:
         They need no PyTorch, which takes a second to import: that is done beside them.
         """
         modules = [] if self.descriptor == "fpfh" else ["pcreg.features.fcgf"]
-        tasks = [partial(quick_import, name) for name in modules]
+        tasks = [partial(import_module, name) for name in modules]
         tasks += [partial(getattr, cloud, "voxel") for cloud in (source, target)]
         return float(max(parallel.each(lambda task: task(), tasks)[-2:]))
 
