@@ -3,8 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from pcreg.features.fpfh import FPFH
-from pcreg.mapping.api import register_all
-from pcreg.mapping.map import Map
 from pcreg.registration.api import register, verify
 from pcreg.registration.prior import Prior
 from pcreg.registration.registrar import Registrar
@@ -13,6 +11,8 @@ from pcreg.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from pcreg.features.fcgf import FCGF
+    from pcreg.mapping.api import register_all
+    from pcreg.mapping.map import Map
 
     __version__: str
 
@@ -37,6 +37,14 @@ def __getattr__(name: str) -> Any:
         from pcreg.features.fcgf import FCGF
 
         return FCGF
+    if name == "Map":
+        from pcreg.mapping.map import Map
+
+        return Map
+    if name == "register_all":
+        from pcreg.mapping.api import register_all
+
+        return register_all
     if name == "__version__":
         from importlib.metadata import version
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.ndimage import maximum_filter
-from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 from pcreg.geometry.subsample import every_nth
@@ -37,6 +36,7 @@ HEIGHTS = 21  # that are tried, up to a standard deviation of the points up and 
 MAX_OCCLUSION_POINTS = 5_000  # of a surface
 # For 23 simulated fragments the place found was the same as by all points for all places, with 500 for 22.
 SCREENING_POINTS, SCREENED_PLACES = 1_000, 40
+MAX_RAYS = 1 << 14  # computed together, in arrays that fit the cache
 FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
 OCCLUSION_MARGIN_VOXELS = 4.0  # behind a surface, from which on a point is hidden
 MIN_INCIDENCE_COSINE = 0.3  # below it a surface is seen edge-on
@@ -83,6 +83,8 @@ def _surrounded(view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: 
     spacing hardly changes: above a street, a place as deep below the ground correlates as well. Of such
     places it is the one from which the fewest points are hidden, and of those the one nearest to the plane.
     """
+    from scipy.optimize import minimize  # takes 0.05 s to import
+
     variances, axes = np.linalg.eigh(np.cov((view.surface - middle).T))
     plane = axes[:, 1:] * radius  # (3, 2)
     found = minimize(
@@ -95,7 +97,7 @@ def _surrounded(view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: 
     heights = heights[np.argsort(np.abs(heights), kind="stable")]
     places = middle + plane @ found.x + heights[:, None] * axes[:, 0]
     places = [p for p in places if spacing.correlation(p) >= -found.fun - MAX_CORRELATION_DEFICIT]
-    hidden = np.round([view.hidden(place)[0] for place in places], 3)
+    hidden = np.round(view.hidden(np.array(places))[0], 3)
     known = -found.fun >= MIN_KNOWN_CORRELATION and hidden.min() <= MAX_HIDDEN_FRACTION
     return Viewpoint(places[int(np.argmin(hidden))], bool(known))
 
@@ -106,10 +108,9 @@ def _one_sided(view: "_View", middle: np.ndarray, radius: float) -> np.ndarray:
     Some of its points tell which places are worth a look at all of them.
     """
     places = np.concatenate([middle[None], *(middle + d * radius * _directions() for d in DISTANCES_RADII)])
-    screening = view.of_points(SCREENING_POINTS)
-    scores = [screening.score(place) for place in places]
+    scores = view.of_points(SCREENING_POINTS).scores(places)
     places = places[np.argsort(scores, kind="stable")[:SCREENED_PLACES]]
-    return places[np.argmin([view.score(place) for place in places])]
+    return places[np.argmin(view.scores(places))]
 
 
 class _Spacing:
@@ -123,7 +124,8 @@ class _Spacing:
         if len(points) > MAX_SPACING_QUERIES:
             self.points = points[np.sort(rng.choice(len(points), MAX_SPACING_QUERIES, replace=False))]
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
-        distance = cKDTree(points).query(self.points, [neighbor + 1])[0][:, 0]
+        tree = cKDTree(points, balanced_tree=False)  # quicker to build, for few queries
+        distance = tree.query(self.points, [neighbor + 1])[0][:, 0]
         self.log_spacing = _standardized(np.log(np.maximum(distance, 1e-6)))
 
     def correlation(self, place: np.ndarray) -> float:
@@ -147,42 +149,57 @@ class _View:
         """That of so many of the points."""
         return _View(every_nth(self.surface, count), every_nth(self.normals, count), self.margin)
 
-    def score(self, place: np.ndarray) -> float:
-        """The fractions of points that are hidden from the place (3,) and of those seen edge-on, added up."""
-        return sum(self.hidden(place))
+    def scores(self, places: np.ndarray) -> np.ndarray:
+        """The fractions (P,) of points that are hidden from the places (P, 3) and seen edge-on, added up."""
+        return np.add(*self.hidden(places))
 
-    def hidden(self, place: np.ndarray) -> tuple[float, float]:
-        """The fraction of points hidden from the place (3,), and of those seen edge-on.
+    def hidden(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The fractions (P,) of points hidden from the places (P, 3), P > 0, and of those seen edge-on.
 
         A point is hidden if its cell of the range image and all eight around it have a nearer point: so the
         outline of an object, whose cells also show the background, hides nothing. The change of range of a
         slanted surface within these cells is allowed for.
         """
-        ray = self.surface - place
-        distance = np.linalg.norm(ray, axis=1)
-        cosine = np.abs((ray * self.normals).sum(1)) / np.maximum(distance, 1e-9)
-        cell = _cube_cells(ray)
-        nearest = np.full((6, FACE_CELLS, FACE_CELLS), np.inf)
-        np.minimum.at(nearest, cell, distance)
-        occluder = maximum_filter(nearest, size=(1, 3, 3), mode="constant", cval=np.inf)[cell]
+        at_once = max(1, MAX_RAYS // len(self.surface))
+        parts = [self._hidden(places[n : n + at_once]) for n in range(0, len(places), at_once)]
+        hidden, edge_on = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return hidden, edge_on
+
+    def _hidden(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rays = self.surface.T[:, None] - places.T[:, :, None]  # (3, P, N)
+        distance = np.sqrt(_dot(rays, rays))
+        cosine = np.abs(_dot(rays, self.normals.T)) / np.maximum(distance, 1e-9)
+        cell = _cube_cells(rays)
+        nearest = np.full((len(places), 6, FACE_CELLS, FACE_CELLS), np.inf)
+        np.minimum.at(nearest.reshape(-1), cell, distance)
+        occluder = maximum_filter(nearest, size=(1, 1, 3, 3), mode="constant", cval=np.inf).reshape(-1)[cell]
         slope = np.sqrt(1 - np.minimum(cosine, 1.0) ** 2) / np.maximum(cosine, MIN_INCIDENCE_COSINE)
         width = 1.5 * np.radians(90.0) / FACE_CELLS  # from the middle of a cell to the far edge of the next
         behind = distance - self.margin - distance * width * slope > occluder
         edge_on = cosine < MIN_INCIDENCE_COSINE
-        return float((behind & ~edge_on).mean()), float(edge_on.mean())
+        return (behind & ~edge_on).mean(1), edge_on.mean(1)
 
 
-def _cube_cells(rays: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Face, row and column (N,) int64 of rays (N, 3) on a cube whose cells have about equal angles."""
-    rows = np.arange(len(rays))
-    axis = np.abs(rays).argmax(1)
-    main = rays[rows, axis]
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Products of vectors (3, ...)."""
+    (ax, ay, az), (bx, by, bz) = a, b
+    return (ax * bx + ay * by) + az * bz
+
+
+def _cube_cells(rays: np.ndarray) -> np.ndarray:
+    """The cell (P, N) int64 of rays (3, P, N) on P cubes, counted by cube, face, row and column.
+
+    The cells of a cube have about equal angles.
+    """
+    axis = np.abs(rays).argmax(0)
+    main, *others = (np.take_along_axis(rays, (axis + shift)[None] % 3, 0)[0] for shift in range(3))
     divisor = np.maximum(np.abs(main), 1e-9)
-    angles = (np.arctan(rays[rows, (axis + shift) % 3] / divisor) for shift in (1, 2))
-    row, column = (
-        np.clip(((a / np.pi * 2 + 0.5) * FACE_CELLS).astype(int), 0, FACE_CELLS - 1) for a in angles
-    )
-    return 2 * axis + (main > 0), row, column
+    cell = 6 * np.arange(len(axis))[:, None] + 2 * axis + (main > 0)
+    for other in others:
+        angle = np.arctan(other / divisor)
+        cell *= FACE_CELLS
+        cell += np.clip(((angle / np.pi * 2 + 0.5) * FACE_CELLS).astype(int), 0, FACE_CELLS - 1)
+    return cell
 
 
 def _directions() -> np.ndarray:

@@ -66,7 +66,8 @@ class Sample:
             kept = points
         columns = np.ascontiguousarray((kept - kept.min(0)).T, dtype=np.float32)
         extent = float(np.linalg.norm(high - low))
-        return Sample(columns[:, ~_isolated(columns, extent)], count, len(kept) / len(points), extent)
+        columns = columns.compress(~_isolated(columns, extent), axis=1)  # in C order, unlike columns[:, ...]
+        return Sample(columns, count, len(kept) / len(points), extent)
 
     def voxel(self) -> float:
         """The voxel size in metres at which the cloud fills about 15,000 cells, to two digits.

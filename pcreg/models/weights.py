@@ -97,7 +97,8 @@ def fingerprint(network: nn.Module) -> str:
     """The first 16 digits of the SHA-256 over every parameter and statistic of the network."""
     digest = hashlib.sha256()
     for name, tensor in sorted(network.state_dict().items()):
-        digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy())
     return digest.hexdigest()[:16]
 
 

@@ -1,7 +1,8 @@
 """Progress on stderr: a bar over items, or the step under way.
 
 Library code logs its steps at level INFO, and how far each is at level DEBUG. Nothing is shown while the
-logger `pcreg` is at level ERROR: `logging.getLogger("pcreg").setLevel(logging.ERROR)`.
+logger `pcreg` is at level ERROR: `logging.getLogger("pcreg").setLevel(logging.ERROR)`. Rich is imported where
+something is shown: most registrations are done before.
 """
 
 import logging
@@ -9,16 +10,6 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 DELAY_SECONDS = 2.0  # until steps are shown
 
@@ -39,17 +30,20 @@ def progress(items: Iterable[Item], words: str, total: int, *, transient: bool =
     """
     if total == 0:
         return
+    from rich import progress as rich
+    from rich.console import Console
+
     columns = (
-        TextColumn(words),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("after"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        rich.TextColumn(words),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn("after"),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("left"),
+        rich.TimeRemainingColumn(),
     )
     console = Console(file=sys.stderr)
-    with Progress(*columns, console=console, transient=transient, disable=not is_shown()) as bar:
+    with rich.Progress(*columns, console=console, transient=transient, disable=not is_shown()) as bar:
         yield from bar.track(items, total=total)
 
 
@@ -87,8 +81,13 @@ class Steps(logging.Handler):
         self._thread.join()
 
     def _show(self) -> None:
+        if self._ended.wait(DELAY_SECONDS):
+            return
+        from rich.console import Console
+        from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
         console = Console(file=sys.stderr)
-        if not console.is_terminal or self._ended.wait(DELAY_SECONDS):
+        if not console.is_terminal:
             return
         columns = TextColumn("{task.description}", markup=False), TextColumn("after"), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True, redirect_stdout=False) as line:

@@ -58,8 +58,9 @@ def render(
     covered = seen >= 0
     seen &= 0xFFFFFFFF
     seen[~covered] = 0
-    image = np.where(covered[..., None], paint[seen], np.float32(BACKGROUND))
-    return _eye_dome(image, near[seen], covered, np.float32(depth_scale * max(wide, high)))
+    image = np.where(covered, paint.T.take(seen, axis=1), np.float32(BACKGROUND)[:, None, None])
+    _eye_dome(image, near[seen], covered, np.float32(depth_scale * max(wide, high)))
+    return np.ascontiguousarray(image.transpose(1, 2, 0))
 
 
 def _spread(image: np.ndarray, size: int) -> np.ndarray:
@@ -73,8 +74,11 @@ def _spread(image: np.ndarray, size: int) -> np.ndarray:
     return image
 
 
-def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> np.ndarray:
-    """Darken each pixel by how far it lies behind its neighbours, at two radii."""
+def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> None:
+    """Darken each pixel of an image (3, height, width) by how far it lies behind its neighbours.
+
+    They are those at two radii.
+    """
     height, width = near.shape
     floor = near[covered].min()
     filled = np.where(covered, near, floor)
@@ -87,6 +91,8 @@ def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: f
             behind += np.clip(depth, 0, scale, out=depth)
     shade = np.exp(behind * (-1.4 / (8 * scale)))
     fade = (filled - floor) / max(float(np.ptp(filled)), 1e-9)  # what is far is a little paler
-    lit = image * shade[..., None]
-    lit += (1 - lit) * (0.28 * (1 - fade))[..., None]
-    return np.where(covered[..., None], lit, image)
+    lit = image * shade
+    paler = 1 - lit
+    paler *= 0.28 * (1 - fade)
+    lit += paler
+    np.copyto(image, lit, where=covered)

@@ -14,6 +14,7 @@ from pcreg.registration.inputs import both_viewpoints
 from pcreg.registration.result import Registration
 from pcreg.registration.task import Task
 from pcreg.runtime import parallel
+from pcreg.runtime.garbage import no_garbage_search
 from pcreg.runtime.progress import Steps
 from pcreg.runtime.timer import Clock
 from pcreg.viz import files as output
@@ -25,7 +26,7 @@ def run(options: argparse.Namespace, stdout: TextIO, T_target_source: np.ndarray
 
     A motion (4, 4) that is given is verified instead.
     """
-    with parallel.one_for_blas():
+    with parallel.one_for_blas(), no_garbage_search():
         clouds, found, task = _answered(options, T_target_source)
         if options.json:
             print(json.dumps(output.result(clouds, found, task)), file=stdout, flush=True)
@@ -57,9 +58,9 @@ def _answered(
     report.print_clouds(files, clouds)
     clock.lap("read")
     if not options.scale:
-        scales = list(registrar.scales(*prepared))
+        descriptor = next(registrar.scales(*prepared)).descriptor
         clock.lap("scale")
-        report.print_scales([scale.descriptor for scale in scales])
+        report.print_scale(descriptor, is_chosen=options.voxel is None)
     with Steps("registering" if T_target_source is None else "verifying"):
         if T_target_source is None:
             found = registrar.register(

@@ -16,11 +16,10 @@ def print_clouds(files: tuple[str, str], clouds: tuple[Cloud, Cloud]) -> None:
         print(f"{file}: {len(cloud.points)} points, {cloud.dropped} rows dropped (NaN, infinite or outliers)")
 
 
-def print_scales(choices: list[Descriptor]) -> None:
-    """The descriptor and the voxel sizes that it is tried at."""
-    print(f"descriptor: {choices[0].label}")
-    others = ", ".join(f"{each.voxel:g}" for each in choices[1:])
-    print(f"voxel {choices[0].voxel:g} m" + (f", then {others} (--voxel changes it)" if others else ""))
+def print_scale(descriptor: Descriptor, *, is_chosen: bool) -> None:
+    """The descriptor and its voxel size, which is `is_chosen` from the clouds or given."""
+    print(f"descriptor: {descriptor.label}")
+    print(f"voxel {descriptor.voxel:g} m" + (" (--voxel changes it)" if is_chosen else ""))
 
 
 def print_verdict(registration: Registration) -> None:

@@ -27,7 +27,7 @@ def test_what_is_no_terminal_is_left_to_errors(impatient, capsys):
 
 
 def test_on_a_terminal_it_is_one_line(impatient, capsys, monkeypatch):
-    monkeypatch.setattr("pcreg.runtime.progress.Console", partial(Console, force_terminal=True, width=80))
+    monkeypatch.setattr("rich.console.Console", partial(Console, force_terminal=True, width=80))
     with Steps("describe: a[1].ply"):
         time.sleep(0.4)
         print("kept apart")
@@ -37,7 +37,7 @@ def test_on_a_terminal_it_is_one_line(impatient, capsys, monkeypatch):
 
 
 def test_nothing_is_shown_while_the_log_is_held_to_errors(impatient, capsys, monkeypatch, caplog):
-    monkeypatch.setattr("pcreg.runtime.progress.Console", partial(Console, force_terminal=True, width=80))
+    monkeypatch.setattr("rich.console.Console", partial(Console, force_terminal=True, width=80))
     caplog.set_level(logging.ERROR, logger="pcreg")
     with Steps("reading"):
         assert list(progress([1, 2], "describe", 2)) == [1, 2]
