@@ -19,7 +19,7 @@ from report import Report, Value, parser, run
 from pcreg.datasets.simulated.indoor.recording import record
 from pcreg.datasets.simulated.recording import OVERLAP_CELL, Recording, shared_cells
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.mapping.mapping import ROUND_PAIRS
+from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.proposal import probability_of, propose
 from pcreg.mapping.retrieval import candidates
 from pcreg.registration.registrar import Registrar
