@@ -7,7 +7,7 @@ import numpy as np
 
 from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, MIN_LONE_CONFIDENCE, closed_triangles
 from pcreg.mapping.growing_map import GrowingMap
-from pcreg.mapping.joining import Motion
+from pcreg.mapping.joining import Motion, Placement
 from pcreg.mapping.submap import Question, answered
 from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
@@ -21,7 +21,7 @@ class Settling:
 
     def __init__(self, growing: GrowingMap, executor: Executor | None) -> None:
         self.growing, self.executor = growing, executor
-        self.asked: set[tuple[object, ...]] = set()  # keys of the questions so far
+        self.answers: dict[tuple[object, ...], Registration] = {}  # by the keys of the questions
 
     def run(self) -> None:
         for _ in range(MAX_PASSES):
@@ -55,20 +55,10 @@ class Settling:
         """Whether maps were joined."""
         growing, placement = self.growing, self.growing.placement()
         pairs = placement.map_pairs(growing.inliers)
-        searches = [question for pair in pairs for question in placement.searches(*pair, growing.inliers)]
-        found = [(placement.found(*each), each[1]) for each in self._ask(searches, "search")]
-        motions = [motion for motion, _ in found] + growing.motions()
-        questions = [
-            question
-            for pair in pairs
-            for question in placement.verifications(placement.between(*pair, motions))
-        ]
-        verified = [(placement.found(*each), each[1]) for each in self._ask(questions, "join")]
-        likely = [each for each in found if each[1].confidence >= MIN_LONE_CONFIDENCE]
-        likely += [each for each in verified if each[1].registered]
+        joints = self._searched(placement, pairs) + self._verified(placement, pairs)
         joined = False
         for pair in pairs:
-            own = [each for each in likely if placement.ends(each[0]) == pair]
+            own = [each for each in joints if placement.ends(each[0]) == pair]
             joint, answer = max(own, key=lambda each: each[1].confidence, default=(None, None))
             if joint and not any(placement.contradicts(other, joint) for other, _ in own):
                 growing.refuted |= {
@@ -81,9 +71,35 @@ class Settling:
         growing.solve()
         return joined
 
+    def _searched(
+        self, placement: Placement, pairs: Sequence[tuple[int, int]]
+    ) -> list[tuple[Motion, Registration]]:
+        """Scans of one map that are found in another as surely as an edge alone has to be."""
+        questions = [each for pair in pairs for each in placement.searches(*pair, self.growing.inliers)]
+        answers = self._ask(questions, "search")
+        return [
+            (placement.found(question, answer), answer)
+            for question, answer in answers
+            if answer.confidence >= MIN_LONE_CONFIDENCE
+        ]
+
+    def _verified(
+        self, placement: Placement, pairs: Sequence[tuple[int, int]]
+    ) -> list[tuple[Motion, Registration]]:
+        """The motions that pairs of scans say, registered or not, where the scans around confirm them."""
+        motions = self.growing.motions()
+        likely = [each for pair in pairs for each in placement.likely(placement.between(*pair, motions))]
+        questions = [question for motion in likely for question in placement.verifications(motion)]
+        answers = self._ask(questions, "join")
+        confirmed = []
+        for (near, answer), (_, wide) in zip(answers[::2], answers[1::2], strict=True):
+            if answer.registered and wide.registered:
+                confirmed.append((placement.found(near, answer), answer))
+        return confirmed
+
     def _ask(self, questions: Sequence[Question], what: str) -> list[tuple[Question, Registration]]:
-        """The questions that were not asked before, in order, with their answers."""
-        new = [question for question in questions if question.key not in self.asked]
-        self.asked.update(question.key for question in new)
-        answers = dict(progress(answered(self.executor, self.growing.context, new), what, len(new)))
-        return [(question, answers[number]) for number, question in enumerate(new)]
+        """The questions with their answers; those that were asked before are not asked again."""
+        new = [question for question in questions if question.key not in self.answers]
+        found = progress(answered(self.executor, self.growing.context, new), what, len(new))
+        self.answers |= {new[number].key: answer for number, answer in found}
+        return [(question, self.answers[question.key]) for question in questions]
