@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import KERNELS, Pyramid, PyramidConfig
+from pcreg.kernels.pyramid import Pyramid
+from pcreg.kernels.pyramid_config import KERNELS, PyramidConfig
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import (
     FirstConv,
