@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from pcreg.kernels import plain_conv
 from pcreg.kernels.alignment import aligned
-from pcreg.kernels.cpu import conv
 from pcreg.kernels.dataflow import Arrangement
 from pcreg.kernels.epilogue import NOTHING, Epilogue
 from pcreg.kernels.tiles import Tiles
@@ -25,7 +25,7 @@ def mvmr(
     With `deterministic` a row does not depend, to the last bit, on the other rows of the arrangement.
     """
     if isinstance(arrangement, Buckets):
-        return epilogue.apply(conv.mvmr(features, weight, triplets, arrangement))
+        return epilogue.apply(plain_conv.mvmr(features, weight, triplets, arrangement))
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton import output_stationary, weight_stationary
 
@@ -41,7 +41,7 @@ def vvor(
 ) -> Tensor:
     """dW[k] += x[j] g[i]^T over all triplets: features (N_in, C), grad_out (N_out, M) -> (K, G, C/G, M/G)."""
     if isinstance(arrangement, Buckets):
-        return conv.vvor(features, grad_out, triplets, arrangement, groups)
+        return plain_conv.vvor(features, grad_out, triplets, arrangement, groups)
     from pcreg.kernels.triton import weight_gradient
 
     return weight_gradient.vvor(aligned(features), aligned(grad_out), triplets, groups)

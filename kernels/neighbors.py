@@ -1,20 +1,13 @@
 """Exact fixed-radius search in continuous space; on the CPU, with one k-d tree per cloud.
 
-The tree only proposes: which pairs are near is decided here, in the dtype of the points, so that
-the answer does not depend on how the tree adds up. NumPy in one thread is faster than torch in two
-for these sizes, and does not wait for a core that another process holds.
+There NumPy in one thread is faster than torch in two for these sizes, and does not wait for a core that
+another process holds.
 """
 
-from collections.abc import Iterator
-
-import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.kernels.cpu.neighbors import pairs_between
-
-# Queries answered together: the pairs of a solid's points, and what is computed of them, take 0.5 GB
-MAX_QUERIES = 1 << 14
+from pcreg.kernels.cpu import neighbors as cpu
 
 
 def radius_search(
@@ -32,23 +25,6 @@ def radius_search(
 
         found = search_native(queries, points, query_lengths, point_lengths, radius, 1, radius)
         return found.i.long(), found.j.long()
-    i, j, _ = pairs_between(queries, points, query_lengths, point_lengths, radius)
-    bits = len(points).bit_length()
-    pairs = np.sort(i << bits | j)
-    return tuple(
-        torch.from_numpy(rows).to(points.device) for rows in (pairs >> bits, pairs & (1 << bits) - 1)
-    )
-
-
-def in_parts(lengths: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Rows of a batch of clouds with `lengths` (B,), and how many are of each cloud (B,), part by part.
-
-    A sum over the neighbours of each row then needs the memory of one part's pairs alone. Clouds without
-    points are one part without rows.
-    """
-    ends = lengths.cumsum(0)
-    total = int(ends[-1]) if len(ends) else 0
-    for start in range(0, max(total, 1), MAX_QUERIES):
-        stop = min(start + MAX_QUERIES, total)
-        before = torch.stack([ends - lengths, ends]).clamp(start, stop)
-        yield slice(start, stop), before[1] - before[0]
+    arrays = [each.cpu().numpy() for each in (queries, points, query_lengths, point_lengths)]
+    i, j = cpu.radius_search(*arrays, radius)
+    return torch.from_numpy(i).to(points.device), torch.from_numpy(j).to(points.device)

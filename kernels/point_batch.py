@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-RESOLUTION = 2**-20  # metres
+from pcreg.kernels.rounding import rounded
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,10 @@ class PointBatch:
 
         Each is moved to its own lower corner in float64 before it is cast: the network sees
         differences of coordinates alone, and coordinates far from zero lose no digits. What the move
-        leaves in the last digits is rounded away, at a micrometre: measurements are multiples of a
-        millimetre, and a point on the border of a cell must not change sides with the cloud's origin.
+        leaves in the last digits is rounded away (pcreg.kernels.rounding).
         """
         clouds = [torch.as_tensor(cloud, dtype=torch.float64) for cloud in clouds]
-        local = [
-            torch.round((cloud - cloud.amin(0)) / RESOLUTION) * RESOLUTION if len(cloud) else cloud
-            for cloud in clouds
-        ]
+        local = [rounded(cloud - cloud.amin(0)) if len(cloud) else cloud for cloud in clouds]
         points = torch.cat(local).float() if local else torch.empty(0, 3)
         lengths = torch.tensor([len(cloud) for cloud in local], dtype=torch.int64, device=points.device)
         if viewpoints is None:

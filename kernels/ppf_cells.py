@@ -14,8 +14,9 @@ cloud. Cell (shell, own, other) has index k = (shell t + own) t + other; seen fr
 change places.
 """
 
+from typing import Any
+
 import numpy as np
-from torch import Tensor
 
 
 def ppf_cells(
@@ -37,8 +38,11 @@ def ppf_cells(
     return (shell * kernel_size + own) * kernel_size + other
 
 
-def swap_height_axes(weight: Tensor) -> Tensor:
-    """Weights (t^3, ...) as the other end of each pair sees them: own and other height change places."""
+def swap_height_axes(weight: Any) -> Any:
+    """Weights (t^3, ...), array or tensor, as the other end of each pair sees them.
+
+    Own and other height change places.
+    """
     kernel_size = round(len(weight) ** (1 / 3))
     shape = kernel_size, kernel_size, kernel_size, *weight.shape[1:]
-    return weight.reshape(shape).transpose(1, 2).reshape(weight.shape)
+    return weight.reshape(shape).swapaxes(1, 2).reshape(weight.shape)

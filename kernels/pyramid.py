@@ -13,24 +13,9 @@ from pcreg.kernels.dataflow import arrange
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.normals import surface_normals
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.stencil import default_radius, native_counts, native_triplets, voxel_triplets
+from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
+from pcreg.kernels.stencil import native_counts, native_triplets, voxel_triplets
 from pcreg.kernels.triplets import Triplets
-
-KERNEL_SIZE = 3  # kernels of every layer but the first
-KERNELS = ("grid", "ppf")
-NORMAL_RADIUS = 3.0  # voxels
-
-
-@dataclass(frozen=True)
-class PyramidConfig:
-    """How points become levels and neighbourhoods. Level l has cells of voxel * 2^l metres."""
-
-    voxel: float = 0.025  # metres
-    n_levels: int = 4
-    stem_kernel_size: int = 5  # kernel cells per axis of the first convolution
-    radius_scale: float = 1.0  # search radius, in units of the ball with the volume of the kernel
-    snap: bool = False  # degraded mode: a sparse voxel convolution
-    kernel: str = "grid"  # its cells lie along the axes; or "ppf", rotation-invariant point-pair cells
 
 
 @dataclass(frozen=True)
@@ -55,7 +40,7 @@ class Pyramid:
             out, points = levels[out_level], levels[in_level]
             if geometry.snap:
                 return _voxel_search(out, points, out_level, in_level, kernel_size, geometry)
-            size, radius = _size_and_radius(in_level, kernel_size, geometry)
+            size, radius = geometry.size_and_radius(in_level, kernel_size)
             both = normals and (normals[out_level], normals[in_level])
             return native_triplets(
                 out.points, points.points, out.lengths, points.lengths, size, kernel_size, radius, both
@@ -66,7 +51,7 @@ class Pyramid:
         if geometry.snap:
             stem = search(0, 0, geometry.stem_kernel_size).counts()
         else:
-            size, radius = _size_and_radius(0, geometry.stem_kernel_size, geometry)
+            size, radius = geometry.size_and_radius(0, geometry.stem_kernel_size)
             own = normals and normals[0]
             stem = native_counts(batch.points, batch.lengths, size, geometry.stem_kernel_size, radius, own)
         return Pyramid(levels, stem, same, down, normals)._arranged()
@@ -124,7 +109,7 @@ def search_at_once(batch: PointBatch, geometry: PyramidConfig) -> Pyramid:
     normals = _normals(levels[0], rows, geometry)
 
     def search(out_level: int, in_level: int, kernel_size: int = KERNEL_SIZE) -> Search:
-        size, radius = _size_and_radius(min(out_level, in_level), kernel_size, geometry)
+        size, radius = geometry.size_and_radius(min(out_level, in_level), kernel_size)
         return Search(
             indices[in_level],
             levels[out_level].points,
@@ -185,8 +170,7 @@ def _normals(
         return None
     if batch.viewpoints is None:
         raise ValueError("kernel=ppf needs to know from where each point was seen: give the batch viewpoints")
-    radius = NORMAL_RADIUS * geometry.voxel
-    normals = [surface_normals(batch.points, batch.lengths, batch.viewpoints, radius)]
+    normals = [surface_normals(batch.points, batch.lengths, batch.viewpoints, geometry.normal_radius)]
     for picked in rows:
         normals.append(normals[-1][picked])
     return normals
@@ -196,12 +180,6 @@ def _origin(batch: PointBatch, geometry: PyramidConfig) -> torch.Tensor:
     """Half a voxel below each cloud's lower corner, which is zero: (B, 3)."""
     shape = (len(batch.lengths), 3)
     return torch.full(shape, -geometry.voxel / 2, dtype=torch.float64, device=batch.points.device)
-
-
-def _size_and_radius(level: int, kernel_size: int, geometry: PyramidConfig) -> tuple[float, float]:
-    """The edge of the kernel cells, and the radius, of a convolution of points of `level`: metres."""
-    size = geometry.voxel * 2**level
-    return size, geometry.radius_scale * default_radius(size, kernel_size)
 
 
 def _voxel_search(out, points, out_level, in_level, kernel_size, geometry) -> Triplets:

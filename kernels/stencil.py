@@ -6,24 +6,15 @@ c = (t-1)/2, the order of torch.nn.functional.conv3d. Given normals, its axes ar
 heights instead (kernels/ppf_cells.py).
 """
 
-import math
-
-import numpy as np
 import torch
 from torch import Tensor
 
 from pcreg.kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
-from pcreg.kernels.cpu.neighbors import pairs_between, pairs_within
-from pcreg.kernels.neighbors import in_parts
-from pcreg.kernels.ppf_cells import ppf_cells
+from pcreg.kernels.cpu import stencil as cpu
+from pcreg.kernels.cpu.stencil import default_radius, half_width
 from pcreg.kernels.triplets import Symmetry, Triplets
 
 Normals = tuple[Tensor, Tensor]  # of the centres (N, 3) and of the points (P, 3), of the points' dtype
-
-
-def default_radius(size: float, kernel_size: int) -> float:
-    """The radius in metres of the ball with the volume of kernel_size^3 cells of edge `size`."""
-    return size * kernel_size * (3 / (4 * math.pi)) ** (1 / 3)
 
 
 def native_triplets(
@@ -44,15 +35,21 @@ def native_triplets(
     int64, size in metres, kernel_size odd. Raises ValueError for another kernel size or a radius that is not
     positive.
     """
-    _half_width(kernel_size)  # refuses an even one
+    half_width(kernel_size)  # refuses an even one
     radius = default_radius(size, kernel_size) if radius is None else radius
-    what = centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals
     if points.is_cuda:
         # Triton comes with builds for GPUs only
         from pcreg.kernels.triton.search.triplets import search_native
 
-        return search_native(*what)
-    i, j, k = (torch.from_numpy(rows).to(points.device) for rows in _neighbours(*what))
+        return search_native(
+            centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals
+        )
+    array = points.numpy()
+    centre_array = array if centres is points else centres.numpy()
+    lengths = centre_lengths.numpy(), point_lengths.numpy()
+    both = normals and (normals[0].numpy(), normals[1].numpy())
+    found = cpu.neighbours(centre_array, array, *lengths, size, kernel_size, radius, both)
+    i, j, k = map(torch.from_numpy, found)
     symmetric = Symmetry.NONE
     if centres is points:
         symmetric = Symmetry.OPPOSITE if normals is None else Symmetry.SWAPPED_HEIGHTS
@@ -73,55 +70,15 @@ def native_counts(
     Raises ValueError as that does; but clouds that are not finite, or too wide for their cells, go unnoticed
     on a GPU, which would have to be waited for.
     """
-    _half_width(kernel_size)  # refuses an even one
+    half_width(kernel_size)  # refuses an even one
     radius = default_radius(size, kernel_size) if radius is None else radius
-    both = None if normals is None else (normals, normals)
-    what = points, points, lengths, lengths, size, kernel_size, radius, both
     if points.is_cuda:
         from pcreg.kernels.triton.search.triplets import count_native
 
-        return count_native(*what)
-    counts = np.empty((kernel_size**3, len(points)), np.int32)
-    for rows, some in in_parts(lengths):
-        centres, own = points, both
-        if rows.stop - rows.start < len(points):
-            centres, own = points[rows], both and (both[0][rows], both[1])
-        i, _, k = _neighbours(centres, points, some, lengths, size, kernel_size, radius, own)
-        flat = np.bincount(k * len(centres) + i, minlength=kernel_size**3 * len(centres))
-        counts[:, rows] = flat.reshape(kernel_size**3, len(centres))
-    return torch.from_numpy(counts)
-
-
-def _neighbours(
-    centres: Tensor,
-    points: Tensor,
-    centre_lengths: Tensor,
-    point_lengths: Tensor,
-    size: float,
-    kernel_size: int,
-    radius: float,
-    normals: Normals | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """i, j and k (T,) int64 of the triplets, in no particular order."""
-    half_width = _half_width(kernel_size)
-    if centres is points:
-        i, j, offset = pairs_within(points, point_lengths, radius)
-        own = np.arange(len(points))
-        i, j = np.concatenate([i, j, own]), np.concatenate([j, i, own])
-        offset = np.concatenate([offset, -offset, np.zeros((3, len(own)), offset.dtype)], 1)
-    else:
-        i, j, offset = pairs_between(centres, points, centre_lengths, point_lengths, radius)
-    if normals is None:
-        return i, j, _kernel_cell(offset, size, half_width)
-    own, other = (some.numpy().T.take(rows, 1) for some, rows in zip(normals, (i, j), strict=True))
-    return i, j, ppf_cells(offset, own, other, radius, kernel_size)
-
-
-def _kernel_cell(offset: np.ndarray, size: float, half_width: int) -> np.ndarray:
-    """k (T,) int64 of offsets (3, T) in a kernel that reaches so many cells from its centre."""
-    x, y, z = np.rint(offset / size).clip(-half_width, half_width) + half_width
-    kernel_size = 2 * half_width + 1
-    return ((x * kernel_size + y) * kernel_size + z).astype(np.int64)  # small integers are exact until here
+        both = None if normals is None else (normals, normals)
+        return count_native(points, points, lengths, lengths, size, kernel_size, radius, both)
+    own = None if normals is None else normals.numpy()
+    return torch.from_numpy(cpu.counts(points.numpy(), lengths.numpy(), size, kernel_size, radius, own))
 
 
 def voxel_triplets(
@@ -139,13 +96,13 @@ def voxel_triplets(
     conv_transpose3d. centre_cells (N, 3) and point_cells (P, 3) int64.
     Raises ValueError for an even kernel size, and for cells too far apart to be numbered in 62 bits.
     """
-    half_width = _half_width(kernel_size)
+    half = half_width(kernel_size)
     if point_cells.is_cuda:
         from pcreg.kernels.triton.search.triplets import search_voxels
 
         return search_voxels(centre_cells, point_cells, centre_lengths, point_lengths, stride, kernel_size)
     symmetric = Symmetry.OPPOSITE if centre_cells is point_cells and stride == 1 else Symmetry.NONE
-    steps = torch.arange(-half_width, half_width + 1, device=point_cells.device)
+    steps = torch.arange(-half, half + 1, device=point_cells.device)
     if len(centre_cells) == 0 or len(point_cells) == 0:
         none = torch.empty(0, dtype=torch.int64, device=point_cells.device)
         return Triplets.from_unsorted(
@@ -166,10 +123,3 @@ def voxel_triplets(
         k.append(torch.full_like(item, index))
     i, j, k = torch.cat(i), torch.cat(j), torch.cat(k)
     return Triplets.from_unsorted(i, j, k, len(centre_cells), len(point_cells), kernel_size**3, symmetric)
-
-
-def _half_width(kernel_size: int) -> int:
-    """Cells from the kernel's centre to its face."""
-    if kernel_size < 1 or kernel_size % 2 == 0:
-        raise ValueError(f"kernel size must be odd and positive, such as 1, 3, 5 or 7, got {kernel_size}")
-    return (kernel_size - 1) // 2

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import pairwise
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from pcreg.kernels.cpu.triplets import find_buckets, sort_triplets
 from pcreg.kernels.ppf_cells import swap_height_axes
 from pcreg.kernels.tiles import Tiles
 
@@ -156,28 +156,14 @@ class Triplets:
         return Triplets(*tensors, self.n_out, self.n_in, self.symmetric)
 
     def _find_buckets(self) -> Buckets:
-        i, k_offsets = self.i.cpu().numpy(), self.k_offsets.cpu().numpy()
-        starts_run = np.ones(len(i), dtype=bool)
-        np.not_equal(i[1:], i[:-1], out=starts_run[1:])
-        starts_run[k_offsets[:-1][np.diff(k_offsets) > 0]] = True
-        starts = np.flatnonzero(starts_run)
-        arrays = i[starts], np.append(starts, len(i)).astype(np.int32), np.searchsorted(starts, k_offsets)
+        arrays = find_buckets(self.i.cpu().numpy(), self.k_offsets.cpu().numpy())
         return Buckets(*(torch.from_numpy(array).to(self.i.device) for array in arrays))
 
 
 def _sort_on_cpu(i, j, k, n_out, n_in, n_cells) -> tuple[Tensor, Tensor, Tensor]:
-    """The i, j and k_offsets of Triplets. NumPy sorts integers several times as fast as torch sorts rows."""
-    i_bits, j_bits = n_out.bit_length(), n_in.bit_length()
-    key = k.numpy() << i_bits
-    key |= i.numpy()
-    key <<= j_bits
-    key |= j.numpy()
-    key.sort()
-    k_offsets = np.searchsorted(key, np.arange(n_cells + 1) << i_bits + j_bits)
-    j = (key & (1 << j_bits) - 1).astype(np.int32)
-    key >>= j_bits
-    key &= (1 << i_bits) - 1
-    return torch.from_numpy(key.astype(np.int32)), torch.from_numpy(j), torch.from_numpy(k_offsets)
+    """The i, j and k_offsets of Triplets."""
+    found = sort_triplets(i.numpy(), j.numpy(), k.numpy(), n_out, n_in, n_cells)
+    return tuple(map(torch.from_numpy, found))
 
 
 def _sort_on_gpu(i, j, k, n_out, n_in, n_cells) -> tuple[Tensor, Tensor, Tensor]:

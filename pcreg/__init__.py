@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.registration.api import register, verify
 from pcreg.registration.prior import Prior
@@ -10,7 +11,6 @@ from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    from pcreg.features.fcgf import FCGF
     from pcreg.mapping.api import register_all
     from pcreg.mapping.map import Map
 
@@ -32,11 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Names that are looked up at their first use: PyTorch, which FCGF needs, takes a second to import."""
-    if name == "FCGF":
-        from pcreg.features.fcgf import FCGF
-
-        return FCGF
+    """Names that are looked up at their first use, for what they import."""
     if name == "Map":
         from pcreg.mapping.map import Map
 

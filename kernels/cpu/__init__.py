@@ -1,1 +1,1 @@
-"""Operators on the CPU, in PyTorch and NumPy."""
+"""Operators on the CPU in NumPy and SciPy alone: neighbourhoods, normals, and convolution for inference."""

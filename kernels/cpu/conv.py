@@ -1,66 +1,61 @@
-"""MVMR and VVOR in plain PyTorch: the CPU's path, and float64's on any device.
+"""Convolution over triplets for inference: products with two sparse matrices, and dense ones between them.
 
-For each kernel cell the features of a bucket (k, i) are summed, multiplied by W[k] once, and added
-to row i, which occurs once per cell: the result does not depend on the order of threads. At no
-time does more than one cell's bucket sums exist.
+Of each kernel cell k the features of a bucket (k, i) are summed, multiplied by W[k] once, and added to row i.
 """
 
-from collections.abc import Iterator
+from itertools import pairwise
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
-from pcreg.kernels.triplets import Buckets, Triplets
+from pcreg.kernels.cpu.triplets import find_buckets
 
-MIN_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would depend on its batch
+MAX_BUCKETS = 1 << 18  # whose sums are in memory together, 64 MB for 64 channels
 
-
-def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
-    """features (N_in, C), weight (K, G, C/G, M/G) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
-    _, G, _, M = weight.shape
-    out = features.new_zeros(triplets.n_out, G * M)
-    for k, (i, sums) in enumerate(_bucket_sums(features, triplets, buckets)):
-        out.index_add_(0, i, _multiply(sums, weight[k]))
-    return out
+Floats = NDArray[np.float32]
 
 
-def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Buckets, groups: int) -> Tensor:
-    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T."""
-    grads = []
-    for i, sums in _bucket_sums(features, triplets, buckets):
-        g = _by_group(grad_out.index_select(0, i), groups)
-        grads.append(torch.bmm(_by_group(sums, groups).mT, g))
-    return torch.stack(grads)
+class Convolution:
+    """One neighbourhood, for any number of weights and features."""
+
+    def __init__(
+        self, i: NDArray[np.int32], j: NDArray[np.int32], k_offsets: NDArray[np.int64], n_out: int, n_in: int
+    ) -> None:
+        """The triplets as `sort_triplets` returns them."""
+        self.n_out = n_out
+        rows, offsets, bounds = find_buckets(i, k_offsets)
+        self._parts = []  # kernel cells from one to another, and their two matrices
+        for first, last in pairwise(_splits(bounds)):
+            low, high = bounds[first], bounds[last]
+            begin, end = offsets[low], offsets[high]
+            to_buckets = _summing(j[begin:end], offsets[low : high + 1] - begin, n_in)
+            order = np.argsort(rows[low:high], kind="stable").astype(np.int32)
+            ends = np.cumsum(np.bincount(rows[low:high], minlength=n_out))
+            to_rows = _summing(order, np.concatenate([[0], ends]).astype(np.int32), high - low)
+            self._parts.append((first, bounds[first : last + 1] - low, to_buckets, to_rows))
+
+    def __call__(self, features: Floats, weight: Floats) -> Floats:
+        """features (N_in, C), weight (K, C, M) -> (N_out, M), row i the sum of W[k] x[j]."""
+        out = np.zeros((self.n_out, weight.shape[2]), np.float32)
+        for first, bounds, to_buckets, to_rows in self._parts:
+            sums = to_buckets @ features
+            products = np.empty((len(sums), weight.shape[2]), np.float32)
+            for k, (low, high) in enumerate(pairwise(bounds), first):
+                np.matmul(sums[low:high], weight[k], out=products[low:high])
+            out += to_rows @ products
+        return out
 
 
-def _multiply(rows: Tensor, matrices: Tensor) -> Tensor:
-    """rows (P, C), matrices (G, C/G, M/G) -> (P, M).
-
-    In one group, with M a multiple of 16, a row was not seen to depend on the others.
-    """
-    padding = MIN_ROWS - len(rows)
-    if padding > 0:
-        rows = torch.nn.functional.pad(rows, (0, 0, 0, padding))
-    products = torch.bmm(_by_group(rows, len(matrices)), matrices).transpose(0, 1).flatten(1)
-    return products[:-padding] if padding > 0 else products
+def _splits(bounds: NDArray[np.int64]) -> list[int]:
+    """Where to part the kernel cells, of buckets bounds[k] .. bounds[k + 1], for the memory's sake."""
+    splits = [0]
+    for k in range(1, len(bounds) - 1):
+        if bounds[k + 1] - bounds[splits[-1]] > MAX_BUCKETS:
+            splits.append(k)
+    return [*splits, len(bounds) - 1]
 
 
-def _by_group(rows: Tensor, groups: int) -> Tensor:
-    """(P, C) -> (G, P, C/G)."""
-    return rows.unflatten(1, (groups, -1)).transpose(0, 1)
-
-
-def _bucket_sums(features: Tensor, triplets: Triplets, buckets: Buckets) -> Iterator[tuple[Tensor, Tensor]]:
-    """For each kernel cell the rows i (P_k,) int64 that its buckets go to, and their sums (P_k, C)."""
-    n_buckets, n_triplets = (
-        torch.diff(k_offsets).tolist() for k_offsets in (buckets.k_offsets, triplets.k_offsets)
-    )
-    rows = buckets.i.long().split(n_buckets)  # with int32, index_add_ would add row by row
-    first = 0
-    for i, j in zip(rows, triplets.j.split(n_triplets), strict=True):
-        offsets = buckets.offsets[first : first + len(i) + 1]
-        sums = torch.nn.functional.embedding_bag(
-            j, features, offsets - offsets[0], mode="sum", include_last_offset=True
-        )
-        yield i, sums
-        first += len(i)
+def _summing(columns: NDArray[np.int32], offsets: NDArray[np.int32], n_columns: int) -> csr_matrix:
+    """The matrix that sums rows columns[offsets[p] : offsets[p + 1]] of what it is multiplied with."""
+    return csr_matrix((np.ones(len(columns), np.float32), columns, offsets), (len(offsets) - 1, n_columns))

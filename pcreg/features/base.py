@@ -1,8 +1,7 @@
 """Local descriptors: what a cloud looks like around each of its points.
 
 Every descriptor downsamples the cloud to one original point per voxel cell and returns those points with
-one feature row each. Features are compared by Euclidean distance. The learned one is in pcreg.features.fcgf,
-a module of its own because it needs PyTorch, which takes a second to import.
+one feature row each. Features are compared by Euclidean distance.
 """
 
 from dataclasses import dataclass, field

@@ -2,26 +2,25 @@
 
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
 from copy import copy
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from torch import Tensor
 
 from pcreg.features.base import Description, Nodes
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import Pyramid
-from pcreg.models.resunet import NODE_LEVEL, ResUNet
-from pcreg.models.weights import fingerprint, load_weights
-from pcreg.runtime.deterministic import ONE_THREAD
+from pcreg.models.inference import InferenceResUNet, NetworkOutput
+from pcreg.models.weights_file import read_weights
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
+
+if TYPE_CHECKING:
+    from pcreg.models.resunet import ResUNet
+    from pcreg.models.torch_inference import TorchInference
 
 log = logging.getLogger(__name__)
 
@@ -32,22 +31,35 @@ class FCGF:
     """Fully convolutional geometric features (Choy, Park and Koltun, ICCV 2019) of a trained network."""
 
     name = "fcgf"
+    device: str
+    network: "InferenceResUNet | TorchInference"
 
-    def __init__(self, network: ResUNet, device: str = "cpu", scales: Sequence[float] = SCALES) -> None:
+    def __init__(
+        self,
+        network: "ResUNet | InferenceResUNet",
+        device: str = "cpu",
+        scales: Sequence[float] = SCALES,
+    ) -> None:
         """Descriptors at several `scales` side by side: at the voxel size, and at multiples of it.
 
         The network knows no unit of length: with twice the voxel size its receptive field has twice the
-        width.
+        width. A network in PyTorch is moved to the `device`; one for inference is on the CPU.
         """
         if not _usable(scales):
             raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
-        self.device, self.scales = choose_device(device), tuple(scales)
-        self.network = network.to(self.device).eval()
+        self.scales = tuple(scales)
+        if isinstance(network, InferenceResUNet):
+            self.device, self.network = "cpu", network
+        else:
+            from pcreg.models.torch_inference import TorchInference  # PyTorch takes a second to import
+
+            self.device = choose_device(device)
+            self.network = TorchInference(network, self.device)
         self.voxel = self.trained_voxel = network.architecture.voxel
         # Distances and heights over tangent planes are the same in a mirror
         self.reflection_invariant = network.architecture.kernel == "ppf"
         several = ", ".join(f"{scale:g}" for scale in self.scales)
-        self.fingerprint = fingerprint(network) + (f", scales {several}" if len(self.scales) > 1 else "")
+        self.fingerprint = self.network.fingerprint + (f", scales {several}" if len(self.scales) > 1 else "")
 
     @staticmethod
     def load(
@@ -65,7 +77,7 @@ class FCGF:
             if voxel is None:
                 raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
             weights = weights_for(voxel)
-        learned = FCGF(load_weights(weights), device, scales)
+        learned = FCGF(_load(weights, choose_device(device)), device, scales)
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
@@ -93,30 +105,21 @@ class FCGF:
     ) -> Description:
         """Describe the cloud (N, 3), seen from the origin or from the `viewpoints` (N, 3) of its points.
 
-        On a GPU it repeats to the last bit with torch.use_deterministic_algorithms alone.
-        On the CPU it takes one core: threads would wait for one another at every one of many small operators,
-        and beside other processes wait a hundred times as long as they compute.
+        Repeats to the last bit, on a GPU with torch.use_deterministic_algorithms alone.
         """
         rows = voxel_downsample(points, self.voxel)
         kept, seen_from = points[rows], None if viewpoints is None else viewpoints[rows]
-        with ONE_THREAD if self.device == "cpu" else nullcontext(), torch.inference_mode():
-            first, nodes = self._with_nodes(kept, seen_from)
-            others = [self._at_scale(kept, seen_from, scale) for scale in self.scales[1:]]
-        features = np.concatenate([first, *others], 1) / len(self.scales) ** 0.5
-        return Description(kept, features, nodes=nodes)
+        first = self._output(kept, seen_from, self.voxel)
+        others = [self._at_scale(kept, seen_from, scale) for scale in self.scales[1:]]
+        features = np.concatenate([first.features, *others], 1) / len(self.scales) ** 0.5
+        return Description(kept, features, nodes=self._nodes(kept, first))
 
-    def _with_nodes(
-        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float32], Nodes | None]:
-        """Unit descriptors (N, C) of points (N, 3) at the voxel size, and the nodes of a matcher."""
-        pyramid = self._pyramid(points, viewpoints, self.voxel)
-        features, node_features = self.network.features(pyramid)
-        if not self.network.matcher:
-            return _array(features), None
-        local = pyramid.levels[NODE_LEVEL].points
-        normals = pyramid.normals[NODE_LEVEL] if pyramid.normals else torch.zeros_like(local)
-        node_points = _array(local).astype(np.float64) + (points.min(0) if len(points) else 0)
-        return _array(features), Nodes(node_points, _array(normals), _array(node_features))
+    def _nodes(self, points: NDArray[np.float64], output: NetworkOutput) -> Nodes | None:
+        """Those of a matcher, if the network has one."""
+        if self.network.architecture.matcher is None:
+            return None
+        low = points.min(0) if len(points) else 0
+        return Nodes(output.nodes.astype(np.float64) + low, output.node_normals, output.node_features)
 
     def _at_scale(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, scale: float
@@ -129,21 +132,24 @@ class FCGF:
         rows = voxel_downsample(points, voxel)
         downsampled = points[rows]
         seen_from = None if viewpoints is None else viewpoints[rows]
-        features = _array(self.network(self._pyramid(downsampled, seen_from, voxel)))
+        features = self._output(downsampled, seen_from, voxel).features
         return features[cKDTree(downsampled).query(points)[1]] if len(points) else features
 
-    def _pyramid(
+    def _output(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
-    ) -> Pyramid:
+    ) -> NetworkOutput:
         log.info("describe: %d points, in cells of %g m", len(points), voxel)
-        batch = PointBatch.from_clouds([points], None if viewpoints is None else [viewpoints])
-        pyramid: Pyramid = self.network.pyramid(batch.to(self.device), voxel)
-        return pyramid
+        return self.network.describe(points, viewpoints, voxel)
 
 
-def _array(tensor: Tensor) -> NDArray[np.float32]:
-    array: NDArray[np.float32] = tensor.float().cpu().numpy()
-    return array
+def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
+    """The network of a file, for this device: on the CPU one without PyTorch, but for those with `snap`."""
+    stored = read_weights(weights)
+    if device == "cpu" and not stored.architecture.snap:
+        return InferenceResUNet(stored)
+    from pcreg.models.weights import load_weights
+
+    return load_weights(weights)
 
 
 def _usable(scales: Sequence[float]) -> bool:

@@ -12,30 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax, normalize
 
+from pcreg.models.architecture import MatcherArchitecture
 from pcreg.models.attention import Attention, pair_geometry
 from pcreg.models.patches import Patches
 
-LAYERS = ("self", "cross")
 TEMPERATURE = 0.05  # of descriptors at first, as in their training
 MIN_COSINE = 0.75  # of the descriptors of partners, at first
 MAX_PATCH_POINTS = 40  # about 15 at one per voxel
-
-
-@dataclass(frozen=True)
-class MatcherArchitecture:
-    """Everything that decides which weights fit and what they mean."""
-
-    descriptor_channels: int = 96
-    width: int = 192
-    heads: int = 4
-    layers: tuple[str, ...] = LAYERS * 3
-    no_partner: bool = True  # False: every point is taken to have one
-
-    def __post_init__(self):
-        if unknown := set(self.layers) - set(LAYERS):
-            raise ValueError(f"layers={list(self.layers)}: {min(unknown)} is unknown; {' and '.join(LAYERS)}")
-        if self.width % self.heads:
-            raise ValueError(f"width={self.width}: give a multiple of heads={self.heads}")
 
 
 @dataclass(frozen=True)

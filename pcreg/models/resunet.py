@@ -3,14 +3,15 @@
 Encoder and decoder of four levels; each layer is a convolution, a batch norm and a residual block.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.pyramid import KERNELS, Pyramid, PyramidConfig
+from pcreg.kernels.pyramid import Pyramid
 from pcreg.kernels.triplets import Triplets
+from pcreg.models.architecture import Architecture, MatcherArchitecture
 from pcreg.models.layers import (
     FirstConv,
     PointConv,
@@ -20,50 +21,7 @@ from pcreg.models.layers import (
     convolve_level,
     linear,
 )
-from pcreg.models.matcher import Matcher, MatcherArchitecture
-
-NODE_LEVEL = 2  # whose points are a matcher's nodes: cells of four voxels
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Everything that decides which weights fit and what they mean. 8,753,408 parameters by default."""
-
-    voxel: float = 0.025  # metres, edge of the cells with one point each
-    out_channels: int = 32
-    encoder: tuple[int, ...] = (32, 64, 128, 256)  # width of levels 1 to 4
-    decoder: tuple[int, ...] = (64, 64, 64, 128)
-    stem_kernel_size: int = 5
-    radius_scale: float = 1.0
-    snap: bool = False
-    kernel: str = "grid"
-    matcher: MatcherArchitecture | None = None  # of a network that matches clouds, too
-
-    def __post_init__(self):
-        if len(self.encoder) != 4 or len(self.decoder) != 4:
-            raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
-        if self.stem_kernel_size < 1 or self.stem_kernel_size % 2 == 0:
-            raise ValueError(f"stem_kernel_size must be odd, such as 3, 5 or 7, got {self.stem_kernel_size}")
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel}: choose {' or '.join(KERNELS)}")
-        if self.snap and self.kernel != "grid":
-            raise ValueError(
-                "snap=true is a convolution on voxels, whose cells lie along the axes: kernel=grid"
-            )
-        for name in ("voxel", "radius_scale", "out_channels"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-
-    @property
-    def geometry(self) -> PyramidConfig:
-        return PyramidConfig(
-            voxel=self.voxel,
-            n_levels=4,
-            stem_kernel_size=self.stem_kernel_size,
-            radius_scale=self.radius_scale,
-            snap=self.snap,
-            kernel=self.kernel,
-        )
+from pcreg.models.matcher import Matcher
 
 
 class ResUNet(nn.Module):

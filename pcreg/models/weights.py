@@ -1,7 +1,6 @@
-"""Trained weights as one .safetensors file that says which network they belong to."""
+"""Trained networks as .safetensors files that say which architecture the weights belong to."""
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +10,13 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from pcreg.models.matcher import MatcherArchitecture
-from pcreg.models.resunet import Architecture, ResUNet
+from pcreg.models import weights_file
+from pcreg.models.architecture import Architecture
+from pcreg.models.resunet import ResUNet
+from pcreg.models.weights_file import KEY, read_weights
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
-
-KEY = "pcreg.architecture"  # in the file's metadata
 
 
 def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None:
@@ -43,7 +42,10 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
     `required` names fields that its architecture has to have; what it leaves out, or has as None, may be
     anything. Raises InputError for a file that is missing, damaged, or holds another network's weights.
     """
-    network = _load(Path(path))
+    stored = read_weights(path)
+    network = _undrawn(stored.architecture)
+    stored.check({name: tuple(tensor.shape) for name, tensor in network.state_dict().items()})
+    _fill(network, {name: torch.from_numpy(array) for name, array in stored.tensors.items()})
     for field, found in dataclasses.asdict(network.architecture).items():
         value = (required or {}).get(field)
         value = tuple(value) if isinstance(value, list) else value
@@ -53,31 +55,6 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
                 f"leave model.{field} as it is there"
             )
     return network
-
-
-def _load(path: Path) -> ResUNet:
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise InputError(f"{path}: no such weights; check the path")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise InputError(
-            f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
-        ) from error
-    architecture = _architecture(path, metadata)
-    try:
-        network = _filled(architecture, tensors)
-    except RuntimeError as error:
-        difference = _difference(architecture, tensors)
-        raise InputError(
-            f"{path}: does not fit the architecture that it names ({difference}); "
-            "use weights written by `pcreg train`"
-        ) from error
-    return network.eval()
 
 
 def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
@@ -90,48 +67,27 @@ def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
         name: torch.lerp(tensor, start[name].to(tensor), share) if tensor.is_floating_point() else tensor
         for name, tensor in end.items()
     }
-    return _filled(last.architecture, mixed).eval()
+    return _fill(_undrawn(last.architecture), mixed)
 
 
 def fingerprint(network: nn.Module) -> str:
     """The first 16 digits of the SHA-256 over every parameter and statistic of the network."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(network.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy())
-    return digest.hexdigest()[:16]
+    return weights_file.fingerprint(
+        {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
+    )
 
 
-def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
-    if KEY not in metadata:
-        raise InputError(
-            f"{path}: does not say which network it belongs to; use weights written by `pcreg train`"
-        )
-    try:
-        fields = _with_tuples(json.loads(metadata[KEY]))
-        if fields.get("matcher"):
-            fields["matcher"] = MatcherArchitecture(**_with_tuples(fields["matcher"]))
-        return Architecture(**fields)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path}: was written for another kind of network ({error}); use weights of this version"
-        ) from error
+def _undrawn(architecture: Architecture) -> ResUNet:
+    """A network whose weights are to be overwritten; draws no random numbers and starts no thread."""
+    with ONE_THREAD, _Undrawn():
+        return ResUNet(architecture)
 
 
-def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-
-
-def _filled(architecture: Architecture, tensors: dict[str, torch.Tensor]) -> ResUNet:
-    """The network with these parameters and statistics; RuntimeError if they are not all of its own.
-
-    No random numbers are drawn for weights that are overwritten, and no thread is started.
-    """
+def _fill(network: ResUNet, tensors: dict[str, torch.Tensor]) -> ResUNet:
+    """The network with all of these parameters and statistics, in evaluation mode; no thread is started."""
     with ONE_THREAD:
-        with _Undrawn():
-            network = ResUNet(architecture)
         network.load_state_dict(tensors)
-    return network
+    return network.eval()
 
 
 class _Undrawn(TorchFunctionMode):
@@ -147,13 +103,3 @@ class _Undrawn(TorchFunctionMode):
         if function in (nn.init.kaiming_uniform_, nn.init.uniform_):
             return kwargs["tensor"]
         return function(*args, **kwargs)
-
-
-def _difference(architecture: Architecture, tensors: dict[str, torch.Tensor]) -> str:
-    """The first tensor that does not fit, in words."""
-    with _Undrawn():
-        network = ResUNet(architecture)
-    wanted = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    name = next(name for name in sorted(wanted | found) if wanted.get(name) != found.get(name))
-    return f"{name} is {found.get(name, 'missing')} and should be {wanted.get(name, 'absent')}"

@@ -10,9 +10,10 @@ from torch import Tensor
 from pcreg.features.base import Description
 from pcreg.features.pretrained import weights_for
 from pcreg.kernels.point_batch import PointBatch
+from pcreg.models.architecture import NODE_LEVEL
 from pcreg.models.matcher import Matcher
 from pcreg.models.patches import Patches
-from pcreg.models.resunet import NODE_LEVEL, ResUNet
+from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, load_weights
 from pcreg.registration.matching import Matches, match_within_bound
 from pcreg.runtime.deterministic import ONE_THREAD

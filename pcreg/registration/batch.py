@@ -25,6 +25,7 @@ from pcreg.registration.registrar import Registrar
 from pcreg.registration.stored import CloudFile, NotDescribed, StoredCloud, keep
 from pcreg.registration.task import Task, facts
 from pcreg.runtime.code_fingerprint import code_fingerprint
+from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
@@ -229,11 +230,7 @@ def registered(
 
 def device_of(registrar: Registrar) -> str:
     """The device on which clouds are described."""
-    if registrar.descriptor == "fpfh":
-        return "cpu"
-    from pcreg.runtime.device import choose_device  # PyTorch takes a second to import
-
-    return choose_device(registrar.device)
+    return "cpu" if registrar.descriptor == "fpfh" else choose_device(registrar.device)
 
 
 def name_of(pair: Pair) -> str:

@@ -8,16 +8,15 @@ result = registrar.register(clouds[0], clouds[1])
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pcreg.features.base import Descriptor
+from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import checksum, scales, weights_for
 from pcreg.geometry.rigid_motion import rigid_motion
@@ -43,9 +42,6 @@ from pcreg.registration.similarity import in_source_units, register_similarity
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
-
-if TYPE_CHECKING:
-    from pcreg.features.fcgf import FCGF
 
 DESCRIPTORS = ("fcgf", "fpfh")
 
@@ -223,14 +219,8 @@ class Registrar:
             yield self.at(voxel, own)
 
     def _own_voxel(self, source: PreparedCloud, target: PreparedCloud) -> float:
-        """The larger of the clouds' own voxel sizes, in metres.
-
-        They need no PyTorch, which takes a second to import: that is done beside them.
-        """
-        modules = [] if self.descriptor == "fpfh" else ["pcreg.features.fcgf"]
-        tasks = [partial(import_module, name) for name in modules]
-        tasks += [partial(getattr, cloud, "voxel") for cloud in (source, target)]
-        return float(max(parallel.each(lambda task: task(), tasks)[-2:]))
+        """The larger of the clouds' own voxel sizes, in metres."""
+        return float(max(parallel.each(lambda cloud: cloud.voxel, (source, target))))
 
     def at(self, voxel: float, own: float | None = None) -> SingleScaleRegistrar:
         """One scale, of a voxel size in metres, for clouds whose `own` voxel size is that or another."""
@@ -265,10 +255,8 @@ class Registrar:
         """The voxel sizes to describe clouds at that suit `sizes`."""
         return sizes if self.descriptor == "fpfh" else scales(self._learned(sizes[0]).voxel, sizes)
 
-    def _learned(self, own: float) -> "FCGF":
+    def _learned(self, own: float) -> FCGF:
         """The learned descriptor for clouds that suit this voxel size, at that of its training."""
-        from pcreg.features.fcgf import FCGF  # PyTorch takes a second to import
-
         weights = self.weights or weights_for(own)
         if weights not in self._loaded:
             self._loaded[weights] = FCGF.load(weights, self.device)

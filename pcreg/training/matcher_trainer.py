@@ -11,8 +11,9 @@ from pcreg.features.base import Descriptor
 from pcreg.io.pairs import PairDataset
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
+from pcreg.models.architecture import NODE_LEVEL
 from pcreg.models.patches import Patches
-from pcreg.models.resunet import NODE_LEVEL, ResUNet
+from pcreg.models.resunet import ResUNet
 from pcreg.registration.attention import AttentionMatcher
 from pcreg.runtime.errors import InputError
 from pcreg.training.losses import Batch

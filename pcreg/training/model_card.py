@@ -5,7 +5,8 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from pcreg.models.resunet import Architecture, ResUNet
+from pcreg.models.architecture import Architecture
+from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint
 from pcreg.runtime.errors import InputError
 

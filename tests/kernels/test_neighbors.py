@@ -77,7 +77,7 @@ def test_the_dtype_of_the_points_decides_at_the_boundary(dtype, offset):
     expected = reference.radius_search(points, points, lengths, lengths, 0.1)
     assert len(expected) > 512
     assert found(points, points, lengths, lengths, 0.1) == expected
-    i, j, _ = pairs_within(points, lengths, 0.1)
+    i, j, _ = pairs_within(points.numpy(), lengths.numpy(), 0.1)
     assert set(zip(i.tolist(), j.tolist(), strict=True)) == {(i, j) for i, j in expected if i < j}
 
 

@@ -6,7 +6,8 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
-from pcreg.kernels.normals import least_direction, surface_normals
+from pcreg.kernels.normals import surface_normals
+from pcreg.kernels.plane_fit import least_direction, normals_of
 from pcreg.kernels.ppf_cells import ppf_cells, swap_height_axes
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Symmetry
@@ -138,7 +139,7 @@ def test_normals_taken_a_part_at_a_time_are_the_same_to_the_last_bit(monkeypatch
     points = torch.from_numpy(np.random.default_rng(5).normal(size=(300, 3))).float()
     lengths, origins = torch.tensor([200, 0, 100]), torch.zeros(300, 3)
     wanted = surface_normals(points, lengths, origins, 0.6)
-    monkeypatch.setattr("pcreg.kernels.neighbors.MAX_QUERIES", 7)
+    monkeypatch.setattr("pcreg.kernels.cpu.neighbors.MAX_QUERIES", 7)
     assert torch.equal(surface_normals(points, lengths, origins, 0.6), wanted)
 
 
@@ -159,8 +160,23 @@ def test_no_points_have_no_normals():
 
 def test_least_directions_of_matrices_with_equal_eigenvalues():
     ones, zeros = torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-    assert not least_direction(ones, zeros, zeros, ones, zeros, ones).any()
-    assert not least_direction(ones, zeros, zeros, zeros, zeros, zeros).any()
-    assert not least_direction(*[zeros] * 6).any()
-    found = least_direction(ones, zeros, zeros, ones, zeros, zeros)
+    assert not least_direction(torch, ones, zeros, zeros, ones, zeros, ones).any()
+    assert not least_direction(torch, ones, zeros, zeros, zeros, zeros, zeros).any()
+    assert not least_direction(torch, *[zeros] * 6).any()
+    found = least_direction(torch, ones, zeros, zeros, ones, zeros, zeros)
     assert torch.allclose(found.abs(), torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64))
+
+
+def test_normals_of_arrays_are_those_of_tensors():
+    rng = np.random.default_rng(4)
+    offsets = rng.normal(size=(50, 9, 3)) * [1.0, 0.6, 0.2]
+    x, y, z = np.moveaxis(offsets, 2, 0)
+    terms = np.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 2)
+    counts, towards = np.full(50, 9), rng.normal(size=(50, 3))
+    counts[:3] = 3  # too few
+    arrays = counts, terms.sum(1), towards
+    found = normals_of(np, *arrays)
+    np.testing.assert_allclose(found, normals_of(torch, *map(torch.from_numpy, arrays)).numpy(), atol=1e-9)
+    assert not found[:3].any()
+    np.testing.assert_allclose(np.linalg.norm(found[3:], axis=1), 1)
+    assert ((found * towards).sum(1) >= 0).all()

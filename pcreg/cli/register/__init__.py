@@ -18,7 +18,7 @@ def _run(options: argparse.Namespace) -> int:
     check(options)
     with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
         if options.batch:
-            from pcreg.cli.register.batch import run  # which imports PyTorch
+            from pcreg.cli.register.batch import run
         else:
             from pcreg.cli.register.pair import run
         return 0 if run(options, stdout) else 1

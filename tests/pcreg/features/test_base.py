@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.features.fcgf import FCGF, ONE_THREAD
+from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import random_rotation
 from pcreg.models.resunet import Architecture, ResUNet
+from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
 
 

@@ -8,7 +8,6 @@ import pytest
 from pcreg.features import pretrained
 from pcreg.features.fcgf import FCGF
 from pcreg.features.pretrained import scales, weights_for
-from pcreg.models.weights import fingerprint
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
@@ -19,7 +18,7 @@ def test_each_file_is_the_one_that_its_card_describes(name, voxel):
     learned = FCGF.load(path)
     assert learned.voxel == voxel
     assert hashlib.sha256(path.read_bytes()).hexdigest() in card.read_text()
-    assert fingerprint(learned.network) in card.read_text()
+    assert learned.network.fingerprint in card.read_text()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pcreg.cli import register
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.se3 import rotation_error
 from pcreg.io.cloud import write_ply
-from pcreg.models.weights import load_weights
 from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
@@ -112,9 +111,9 @@ def test_every_pair_gets_the_answer_that_register_gives(lists, tmp_path):
             assert {key: record[key] for key in answer} == json.loads(json.dumps(answer))
 
 
-def on_another_device(path, _device):
+def on_another_device(path, _device, load=FCGF.load):
     """The descriptor of these weights on what counts as another device than the CPU."""
-    learned = FCGF(load_weights(path))
+    learned = load(path)
     learned.device = "cpu:0"
     return learned
 
@@ -141,11 +140,12 @@ def test_on_another_device_this_process_describes_and_workers_do_the_rest(lists,
     assert len(kept) > len({file for pair in pairs for file in pair})
 
 
-def test_fpfh_imports_no_torch(scans, tmp_path):
+@pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
+def test_the_cpu_imports_no_torch(descriptor, scans, tmp_path):
     """PyTorch takes longer to import than a pair takes to register, here and in the workers."""
     program = (
         "import sys; from pcreg.registration import batch; "
-        f"batch.run(batch.Registrar(descriptor='fpfh', voxel={VOXEL}), "
+        f"batch.run(batch.Registrar(descriptor={descriptor!r}, voxel={VOXEL}), "
         f"{[(str(scans / 'b.ply'), str(scans / 'a.ply'))]}, batch.Path({str(tmp_path / 'out')!r}), "
         "workers=0); print('torch' in sys.modules)"
     )

@@ -9,8 +9,7 @@ from pcreg.features.cache import FeatureCache, read_described
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.se3 import residuals
 from pcreg.io.pairs import Pair
-from pcreg.models.matcher import MatcherArchitecture
-from pcreg.models.resunet import NODE_LEVEL
+from pcreg.models.architecture import NODE_LEVEL, MatcherArchitecture
 from pcreg.models.weights import load_weights
 from pcreg.registration.attention import AttentionMatcher, joined
 from pcreg.registration.matching import Matches

@@ -8,7 +8,7 @@ import pytest
 
 from pcreg.cli.register import main
 from pcreg.features.pretrained import weights_for
-from pcreg.models.weights import load_weights
+from pcreg.models.weights_file import read_weights
 from pcreg.registration.registrar import Registrar
 from tests.pcreg.cli.register.commands import FAST, refusal
 
@@ -94,9 +94,9 @@ def test_weights_are_loaded_once(scans, tmp_path, capsys, monkeypatch, batch):
 
     def load(path, *arguments):
         loaded.append(Path(path).name)
-        return load_weights(path, *arguments)
+        return read_weights(path, *arguments)
 
-    monkeypatch.setattr("pcreg.features.fcgf.load_weights", load)
+    monkeypatch.setattr("pcreg.features.fcgf.read_weights", load)
     (tmp_path / "pairs.csv").write_text(f"{scans[0]},{scans[1]}\n")
     pair = ["--batch", str(tmp_path / "pairs.csv")] if batch else [*map(str, scans), "--no-picture"]
     command = [*pair, *FAST, "--weights", str(weights_for(0.05)), "--out", str(tmp_path / "out")]

@@ -1,0 +1,31 @@
+"""How points become levels and neighbourhoods."""
+
+from dataclasses import dataclass
+
+from pcreg.kernels.cpu.stencil import default_radius
+
+KERNEL_SIZE = 3  # kernels of every layer but the first
+KERNELS = ("grid", "ppf")
+NORMAL_RADIUS = 3.0  # voxels
+
+
+@dataclass(frozen=True)
+class PyramidConfig:
+    """Level l has cells of voxel * 2^l metres."""
+
+    voxel: float = 0.025  # metres
+    n_levels: int = 4
+    stem_kernel_size: int = 5  # kernel cells per axis of the first convolution
+    radius_scale: float = 1.0  # search radius, in units of the ball with the volume of the kernel
+    snap: bool = False  # degraded mode: a sparse voxel convolution
+    kernel: str = "grid"  # its cells lie along the axes; or "ppf", rotation-invariant point-pair cells
+
+    @property
+    def normal_radius(self) -> float:
+        """The radius in metres of the neighbourhoods of normals."""
+        return NORMAL_RADIUS * self.voxel
+
+    def size_and_radius(self, level: int, kernel_size: int = KERNEL_SIZE) -> tuple[float, float]:
+        """The edge of the kernel cells, and the radius, of a convolution of points of `level`: metres."""
+        size = self.voxel * 2**level
+        return size, self.radius_scale * default_radius(size, kernel_size)

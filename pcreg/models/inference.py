@@ -1,0 +1,170 @@
+"""ResUNet for inference on the CPU, in NumPy and SciPy: importing PyTorch takes longer than a small pair.
+
+The layers are those of pcreg.models.resunet, with the norms folded into the weights; the neighbourhoods are
+computed by the same functions.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.kernels.cpu.conv import Convolution
+from pcreg.kernels.cpu.normals import surface_normals
+from pcreg.kernels.cpu.stencil import counts, neighbours
+from pcreg.kernels.cpu.triplets import sort_triplets
+from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
+from pcreg.kernels.rounding import rounded
+from pcreg.models.architecture import NODE_LEVEL, Architecture
+from pcreg.models.weights_file import StoredWeights
+from pcreg.runtime import parallel
+
+EPSILON = np.float32(1e-5)  # that of PyTorch's batch norm
+STATISTICS = ("weight", "bias", "running_mean", "running_var")  # of a batch norm
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+
+class NetworkOutput(NamedTuple):
+    """Row n of the features describes row n of the points, M nodes are points of a coarse level."""
+
+    features: Floats  # (N, C), of unit length
+    nodes: Floats  # (M, 3), metres from the cloud's lower corner
+    node_normals: Floats  # (M, 3)
+    node_features: Floats  # (M, D)
+
+
+class Geometry(NamedTuple):
+    """What pcreg.kernels.pyramid.Pyramid holds, of one cloud."""
+
+    stem: NDArray[np.int32]  # (K, N)
+    same: list[Convolution]
+    down: list[Convolution]
+    up: list[Convolution]
+    nodes: Floats
+    node_normals: Floats
+
+
+class InferenceResUNet:
+    """Points in, one descriptor per point out, of a network without `snap`."""
+
+    def __init__(self, stored: StoredWeights) -> None:
+        """Raises InputError for weights that do not fit their architecture; a matcher's are left out."""
+        self.architecture, self.fingerprint = stored.architecture, stored.fingerprint
+        tensors = {name: each for name, each in stored.tensors.items() if not name.startswith("matcher.")}
+        replace(stored, tensors=tensors).check(_shapes(stored.architecture))
+        self._layers: dict[str, tuple[Floats, Floats]] = {}  # by convolution: weight (K, C, M) and bias (M,)
+        for conv in [name.removesuffix(".weight") for name in tensors if tensors[name].ndim == 4]:
+            norm = conv.replace("conv", "norm")
+            scale, shift, mean, variance = (tensors[f"{norm}.{each}"] for each in STATISTICS)
+            scale = scale / np.sqrt(variance + EPSILON)
+            self._layers[conv] = tensors[f"{conv}.weight"][:, 0] * scale, shift - mean * scale
+        self._head = [np.ascontiguousarray(tensors[f"{name}.weight"].T) for name in ("conv1_tr", "final")]
+        self._bias = tensors["final.bias"]
+
+    def describe(
+        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
+    ) -> NetworkOutput:
+        """Describe points (N, 3), one per `voxel` metres, seen from the `viewpoints` (N, 3) or the origin."""
+        with parallel.one_for_blas():
+            config = replace(self.architecture.geometry, voxel=voxel)
+            return self._describe(_geometry(points, viewpoints, config))
+
+    def _describe(self, geometry: Geometry) -> NetworkOutput:
+        same, down, up = geometry.same, geometry.down, geometry.up
+        weight, bias = self._layers["conv1"]
+        level1 = self._block("1", geometry.stem.T.astype(np.float32) @ weight[:, 0] + bias, same[0])
+        level2 = self._block("2", self._conv("conv2", level1, down[0]), same[1])
+        level3 = self._block("3", self._conv("conv3", level2, down[1]), same[2])
+        level4 = self._block("4", self._conv("conv4", level3, down[2]), same[3])
+        out = self._block("4_tr", self._conv("conv4_tr", level4, up[2]), same[2])
+        nodes = np.concatenate([out, level3], 1)
+        out = self._block("3_tr", self._conv("conv3_tr", nodes, up[1]), same[1])
+        out = np.concatenate([out, level2], 1)
+        out = self._block("2_tr", self._conv("conv2_tr", out, up[0]), same[0])
+        first, last = self._head
+        out = np.maximum(np.concatenate([out, level1], 1) @ first, 0) @ last + self._bias
+        out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), np.float32(1e-12))
+        return NetworkOutput(out, geometry.nodes, geometry.node_normals, nodes)
+
+    def _block(self, layer: str, features: Floats, within: Convolution) -> Floats:
+        """A residual block."""
+        out = self._conv(f"block{layer}.conv1", features, within)
+        np.maximum(out, 0, out=out)
+        out = self._conv(f"block{layer}.conv2", out, within)
+        out += features
+        np.maximum(out, 0, out=out)
+        return out
+
+    def _conv(self, name: str, features: Floats, into: Convolution) -> Floats:
+        """A convolution with its norm."""
+        weight, bias = self._layers[name]
+        out = into(features, weight)
+        out += bias
+        return out
+
+
+def _geometry(
+    points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, config: PyramidConfig
+) -> Geometry:
+    """The levels and neighbourhoods of points (N, 3)."""
+    low = points.min(0) if len(points) else np.zeros(3)
+    levels, rows = [rounded(points - low).astype(np.float32)], []
+    for level in range(1, config.n_levels):
+        origin = np.full(3, -config.voxel / 2)
+        rows.append(voxel_downsample(levels[-1].astype(np.float64), config.voxel * 2**level, origin))
+        levels.append(levels[-1][rows[-1]])
+    lengths = [np.array([len(level)]) for level in levels]
+    along_axes = config.kernel == "grid"
+    if along_axes:
+        normals = [np.zeros_like(levels[0])]
+    else:
+        seen_from = np.broadcast_to(-low if viewpoints is None else viewpoints - low, points.shape)
+        normals = [surface_normals(levels[0], lengths[0], seen_from.astype(np.float32), config.normal_radius)]
+    for picked in rows:
+        normals.append(normals[-1][picked])
+
+    def search(out: int, into: int) -> tuple[Rows, Rows, Rows]:
+        both = None if along_axes else (normals[out], normals[into])
+        size, radius = config.size_and_radius(into)
+        clouds = levels[out], levels[into], lengths[out], lengths[into]
+        return neighbours(*clouds, size, KERNEL_SIZE, radius, both)
+
+    def convolution(i: Rows, j: Rows, k: Rows, out: int, into: int) -> Convolution:
+        n_out, n_in = len(levels[out]), len(levels[into])
+        return Convolution(*sort_triplets(i, j, k, n_out, n_in, KERNEL_SIZE**3), n_out, n_in)
+
+    same = [convolution(*search(level, level), level, level) for level in range(config.n_levels)]
+    down, up = [], []
+    for level in range(config.n_levels - 1):
+        i, j, k = search(level + 1, level)
+        down.append(convolution(i, j, k, level + 1, level))
+        up.append(convolution(j, i, k, level, level + 1))
+    own = None if along_axes else normals[0]
+    stem_size = config.stem_kernel_size
+    size, radius = config.size_and_radius(0, stem_size)
+    stem = counts(levels[0], lengths[0], size, stem_size, radius, own)
+    return Geometry(stem, same, down, up, levels[NODE_LEVEL], normals[NODE_LEVEL])
+
+
+def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
+    """Of all that describes, by the names that it has in pcreg.models.resunet.ResUNet."""
+    e, d = architecture.encoder, architecture.decoder
+    widths = {"1": (1, e[0]), "2": (e[0], e[1]), "3": (e[1], e[2]), "4": (e[2], e[3]), "4_tr": (e[3], d[3])}
+    widths |= {"3_tr": (d[3] + e[2], d[2]), "2_tr": (d[2] + e[1], d[1])}
+    shapes: dict[str, tuple[int, ...]] = {
+        "conv1_tr.weight": (d[0], d[1] + e[0]),
+        "final.weight": (architecture.out_channels, d[0]),
+        "final.bias": (architecture.out_channels,),
+    }
+    for layer, (n_in, n_out) in widths.items():
+        kernel_size = architecture.stem_kernel_size if layer == "1" else KERNEL_SIZE
+        shapes[f"conv{layer}.weight"] = (kernel_size**3, 1, n_in, n_out)
+        shapes |= {f"block{layer}.conv{n}.weight": (KERNEL_SIZE**3, 1, n_out, n_out) for n in (1, 2)}
+        for norm in (f"norm{layer}", f"block{layer}.norm1", f"block{layer}.norm2"):
+            shapes |= {f"{norm}.{each}": (n_out,) for each in STATISTICS}
+            shapes[f"{norm}.num_batches_tracked"] = ()
+    return shapes

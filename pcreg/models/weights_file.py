@@ -1,0 +1,91 @@
+"""What is in a .safetensors file of weights, as arrays."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcreg.models.architecture import Architecture, MatcherArchitecture
+from pcreg.runtime.errors import InputError
+
+KEY = "pcreg.architecture"  # in the file's metadata
+
+
+@dataclass(frozen=True)
+class StoredWeights:
+    """The parameters and statistics of a network, by name; float16 ones as float32."""
+
+    path: Path
+    architecture: Architecture
+    tensors: dict[str, NDArray[Any]]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.tensors)
+
+    def check(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise InputError unless these are the names and shapes of the tensors."""
+        found = {name: tensor.shape for name, tensor in self.tensors.items()}
+        for name in sorted(wanted.keys() | found.keys()):
+            if wanted.get(name) != found.get(name):
+                raise InputError(
+                    f"{self.path}: does not fit the architecture that it names ({name} is "
+                    f"{found.get(name, 'missing')} and should be {wanted.get(name, 'absent')}); "
+                    "use weights written by `pcreg train`"
+                )
+
+
+def read_weights(path: str | Path) -> StoredWeights:
+    """The content of a .safetensors file; InputError for one that is missing, damaged or of another kind."""
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such weights; check the path")
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
+        ) from error
+    for name, tensor in tensors.items():
+        if tensor.dtype == np.float16:
+            tensors[name] = tensor.astype(np.float32)
+    return StoredWeights(path, _architecture(path, metadata), tensors)
+
+
+def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
+    """The first 16 digits of the SHA-256 over the names and numbers of tensors."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(tensor))
+    return digest.hexdigest()[:16]
+
+
+def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
+    if KEY not in metadata:
+        raise InputError(
+            f"{path}: does not say which network it belongs to; use weights written by `pcreg train`"
+        )
+    try:
+        fields = _with_tuples(json.loads(metadata[KEY]))
+        if fields.get("matcher"):
+            fields["matcher"] = MatcherArchitecture(**_with_tuples(fields["matcher"]))
+        return Architecture(**fields)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: was written for another kind of network ({error}); use weights of this version"
+        ) from error
+
+
+def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}

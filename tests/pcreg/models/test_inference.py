@@ -1,0 +1,129 @@
+"""The network without PyTorch gives what the one in PyTorch gives."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from threadpoolctl import threadpool_limits
+
+from pcreg.features.fcgf import FCGF
+from pcreg.features.pretrained import FOLDER
+from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.models.architecture import Architecture, MatcherArchitecture
+from pcreg.models.inference import InferenceResUNet
+from pcreg.models.resunet import ResUNet
+from pcreg.models.torch_inference import TorchInference
+from pcreg.models.weights import load_weights, save_weights
+from pcreg.models.weights_file import KEY, read_weights
+from pcreg.runtime.errors import InputError
+from tests.pcreg.scenes import wavy_sheet
+
+TINY = Architecture(0.05, 8, encoder=(4, 6, 8, 10), decoder=(10, 6, 4, 8), stem_kernel_size=3)
+
+
+def random_network(architecture: Architecture) -> ResUNet:
+    """One whose norms have statistics, too."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = ResUNet(architecture)
+        for name, tensor in network.state_dict().items():
+            if "norm" in name and tensor.is_floating_point():
+                tensor.copy_(torch.rand_like(tensor) + 0.5)
+    return network
+
+
+def assert_same(path, points, viewpoints=None, voxel=0.05):
+    """In all that both networks of this file return."""
+    wanted = TorchInference(load_weights(path), "cpu").describe(points, viewpoints, voxel)
+    found = InferenceResUNet(read_weights(path)).describe(points, viewpoints, voxel)
+    for name, value in wanted._asdict().items():
+        same = getattr(found, name)
+        assert (same.dtype, same.shape) == (np.float32, value.shape), name
+        exact = name in ("nodes", "node_normals")
+        largest = np.abs(value).max(initial=0)
+        np.testing.assert_allclose(same, value, rtol=0, atol=0 if exact else 1e-5 * largest)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 1031])
+@pytest.mark.parametrize("name", ["indoor", "outdoor"])
+def test_shipped_weights(name, n):
+    path = FOLDER / f"{name}.safetensors"
+    voxel = read_weights(path).architecture.voxel
+    points = FCGF.load(path, scales=[1]).describe(2 * wavy_sheet(4000) * (voxel / 0.05)).points[:n]
+    assert len(points) == n
+    assert_same(path, points + 1000.0, voxel=voxel)
+    assert_same(path, points, np.tile([0.0, 0.0, 9.0], (n, 1)), voxel)
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        TINY,
+        replace(TINY, kernel="ppf"),
+        replace(TINY, stem_kernel_size=1, radius_scale=1.3),
+        replace(TINY, stem_kernel_size=7, kernel="ppf", radius_scale=0.8),
+        replace(TINY, kernel="ppf", matcher=MatcherArchitecture(width=8)),
+    ],
+)
+@pytest.mark.parametrize("half", [False, True])
+def test_networks_of_every_kind(architecture, half, tmp_path):
+    save_weights(tmp_path / "a.safetensors", random_network(architecture), half=half)
+    assert_same(tmp_path / "a.safetensors", wavy_sheet(701))
+    assert_same(tmp_path / "a.safetensors", wavy_sheet(701), voxel=0.11)
+
+
+def test_many_buckets_are_summed_a_part_at_a_time(tmp_path, monkeypatch):
+    save_weights(tmp_path / "a.safetensors", random_network(TINY))
+    monkeypatch.setattr("pcreg.kernels.cpu.conv.MAX_BUCKETS", 100)
+    assert_same(tmp_path / "a.safetensors", wavy_sheet(701))
+
+
+def test_the_number_of_threads_changes_no_bit():
+    learned, points = FCGF.load(voxel=0.05), wavy_sheet(3000)
+    with threadpool_limits(1):
+        wanted = learned.describe(points).features
+    with threadpool_limits(2):
+        np.testing.assert_array_equal(learned.describe(points).features, wanted)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind"), [(TINY, InferenceResUNet), (replace(TINY, snap=True), TorchInference)]
+)
+def test_pytorch_is_for_what_the_other_leaves_out(architecture, kind, tmp_path):
+    network = random_network(architecture)
+    save_weights(tmp_path / "a.safetensors", network)
+    loaded = FCGF.load(tmp_path / "a.safetensors")
+    assert type(loaded.network) is kind
+    assert loaded.label == FCGF(network).label
+
+
+def test_weights_that_do_not_fit_are_refused_alike(tmp_path):
+    path = tmp_path / "a.safetensors"
+    save_weights(path, random_network(TINY))
+    tensors = load_file(path)
+    metadata = {KEY: '{"out_channels": 16}'}
+    for change in ({}, {"more": torch.ones(3)}):
+        save_file(tensors | change, path, metadata)
+        messages = []
+        for load in (load_weights, FCGF.load):
+            with pytest.raises(InputError, match="does not fit the architecture") as caught:
+                load(path)
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
+
+
+def test_registering_on_the_cpu_imports_no_pytorch(tmp_path):
+    source = wavy_sheet(3000)
+    np.save(tmp_path / "a.npy", source)
+    np.save(tmp_path / "b.npy", transform(se3(rotation_about([0, 0, 1], 20), np.full(3, 0.2)), source))
+    program = (
+        "import sys, pcreg; found = pcreg.register(*sys.argv[1:]); "
+        "print(found.registered, 'FCGF' in pcreg.__all__, 'torch' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["True", "True", "False"], done.stderr
