@@ -48,7 +48,13 @@ def room() -> Room:
     return stored_room(0)
 
 
-LONG = ("tests/fuzz/", "tests/test_wheel.py", "tests/test_docs_commands.py", "tests/pcreg/cli/")
+LONG = (
+    "tests/fuzz/",
+    "tests/pcreg/cli/",
+    "tests/test_docs_commands.py",
+    "tests/test_types.py",
+    "tests/test_wheel.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
