@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from pcreg.features.base import Description, Nodes
 from pcreg.features.pretrained import weights_for
@@ -109,10 +108,9 @@ class FCGF:
         """
         rows = voxel_downsample(points, self.voxel)
         kept, seen_from = points[rows], None if viewpoints is None else viewpoints[rows]
-        first = self._output(kept, seen_from, self.voxel)
-        others = [self._at_scale(kept, seen_from, scale) for scale in self.scales[1:]]
-        features = np.concatenate([first.features, *others], 1) / len(self.scales) ** 0.5
-        return Description(kept, features, nodes=self._nodes(kept, first))
+        log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
+        found = self.network.describe(kept, seen_from, self.voxel, self.scales)
+        return Description(kept, found.features, nodes=self._nodes(kept, found))
 
     def _nodes(self, points: NDArray[np.float64], output: NetworkOutput) -> Nodes | None:
         """Those of a matcher, if the network has one."""
@@ -120,26 +118,6 @@ class FCGF:
             return None
         low = points.min(0) if len(points) else 0
         return Nodes(output.nodes.astype(np.float64) + low, output.node_normals, output.node_features)
-
-    def _at_scale(
-        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, scale: float
-    ) -> NDArray[np.float32]:
-        """Unit descriptors (N, C) of points (N, 3) at `scale` > 1 times the voxel size.
-
-        A point that is not in the downsampled cloud has the descriptor of the nearest one that is.
-        """
-        voxel = scale * self.voxel
-        rows = voxel_downsample(points, voxel)
-        downsampled = points[rows]
-        seen_from = None if viewpoints is None else viewpoints[rows]
-        features = self._output(downsampled, seen_from, voxel).features
-        return features[cKDTree(downsampled).query(points)[1]] if len(points) else features
-
-    def _output(
-        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
-    ) -> NetworkOutput:
-        log.info("describe: %d points, in cells of %g m", len(points), voxel)
-        return self.network.describe(points, viewpoints, voxel)
 
 
 def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":

@@ -98,7 +98,14 @@ def procrustes(source: np.ndarray, target: np.ndarray, weights: np.ndarray | Non
         source_centre, target_centre = (source * share).sum(-2), (target * share).sum(-2)
     centred = source - source_centre[..., None, :], target - target_centre[..., None, :]
     weighted = centred[0] if weights is None else centred[0] * share
-    U, _, Vt = np.linalg.svd(weighted.swapaxes(-1, -2) @ centred[1])
+    return aligning_motion(weighted.swapaxes(-1, -2) @ centred[1], source_centre, target_centre)
+
+
+def aligning_motion(
+    covariance: np.ndarray, source_centre: np.ndarray, target_centre: np.ndarray
+) -> np.ndarray:
+    """`procrustes` by the sums (..., 3, 3) of products of centred points, and the centres (..., 3)."""
+    U, _, Vt = np.linalg.svd(covariance)
     Vt[..., 2, :] *= np.sign(np.linalg.det(U) * np.linalg.det(Vt))[..., None]
     R = Vt.swapaxes(-1, -2) @ U.swapaxes(-1, -2)
     T = np.zeros((*R.shape[:-2], 4, 4))

@@ -13,7 +13,9 @@ Three cues distinguish the place from which a cloud was seen:
 - incidence: surfaces that are seen edge-on have few points.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy.ndimage import maximum_filter
@@ -38,10 +40,14 @@ MAX_OCCLUSION_POINTS = 5_000  # of a surface
 SCREENING_POINTS, SCREENED_PLACES = 1_000, 40
 MAX_RAYS = 1 << 14  # computed together, in arrays that fit the cache
 FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
+WIDTH = 1.5 * np.radians(90.0) / FACE_CELLS  # from the middle of a cell to the far edge of the next
 OCCLUSION_MARGIN_VOXELS = 4.0  # behind a surface, from which on a point is hidden
 MIN_INCIDENCE_COSINE = 0.3  # below it a surface is seen edge-on
 DIRECTIONS = 80  # from the middle of the cloud in which places are tried
 DISTANCES_RADII = (0.6, 1.0, 1.5, 2.0, 2.7)  # and how far out, in RMS radii of the cloud
+
+
+ViewOf: TypeAlias = "Callable[[np.ndarray, np.ndarray, float], View]"  # of a surface, normals, a margin
 
 
 @dataclass(frozen=True)
@@ -60,14 +66,20 @@ class Viewpoint:
 
 
 def estimated_viewpoint(
-    points: np.ndarray, surface: np.ndarray, normals: np.ndarray, voxel: float
+    points: np.ndarray,
+    surface: np.ndarray,
+    normals: np.ndarray,
+    voxel: float,
+    view_of: "ViewOf | None" = None,
 ) -> Viewpoint:
     """The place from which the cloud (N, 3) was most likely seen.
 
     `surface` (S, 3), S > 0, is the cloud downsampled to one point per `voxel` metres, with `normals` (S, 3)
-    of either sign.
+    of either sign. `view_of` makes the View that is asked, by default here.
     """
-    view = _View(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).of_points(MAX_OCCLUSION_POINTS)
+    view = (view_of or View)(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).of_points(
+        MAX_OCCLUSION_POINTS
+    )
     spacing = _Spacing(points)
     middle = surface.mean(0)
     radius = float(np.sqrt(((surface - middle) ** 2).sum(1).mean()))
@@ -76,7 +88,7 @@ def estimated_viewpoint(
     return Viewpoint(_one_sided(view, middle, radius), known=False)
 
 
-def _surrounded(view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: float) -> Viewpoint:
+def _surrounded(view: "View", spacing: "_Spacing", middle: np.ndarray, radius: float) -> Viewpoint:
     """The viewpoint of a cloud all around its sensor: where spacing and range correlate most.
 
     It is searched in the plane through the middle in which the cloud spreads most. Across that plane the
@@ -102,7 +114,7 @@ def _surrounded(view: "_View", spacing: "_Spacing", middle: np.ndarray, radius: 
     return Viewpoint(places[int(np.argmin(hidden))], bool(known))
 
 
-def _one_sided(view: "_View", middle: np.ndarray, radius: float) -> np.ndarray:
+def _one_sided(view: "View", middle: np.ndarray, radius: float) -> np.ndarray:
     """Of a cloud in front of its sensor the place (3,), among many, from which most of it is visible.
 
     Some of its points tell which places are worth a look at all of them.
@@ -139,15 +151,17 @@ def _standardized(values: np.ndarray) -> np.ndarray:
     return (values - values.mean()) / deviation if deviation > 0 else np.zeros_like(values)
 
 
-class _View:
+class View:
     """How a surface would look from other places."""
+
+    max_rays = MAX_RAYS
 
     def __init__(self, surface: np.ndarray, normals: np.ndarray, margin: float):
         self.surface, self.normals, self.margin = surface, normals, margin
 
-    def of_points(self, count: int) -> "_View":
+    def of_points(self, count: int) -> "View":
         """That of so many of the points."""
-        return _View(every_nth(self.surface, count), every_nth(self.normals, count), self.margin)
+        return View(every_nth(self.surface, count), every_nth(self.normals, count), self.margin)
 
     def scores(self, places: np.ndarray) -> np.ndarray:
         """The fractions (P,) of points that are hidden from the places (P, 3) and seen edge-on, added up."""
@@ -160,7 +174,7 @@ class _View:
         outline of an object, whose cells also show the background, hides nothing. The change of range of a
         slanted surface within these cells is allowed for.
         """
-        at_once = max(1, MAX_RAYS // len(self.surface))
+        at_once = max(1, self.max_rays // len(self.surface))
         parts = [self._hidden(places[n : n + at_once]) for n in range(0, len(places), at_once)]
         hidden, edge_on = (np.concatenate(each) for each in zip(*parts, strict=True))
         return hidden, edge_on
@@ -174,8 +188,7 @@ class _View:
         np.minimum.at(nearest.reshape(-1), cell, distance)
         occluder = maximum_filter(nearest, size=(1, 1, 3, 3), mode="constant", cval=np.inf).reshape(-1)[cell]
         slope = np.sqrt(1 - np.minimum(cosine, 1.0) ** 2) / np.maximum(cosine, MIN_INCIDENCE_COSINE)
-        width = 1.5 * np.radians(90.0) / FACE_CELLS  # from the middle of a cell to the far edge of the next
-        behind = distance - self.margin - distance * width * slope > occluder
+        behind = distance - self.margin - distance * WIDTH * slope > occluder
         edge_on = cosine < MIN_INCIDENCE_COSINE
         return (behind & ~edge_on).mean(1), edge_on.mean(1)
 

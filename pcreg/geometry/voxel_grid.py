@@ -26,12 +26,7 @@ def voxel_downsample(points: np.ndarray, voxel: float, origin: np.ndarray | None
     if len(points) == 0:
         return np.empty(0, dtype=np.int64)
     origin = np.zeros(3) if origin is None else origin
-    corners = box(points).astype(np.float64)
-    with np.errstate(over="ignore"):
-        lowest, highest = np.floor((corners - origin) / voxel)
-        shape = highest - lowest + 1
-    if not (np.abs([lowest, highest]) < MAX_CELLS).all() or math.prod(map(int, shape)) > MAX_CELLS:
-        raise InputError(f"voxel {voxel:g} m is too small for this cloud, which has 2^62 cells or more")
+    lowest, shape = cells_around(points, voxel, origin)
 
     def nearest(rows: np.ndarray | slice) -> np.ndarray:
         return _nearest(points[rows], voxel, origin, lowest, shape)
@@ -42,6 +37,20 @@ def voxel_downsample(points: np.ndarray, voxel: float, origin: np.ndarray | None
     found = parallel.each(lambda start: start + nearest(slice(start, start + BLOCK_POINTS)), starts)
     rows = np.concatenate(found)
     return rows[nearest(rows)]  # the best of the whole is the best of its block
+
+
+def cells_around(points: np.ndarray, voxel: float, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest cell (3,) of points (N, 3), N > 0, and how many cells (3,) their box has, float64.
+
+    Raises InputError for a voxel that is too small to number them.
+    """
+    corners = box(points).astype(np.float64)
+    with np.errstate(over="ignore"):
+        lowest, highest = np.floor((corners - origin) / voxel)
+        shape = highest - lowest + 1
+    if not (np.abs([lowest, highest]) < MAX_CELLS).all() or math.prod(map(int, shape)) > MAX_CELLS:
+        raise InputError(f"voxel {voxel:g} m is too small for this cloud, which has 2^62 cells or more")
+    return lowest, shape
 
 
 def _nearest(

@@ -5,6 +5,7 @@ Every other length of a registration is a multiple of it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -50,10 +51,15 @@ class Sample:
     count: int  # of the cloud's points
     kept: float  # fraction of the points that are within the middle of the cloud
     extent: float  # metres
+    cell_counts: "CellCounts"  # of the points
 
     @staticmethod
-    def of(points: np.ndarray, name: str) -> "Sample":
-        """The sample of the cloud (N, 3); InputError, by its name, if it has no scale."""
+    def of(points: np.ndarray, name: str, counts_of: "CountsOf | None" = None) -> "Sample":
+        """The sample of the cloud (N, 3); InputError, by its name, if it has no scale.
+
+        `counts_of` makes what counts points, by default here.
+        """
+        counts_of = counts_of or CellCounts
         count = len(points)
         points = points[:: max(1, count // SAMPLE_POINTS)]
         low, high = middle_box(points) if len(points) else np.zeros((2, 3))
@@ -66,8 +72,9 @@ class Sample:
             kept = points
         columns = np.ascontiguousarray((kept - kept.min(0)).T, dtype=np.float32)
         extent = float(np.linalg.norm(high - low))
-        columns = columns.compress(~_isolated(columns, extent), axis=1)  # in C order, unlike columns[:, ...]
-        return Sample(columns, count, len(kept) / len(points), extent)
+        isolated = _isolated(columns, extent, counts_of(columns))
+        columns = columns.compress(~isolated, axis=1)  # in C order, unlike columns[:, ...]
+        return Sample(columns, count, len(kept) / len(points), extent, counts_of(columns))
 
     def voxel(self) -> float:
         """The voxel size in metres at which the cloud fills about 15,000 cells, to two digits.
@@ -83,18 +90,28 @@ class Sample:
 
     def occupied(self, voxel: float) -> float:
         """How many cells the cloud fills, counting those beyond the middle 90 % in proportion."""
-        return len(_cell_counts(self.points, voxel)) / self.kept
+        return len(self.cell_counts(voxel)) / self.kept
 
 
-def _cell_counts(columns: np.ndarray, voxel: float) -> np.ndarray:
-    """How many points each occupied cell has, in no particular order, of (3, S) float32 from zero on."""
-    scale = np.float32(1 / voxel)
-    x, y, z = (columns * scale).astype(np.int32)
-    _, ny, nz = shape = (columns.max(1, initial=0) * scale).astype(np.int64) + 1
-    if shape.prod() > MAX_TABLE_CELLS:
-        return np.unique(_keys(columns, voxel), return_counts=True)[1]
-    counts = np.bincount((x * ny + y) * nz + z)
-    return counts[counts > 0]
+class CellCounts:
+    """How many points each occupied cell has, for one cell size after another."""
+
+    def __init__(self, columns: np.ndarray) -> None:
+        """Of points (3, S) float32 from zero on."""
+        self.columns, self.highest = columns, columns.max(1, initial=0)
+
+    def __call__(self, voxel: float) -> np.ndarray:
+        """Of cells of `voxel` metres, in no particular order."""
+        scale = np.float32(1 / voxel)
+        x, y, z = (self.columns * scale).astype(np.int32)
+        _, ny, nz = shape = (self.highest * scale).astype(np.int64) + 1
+        if shape.prod() > MAX_TABLE_CELLS:
+            return np.unique(_keys(self.columns, voxel), return_counts=True)[1]
+        counts = np.bincount((x * ny + y) * nz + z)
+        return counts[counts > 0]
+
+
+CountsOf: TypeAlias = Callable[[np.ndarray], CellCounts]  # of points (3, S)
 
 
 def _keys(columns: np.ndarray, voxel: float) -> np.ndarray:
@@ -115,15 +132,15 @@ def _smallest_voxel(extent: float, fits: Callable[[float], bool]) -> float:
     return large
 
 
-def _isolated(columns: np.ndarray, extent: float) -> np.ndarray:
-    """Which points (S,) of (3, S) float32 are isolated, each of which would fill a cell of its own.
+def _isolated(columns: np.ndarray, extent: float, cell_counts: CellCounts) -> np.ndarray:
+    """Which of these points (3, S) float32 are isolated, each of which would fill a cell of its own: (S,).
 
     In cells so large that most of them have eight points, an isolated one is the only point of its cell, and
     the cells of its block have one point at most. That is not so in the sparse far end of a LiDAR scan.
     """
 
     def crowded(voxel: float) -> bool:
-        counts = _cell_counts(columns, voxel)
+        counts = cell_counts(voxel)
         return 2 * counts[counts >= MIN_CROWDED_POINTS].sum() >= columns.shape[1]
 
     voxel = _smallest_voxel(extent, crowded)

@@ -4,11 +4,14 @@ The layers are those of pcreg.models.resunet, with the norms folded into the wei
 computed by the same functions.
 """
 
+import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.conv import Convolution
@@ -20,6 +23,8 @@ from pcreg.kernels.rounding import rounded
 from pcreg.models.architecture import NODE_LEVEL, Architecture
 from pcreg.models.weights_file import StoredWeights
 from pcreg.runtime import parallel
+
+log = logging.getLogger(__name__)
 
 EPSILON = np.float32(1e-5)  # that of PyTorch's batch norm
 STATISTICS = ("weight", "bias", "running_mean", "running_var")  # of a batch norm
@@ -66,14 +71,41 @@ class InferenceResUNet:
         self._bias = tensors["final.bias"]
 
     def describe(
+        self,
+        points: NDArray[np.float64],
+        viewpoints: NDArray[np.float64] | None,
+        voxel: float,
+        scales: Sequence[float] = (1.0,),
+    ) -> NetworkOutput:
+        """Describe points (N, 3), one per `voxel` metres, seen from the `viewpoints` (N, 3) or the origin.
+
+        At several `scales`, 1 first, the descriptors at those multiples of the voxel size stand side by side,
+        of unit length together. A point that is not in the cloud downsampled to one of them has the
+        descriptor of the nearest one that is. Nodes are those of the first scale.
+        """
+        with parallel.one_for_blas():
+            first = self._describe(points, viewpoints, voxel)
+            others = [self._at_scale(points, viewpoints, scale * voxel) for scale in scales[1:]]
+            features = np.concatenate([first.features, *others], 1) / np.float32(len(scales) ** 0.5)
+            return first._replace(features=features)
+
+    def _at_scale(
+        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
+    ) -> Floats:
+        """Unit descriptors (N, C) of points (N, 3) at another voxel size."""
+        rows = voxel_downsample(points, voxel)
+        downsampled = points[rows]
+        seen_from = None if viewpoints is None else viewpoints[rows]
+        features = self._describe(downsampled, seen_from, voxel).features
+        return features[cKDTree(downsampled).query(points)[1]] if len(points) else features
+
+    def _describe(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
     ) -> NetworkOutput:
-        """Describe points (N, 3), one per `voxel` metres, seen from the `viewpoints` (N, 3) or the origin."""
-        with parallel.one_for_blas():
-            config = replace(self.architecture.geometry, voxel=voxel)
-            return self._describe(_geometry(points, viewpoints, config))
+        log.info("describe: %d points, in cells of %g m", len(points), voxel)
+        return self._forward(_geometry(points, viewpoints, replace(self.architecture.geometry, voxel=voxel)))
 
-    def _describe(self, geometry: Geometry) -> NetworkOutput:
+    def _forward(self, geometry: Geometry) -> NetworkOutput:
         same, down, up = geometry.same, geometry.down, geometry.up
         weight, bias = self._layers["conv1"]
         level1 = self._block("1", geometry.stem.T.astype(np.float32) @ weight[:, 0] + bias, same[0])

@@ -1,12 +1,16 @@
 """ResUNet in PyTorch for inference on arrays: on a GPU, and for what pcreg.models.inference leaves out."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 from torch import Tensor
 
+from pcreg.kernels.grid import grid_sample
+from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.models.architecture import NODE_LEVEL
 from pcreg.models.inference import NetworkOutput
@@ -23,21 +27,56 @@ class TorchInference:
         self._network, self._device = network.to(device).eval(), device
 
     def describe(
-        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
+        self,
+        points: NDArray[np.float64],
+        viewpoints: NDArray[np.float64] | None,
+        voxel: float,
+        scales: Sequence[float] = (1.0,),
     ) -> NetworkOutput:
         """That of pcreg.models.inference.InferenceResUNet.
+
+        The network knows no unit of length: at a scale s the cloud is one more of the batch, in units of s.
+        So one pass computes all scales.
 
         On a GPU it repeats to the last bit with torch.use_deterministic_algorithms alone.
         On the CPU it takes one core: threads would wait for one another at every one of many small operators,
         and beside other processes wait a hundred times as long as they compute.
         """
         with ONE_THREAD if self._device == "cpu" else nullcontext(), torch.inference_mode():
-            batch = PointBatch.from_clouds([points], None if viewpoints is None else [viewpoints])
-            pyramid = self._network.pyramid(batch.to(self._device), voxel)
+            cloud = torch.from_numpy(points).to(self._device)
+            places = torch.zeros_like(cloud) if viewpoints is None else torch.from_numpy(viewpoints).to(cloud)
+            rows = [slice(None), *(_downsampled(cloud, scale * voxel) for scale in scales[1:])]
+            batch = PointBatch.from_clouds(
+                [cloud[kept] / scale for kept, scale in zip(rows, scales, strict=True)],
+                [places[kept] / scale for kept, scale in zip(rows, scales, strict=True)],
+            )
+            pyramid = self._network.pyramid(batch, voxel)
             features, node_features = self._network.features(pyramid)
-            nodes = pyramid.levels[NODE_LEVEL].points
-            normals = pyramid.normals[NODE_LEVEL] if pyramid.normals else torch.zeros_like(nodes)
-            return NetworkOutput(*map(_array, (features, nodes, normals, node_features)))
+            first, *others = features.split(batch.lengths.tolist())
+            columns = [
+                other[_nearest(cloud, cloud[kept])] for other, kept in zip(others, rows[1:], strict=True)
+            ]
+            features = torch.cat([first, *columns], 1) / len(scales) ** 0.5
+            nodes = pyramid.levels[NODE_LEVEL]
+            own = int(nodes.lengths[0])
+            normals = pyramid.normals[NODE_LEVEL] if pyramid.normals else torch.zeros_like(nodes.points)
+            of_nodes = (each[:own] for each in (nodes.points, normals, node_features))
+            return NetworkOutput(*map(_array, (features, *of_nodes)))
+
+
+def _downsampled(points: Tensor, voxel: float) -> Tensor:
+    """Rows (M,) of points (N, 3), one per cell counted from the origin."""
+    lengths = torch.tensor([len(points)], device=points.device)
+    return grid_sample(points, lengths, voxel, points.new_zeros(1, 3))
+
+
+def _nearest(points: Tensor, downsampled: Tensor) -> Tensor:
+    """Rows (N,) of the nearest of the downsampled points (M, 3) to each of points (N, 3)."""
+    if points.is_cuda:
+        return nearest_points(points, downsampled)[1]
+    if len(points) == 0:
+        return torch.empty(0, dtype=torch.int64)
+    return torch.from_numpy(cKDTree(downsampled.numpy()).query(points.numpy())[1])
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

@@ -12,6 +12,9 @@ with g = J^T r of a block (Liang and Zeger, 1986). What blocks share, too, such 
 leaves no trace in residuals: two factors that were chosen on simulated scans stand for it.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -31,7 +34,11 @@ FLOOR_VOXELS = 0.001  # standard deviation that no direction falls below: clouds
 
 
 def covariance(
-    source: np.ndarray, target: np.ndarray, normals: np.ndarray, refined: Refinement
+    source: np.ndarray,
+    target: np.ndarray,
+    normals: np.ndarray,
+    refined: Refinement,
+    index: Callable[[np.ndarray], Any] = cKDTree,
 ) -> np.ndarray:
     """The covariance (6, 6) of a motion refined on source (N, 3) and target (M, 3) with normals (M, 3).
 
@@ -41,7 +48,7 @@ def covariance(
     """
     T, voxel = refined.T_target_source, refined.distance
     moved = transform(T, source)
-    distances, partner = nearest(moved, cKDTree(target), voxel)
+    distances, partner = nearest(moved, index(target), voxel)
     touching = np.isfinite(distances)
     points, normals = moved[touching], normals[partner[touching]]
     residuals = ((target[partner[touching]] - points) * normals).sum(1)

@@ -26,7 +26,8 @@ class DescriptorAgreement:
     def __init__(self, source: Description, target: Description, distance: float):
         """Of clouds with N and M points, at least one each; points within `distance` metres touch."""
         self.distance = distance
-        self.points, self.target = every_nth(source.points, MAX_POINTS), cKDTree(target.points)
+        self.points, self.target_points = every_nth(source.points, MAX_POINTS), target.points
+        self.tree = cKDTree(target.points)
         mean = np.concatenate([source.features, target.features]).mean(0)
         described = every_nth(source.features, MAX_POINTS), target.features
         self.features, self.target_features = (_unit(features - mean) for features in described)
@@ -57,20 +58,20 @@ class DescriptorAgreement:
             weights *= 1 - (touching.distances / self.distance) ** 2
             if (weights > 0).sum() < MIN_TOUCHING:
                 break
-            T = procrustes(self.points[touching.source], self.target.data[touching.target], weights)
+            T = procrustes(self.points[touching.source], self.target_points[touching.target], weights)
         return T
 
-    def _touching(self, T_target_source: np.ndarray) -> "_Touching":
+    def _touching(self, T_target_source: np.ndarray) -> "Touching":
         moved = transform(T_target_source, self.points)
-        distances, nearest = self.target.query(moved, distance_upper_bound=self.distance)
+        distances, nearest = self.tree.query(moved, distance_upper_bound=self.distance)
         (source,) = np.isfinite(distances).nonzero()
         target = nearest[source]
         cosines = np.einsum("nc,nc->n", self.features[source], self.target_features[target])
-        return _Touching(source, target, distances[source], cosines)
+        return Touching(source, target, distances[source], cosines)
 
 
 @dataclass(frozen=True)
-class _Touching:
+class Touching:
     """Source points (P,) with a target point within the distance, and that one."""
 
     source: np.ndarray  # (P,) int64, rows

@@ -8,7 +8,9 @@ sides: it lays the front of a surface onto the back of another, which is how the
 fits the room.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -55,18 +57,20 @@ def gather_evidence(
     agreement: DescriptorAgreement,
     refined: Refinement,
     margin: float,
+    index: Callable[[np.ndarray], Any] = cKDTree,
 ) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
     `matched` (P, 2, 3) are the points of source and target that features match, and `agreement` says how
     alike the descriptors are of what touches. Points further than `margin` metres in front of a surface are
-    not part of it; to contradict, half of that will do for points that touch nothing.
+    not part of it; to contradict, half of that will do for points that touch nothing. `index` makes a tree of
+    points.
     """
     T, voxel = refined.T_target_source, refined.distance
-    moved, tree = transform(T, source.surface), cKDTree(target.surface)
+    moved, tree = transform(T, source.surface), index(target.surface)
     distance_to_target, partner = nearest(moved, tree, voxel)
     touching = np.isfinite(distance_to_target)
-    touched = np.isfinite(nearest(target.surface, cKDTree(moved), voxel)[0])
+    touched = np.isfinite(nearest(target.surface, index(moved), voxel)[0])
     normals = target.normals[partner[touching]]
     cosine = ((source.normals @ T[:3, :3].T)[touching] * normals).sum(1)
     sided = cosine[np.abs(cosine) > MIN_NORMAL_COSINE]

@@ -4,7 +4,11 @@ The start is kept unless the result scores better. The loop is ours because it h
 adds its sums up in parallel, in an order that changes from run to run.
 """
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -29,59 +33,88 @@ class Refinement:
 
 
 def refine(
-    source: np.ndarray, target: np.ndarray, normals: np.ndarray, T_target_source: np.ndarray, distance: float
+    source: np.ndarray,
+    target: np.ndarray,
+    normals: np.ndarray,
+    T_target_source: np.ndarray,
+    distance: float,
+    surfaces_of: "SurfacesOf | None" = None,
 ) -> Refinement:
     """Refine T_target_source (4, 4) on source (N, 3) and target (M, 3), M >= 1, spaced about `distance`.
 
     Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign:
     first with partners up to 2 x `distance`, for a rough start, then up to 1 x.
     A motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being the distance to the
-    nearest target point (MSAC; Torr and Zisserman, 2000).
+    nearest target point (MSAC; Torr and Zisserman, 2000). `surfaces_of` makes the Surfaces that are compared,
+    by default here.
     """
     origin = target.mean(0)  # rotations about a far origin lose digits
     to_work, to_target = se3(np.eye(3), -origin), se3(np.eye(3), origin)
     start = to_work @ T_target_source
-    moved, target = transform(start, source), target - origin
-    tree = cKDTree(target)
+    surfaces = (surfaces_of or Surfaces)(transform(start, source), target - origin, normals)
 
     step = best = np.eye(4)
-    best_score = _score(moved, tree, distance)
-    coarse = every_nth(moved, MAX_COARSE_POINTS)
-    for points, max_distance in ((coarse, 2 * distance), (moved, distance)):
-        step = _point_to_plane(points, tree, normals, step, max_distance, CONVERGENCE_RATIO * distance)
-        score = _score(transform(step, moved), tree, distance)
+    best_score = _score(surfaces, best, distance)
+    for some, max_distance in ((surfaces.of_points(MAX_COARSE_POINTS), 2 * distance), (surfaces, distance)):
+        step = _point_to_plane(some, step, max_distance, CONVERGENCE_RATIO * distance)
+        score = _score(surfaces, step, distance)
         if score > best_score:
             best, best_score = step, score
-    near = _within(transform(best, moved), tree, distance)
+    near = surfaces.distances(best, distance)
     rmse = float(np.sqrt(np.mean(near**2))) if len(near) else 0.0
     return Refinement(to_target @ best @ start, len(near) / max(len(source), 1), rmse, distance)
 
 
-def _point_to_plane(
-    source: np.ndarray, tree: cKDTree, normals: np.ndarray, T: np.ndarray, max_distance: float, step: float
-) -> np.ndarray:
-    """Iterate from T (4, 4), with partners within `max_distance`, until an update is below `step` metres."""
-    radius = np.linalg.norm(transform(T, source), axis=1).mean()  # takes radians to metres
-    for _ in range(MAX_ITERATIONS):
-        points = transform(T, source)
-        distance, partner = nearest(points, tree, max_distance)
+class Surfaces:
+    """Source (N, 3) and target (M, 3), M >= 1, with the normals (M, 3) of the target."""
+
+    def __init__(self, source: np.ndarray, target: np.ndarray, normals: np.ndarray) -> None:
+        self.source, self.target, self.normals = source, target, normals
+
+    @cached_property
+    def tree(self) -> cKDTree:
+        return cKDTree(self.target)
+
+    def of_points(self, count: int) -> "Surfaces":
+        """With so many points of the source at most."""
+        fewer = copy(self)
+        fewer.source = every_nth(self.source, count)
+        return fewer
+
+    def distances(self, T: np.ndarray, max_distance: float) -> np.ndarray:
+        """Of the K source points, moved by T, with a target point within `max_distance` metres that to it."""
+        found, _ = nearest(transform(T, self.source), self.tree, max_distance)
+        return found[np.isfinite(found)]
+
+    def normal_equations(self, T: np.ndarray, max_distance: float) -> tuple[np.ndarray, np.ndarray]:
+        """Of the least squares from source points, moved by T, to planes: J^T J (6, 6) and J^T r (6,).
+
+        The unknowns are a small rotation and translation. A point with a target point within `max_distance`
+        counts by its distance r from the plane through that one.
+        """
+        points = transform(T, self.source)
+        distance, partner = nearest(points, self.tree, max_distance)
         near = np.isfinite(distance)
-        points, normal = points[near], normals[partner[near]]
-        offset = ((tree.data[partner[near]] - points) * normal).sum(1)
+        points, normal = points[near], self.normals[partner[near]]
+        offset = ((self.tree.data[partner[near]] - points) * normal).sum(1)
         rows = np.hstack([np.cross(points, normal), normal])  # (K, 6): d offset / d (rotation, translation)
+        return rows.T @ rows, rows.T @ offset
+
+
+SurfacesOf: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], Surfaces]
+
+
+def _point_to_plane(surfaces: Surfaces, T: np.ndarray, max_distance: float, step: float) -> np.ndarray:
+    """Iterate from T (4, 4), with partners within `max_distance`, until an update is below `step` metres."""
+    radius = np.linalg.norm(transform(T, surfaces.source), axis=1).mean()  # takes radians to metres
+    for _ in range(MAX_ITERATIONS):
         # Directions in which the surfaces slide along each other are left alone by the cut-off.
-        twist = np.linalg.lstsq(rows.T @ rows, rows.T @ offset, rcond=1e-8)[0]
+        twist = np.linalg.lstsq(*surfaces.normal_equations(T, max_distance), rcond=1e-8)[0]
         T = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ T
         if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < step:
             break
     return T
 
 
-def _within(points: np.ndarray, tree: cKDTree, distance: float) -> np.ndarray:
-    """The distances (K,) in metres of the K points whose nearest one is within `distance`."""
-    found, _ = nearest(points, tree, distance)
-    return found[np.isfinite(found)]
-
-
-def _score(points: np.ndarray, tree: cKDTree, distance: float) -> float:
-    return float((1 - (_within(points, tree, distance) / distance) ** 2).sum())
+def _score(surfaces: Surfaces, T: np.ndarray, distance: float) -> float:
+    return float((1 - (surfaces.distances(T, distance) / distance) ** 2).sum())

@@ -9,7 +9,7 @@ from pcreg.features.base import Description, Descriptor
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
-from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.registration.backend import CPU, Backend
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
@@ -57,7 +57,11 @@ class DescribedCloud(Description):
 
 
 def downsample(
-    points: np.ndarray, voxel: float, name: str = "cloud", viewpoint: Viewpoint | None = None
+    points: np.ndarray,
+    voxel: float,
+    name: str = "cloud",
+    viewpoint: Viewpoint | None = None,
+    backend: Backend = CPU,
 ) -> DownsampledCloud:
     """The cloud (N, 3) float64 at a voxel size in metres, `name` being what an error calls it.
 
@@ -69,16 +73,16 @@ def downsample(
         raise InputError(f"{name}: shape {points.shape} or values not finite; pass finite rows x y z")
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
-    surface_rows = downsample_and_filter(points, voxel, box(points)[0])
+    surface_rows = downsample_and_filter(points, voxel, box(points)[0], backend)
     surface = points[surface_rows]
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
     normals = normals_of(surface, NORMAL_RADIUS * voxel)
-    chosen = viewpoint or estimated_viewpoint(points, surface, normals, voxel)
+    chosen = viewpoint or estimated_viewpoint(points, surface, normals, voxel, backend.view)
     seen_from = chosen.of_rows(surface_rows)
     normals = towards(seen_from, surface, normals)
     origin = chosen.position if chosen.position.ndim == 1 else np.zeros(3)
-    rows = downsample_and_filter(points, voxel, origin)
+    rows = downsample_and_filter(points, voxel, origin, backend)
     if len(rows) < MIN_POINTS:  # the cells differ, and with them the isolated points
         raise InputError(f"{name}: {_too_few(points, len(rows), voxel)}")
     keypoint_viewpoints = np.broadcast_to(chosen.of_rows(rows), (len(rows), 3))
@@ -88,11 +92,11 @@ def downsample(
     )
 
 
-def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
+def describe(cloud: DownsampledCloud, descriptor: Descriptor, backend: Backend = CPU) -> DescribedCloud:
     """The downsampled cloud with descriptors of its keypoints."""
     local = cloud.keypoints - cloud.origin  # cells of descriptors are counted from zero, too
     found = descriptor.describe(local, cloud.keypoint_viewpoints - cloud.origin)
-    which = cKDTree(local).query(found.points)[1]  # exact: they are rows of it
+    which = backend.index(local).query(found.points)[1]  # exact: they are rows of it
     return DescribedCloud(
         found.points + cloud.origin,
         found.features,
@@ -104,13 +108,15 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
     )
 
 
-def downsample_and_filter(points: np.ndarray, voxel: float, origin: np.ndarray) -> np.ndarray:
+def downsample_and_filter(
+    points: np.ndarray, voxel: float, origin: np.ndarray, backend: Backend = CPU
+) -> np.ndarray:
     """Rows (M,) int64 of the cloud (N, 3), one per cell counted from `origin` (3,), no isolated points.
 
     On a downsampled surface a point has a dozen others within two voxels. One with fewer than four is noise,
     which would count as an object in the free space of the other sensor.
     """
-    rows = voxel_downsample(points, voxel, origin)
+    rows = backend.voxel_downsample(points, voxel, origin)
     downsampled = points[rows]
     around = cKDTree(downsampled).query_ball_point(
         downsampled, 2 * voxel, return_length=True, workers=parallel.cores_for(len(downsampled))

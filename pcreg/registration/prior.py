@@ -8,14 +8,19 @@ refined motion is checked again: one outside of the prior is refused.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import inverse, procrustes, rotation_error, se3, transform
-from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
+
+if TYPE_CHECKING:
+    from pcreg.registration.result import (
+        Registration,  # which knows of clouds, whose preparation knows of this
+    )
 
 # Degrees between the verticals of both clouds after the motion: those of two levels are off by 1 or 2
 MAX_TILT = 5.0
@@ -144,7 +149,7 @@ class Prior:
                 )
         return ""
 
-    def checked(self, found: Registration) -> Registration:
+    def checked(self, found: "Registration") -> "Registration":
         """What was found, refused if it violates the prior."""
         reason = self.violation(found.T_target_source)
         return replace(found, registered=False, confidence=0.0, reason=reason) if reason else found

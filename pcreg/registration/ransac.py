@@ -13,15 +13,15 @@ from itertools import combinations
 
 import numpy as np
 
-from pcreg.geometry.se3 import procrustes, residuals, se3
+from pcreg.geometry.se3 import se3
+from pcreg.registration.backend import CPU, Backend
+from pcreg.registration.msac import MatchedPoints
 from pcreg.registration.prior import ANY, Prior
-from pcreg.registration.spatial_consistency import consistent_motions
 
 log = logging.getLogger(__name__)
 
 FIRST_BATCH = 500  # samples before the stopping rule is first checked; enough where most matches are right
 BATCH = 5_000  # samples between two further checks
-BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
 MAX_HYPOTHESES = 1_000  # motions with the best scores, many of them nearly the same
 MAX_FINALISTS = 15  # the best that differ; matches, descriptors and free space choose one of them
 MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two finalists move them
@@ -55,6 +55,7 @@ def ransac(
     agreement: Callable[[np.ndarray], float] | None = None,
     free_space: Callable[[np.ndarray], float] | None = None,
     prior: Prior = ANY,
+    backend: Backend = CPU,
 ) -> Estimate:
     """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
 
@@ -75,7 +76,7 @@ def ransac(
 
     Only what a `prior` allows is searched, and the motion that it is near to is tried, too: matches that no
     allowed motion brings together count as none, and what is returned, `inlier_ratio` among it, is about the
-    others.
+    others. Motions are scored and refitted by the `backend`.
 
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
@@ -92,6 +93,7 @@ def ransac(
     source, target = source - source_centre, target - target_centre
     prior = prior.between(source_centre, target_centre)
     source32, target32 = source.astype(np.float32), target.astype(np.float32)
+    matched = backend.matched(source, target, distance)
 
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
     drawn, needed = 0, iterations
@@ -104,30 +106,31 @@ def ransac(
         samples = _edges_agree(samples, source32, target32, edge_length)
         found = _motions(source[samples], target[samples], distance, prior)
         motions = np.concatenate([motions, found])
-        scores = np.concatenate([scores, _scores(found, source, target, distance)])
+        scores = np.concatenate([scores, matched.scores(found)])
         best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
         motions, scores = motions[best], scores[best]
         if len(motions):
-            inlier_ratio = np.average(_inliers(motions[0], source, target, distance), weights=weights)
+            inlier_ratio = np.average(matched.inliers(motions[0]), weights=weights)
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
-    finalists = _finalists(motions, source, target, distance, prior)
+    finalists = _finalists(motions, matched, prior)
     if one_way is not None and (len(motions) == 0 or inlier_ratio < MAX_UNCLEAR_RATIO):
         further = one_way[0] - source_centre, one_way[1] - target_centre
         likely = prior.possible(*further, distance)
         further = further[0][likely], further[1][likely]
-        proposed = _best_first(consistent_motions(*further, distance, prior), *further, distance)
-        finalists = np.concatenate([finalists, _finalists(proposed, *further, distance, prior)])
+        proposed = backend.consistent_motions(*further, distance, prior)
+        further = backend.matched(*further, distance)
+        finalists = np.concatenate([finalists, _finalists(_best_first(proposed, further), further, prior)])
     if prior.near is not None:
         finalists = np.concatenate([finalists, prior.near[None]])
     if len(finalists) == 0:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
     to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
-    scores = _scores(finalists, source, target, distance) / P
+    scores = matched.scores(finalists) / P
     for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
         if judge:
             scores += [weight * judge(to_clouds @ T @ from_clouds) for T in finalists]
     T = finalists[np.argmax(scores)]
-    inliers = int(_inliers(T, source, target, distance).sum())
+    inliers = int(matched.inliers(T).sum())
     return Estimate(to_clouds @ T @ from_clouds, inliers, inliers / P, drawn)
 
 
@@ -168,27 +171,6 @@ def _motions(source: np.ndarray, target: np.ndarray, distance: float, prior: Pri
     return T[prior.allows(T, distance)]
 
 
-def _scores(motions: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.ndarray:
-    """The MSAC scores (H,) of motions (H, 4, 4) over the matches p (P, 3), q (P, 3)."""
-    R, t = motions[:, :3, :3].astype(np.float32), motions[:, :3, 3].astype(np.float32)
-    p, q = p.T.astype(np.float32), q.T.astype(np.float32)  # (3, P)
-    P = p.shape[1]
-    scores = np.empty(len(R), dtype=np.float32)
-    size = max(1, BLOCK_RESIDUALS // (3 * P))
-    for start in range(0, len(R), size):
-        block = slice(start, start + size)
-        offsets = (R[block].reshape(-1, 3) @ p).reshape(-1, 3, P)  # (H', 3, P)
-        offsets += t[block, :, None]
-        offsets -= q
-        squares = np.einsum("hcp,hcp->hp", offsets, offsets)
-        scores[block] = np.maximum(1 - squares / distance**2, 0).sum(1)
-    return scores
-
-
-def _inliers(T: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.ndarray:
-    return residuals(T, p, q) < distance
-
-
 def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:
     """How many samples of n hold one without outliers with probability `confidence`."""
     clean = inlier_ratio**n
@@ -197,46 +179,25 @@ def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:
     return 1 if clean == 1.0 else math.ceil(math.log1p(-confidence) / math.log1p(-clean))
 
 
-def _refit(T: np.ndarray, p: np.ndarray, q: np.ndarray, distance: float) -> np.ndarray:
-    """Fit to all inliers of T instead of one sample, again and again while the score grows."""
-    score = _scores(T[None], p, q, distance)[0]
-    while True:
-        inliers = _inliers(T, p, q, distance)
-        if inliers.sum() < 3:
-            return T
-        T_refit = procrustes(p[inliers], q[inliers])
-        refit_score = _scores(T_refit[None], p, q, distance)[0]
-        if refit_score <= score:
-            return T
-        T, score = T_refit, refit_score
-
-
-def _refitted(
-    motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float, prior: Prior
-) -> np.ndarray:
+def _refitted(motions: np.ndarray, matched: MatchedPoints, prior: Prior) -> np.ndarray:
     """The motions (H, 4, 4), each refitted to its inliers, best first."""
-    if len(motions) == 0:
-        return motions
-    motions = np.stack([_refit(T, source, target, distance) for T in motions])
-    motions = motions[prior.allows(motions, distance)]
-    return motions[np.argsort(-_scores(motions, source, target, distance), kind="stable")]
+    motions = matched.refit(motions)
+    motions = motions[prior.allows(motions, matched.distance)]
+    return motions[np.argsort(-matched.scores(motions), kind="stable")]
 
 
-def _best_first(motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
+def _best_first(motions: np.ndarray, matched: MatchedPoints) -> np.ndarray:
     """The motions (H, 4, 4) with three inliers or more, best first."""
-    scores = _scores(motions, source, target, distance)
+    scores = matched.scores(motions)
     best = np.argsort(-scores, kind="stable")
     return motions[best[scores[best] > 2]]
 
 
-def _finalists(
-    motions: np.ndarray, source: np.ndarray, target: np.ndarray, distance: float, prior: Prior
-) -> np.ndarray:
+def _finalists(motions: np.ndarray, matched: MatchedPoints, prior: Prior) -> np.ndarray:
     """The best of motions (H, 4, 4), best first, that differ, refitted to their inliers."""
-    min_separation = MIN_SEPARATION_DISTANCES * distance
-    motions = _distinct(motions, source, min_separation, 4 * MAX_FINALISTS)
-    refitted = _refitted(motions, source, target, distance, prior)
-    return _distinct(refitted, source, min_separation, MAX_FINALISTS)
+    min_separation = MIN_SEPARATION_DISTANCES * matched.distance
+    motions = _distinct(motions, matched.p, min_separation, 4 * MAX_FINALISTS)
+    return _distinct(_refitted(motions, matched, prior), matched.p, min_separation, MAX_FINALISTS)
 
 
 def _distinct(motions: np.ndarray, points: np.ndarray, min_separation: float, max_count: int) -> np.ndarray:

@@ -8,6 +8,7 @@ result = registrar.register(clouds[0], clouds[1])
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Literal, overload
@@ -23,6 +24,7 @@ from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import mean_displacement, rotation_error
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
+from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.fallback import answer_at_scales
 from pcreg.registration.inputs import (
     Points,
@@ -41,6 +43,7 @@ from pcreg.registration.result import Registration
 from pcreg.registration.similarity import in_source_units, register_similarity
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
+from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
 DESCRIPTORS = ("fcgf", "fpfh")
@@ -115,7 +118,8 @@ class Registrar:
         """
         option = check_viewpoint(viewpoint)
         name = str(cloud) if isinstance(cloud, str | Path) else name
-        prepared = PreparedCloud(as_cloud(cloud, name or "cloud", units, columns), option, name)
+        read = as_cloud(cloud, name or "cloud", units, columns)
+        prepared = PreparedCloud(read, option, name, counts_of=self.backend.cell_counts)
         _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
         return PreparedMap(prepared) if is_map else prepared
 
@@ -225,7 +229,13 @@ class Registrar:
     def at(self, voxel: float, own: float | None = None) -> SingleScaleRegistrar:
         """One scale, of a voxel size in metres, for clouds whose `own` voxel size is that or another."""
         learned = None if self.descriptor == "fpfh" else self._learned(voxel if own is None else own)
-        return SingleScaleRegistrar(FPFH(voxel) if learned is None else learned.at(voxel))
+        descriptor = FPFH(voxel) if learned is None else learned.at(voxel)
+        return SingleScaleRegistrar(descriptor, backend=self.backend)
+
+    @cached_property
+    def backend(self) -> Backend:
+        """What computes all but the descriptors."""
+        return backend_on(choose_device(self.device))
 
     @property
     def fingerprint(self) -> str:
@@ -237,6 +247,7 @@ class Registrar:
     def for_workers(self) -> "Registrar":
         """A copy for worker processes; unless the device is the CPU it has no network and cannot describe."""
         other = copy(self)
+        other.backend = CPU  # one device would be shared by all
         other._loaded = {
             weights: learned if learned.device == "cpu" else learned.without_network()
             for weights, learned in self._loaded.items()

@@ -10,6 +10,7 @@ from pcreg.geometry.planarity import has_surface
 from pcreg.geometry.se3 import mean_displacement, residuals
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration import preprocess
+from pcreg.registration.backend import CPU, Backend
 from pcreg.registration.confidence import (
     HANDCRAFTED,
     MIN_CANDIDATE_PROBABILITY,
@@ -61,6 +62,7 @@ class SingleScaleRegistrar:
     attempts: int = 3  # motions tried before the pair is refused
     iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
     prior: Prior = ANY  # between the clouds as they are described
+    backend: Backend = CPU
 
     def __post_init__(self) -> None:
         settings = {"voxel": self.voxel, "attempts": self.attempts, "iterations": self.iterations}
@@ -88,14 +90,14 @@ class SingleScaleRegistrar:
         `name` is what an error calls it. Without a `viewpoint` it is estimated (pcreg.geometry.viewpoint).
         Raises InputError when too few points are left at this voxel size.
         """
-        return preprocess.describe(self.downsample(points, name, viewpoint), self.descriptor)
+        return preprocess.describe(self.downsample(points, name, viewpoint), self.descriptor, self.backend)
 
     def downsample(
         self, points: np.ndarray, name: str = "cloud", viewpoint: Viewpoint | None = None
     ) -> DownsampledCloud:
         """The cloud at this voxel size, without descriptors."""
         log.info("describe: %s, %d points, voxel %g m", name, len(points), self.voxel)
-        return preprocess.downsample(points, self.voxel, name, viewpoint)
+        return preprocess.downsample(points, self.voxel, name, viewpoint, self.backend)
 
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds. Same clouds and seed: same result."""
@@ -117,7 +119,7 @@ class SingleScaleRegistrar:
         clock.lap("match")
         points = _coordinates(matched.rows, source, target)
         further = matched.further_points(source.points, target.points)
-        agreement = DescriptorAgreement(source, target, self.match_distance)
+        agreement = self.backend.agreement(source, target, self.match_distance)
         scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
         free_space = FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
         prior = self.prior.about(source.surface)
@@ -135,6 +137,7 @@ class SingleScaleRegistrar:
                 agreement=agreement,
                 free_space=free_space,
                 prior=prior,
+                backend=self.backend,
             )
             clock.lap("estimate")
             T = agreement.refine(estimate.T_target_source)
@@ -158,7 +161,7 @@ class SingleScaleRegistrar:
         clock = Clock()
         matched = self._match_features(source, target)
         clock.lap("match")
-        agreement = DescriptorAgreement(source, target, self.match_distance)
+        agreement = self.backend.agreement(source, target, self.match_distance)
         candidate = self._candidate(matched.rows, source, target, T_target_source, agreement)
         clock.lap("refine")
         return self._with_verdict([candidate], source, target, clock)
@@ -194,7 +197,8 @@ class SingleScaleRegistrar:
 
     def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
         """The described points whose features are each other's nearest."""
-        return match_within_bound(*pca_project(source.features, target.features))
+        features = pca_project(source.features, target.features)
+        return match_within_bound(*map(self.backend.features, features))
 
     def _candidate(
         self,
@@ -206,10 +210,18 @@ class SingleScaleRegistrar:
     ) -> Candidate:
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         distance = OVERLAP_DISTANCE_VOXELS * self.voxel
-        refined = refine(source.surface, target.surface, target.normals, T_target_source, distance)
+        refined = refine(
+            source.surface, target.surface, target.normals, T_target_source, distance, self.backend.surfaces
+        )
         points = _coordinates(matched, source, target)
         evidence = gather_evidence(
-            source, target, points, agreement, refined, FREE_SPACE_MARGIN_VOXELS * self.voxel
+            source,
+            target,
+            points,
+            agreement,
+            refined,
+            FREE_SPACE_MARGIN_VOXELS * self.voxel,
+            self.backend.index,
         )
         agree = residuals(refined.T_target_source, points[:, 0], points[:, 1]) < self.match_distance
         return Candidate(refined, evidence, matched[agree])
@@ -248,7 +260,9 @@ class SingleScaleRegistrar:
             voxel=self.voxel,
             matches=np.stack(rows, axis=1),
             matched_points=_coordinates(best.inliers, source, target),
-            covariance=covariance(source.surface, target.surface, target.normals, best.refined),
+            covariance=covariance(
+                source.surface, target.surface, target.normals, best.refined, self.backend.index
+            ),
             alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
             seconds=clock.seconds,
         )

@@ -11,6 +11,7 @@ import numpy as np
 from pcreg.geometry.se3 import procrustes
 from pcreg.registration.prior import ANY, VERTICAL_SLACK, Prior
 
+MIN_MATCHES = 3  # that determine a motion
 MAX_SEEDS = 300  # matches, each with those that it shares most with
 MAX_GROUP = 20  # matches from which a motion is computed, beside the seed
 MIN_EDGE_DISTANCES = 2.0  # points closer than that agree whatever the motion
@@ -26,7 +27,7 @@ def consistent_motions(
     differ by less than `distance` metres and, where a `prior` says what is up, so do those of their heights.
     Memory and time grow with the square of P.
     """
-    if len(source) < 3:
+    if len(source) < MIN_MATCHES:
         return np.empty((0, 4, 4))
     agree = _agreement(source, target, distance, prior)
     seeds = _seeds(agree)
@@ -35,7 +36,7 @@ def consistent_motions(
     group = np.concatenate([seeds[:, None], group], axis=1)
     within = agree[group[:, :, None], group[:, None]]
     weights = _leading_eigenvector(within * (within @ within))
-    usable = (weights > 0).sum(1) >= 3
+    usable = (weights > 0).sum(1) >= MIN_MATCHES
     group, weights = group[usable], weights[usable]
     motions = procrustes(source[group], target[group], weights)
     return motions[prior.allows(motions, distance)]

@@ -54,7 +54,7 @@ def test_of_the_rings_of_a_lidar_on_bare_ground_only_the_outermost_count_as_outl
     radius, turn = np.meshgrid(1.7 / np.tan(np.linspace(0.4, 0.03, 40)), np.arange(0, 2 * np.pi, 0.01))
     ground = np.stack([radius * np.cos(turn), radius * np.sin(turn), np.full(radius.shape, -1.7)], axis=-1)
     columns = np.ascontiguousarray((ground.reshape(-1, 3) - ground.min((0, 1))).T, dtype=np.float32)
-    alone = _isolated(columns, 100.0).reshape(radius.shape)
+    alone = _isolated(columns, 100.0, voxel_size.CellCounts(columns)).reshape(radius.shape)
     assert alone[:, -4:].mean() < 0.6
     assert alone[:, :-4].mean() < 0.01
 
@@ -86,7 +86,7 @@ def test_extent_ignores_one_stray_in_twenty():
 
 def test_cells_are_counted_in_a_table_as_by_sorting(monkeypatch):
     points = np.abs(np.random.default_rng(0).normal(0, 1, (3, 5000))).astype(np.float32)
-    in_a_table = voxel_size._cell_counts(points, 0.2)
+    in_a_table = voxel_size.CellCounts(points)(0.2)
     monkeypatch.setattr(voxel_size, "MAX_TABLE_CELLS", 0)
-    np.testing.assert_array_equal(np.sort(in_a_table), np.sort(voxel_size._cell_counts(points, 0.2)))
+    np.testing.assert_array_equal(np.sort(in_a_table), np.sort(voxel_size.CellCounts(points)(0.2)))
     assert in_a_table.sum() == 5000

@@ -8,7 +8,8 @@ import pytest
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
-from pcreg.registration import diagnostics, ransac
+from pcreg.registration import diagnostics
+from pcreg.registration.backend import CPU
 from pcreg.registration.confidence import MIN_CONFIDENCE
 from pcreg.registration.fallback import answer_at_scales
 from pcreg.registration.local_frame import in_given_frames
@@ -28,10 +29,11 @@ def pair(room):
     return PreparedCloud(Cloud(room.source)), PreparedCloud(Cloud(room.target))
 
 
-def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pair, monkeypatch):
+def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pair):
     """The first draws so few samples that it finds nothing, but its matches can assess a motion."""
-    monkeypatch.setattr(ransac, "consistent_motions", lambda *_: np.empty((0, 4, 4)))
-    first, second = SingleScaleRegistrar(FPFH(0.06), iterations=1), SingleScaleRegistrar(FPFH(0.1))
+    unaided = replace(CPU, consistent_motions=lambda *_: np.empty((0, 4, 4)))
+    first = SingleScaleRegistrar(FPFH(0.06), iterations=1, backend=unaided)
+    second = SingleScaleRegistrar(FPFH(0.1))
     assert not registered_at(pair, [first]).registered
     found = registered_at(pair, [first, second])
     assert found.registered

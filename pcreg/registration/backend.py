@@ -1,0 +1,46 @@
+"""Where the parts of a registration that take longest are computed: here, or on a GPU. The one dispatch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from pcreg.geometry.viewpoint import View, ViewOf
+from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.geometry.voxel_size import CellCounts, CountsOf
+from pcreg.registration.descriptor_agreement import DescriptorAgreement
+from pcreg.registration.icp import Surfaces, SurfacesOf
+from pcreg.registration.matching import Features
+from pcreg.registration.msac import MatchedPoints
+from pcreg.registration.spatial_consistency import consistent_motions
+
+
+@dataclass(frozen=True)
+class Backend:
+    """The definitions, or what computes the same on a device."""
+
+    cell_counts: CountsOf = CellCounts
+    voxel_downsample: Callable[..., np.ndarray] = voxel_downsample
+    view: ViewOf = View
+    index: Callable[[np.ndarray], Any] = cKDTree  # of points (N, 3); has `query` and `data` as that has
+    features: Callable[[np.ndarray], Features] = np.asarray  # where they are matched
+    agreement: Callable[..., DescriptorAgreement] = DescriptorAgreement
+    matched: Callable[[np.ndarray, np.ndarray, float], MatchedPoints] = MatchedPoints
+    consistent_motions: Callable[..., np.ndarray] = consistent_motions
+    surfaces: SurfacesOf = Surfaces
+
+
+CPU = Backend()
+
+
+@cache
+def backend_on(device: str) -> Backend:
+    """That for a device which is there: cpu, cuda or cuda:N."""
+    if device == "cpu":
+        return CPU
+    from pcreg.registration import gpu  # imports PyTorch
+
+    return Backend(**{name: partial(on_device, device=device) for name, on_device in gpu.BACKEND.items()})

@@ -1,0 +1,27 @@
+"""What a GPU computes of a pair, as pcreg.geometry and pcreg.registration define it: arrays in and out.
+
+Each class holds on its device what it is asked about again and again. None of it needs a GPU, so that tests
+compare it with its definition anywhere.
+"""
+
+from pcreg.registration.gpu.agreement import DeviceAgreement
+from pcreg.registration.gpu.arrays import on
+from pcreg.registration.gpu.cell_counts import DeviceCellCounts
+from pcreg.registration.gpu.downsampling import voxel_downsample
+from pcreg.registration.gpu.msac import DeviceMatchedPoints
+from pcreg.registration.gpu.nearest import NearestIndex
+from pcreg.registration.gpu.spatial_consistency import consistent_motions
+from pcreg.registration.gpu.surfaces import DeviceSurfaces
+from pcreg.registration.gpu.view import DeviceView
+
+BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a device
+    "cell_counts": DeviceCellCounts,
+    "voxel_downsample": voxel_downsample,
+    "view": DeviceView,
+    "index": NearestIndex,
+    "features": on,
+    "agreement": DeviceAgreement,
+    "matched": DeviceMatchedPoints,
+    "consistent_motions": consistent_motions,
+    "surfaces": DeviceSurfaces,
+}

@@ -1,0 +1,28 @@
+"""One original point per cell of a grid."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pcreg.geometry import voxel_grid
+from pcreg.kernels.grid import grid_sample
+from pcreg.registration.gpu.arrays import on
+
+MAX_POINTS = 1 << 25  # sorted at once, in some gigabytes; clouds of more are downsampled on the CPU
+
+
+def voxel_downsample(
+    points: NDArray[np.float64],
+    voxel: float,
+    origin: NDArray[np.float64] | None = None,
+    device: str = "cuda",
+) -> NDArray[np.int64]:
+    """That of pcreg.geometry.voxel_grid, on a device: the same rows."""
+    if not 0 < len(points) <= MAX_POINTS:
+        return voxel_grid.voxel_downsample(points, voxel, origin)
+    origin = np.zeros(3) if origin is None else origin
+    voxel_grid.cells_around(points, voxel, origin)  # raises InputError for a voxel that is too small
+    lengths = torch.tensor([len(points)], device=device)
+    rows = grid_sample(on(points, device), lengths, voxel, on(origin[None], device))
+    found: NDArray[np.int64] = rows.cpu().numpy()
+    return found

@@ -1,0 +1,56 @@
+"""The score of motions by matched points (MSAC; Torr and Zisserman, 2000), and their fit to inliers."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcreg.geometry.se3 import procrustes, residuals
+
+BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
+
+Floats = NDArray[np.float64]
+
+
+class MatchedPoints:
+    """Points p (P, 3) and q (P, 3), matched row by row, and from how many metres on a match is no inlier.
+
+    A motion scores 1 - (residual / distance)^2 summed over the matches closer than the distance.
+    """
+
+    def __init__(self, p: Floats, q: Floats, distance: float) -> None:
+        self.p, self.q, self.distance = p, q, distance
+
+    def scores(self, motions: Floats) -> NDArray[np.float32]:
+        """Of motions (H, 4, 4): (H,)."""
+        R, t = motions[:, :3, :3].astype(np.float32), motions[:, :3, 3].astype(np.float32)
+        p, q = self.p.T.astype(np.float32), self.q.T.astype(np.float32)  # (3, P)
+        P = p.shape[1]
+        scores = np.empty(len(R), dtype=np.float32)
+        size = max(1, BLOCK_RESIDUALS // (3 * P))
+        for start in range(0, len(R), size):
+            block = slice(start, start + size)
+            offsets = (R[block].reshape(-1, 3) @ p).reshape(-1, 3, P)  # (H', 3, P)
+            offsets += t[block, :, None]
+            offsets -= q
+            squares = np.einsum("hcp,hcp->hp", offsets, offsets)
+            scores[block] = np.maximum(1 - squares / self.distance**2, 0).sum(1)
+        return scores
+
+    def inliers(self, T: Floats) -> NDArray[np.bool_]:
+        """The matches (P,) that a motion (4, 4) brings closer than the distance."""
+        return residuals(T, self.p, self.q) < self.distance
+
+    def refit(self, motions: Floats) -> Floats:
+        """Each of motions (H, 4, 4) fitted to all its inliers, again and again while its score grows."""
+        return np.stack([self._refit(T) for T in motions]) if len(motions) else motions
+
+    def _refit(self, T: Floats) -> Floats:
+        score = self.scores(T[None])[0]
+        while True:
+            inliers = self.inliers(T)
+            if inliers.sum() < 3:
+                return T
+            T_refit = procrustes(self.p[inliers], self.q[inliers])
+            refit_score = self.scores(T_refit[None])[0]
+            if refit_score <= score:
+                return T
+            T, score = T_refit, refit_score
