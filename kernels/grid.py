@@ -26,6 +26,8 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
     nearest = torch.full((len(keys),), torch.inf, dtype=torch.float64, device=points.device)
     nearest = nearest.scatter_reduce(0, member_of, from_centre, "amin")
     rows = torch.nonzero(from_centre == nearest[member_of]).squeeze(1)
+    if len(rows) == len(keys):  # no two are equally near
+        return torch.empty_like(rows).scatter_(0, member_of[rows], rows)
     return _first_of_each(rows, member_of[rows], inside[rows])
 
 

@@ -38,6 +38,14 @@ def _nearest(
     x = tl.load(queries + 3 * q, mask=q < Q, other=0.0)[:, None]
     y = tl.load(queries + 3 * q + 1, mask=q < Q, other=0.0)[:, None]
     z = tl.load(queries + 3 * q + 2, mask=q < Q, other=0.0)[:, None]
+    least, first = nearest_of(points, M, x, y, z, QUERIES, POINTS)
+    tl.store(squared + q, least, mask=q < Q)
+    tl.store(rows + q, first.to(tl.int64), mask=q < Q)
+
+
+@triton.jit
+def nearest_of(points, M, x, y, z, QUERIES: tl.constexpr, POINTS: tl.constexpr):
+    """The squared distance (QUERIES,) from queries (QUERIES, 1) to the nearest point, and its row."""
     best = tl.full((QUERIES, POINTS), float("inf"), tl.float64)
     best_at = tl.zeros((QUERIES, POINTS), tl.int32)
     for start in range(0, M, POINTS):
@@ -50,6 +58,4 @@ def _nearest(
         best = tl.where(closer, distance, best)
         best_at = tl.where(closer, p[None, :], best_at)
     least = tl.min(best, 1)
-    first = tl.min(tl.where(best == least[:, None], best_at, M), 1)
-    tl.store(squared + q, least, mask=q < Q)
-    tl.store(rows + q, first.to(tl.int64), mask=q < Q)
+    return least, tl.min(tl.where(best == least[:, None], best_at, M), 1)

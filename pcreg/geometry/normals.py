@@ -13,6 +13,16 @@ def normals_of(points: np.ndarray, radius: float) -> np.ndarray:
     return np.linalg.eigh(scatter_matrices(points, points, radius)).eigenvectors[:, :, 0]
 
 
+def surface_variation(queries: np.ndarray, points: np.ndarray, radius: float) -> np.ndarray:
+    """The surface variation (Q,) around the `queries` (Q, 3), which are some of the points (N, 3).
+
+    The least eigenvalue of the covariance of up to 30 neighbours within `radius` metres over the sum of all
+    three (Pauly, Gross and Kobbelt, 2002): from 0, of a plane, to 1/3, of an isotropic distribution.
+    """
+    variances = np.linalg.eigvalsh(scatter_matrices(queries, points, radius))
+    return variances[:, 0] / np.maximum(variances.sum(1), np.finfo(float).tiny)
+
+
 def scatter_matrices(queries: np.ndarray, points: np.ndarray, radius: float) -> np.ndarray:
     """The scatter matrices (Q, 3, 3) of up to 30 of points (N, 3) within `radius` metres of each query.
 

@@ -15,12 +15,12 @@ Three cues distinguish the place from which a cloud was seen:
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.ndimage import maximum_filter
-from scipy.spatial import cKDTree
 
+from pcreg.geometry.nearest import tree_for_few
 from pcreg.geometry.subsample import every_nth
 
 MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched, among at most a hundred times as many
@@ -71,16 +71,18 @@ def estimated_viewpoint(
     normals: np.ndarray,
     voxel: float,
     view_of: "ViewOf | None" = None,
+    index: Callable[[np.ndarray], Any] = tree_for_few,
 ) -> Viewpoint:
     """The place from which the cloud (N, 3) was most likely seen.
 
     `surface` (S, 3), S > 0, is the cloud downsampled to one point per `voxel` metres, with `normals` (S, 3)
-    of either sign. `view_of` makes the View that is asked, by default here.
+    of either sign. `view_of` makes the View that is asked, and `index` a tree of
+    points for few queries, by default here.
     """
     view = (view_of or View)(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).of_points(
         MAX_OCCLUSION_POINTS
     )
-    spacing = _Spacing(points)
+    spacing = _Spacing(points, index)
     middle = surface.mean(0)
     radius = float(np.sqrt(((surface - middle) ** 2).sum(1).mean()))
     if spacing.correlation(middle) >= MIN_SPACING_CORRELATION:
@@ -128,7 +130,7 @@ def _one_sided(view: "View", middle: np.ndarray, radius: float) -> np.ndarray:
 class _Spacing:
     """The spacing of a cloud at some of its points."""
 
-    def __init__(self, points: np.ndarray):
+    def __init__(self, points: np.ndarray, index: Callable[[np.ndarray], Any]):
         rng = np.random.default_rng(0)
         if len(points) > 100 * MAX_SPACING_QUERIES:
             points = points[np.sort(rng.choice(len(points), 100 * MAX_SPACING_QUERIES, replace=False))]
@@ -136,8 +138,7 @@ class _Spacing:
         if len(points) > MAX_SPACING_QUERIES:
             self.points = points[np.sort(rng.choice(len(points), MAX_SPACING_QUERIES, replace=False))]
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
-        tree = cKDTree(points, balanced_tree=False)  # quicker to build, for few queries
-        distance = tree.query(self.points, [neighbor + 1])[0][:, 0]
+        distance = index(points).query(self.points, [neighbor + 1])[0][:, 0]
         self.log_spacing = _standardized(np.log(np.maximum(distance, 1e-6)))
 
     def correlation(self, place: np.ndarray) -> float:

@@ -90,7 +90,7 @@ class Sample:
 
     def occupied(self, voxel: float) -> float:
         """How many cells the cloud fills, counting those beyond the middle 90 % in proportion."""
-        return len(self.cell_counts(voxel)) / self.kept
+        return self.cell_counts.occupied(voxel) / self.kept
 
 
 class CellCounts:
@@ -100,8 +100,17 @@ class CellCounts:
         """Of points (3, S) float32 from zero on."""
         self.columns, self.highest = columns, columns.max(1, initial=0)
 
-    def __call__(self, voxel: float) -> np.ndarray:
-        """Of cells of `voxel` metres, in no particular order."""
+    def occupied(self, voxel: float) -> int:
+        """How many cells of `voxel` metres hold points."""
+        return len(self.counts(voxel))
+
+    def crowded(self, voxel: float, min_points: int) -> int:
+        """How many points are in cells that hold `min_points` or more."""
+        counts = self.counts(voxel)
+        return int(counts[counts >= min_points].sum())
+
+    def counts(self, voxel: float) -> np.ndarray:
+        """Of the occupied cells, in no particular order."""
         scale = np.float32(1 / voxel)
         x, y, z = (self.columns * scale).astype(np.int32)
         _, ny, nz = shape = (self.highest * scale).astype(np.int64) + 1
@@ -140,8 +149,7 @@ def _isolated(columns: np.ndarray, extent: float, cell_counts: CellCounts) -> np
     """
 
     def crowded(voxel: float) -> bool:
-        counts = cell_counts(voxel)
-        return 2 * counts[counts >= MIN_CROWDED_POINTS].sum() >= columns.shape[1]
+        return 2 * cell_counts.crowded(voxel, MIN_CROWDED_POINTS) >= columns.shape[1]
 
     voxel = _smallest_voxel(extent, crowded)
     if not crowded(voxel):  # too few points to decide

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from pcreg.geometry.nearest import tree_for_few
+from pcreg.geometry.normals import normals_of, surface_variation
+from pcreg.geometry.planarity import Variation
 from pcreg.geometry.viewpoint import View, ViewOf
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import CellCounts, CountsOf
@@ -25,7 +28,10 @@ class Backend:
     cell_counts: CountsOf = CellCounts
     voxel_downsample: Callable[..., np.ndarray] = voxel_downsample
     view: ViewOf = View
-    index: Callable[[np.ndarray], Any] = cKDTree  # of points (N, 3); has `query` and `data` as that has
+    spacing_index: Callable[[np.ndarray], Any] = tree_for_few
+    normals_of: Callable[[np.ndarray, float], np.ndarray] = normals_of
+    surface_variation: Variation = surface_variation
+    index: Callable[[np.ndarray], Any] = cKDTree  # of points (N, 3); is asked as that is
     features: Callable[[np.ndarray], Features] = np.asarray  # where they are matched
     agreement: Callable[..., DescriptorAgreement] = DescriptorAgreement
     matched: Callable[[np.ndarray, np.ndarray, float], MatchedPoints] = MatchedPoints

@@ -28,6 +28,7 @@ MAX_COMPARED_PAIRS = 50_000**2  # of rows, each way; clouds of up to 50,000 poin
 MIN_KEYPOINTS = 5_000  # of the smaller cloud, however large the other is; papers evaluate with as many
 MAX_ONE_WAY = 2_000  # matches that motions are proposed from, beside the mutual ones
 MAX_BLOCK_BYTES = 1 << 22  # of the distance matrix in memory at a time; it should fit the cache
+MAX_DEVICE_BLOCK_BYTES = 1 << 30  # the same on a GPU, whose host takes as long to launch a small block
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Nearest:
         return Matches(keep_mutual(one_way, source.features, target.features), one_way=one_way)
 
 
-def nearest(features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES) -> np.ndarray:
+def nearest(features_a: Features, features_b: Features, max_block_bytes: int | None = None) -> np.ndarray:
     """For each row of a (N, C) its nearest row of b (M, C) by Euclidean distance, M >= 1: (N,) int64."""
     a, b = _constant(features_a), _constant(features_b)
     # Moving both keeps the distances, and small differences of large histograms keep their digits;
@@ -81,6 +82,8 @@ def nearest(features_a: Features, features_b: Features, max_block_bytes: int = M
     a, b = a - centre, b - centre
     # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): the same |a|^2 for every b, the rest one product.
     half, b_columns = (b * b).sum(1) / 2, b.T
+    if max_block_bytes is None:
+        max_block_bytes = MAX_BLOCK_BYTES if _is_on_cpu(a) else MAX_DEVICE_BLOCK_BYTES
     rows = max(1, max_block_bytes // (half.itemsize * len(b)))
     log.info("match: %d points with %d", len(a), len(b))
 
@@ -104,13 +107,15 @@ def _constant(features: Features) -> Features:
 
 def _argmax(scores: Features) -> np.ndarray:
     """The first maximum of each row; on the CPU NumPy finds it five times as fast as PyTorch."""
-    if isinstance(scores, np.ndarray) or scores.device.type == "cpu":
-        return np.asarray(scores).argmax(1)
-    return scores.argmax(1).cpu().numpy()
+    return np.asarray(scores).argmax(1) if _is_on_cpu(scores) else scores.argmax(1).cpu().numpy()
+
+
+def _is_on_cpu(features: Features) -> bool:
+    return isinstance(features, np.ndarray) or features.device.type == "cpu"
 
 
 def nearest_neighbors(
-    features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES
+    features_a: Features, features_b: Features, max_block_bytes: int | None = None
 ) -> np.ndarray:
     """Index pairs (N, 2) int64: every row of a with its nearest row of b. (0, 2) if either is empty."""
     if len(features_a) == 0 or len(features_b) == 0:
@@ -120,7 +125,7 @@ def nearest_neighbors(
 
 
 def keep_mutual(
-    pairs: np.ndarray, features_a: Features, features_b: Features, max_block_bytes: int = MAX_BLOCK_BYTES
+    pairs: np.ndarray, features_a: Features, features_b: Features, max_block_bytes: int | None = None
 ) -> np.ndarray:
     """Of the pairs (P, 2) of rows of a with their nearest rows of b those that are each other's nearest."""
     if len(pairs) == 0:

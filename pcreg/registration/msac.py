@@ -1,5 +1,7 @@
 """The score of motions by matched points (MSAC; Torr and Zisserman, 2000), and their fit to inliers."""
 
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,7 +9,10 @@ from pcreg.geometry.se3 import procrustes, residuals
 
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
 
-Floats = NDArray[np.float64]
+Floats, Rows = NDArray[np.float64], NDArray[np.int64]
+
+
+BATCH = 5_000  # samples drawn between two looks at how many are needed
 
 
 class MatchedPoints:
@@ -16,8 +21,24 @@ class MatchedPoints:
     A motion scores 1 - (residual / distance)^2 summed over the matches closer than the distance.
     """
 
+    batch = BATCH
+
     def __init__(self, p: Floats, q: Floats, distance: float) -> None:
         self.p, self.q, self.distance = p, q, distance
+
+    def with_like_edges(self, samples: Rows, min_ratio: float) -> Rows:
+        """Those of the samples (S, n) of matches whose edges have like lengths on both sides.
+
+        The shorter over the longer is above `min_ratio`. Edge by edge, so that later edges are measured for
+        the remaining samples alone. Strict, so that a sample with a match twice, an edge of no length, is
+        refused.
+        """
+        p, q = self.p.astype(np.float32), self.q.astype(np.float32)
+        for first, second in combinations(range(samples.shape[1]), 2):
+            i, j = samples[:, first], samples[:, second]
+            a, b = (_squared(side[i] - side[j]) for side in (p, q))  # squared lengths
+            samples = samples[np.minimum(a, b) > min_ratio**2 * np.maximum(a, b)]
+        return samples
 
     def scores(self, motions: Floats) -> NDArray[np.float32]:
         """Of motions (H, 4, 4): (H,)."""
@@ -54,3 +75,9 @@ class MatchedPoints:
             if refit_score <= score:
                 return T
             T, score = T_refit, refit_score
+
+
+def _squared(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The squared lengths (S,) of rows (S, 3)."""
+    squares: NDArray[np.float32] = np.einsum("sc,sc->s", rows, rows)
+    return squares

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from pcreg.features.base import Description, Descriptor
-from pcreg.geometry.normals import normals_of, towards
+from pcreg.geometry.normals import towards
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
 from pcreg.registration.backend import CPU, Backend
@@ -77,8 +76,10 @@ def downsample(
     surface = points[surface_rows]
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
-    normals = normals_of(surface, NORMAL_RADIUS * voxel)
-    chosen = viewpoint or estimated_viewpoint(points, surface, normals, voxel, backend.view)
+    normals = backend.normals_of(surface, NORMAL_RADIUS * voxel)
+    chosen = viewpoint or estimated_viewpoint(
+        points, surface, normals, voxel, backend.view, backend.spacing_index
+    )
     seen_from = chosen.of_rows(surface_rows)
     normals = towards(seen_from, surface, normals)
     origin = chosen.position if chosen.position.ndim == 1 else np.zeros(3)
@@ -118,7 +119,7 @@ def downsample_and_filter(
     """
     rows = backend.voxel_downsample(points, voxel, origin)
     downsampled = points[rows]
-    around = cKDTree(downsampled).query_ball_point(
+    around = backend.index(downsampled).query_ball_point(
         downsampled, 2 * voxel, return_length=True, workers=parallel.cores_for(len(downsampled))
     )
     return rows[around - 1 >= MIN_NEIGHBORS]

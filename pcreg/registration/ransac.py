@@ -9,7 +9,6 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from pcreg.registration.prior import ANY, Prior
 log = logging.getLogger(__name__)
 
 FIRST_BATCH = 500  # samples before the stopping rule is first checked; enough where most matches are right
-BATCH = 5_000  # samples between two further checks
 MAX_HYPOTHESES = 1_000  # motions with the best scores, many of them nearly the same
 MAX_FINALISTS = 15  # the best that differ; matches, descriptors and free space choose one of them
 MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two finalists move them
@@ -92,7 +90,6 @@ def ransac(
     source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
     source, target = source - source_centre, target - target_centre
     prior = prior.between(source_centre, target_centre)
-    source32, target32 = source.astype(np.float32), target.astype(np.float32)
     matched = backend.matched(source, target, distance)
 
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
@@ -100,10 +97,10 @@ def ransac(
     log.info("estimate: from %d matches", P)
     while drawn < needed:
         log.debug("estimate: %d of at most %d samples of %d matches", drawn, needed, P)
-        batch = BATCH if drawn else FIRST_BATCH
+        batch = matched.batch if drawn else FIRST_BATCH
         samples = _drawn(rng, P, (min(batch, iterations - drawn), n), weights)
         drawn += len(samples)
-        samples = _edges_agree(samples, source32, target32, edge_length)
+        samples = matched.with_like_edges(samples, edge_length)
         found = _motions(source[samples], target[samples], distance, prior)
         motions = np.concatenate([motions, found])
         scores = np.concatenate([scores, matched.scores(found)])
@@ -142,25 +139,6 @@ def _drawn(
         return rng.integers(count, size=shape)
     upper = np.cumsum(weights, dtype=np.float64)
     return np.searchsorted(upper[:-1], rng.random(shape) * upper[-1], side="right")
-
-
-def _edges_agree(
-    samples: np.ndarray, source: np.ndarray, target: np.ndarray, edge_length: float
-) -> np.ndarray:
-    """Those of the samples (S, n) whose edges have like lengths in source (P, 3) and target (P, 3).
-
-    Edge by edge, so that later edges are measured for the remaining samples alone. Strict, so that a sample
-    with a match twice, an edge of no length, is refused.
-    """
-    for first, second in combinations(range(samples.shape[1]), 2):
-        i, j = samples[:, first], samples[:, second]
-        a, b = (_squared(side[i] - side[j]) for side in (source, target))  # squared lengths
-        samples = samples[np.minimum(a, b) > edge_length**2 * np.maximum(a, b)]
-    return samples
-
-
-def _squared(rows: np.ndarray) -> np.ndarray:
-    return np.einsum("sc,sc->s", rows, rows)
 
 
 def _motions(source: np.ndarray, target: np.ndarray, distance: float, prior: Prior) -> np.ndarray:

@@ -274,7 +274,7 @@ class SingleScaleRegistrar:
         The evidence assumes surfaces: noise overlaps with anything, and its normals constrain any motion.
         """
         for side, cloud in (("source", source), ("target", target)):
-            if not has_surface(cloud.surface, self.voxel):
+            if not has_surface(cloud.surface, self.voxel, self.backend.surface_variation):
                 confidence = min(verdict.confidence, MIN_CANDIDATE_PROBABILITY)
                 return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
         return verdict

@@ -10,6 +10,7 @@ from pcreg.registration.gpu.cell_counts import DeviceCellCounts
 from pcreg.registration.gpu.downsampling import voxel_downsample
 from pcreg.registration.gpu.msac import DeviceMatchedPoints
 from pcreg.registration.gpu.nearest import NearestIndex
+from pcreg.registration.gpu.normals import normals_of, surface_variation
 from pcreg.registration.gpu.spatial_consistency import consistent_motions
 from pcreg.registration.gpu.surfaces import DeviceSurfaces
 from pcreg.registration.gpu.view import DeviceView
@@ -18,6 +19,9 @@ BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a de
     "cell_counts": DeviceCellCounts,
     "voxel_downsample": voxel_downsample,
     "view": DeviceView,
+    "spacing_index": NearestIndex,
+    "normals_of": normals_of,
+    "surface_variation": surface_variation,
     "index": NearestIndex,
     "features": on,
     "agreement": DeviceAgreement,

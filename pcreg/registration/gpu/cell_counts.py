@@ -3,9 +3,12 @@
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from pcreg.geometry.voxel_size import CellCounts
 from pcreg.registration.gpu.arrays import on
+
+MAX_TABLE_CELLS = 1 << 26  # points are counted in a table of all cells; of more cells, keys are sorted
 
 
 class DeviceCellCounts(CellCounts):
@@ -15,10 +18,25 @@ class DeviceCellCounts(CellCounts):
         super().__init__(columns)
         self._columns = on(columns, device)
 
-    def __call__(self, voxel: float) -> NDArray[np.int64]:
+    def occupied(self, voxel: float) -> int:
+        return int((self._table(voxel) > 0).sum())
+
+    def crowded(self, voxel: float, min_points: int) -> int:
+        table = self._table(voxel)
+        return int((table * (table >= min_points)).sum())
+
+    def counts(self, voxel: float) -> NDArray[np.int64]:
+        table = self._table(voxel)
+        found: NDArray[np.int64] = table[table > 0].cpu().numpy()
+        return found
+
+    def _table(self, voxel: float) -> Tensor:
+        """How many points cells hold, occupied ones among them."""
         scale = np.float32(1 / voxel)
         x, y, z = (self._columns * float(scale)).long()
-        _, ny, nz = ((self.highest * scale).astype(np.int64) + 1).tolist()
-        counts = torch.unique((x * ny + y) * nz + z, return_counts=True)[1]
-        found: NDArray[np.int64] = counts.cpu().numpy()
-        return found
+        nx, ny, nz = ((self.highest * scale).astype(np.int64) + 1).tolist()
+        keys = (x * ny + y) * nz + z
+        if nx * ny * nz > MAX_TABLE_CELLS:
+            return torch.unique(keys, return_counts=True)[1]
+        table = torch.zeros(nx * ny * nz, dtype=torch.int32, device=keys.device)
+        return table.scatter_add_(0, keys, torch.ones_like(keys, dtype=torch.int32))

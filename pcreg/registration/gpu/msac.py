@@ -1,5 +1,7 @@
 """The score of motions by matched points, and their refinement by inliers."""
 
+from itertools import combinations
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -7,19 +9,33 @@ from torch import Tensor
 
 from pcreg.geometry.se3 import aligning_motion
 from pcreg.registration.gpu.arrays import array, on
-from pcreg.registration.msac import Floats, MatchedPoints
+from pcreg.registration.msac import Floats, MatchedPoints, Rows
 
 BLOCK_RESIDUALS = 1 << 25  # computed at a time
+BATCH = 50_000  # samples; for fewer the host takes as long
 
 
 class DeviceMatchedPoints(MatchedPoints):
     """Those of pcreg.registration.msac, on a device."""
+
+    batch = BATCH
 
     def __init__(self, p: Floats, q: Floats, distance: float, device: str) -> None:
         super().__init__(p, q, distance)
         self.device = device
         self._p, self._q = on(p.T, device), on(q.T, device)  # (3, P)
         self._p32, self._q32 = self._p.float(), self._q.float()
+
+    def with_like_edges(self, samples: Rows, min_ratio: float) -> Rows:
+        columns = on(samples.T.astype(np.int32), self.device)  # (n, S)
+        like = torch.ones_like(columns[0], dtype=torch.bool)
+        corners = [side[:, column] for column in columns for side in (self._p32, self._q32)]  # (3, S)
+        for first, second in combinations(range(len(columns)), 2):
+            a, b = (
+                (corners[2 * first + side] - corners[2 * second + side]).square().sum(0) for side in (0, 1)
+            )
+            like &= torch.minimum(a, b) > min_ratio**2 * torch.maximum(a, b)
+        return samples[like.cpu().numpy()]
 
     def scores(self, motions: Floats) -> NDArray[np.float32]:
         if len(motions) == 0:

@@ -6,6 +6,7 @@ import torch
 
 from pcreg.geometry.subsample import every_nth
 from pcreg.kernels.nearest import nearest_points
+from pcreg.kernels.point_to_plane import equations
 from pcreg.registration.gpu.arrays import array, motion, on
 from pcreg.registration.icp import Surfaces
 from pcreg.registration.msac import Floats
@@ -30,12 +31,7 @@ class DeviceSurfaces(Surfaces):
         return found[found < max_distance]
 
     def normal_equations(self, T: Floats, max_distance: float) -> tuple[Floats, Floats]:
-        points = self._moved(T)
-        distance, partner = nearest_points(points, self._target)
-        normal = self._normals[partner]
-        offset = ((self._target[partner] - points) * normal).sum(1, keepdim=True)
-        rows = torch.cat([torch.linalg.cross(points, normal), normal, offset], 1)
-        rows = rows * (distance < max_distance)[:, None]
+        rows = equations(self._source, self._target, self._normals, on(T, self.device), max_distance)
         sums = array(rows.T @ rows)  # the one wait for the device
         return sums[:6, :6], sums[:6, 6]
 

@@ -86,7 +86,7 @@ def test_extent_ignores_one_stray_in_twenty():
 
 def test_cells_are_counted_in_a_table_as_by_sorting(monkeypatch):
     points = np.abs(np.random.default_rng(0).normal(0, 1, (3, 5000))).astype(np.float32)
-    in_a_table = voxel_size.CellCounts(points)(0.2)
+    in_a_table = voxel_size.CellCounts(points).counts(0.2)
     monkeypatch.setattr(voxel_size, "MAX_TABLE_CELLS", 0)
-    np.testing.assert_array_equal(np.sort(in_a_table), np.sort(voxel_size.CellCounts(points)(0.2)))
+    np.testing.assert_array_equal(np.sort(in_a_table), np.sort(voxel_size.CellCounts(points).counts(0.2)))
     assert in_a_table.sum() == 5000

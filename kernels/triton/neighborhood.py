@@ -1,0 +1,142 @@
+"""Counts, k-th distances and sums around queries: a program per few queries goes through all points.
+
+The distance that exactly k points are within is searched for: the number within it is counted again and
+again, some five times where points lie on a surface, as a number that grows with the square of the distance
+says where to try next.
+"""
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pcreg.kernels.triton.launch import launch
+
+QUERIES, POINTS = 16, 64  # of a program, and that it compares them with at a time
+MAX_STEPS = 100  # of the search; points equally far may leave it without an end
+COUNT, DISTANCE, SUMS = range(3)  # what is wanted
+WIDTHS = {COUNT: 1, DISTANCE: 1, SUMS: 10}
+
+
+def count_within(queries: Tensor, points: Tensor, radius: float) -> Tensor:
+    """What pcreg.kernels.neighborhood says, as the next."""
+    return _around(queries, points, len(points), radius**2, COUNT)[:, 0].long()
+
+
+def kth_distance(queries: Tensor, points: Tensor, k: int) -> Tensor:
+    both = torch.cat([queries, points])
+    farthest = (both.amax(0) - both.amin(0)).square().sum()  # of any two; NaN and infinity are refused before
+    return _around(queries, points, k, 2 * float(farthest), DISTANCE)[:, 0].sqrt()
+
+
+def sums(queries: Tensor, points: Tensor, k: int, radius: float) -> Tensor:
+    """(Q, 10), over the offsets of the up to k nearest points closer than `radius`."""
+    return _around(queries, points, k, math.nextafter(radius**2, 0.0), SUMS)
+
+
+def _around(queries: Tensor, points: Tensor, k: int, most: float, wanted: int) -> Tensor:
+    Q, M = len(queries), len(points)
+    out = queries.new_empty((Q, WIDTHS[wanted]))
+    limit = torch.tensor([most], dtype=torch.float64, device=queries.device)  # Triton's floats are float32
+    constants = {"WANTED": wanted, "QUERIES": QUERIES, "POINTS": POINTS, "STEPS": MAX_STEPS}
+    arguments = queries, points, limit, out, Q, M, k
+    launch(_neighborhood, -(-Q // QUERIES), arguments, constants, wanted, enable_fp_fusion=False)
+    return out
+
+
+@triton.jit(
+    do_not_specialize=["Q", "M", "k"],
+    do_not_specialize_on_alignment=["queries", "points", "most", "out"],
+)
+def _neighborhood(
+    queries,  # (Q, 3) float64
+    points,  # (M, 3) float64
+    most,  # (1,) float64, squared metres: nothing beyond counts
+    out,  # (Q, 1), or (Q, 10) for sums; float64
+    Q,
+    M,
+    k,
+    WANTED: tl.constexpr,
+    QUERIES: tl.constexpr,
+    POINTS: tl.constexpr,
+    STEPS: tl.constexpr,
+):
+    q = tl.program_id(0).to(tl.int64) * QUERIES + tl.arange(0, QUERIES)
+    inside = q < Q
+    x = tl.load(queries + 3 * q, mask=inside, other=0.0)[:, None]
+    y = tl.load(queries + 3 * q + 1, mask=inside, other=0.0)[:, None]
+    z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
+    high = tl.zeros((QUERIES,), tl.float64) + tl.load(most)
+    n_high = _count(points, M, x, y, z, high, QUERIES, POINTS)
+    if WANTED == 0:
+        tl.store(out + q, n_high.to(tl.float64), mask=inside)
+    else:
+        low = tl.zeros((QUERIES,), tl.float64)
+        n_low = _count(points, M, x, y, z, low, QUERIES, POINTS)
+        high = tl.where(n_low >= k, low, high)
+        open = (n_high > k) & (n_low < k) & inside
+        step = 0
+        while (tl.max(open.to(tl.int32)) > 0) & (step < STEPS):
+            share = (k - n_low).to(tl.float64) / (n_high - n_low).to(tl.float64)
+            share = tl.where(step % 3 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
+            middle = low + (high - low) * share
+            n = _count(points, M, x, y, z, middle, QUERIES, POINTS)
+            above, below = open & (n >= k), open & (n < k)
+            high, n_high = tl.where(above, middle, high), tl.where(above, n, n_high)
+            low, n_low = tl.where(below, middle, low), tl.where(below, n, n_low)
+            open = open & (n_high > k)
+            step += 1
+        if WANTED == 1:
+            farthest = tl.zeros((QUERIES, POINTS), tl.float64)
+            for start in range(0, M, POINTS):
+                _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
+                farthest = tl.where(distance <= high[:, None], tl.maximum(farthest, distance), farthest)
+            tl.store(out + q, tl.max(farthest, 1), mask=inside)
+        else:
+            _store_sums(points, M, x, y, z, high, out, q, inside, QUERIES, POINTS)
+
+
+@triton.jit
+def _offsets(points, M, start, x, y, z, POINTS: tl.constexpr):
+    """Of some points to the queries, and their squares (QUERIES, POINTS); infinite beyond the last point."""
+    p = start + tl.arange(0, POINTS)
+    dx = tl.load(points + 3 * p, mask=p < M, other=float("inf"))[None, :] - x
+    dy = tl.load(points + 3 * p + 1, mask=p < M, other=float("inf"))[None, :] - y
+    dz = tl.load(points + 3 * p + 2, mask=p < M, other=float("inf"))[None, :] - z
+    return dx, dy, dz, (dx * dx + dy * dy) + dz * dz
+
+
+@triton.jit
+def _count(points, M, x, y, z, limit, QUERIES: tl.constexpr, POINTS: tl.constexpr):
+    """How many points lie within the squared distances `limit` (QUERIES,)."""
+    total = tl.zeros((QUERIES, POINTS), tl.int32)
+    for start in range(0, M, POINTS):
+        _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
+        total += (distance <= limit[:, None]).to(tl.int32)
+    return tl.sum(total, 1)
+
+
+@triton.jit
+def _store_sums(points, M, x, y, z, limit, out, q, inside, QUERIES: tl.constexpr, POINTS: tl.constexpr):
+    zero = tl.zeros((QUERIES, POINTS), tl.float64)
+    n, sx, sy, sz, sxx, sxy, sxz, syy, syz, szz = zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
+    for start in range(0, M, POINTS):
+        dx, dy, dz, distance = _offsets(points, M, start, x, y, z, POINTS)
+        within = distance <= limit[:, None]
+        dx, dy, dz = tl.where(within, dx, 0.0), tl.where(within, dy, 0.0), tl.where(within, dz, 0.0)
+        n += tl.where(within, 1.0, 0.0)
+        sx, sy, sz = sx + dx, sy + dy, sz + dz
+        sxx, sxy, sxz = sxx + dx * dx, sxy + dx * dy, sxz + dx * dz
+        syy, syz, szz = syy + dy * dy, syz + dy * dz, szz + dz * dz
+    tl.store(out + 10 * q, tl.sum(n, 1), mask=inside)
+    tl.store(out + 10 * q + 1, tl.sum(sx, 1), mask=inside)
+    tl.store(out + 10 * q + 2, tl.sum(sy, 1), mask=inside)
+    tl.store(out + 10 * q + 3, tl.sum(sz, 1), mask=inside)
+    tl.store(out + 10 * q + 4, tl.sum(sxx, 1), mask=inside)
+    tl.store(out + 10 * q + 5, tl.sum(sxy, 1), mask=inside)
+    tl.store(out + 10 * q + 6, tl.sum(sxz, 1), mask=inside)
+    tl.store(out + 10 * q + 7, tl.sum(syy, 1), mask=inside)
+    tl.store(out + 10 * q + 8, tl.sum(syz, 1), mask=inside)
+    tl.store(out + 10 * q + 9, tl.sum(szz, 1), mask=inside)

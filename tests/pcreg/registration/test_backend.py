@@ -1,0 +1,115 @@
+"""What computes on a device agrees with the definitions, here with PyTorch on the CPU."""
+
+from dataclasses import fields
+from functools import partial
+
+import numpy as np
+import pytest
+
+from pcreg.features.base import Description
+from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.registration import gpu
+from pcreg.registration.backend import CPU, Backend, backend_on
+from pcreg.registration.prior import ANY, Prior
+from tests.pcreg.scenes import wavy_sheet
+
+T = se3(rotation_about([1, 2, 3], 25), np.array([0.3, -0.2, 0.1]))
+DEVICE = Backend(**{name: partial(on_device, device="cpu") for name, on_device in gpu.BACKEND.items()})
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def matches(rng, count=300, right=100):
+    """Points (count, 3) twice, the first of them moved by T, the others anywhere."""
+    p = rng.uniform(0, 3, (count, 3))
+    q = np.concatenate([transform(T, p[:right]), rng.uniform(0, 3, (count - right, 3))])
+    return p, q + rng.normal(scale=0.005, size=q.shape)
+
+
+def test_every_part_has_its_counterpart():
+    assert {field.name for field in fields(Backend)} == set(gpu.BACKEND)
+    assert backend_on("cpu") is CPU
+
+
+def test_cells_are_counted(rng):
+    columns = rng.uniform(0, 2, (3, 4000)).astype(np.float32)
+    here, there = (backend.cell_counts(columns) for backend in (CPU, DEVICE))
+    for voxel in (0.5, 0.1, 0.003):  # the last in more cells than a table of the device has
+        np.testing.assert_array_equal(np.sort(here.counts(voxel)), np.sort(there.counts(voxel)))
+        assert here.occupied(voxel) == there.occupied(voxel)
+        assert here.crowded(voxel, 3) == there.crowded(voxel, 3)
+
+
+@pytest.mark.parametrize("origin", [None, np.array([0.3, 0.4, -0.7])])
+def test_the_same_rows_are_kept(rng, origin):
+    points = np.concatenate([wavy_sheet(3000), wavy_sheet(50)])  # some of them twice
+    rows = [backend.voxel_downsample(points, 0.05, origin) for backend in (CPU, DEVICE)]
+    np.testing.assert_array_equal(*rows)
+
+
+def test_the_same_points_are_hidden(rng):
+    surface = wavy_sheet(900)
+    places = np.concatenate([surface[:3] + 0.5, rng.normal(scale=3, size=(20, 3))])
+    views = [backend.view(surface, np.roll(surface, 1, 0), 0.1) for backend in (CPU, DEVICE)]
+    np.testing.assert_allclose(*(view.of_points(500).hidden(places) for view in views), atol=1e-12)
+
+
+def test_normals_and_how_flat_a_surface_is():
+    points = wavy_sheet(800)
+    here, there = (backend.normals_of(points, 0.2) for backend in (CPU, DEVICE))
+    np.testing.assert_allclose(np.abs((here * there).sum(1)), 1, atol=1e-6)
+    variations = [backend.surface_variation(points[::3], points, 0.2) for backend in (CPU, DEVICE)]
+    np.testing.assert_allclose(*variations, atol=1e-9)
+
+
+def test_trees_are_asked_alike(rng):
+    points, queries = rng.uniform(0, 1, (200, 3)), rng.uniform(0, 1, (70, 3))
+    for asked in (
+        lambda tree: tree.query(queries, distance_upper_bound=0.1)[0],
+        lambda tree: tree.query(queries)[1],
+        lambda tree: tree.query(queries, [8])[0],
+        lambda tree: tree.query_ball_point(queries, 0.2, return_length=True),
+    ):
+        np.testing.assert_allclose(asked(CPU.index(points)), asked(DEVICE.index(points)), rtol=1e-14)
+
+
+def test_motions_are_scored_and_refitted(rng):
+    both = [backend.matched(*matches(rng := np.random.default_rng(1)), 0.05) for backend in (CPU, DEVICE)]
+    near = np.stack([T @ se3(rotation_about(rng.normal(size=3), 1), rng.normal(scale=0.01, size=3))] * 3)
+    motions = np.concatenate([near, np.eye(4)[None]])
+    np.testing.assert_allclose(*(matched.scores(motions) for matched in both), atol=1e-4)
+    np.testing.assert_allclose(*(matched.refit(motions) for matched in both), atol=1e-9)
+    samples = rng.integers(300, size=(2000, 3))
+    np.testing.assert_array_equal(*(matched.with_like_edges(samples, 0.9) for matched in both))
+    assert both[1].scores(motions[:0]).shape == (0,)
+    assert both[1].refit(motions[:0]).shape == (0, 4, 4)
+
+
+@pytest.mark.parametrize("prior", [ANY, Prior(gravity=True)])
+def test_consistent_motions(rng, prior):
+    p, q = matches(rng)
+    best = []
+    for backend in (CPU, DEVICE):
+        motions = backend.consistent_motions(p, q, 0.05, prior)
+        best.append(backend.matched(p, q, 0.05).scores(motions).max(initial=0) if len(motions) else 0)
+    assert best[0] == pytest.approx(best[1], rel=0.02)
+    assert DEVICE.consistent_motions(p[:2], q[:2], 0.05, prior).shape == (0, 4, 4)
+
+
+def test_surfaces_and_descriptors_are_brought_together(rng):
+    points = wavy_sheet(600)
+    normals = CPU.normals_of(points, 0.2)
+    moved = transform(T, points) + rng.normal(scale=0.003, size=points.shape)
+    features = rng.normal(size=(len(points), 16)).astype(np.float32)
+    clouds = Description(points, features), Description(moved, features)
+    found = []
+    for backend in (CPU, DEVICE):
+        surfaces = backend.surfaces(moved, points, normals).of_points(300)
+        agreement = backend.agreement(*clouds, 0.1)
+        equations = surfaces.normal_equations(np.eye(4), 0.5)
+        found.append((*equations, surfaces.distances(np.eye(4), 0.5), agreement.refine(T), agreement(T)))
+    for here, there in zip(*found, strict=True):
+        np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-7)
