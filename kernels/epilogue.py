@@ -37,12 +37,6 @@ class Epilogue:
         """A batch norm in evaluation mode."""
         return Epilogue(norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps, residual, relu)
 
-    @property
-    def kind(self) -> tuple[torch.dtype | bool | None, ...]:
-        """What a kernel is compiled for."""
-        tensors = (self.mean, self.variance, self.scale, self.shift, self.residual)
-        return *(None if tensor is None else tensor.dtype for tensor in tensors), self.relu
-
     def check(self, n_out: int, M: int) -> None:
         """Raise ValueError unless it fits a result (n_out, M)."""
         if self.residual is not None and self.residual.shape != (n_out, M):
@@ -52,7 +46,7 @@ class Epilogue:
                 raise ValueError(f"a vector of the epilogue is {tuple(vector.shape)}; it must be {(M,)}")
 
     def arguments(self) -> tuple[Tensor | float | None, ...]:
-        """The arguments of pcreg.kernels.triton.epilogue.apply_epilogue that follow its columns."""
+        """Mean, variance, scale, shift, epsilon and residual, as kernels take them."""
         residual = None if self.residual is None else aligned(self.residual)
         return self.mean, self.variance, self.scale, self.shift, self.epsilon, residual
 

@@ -1,4 +1,10 @@
-"""The end of a convolution on a GPU: sums over parts, and the epilogue, in float32, then one rounding."""
+"""The end of a convolution on a GPU: sums over parts, and the epilogue, in float32, then one rounding.
+
+Which parts an epilogue has is told when it is launched, so that a convolution is compiled once for all of
+them: what is left out is not read, and changes nothing.
+"""
+
+from collections.abc import Hashable
 
 import torch
 import triton
@@ -6,9 +12,10 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
-from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.launch import launch, specialization
 
 BLOCK_ROWS, BLOCK_COLUMNS = 32, 64
+NORM, SCALE, SHIFT, RESIDUAL, RELU = (tl.constexpr(1 << bit) for bit in range(5))  # parts of an epilogue
 
 
 def reduce_parts(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tensor:
@@ -17,11 +24,36 @@ def reduce_parts(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tenso
     if S == 1 and dtype == torch.float32 and epilogue is NOTHING:
         return parts[0]
     out = parts.new_empty((N, M), dtype=dtype)
-    arguments = parts, out, *epilogue.arguments(), N, S
-    constants = {"M": M, "RELU": epilogue.relu, "ROWS": BLOCK_ROWS, "COLUMNS": BLOCK_COLUMNS}
+    ending = epilogue_arguments(epilogue, out)
+    constants = {"EPILOGUE": epilogue is not NOTHING, "ROWS": BLOCK_ROWS, "COLUMNS": BLOCK_COLUMNS}
     grid = -(-N // BLOCK_ROWS) * -(-M // BLOCK_COLUMNS)
-    launch(_reduce_parts, grid, arguments, constants, (M, dtype, epilogue.kind))
+    variant = dtype, epilogue_variant(ending), specialization(M)
+    launch(_reduce_parts, grid, (parts, out, *ending, N, S, M), constants, variant)
     return out
+
+
+def epilogue_arguments(epilogue: Epilogue, out: Tensor, apply: bool = True) -> tuple:
+    """The arguments of `apply_epilogue` that follow its mask; without `apply`, those that leave out all.
+
+    Tensors that are not given are replaced by others, which are not read.
+    """
+    if epilogue is NOTHING:
+        return *[None] * 4, 0.0, None, 0
+    *vectors, epsilon, residual = epilogue.arguments()
+    mean, _, scale, shift = vectors
+    applied = 0
+    if apply:
+        tensors = (NORM, mean), (SCALE, scale), (SHIFT, shift), (RESIDUAL, residual)
+        applied = sum(part.value for part, tensor in tensors if tensor is not None)
+        applied += RELU.value if epilogue.relu else 0
+    spare = next((vector for vector in vectors if vector is not None), out)
+    vectors = [spare if vector is None else vector for vector in vectors]
+    return *vectors, epsilon, out if residual is None else residual, applied
+
+
+def epilogue_variant(arguments: tuple) -> Hashable:
+    """What a kernel is compiled for that takes these `epilogue_arguments`."""
+    return tuple(argument.dtype if isinstance(argument, Tensor) else None for argument in arguments)
 
 
 @triton.jit
@@ -30,32 +62,31 @@ def apply_epilogue(
     row,  # (R,) int64, of the result
     column,  # (COLUMNS,)
     mask,  # (R, COLUMNS)
-    mean,  # (M,) or None, like the next three
+    mean,  # (M,), like the next three
     variance,
     scale,
     shift,
     epsilon,
-    residual,  # (N, M) or None
-    M: tl.constexpr,
-    RELU: tl.constexpr,
+    residual,  # (N, M)
+    applied,  # which of them are, a sum of NORM ... RELU
+    M,
 ):
     """The epilogue of a block of the result."""
-    within = column < M
-    if mean is not None:
-        deviation = tl.sqrt(tl.load(variance + column, mask=within, other=1.0).to(tl.float32) + epsilon)
-        total = (total - tl.load(mean + column, mask=within, other=0.0)[None, :]) / deviation[None, :]
-    if scale is not None:
-        total *= tl.load(scale + column, mask=within, other=0.0)[None, :]
-    if shift is not None:
-        total += tl.load(shift + column, mask=within, other=0.0)[None, :]
-    if residual is not None:
-        total += tl.load(residual + row[:, None] * M + column[None, :], mask=mask, other=0.0).to(tl.float32)
-    if RELU:
-        total = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
-    return total
+    normed = (column < M) & ((applied & NORM) != 0)
+    deviation = tl.sqrt(tl.load(variance + column, mask=normed, other=1.0).to(tl.float32) + epsilon)
+    total = (total - tl.load(mean + column, mask=normed, other=0.0)[None, :]) / deviation[None, :]
+    scaled = (column < M) & ((applied & SCALE) != 0)
+    total *= tl.load(scale + column, mask=scaled, other=1.0)[None, :]
+    shifted = (column < M) & ((applied & SHIFT) != 0)
+    total += tl.load(shift + column, mask=shifted, other=0.0)[None, :]
+    at = residual + row[:, None] * M + column[None, :]
+    total += tl.load(at, mask=mask & ((applied & RESIDUAL) != 0), other=0.0).to(tl.float32)
+    positive = tl.maximum(total, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    return tl.where((applied & RELU) != 0, positive, total)
 
 
-@triton.jit(do_not_specialize=["N", "S"], do_not_specialize_on_alignment=VECTORS)
+# The columns of a result are a multiple of 16 or not: that much of M is compiled for.
+@triton.jit(do_not_specialize=["applied", "N", "S"], do_not_specialize_on_alignment=VECTORS)
 def _reduce_parts(
     parts,  # (S, N, M) float32
     out,  # (N, M)
@@ -65,20 +96,24 @@ def _reduce_parts(
     shift,
     epsilon,
     residual,
+    applied,
     N,
     S,
-    M: tl.constexpr,
-    RELU: tl.constexpr,
+    M,
+    EPILOGUE: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
-    row = (tl.program_id(0) // BLOCKS).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    column = tl.program_id(0) % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
+    blocks = tl.cdiv(M, COLUMNS)
+    row = (tl.program_id(0) // blocks).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(0) % blocks * COLUMNS + tl.arange(0, COLUMNS)
     mask = (row < N)[:, None] & (column < M)[None, :]
     at = row[:, None] * M + column[None, :]
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
     for part in range(S):
         total += tl.load(parts + tl.cast(part, tl.int64) * N * M + at, mask=mask, other=0.0)
-    total = apply_epilogue(total, row, column, mask, mean, variance, scale, shift, epsilon, residual, M, RELU)
+    if EPILOGUE:
+        total = apply_epilogue(
+            total, row, column, mask, mean, variance, scale, shift, epsilon, residual, applied, M
+        )
     tl.store(out + at, total.to(out.dtype.element_ty), mask=mask)

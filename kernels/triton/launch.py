@@ -2,36 +2,100 @@
 
 Triton looks at every argument of every launch to find the compiled variant, which takes the host as long
 as a small cloud's convolution takes the GPU, or longer. Here the caller names what the variant depends on.
+A rehearsal notes what would be launched, so that all of it can be compiled side by side beforehand.
 """
 
-from collections.abc import Hashable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from threading import Lock
+from typing import NamedTuple
 
 import torch
 
 _compiled: dict[Hashable, tuple] = {}
+_compiling: dict[Hashable, Lock] = {}  # by the same keys: two threads compile nothing twice
+
+
+class Launch(NamedTuple):
+    """What a launch would compile."""
+
+    kernel: object
+    arguments: tuple
+    constants: dict
+    options: dict
+
+
+Rehearsal = dict[Hashable, Launch]  # of each variant one
+_rehearsal: ContextVar[Rehearsal | None] = ContextVar("_rehearsal", default=None)
 
 
 def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashable, **options) -> None:
     """kernel[grid](*arguments, **constants, **options), where `constants` come last and in their order.
 
     `variant` must tell apart all launches for which Triton would compile another kernel: by the values of
-    constants and options, dtypes, which arguments are None, and those integers that it specializes.
-    Pointers that it specializes must always be `aligned`. The first argument is a tensor.
+    constants and options, dtypes, which arguments are None, and the `specialization` of those integers that
+    it specializes. Pointers that it specializes must always be `aligned`. The first argument is a tensor.
     """
-    if grid == 0:
-        return
     device = arguments[0].device
     key = kernel, device, variant
+    noted = _rehearsal.get()
+    if noted is not None:
+        noted[key] = Launch(kernel, arguments, constants, options)
+        return
+    if grid == 0:
+        return
     with _where_triton_launches(device):
         known = _compiled.get(key)
         if known is None:
-            compiled = kernel[(grid,)](*arguments, **constants, **options)
-            if compiled is not None:  # None: from Triton's interpreter
-                _compiled[key] = compiled, tuple(constants.values())
-        else:
-            compiled, values = known
-            compiled[(grid, 1, 1)](*arguments, *values)
+            with _compiling.setdefault(key, Lock()):
+                known = _compiled.get(key)
+                if known is None:
+                    compiled = kernel[(grid,)](*arguments, **constants, **options)
+                    if compiled is not None:  # None: from Triton's interpreter
+                        _compiled[key] = compiled, tuple(constants.values())
+                    return
+        compiled, values = known
+        compiled[(grid, 1, 1)](*arguments, *values)
+
+
+def specialization(*integers: int) -> tuple[tuple[bool, bool], ...]:
+    """What Triton compiles a kernel for, of integer arguments that it specializes."""
+    return tuple((integer == 1, integer % 16 == 0) for integer in integers)
+
+
+@contextmanager
+def rehearsal() -> Iterator[Rehearsal]:
+    """Within, this thread launches nothing: what it would launch is noted. Results hold anything."""
+    noted: Rehearsal = {}
+    token = _rehearsal.set(noted)
+    try:
+        yield noted
+    finally:
+        _rehearsal.reset(token)
+
+
+def compile_noted(noted: Rehearsal, cores: int) -> int:
+    """Compile what a rehearsal noted, on as many threads as there are `cores`: how many were not there yet.
+
+    Threads serve, since of the time that a kernel takes to compile Python holds its lock for a twelfth.
+    """
+    with ThreadPoolExecutor(cores) as pool:
+        return sum(pool.map(_compile, noted, noted.values()))
+
+
+def _compile(key: Hashable, noted: Launch) -> bool:
+    kernel, arguments, constants, options = noted
+    with _compiling.setdefault(key, Lock()), _where_triton_launches(arguments[0].device):
+        if key in _compiled:
+            return False
+        compiled = kernel.warmup(*arguments, grid=(1,), **constants, **options)
+        if compiled is None:  # from Triton's interpreter
+            return False
+        compiled[(1, 1, 1)]  # what launches it, which brings it onto the device
+        _compiled[key] = compiled, tuple(constants.values())
+        return True
 
 
 def _where_triton_launches(device: torch.device) -> AbstractContextManager:

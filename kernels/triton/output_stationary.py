@@ -18,7 +18,12 @@ from pcreg.kernels.alignment import aligned
 from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
 from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triton.blocks import block, processors, stages
-from pcreg.kernels.triton.epilogue import apply_epilogue, reduce_parts
+from pcreg.kernels.triton.epilogue import (
+    apply_epilogue,
+    epilogue_arguments,
+    epilogue_variant,
+    reduce_parts,
+)
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.precision import add_product, parts, parts_of, takes_parts
 
@@ -56,9 +61,9 @@ def mvmr(
     n_programs = min(n_tiles * shares, plan.max_programs // shares * shares)
     sums = features.new_empty((n_programs, tiles.max_shared, G * C))
     whole = cell_shares == 1
-    ending = epilogue if whole else NOTHING
     dtype = features.dtype if whole else torch.float32
     out = features.new_empty((cell_shares, n_out, G * M), dtype=dtype)
+    ending = epilogue_arguments(epilogue, out, apply=whole)
     arguments = (
         features,
         weight,
@@ -66,7 +71,7 @@ def mvmr(
         sums,
         j,
         *tiles.tensors(),
-        *ending.arguments(),
+        *ending,
         n_out,
         n_tiles,
         tiles.max_shared,
@@ -74,8 +79,8 @@ def mvmr(
         column_shares,
         cell_shares,
     )
-    variant = plan, shares == 1, whole, ending.kind
-    constants = plan.constants | {"SHARED": shares > 1, "RELU": ending.relu}
+    variant = plan, shares == 1, dtype, epilogue_variant(ending)
+    constants = plan.constants | {"SHARED": shares > 1, "EPILOGUE": epilogue is not NOTHING}
     launch(_output_stationary, n_programs, arguments, constants, variant, **plan.options)
     return out[0] if whole else reduce_parts(out, features.dtype, epilogue)
 
@@ -132,7 +137,7 @@ def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
 
 # Not specialized: clouds vary in size, and every variant would be compiled. Tiles may begin anywhere.
 @triton.jit(
-    do_not_specialize=["n_out", "n_tiles", "max_shared", "K", "column_shares", "cell_shares"],
+    do_not_specialize=["applied", "n_out", "n_tiles", "max_shared", "K", "column_shares", "cell_shares"],
     do_not_specialize_on_alignment=["j", "source", "shared_first", "shared_size", "tile_offsets", *VECTORS],
 )
 def _output_stationary(
@@ -145,12 +150,13 @@ def _output_stationary(
     shared_first,  # (Q,)
     shared_size,  # (Q,)
     tile_offsets,  # (tiles + 1,)
-    mean,  # of the epilogue, like the next five
+    mean,  # of the epilogue, like the next six
     variance,
     scale,
     shift,
     epsilon,
     residual,
+    applied,
     n_out,
     n_tiles,
     max_shared,
@@ -168,7 +174,7 @@ def _output_stationary(
     PRECISION: tl.constexpr,
     STAGES: tl.constexpr,
     SHARED: tl.constexpr,  # a tile, among column_shares x cell_shares programs
-    RELU: tl.constexpr,
+    EPILOGUE: tl.constexpr,
 ):
     NARROW: tl.constexpr = C < 16  # one product takes several kernel cells
     BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
@@ -226,9 +232,21 @@ def _output_stationary(
                     total = tl.dot(x, w, total, input_precision=PRECISION)
             inside = (rows < n_out)[:, None] & (columns < M)[None, :]
             at_row, column = row.to(tl.int64), group * M + columns
-            total = apply_epilogue(
-                total, at_row, column, inside, mean, variance, scale, shift, epsilon, residual, G * M, RELU
-            )
+            if EPILOGUE:
+                total = apply_epilogue(
+                    total,
+                    at_row,
+                    column,
+                    inside,
+                    mean,
+                    variance,
+                    scale,
+                    shift,
+                    epsilon,
+                    residual,
+                    applied,
+                    G * M,
+                )
             at_out = at_row[:, None] * (G * M) + column[None, :]
             tl.store(out + at_out, total.to(out.dtype.element_ty), mask=inside)
         tl.debug_barrier()  # nobody still reads them

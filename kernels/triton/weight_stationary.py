@@ -13,7 +13,7 @@ from pcreg.kernels.epilogue import NOTHING, Epilogue
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import block, chunk_of_program, power_of_two
 from pcreg.kernels.triton.epilogue import reduce_parts
-from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.launch import launch, specialization
 
 CHUNK = 64  # triplets of a program
 
@@ -37,7 +37,6 @@ def mvmr(
     constants = {
         "G": G,
         "C": C,
-        "M": M,
         "CELLS": power_of_two(K),
         "CHUNK": CHUNK,
         "DEPTH": block(C, 32 if wide else 64),
@@ -45,13 +44,14 @@ def mvmr(
         "PRECISION": "tf32" if tf32 else "ieee",
     }
     grid = (T // CHUNK + K) * G * -(-M // columns) if T and G * M else 0
-    arguments = features, weight, out, triplets.i, triplets.j, triplets.k_offsets, K, *weight.stride()
-    variant = weight.shape, weight.stride(), weight.data_ptr() % 16 == 0, features.dtype, tf32
+    sizes = K, M, *weight.stride()
+    arguments = features, weight, out, triplets.i, triplets.j, triplets.k_offsets, *sizes
+    variant = *constants.values(), specialization(*sizes), weight.data_ptr() % 16 == 0, features.dtype
     launch(_weight_stationary, grid, arguments, constants, variant, num_warps=4, num_stages=3)
     return reduce_parts(out, features.dtype, epilogue)
 
 
-# Triplets found together begin anywhere in memory.
+# Triplets found together begin anywhere in memory. M is no constant: one kernel serves several layers.
 @triton.jit(do_not_specialize_on_alignment=["i_ptr", "j_ptr", "k_offsets"])
 def _weight_stationary(
     features,  # (N_in, G C)
@@ -61,13 +61,13 @@ def _weight_stationary(
     j_ptr,  # (T,)
     k_offsets,  # (K + 1,)
     K,
+    M,
     k_stride,
     group_stride,
     c_stride,
     m_stride,
     G: tl.constexpr,
     C: tl.constexpr,  # of one group, like M
-    M: tl.constexpr,
     CELLS: tl.constexpr,  # K, rounded up to a power of two
     CHUNK: tl.constexpr,
     DEPTH: tl.constexpr,
@@ -75,12 +75,12 @@ def _weight_stationary(
     PRECISION: tl.constexpr,
 ):
     # Programs of one chunk are neighbours, so that the rows one has read are still in the cache for the next.
-    BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
-    chunk, part = tl.program_id(0) // (G * BLOCKS), tl.program_id(0) % (G * BLOCKS)
+    blocks = tl.cdiv(M, COLUMNS)
+    chunk, part = tl.program_id(0) // (G * blocks), tl.program_id(0) % (G * blocks)
     k, first, last = chunk_of_program(chunk, k_offsets, K, CELLS, CHUNK)
     if first >= last:
         return
-    group, columns = part // BLOCKS, part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
+    group, columns = part // blocks, part % blocks * COLUMNS + tl.arange(0, COLUMNS)
     t = first + tl.arange(0, CHUNK)
     inside = tl.minimum(t, last - 1)
     i, j = tl.load(i_ptr + inside).to(tl.int64), tl.load(j_ptr + inside).to(tl.int64)

@@ -14,6 +14,7 @@ VERBS = {
     "verify": "judge a motion between two point clouds that comes from elsewhere",
     "map": "put many scans together, in any order",
     "locate": "find scans in a map",
+    "warmup": "compile the kernels for a GPU beforehand",
     "evaluate": "measure a descriptor and an estimator on the pairs of a data set",
     "train": "train descriptors on pairs of clouds",
     "publish": "publish the weights of a training, with a card",

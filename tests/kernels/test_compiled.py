@@ -25,7 +25,7 @@ from pcreg.kernels.triton.output_stationary import _output_stationary as kernel
 
 features = {dtype!r}
 constants = dict(G={groups}, C={columns}, M={columns}, ROWS=128, DEPTH=32, COLUMNS={columns}, IN_PARTS=False)
-constants |= dict(TRANSPOSED=False, PRECISION="ieee", STAGES={stages}, SHARED=False, RELU=False)
+constants |= dict(TRANSPOSED=False, PRECISION="ieee", STAGES={stages}, SHARED=False, EPILOGUE=False)
 constants |= dict.fromkeys(["mean", "variance", "scale", "shift", "residual"])
 types = dict.fromkeys(["features", "weight", "out", "sums"], features)
 types |= dict.fromkeys(["j", "source", "shared_size", "tile_offsets"], "*i32")

@@ -33,6 +33,8 @@ from pcreg.kernels.triton.search.table import Found, Row, bits, on_device
 from pcreg.kernels.triton.search.tile_kernels import fill_tiles, size_tiles
 
 BUCKETS = 128  # of a program that puts them in order
+MIN_SEARCHES = 16  # rows of the table as kernels load it: one search takes the kernels of a pyramid
+MIN_CELLS = 27  # kernel cells of a search, likewise
 MIN_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among programs, to fill a GPU
 
 
@@ -48,7 +50,7 @@ class SearchRun:
         self.searches, self.device = searches, searches[0].centres.device
         self.rows, self.totals = _rows(searches)
         self.table = on_device(self.rows, self.device)
-        self.n_rows = power_of_two(len(searches))  # of the table, as the kernels load it
+        self.n_rows = power_of_two(max(len(searches), MIN_SEARCHES))  # of the table, as the kernels load it
 
     def triplets(self) -> list[Triplets]:
         """The triplets of each search, with their Tiles where a convolution may take them."""
@@ -98,7 +100,7 @@ class SearchRun:
         self._launch(size_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, TILE=TILE)
         self.buckets = torch.cumsum(counts, 0, dtype=torch.int32)
         self.tile_offsets = torch.cumsum(shared, 0, dtype=torch.int32)
-        cells = power_of_two(max(search.n_cells for search in self.searches))
+        cells = power_of_two(max(MIN_CELLS, *(search.n_cells for search in self.searches)))
         arguments = self.buckets, self.tile_offsets, self.k_offsets, sizes
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
         found = [Found(*size) for size in sizes.tolist()]  # waits for the device

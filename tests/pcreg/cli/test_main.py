@@ -16,7 +16,8 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 def test_help_lists_the_verbs(capsys):
     assert main(["--help"]) == 0
     listed = re.findall(r"^  (\w+) +\w", capsys.readouterr().out, re.MULTILINE)
-    assert listed == list(VERBS) == ["register", "verify", "map", "locate", "evaluate", "train", "publish"]
+    verbs = ["register", "verify", "map", "locate", "warmup", "evaluate", "train", "publish"]
+    assert listed == list(VERBS) == verbs
 
 
 def test_version(capsys):
@@ -30,15 +31,17 @@ def test_version(capsys):
         (["regster", "a.ply"], "regster is no verb of pcreg; did you mean register?"),
         (
             ["colour"],
-            "colour is no verb of pcreg; use one of register, verify, map, locate, evaluate, train, publish",
+            "colour is no verb of pcreg; use one of register, verify, map, locate, warmup, evaluate, train, "
+            "publish",
         ),
         (
             ["--quiet"],
-            "--quiet is no verb of pcreg; use one of register, verify, map, locate, evaluate, train, publish",
+            "--quiet is no verb of pcreg; use one of register, verify, map, locate, warmup, evaluate, train, "
+            "publish",
         ),
         (
             [],
-            "a verb is needed, one of register, verify, map, locate, evaluate, train, publish; "
+            "a verb is needed, one of register, verify, map, locate, warmup, evaluate, train, publish; "
             "pcreg --help explains them",
         ),
     ],

@@ -1,0 +1,65 @@
+"""Compiling beforehand, side by side, all that a network launches on a GPU.
+
+A rehearsal of the network notes its kernels instead of launching them. None depends on a cloud, but for
+the way that each convolution takes, so that the network is rehearsed once for each way.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.pyramid import Pyramid, search_at_once
+from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
+from pcreg.kernels.tiles import ROWS, Tiles
+from pcreg.kernels.triplets import Triplets
+
+
+def warm_up(
+    network: Callable[[Pyramid], object], geometry: PyramidConfig, device: torch.device, cores: int
+) -> int:
+    """Compile what a `network` launches on pyramids of this geometry: how many kernels were not there yet.
+
+    With them what builds the pyramids and what finds nearest points. The network is rehearsed as it would run
+    now: in inference mode or not, deterministic or not. Takes as many threads as there are `cores`.
+    """
+    # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
+    from pcreg.kernels.triton.launch import compile_noted, rehearsal
+    from pcreg.kernels.triton.nearest import nearest_points
+
+    with rehearsal() as noted:
+        for pyramid in _pyramids(geometry, device):
+            network(pyramid)
+        nothing = torch.empty(0, 3, device=device)
+        batch = PointBatch(nothing, torch.zeros(1, dtype=torch.int64, device=device), nothing)
+        search_at_once(batch, geometry)
+        nearest_points(nothing.double(), nothing.double())
+    return compile_noted(noted, cores)
+
+
+def _pyramids(geometry: PyramidConfig, device: torch.device) -> Iterator[Pyramid]:
+    """Pyramids of which the sizes are true and the content is not, one for each way of a convolution."""
+    from pcreg.kernels.triton.blocks import processors
+
+    K = KERNEL_SIZE**3
+    for n, occupied in (
+        (ROWS * processors(device), True),  # output-stationary, a program for each tile
+        (1, True),  # output-stationary, several programs
+        (1, False),  # weight-stationary
+    ):
+        triplets = _triplets(n, K * n if occupied else 0, K, device)
+        triplets.pair_with(_triplets(n, 0, K, device))  # on the way up few buckets are occupied
+        points = torch.empty(n, 3, device=device)
+        level = PointBatch(points, torch.full((1,), n, device=device), points)
+        stem = torch.empty(geometry.stem_kernel_size**3, n, dtype=torch.int32, device=device)
+        levels = geometry.n_levels
+        yield Pyramid([level] * levels, stem, [triplets] * levels, [triplets] * (levels - 1))
+
+
+def _triplets(n: int, T: int, K: int, device: torch.device) -> Triplets:
+    """T triplets of n points with themselves, arranged for each dataflow."""
+    rows = torch.empty(T, dtype=torch.int32, device=device)
+    triplets = Triplets(rows, rows, torch.full((K + 1,), T, device=device), n, n)
+    source, none = rows.new_empty(K, n), rows.new_empty(0)
+    triplets.take_tiles(Tiles(source, none.long(), none, rows.new_empty(-(-n // ROWS) + 1), 1))
+    return triplets

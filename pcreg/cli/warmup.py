@@ -1,0 +1,50 @@
+"""The verb `warmup`: compiling the kernels for a GPU beforehand."""
+
+import argparse
+import time
+from pathlib import Path
+
+from pcreg.cli import exit_status
+from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL, weights_for
+from pcreg.runtime.device import choose_device
+from pcreg.runtime.errors import InputError
+
+DESCRIPTION = """\
+Compile beforehand what describes clouds on a GPU.
+
+Otherwise the first cloud on a new machine waits for it. The compiler keeps its results in ~/.triton/cache, or
+in the folder $TRITON_CACHE_DIR, for this GPU and these versions; later processes load them from there. All
+cores work. Exit status: 0 done, 2 no such GPU or weights that cannot be used.
+"""
+
+
+def main(arguments: list[str] | None = None, program: str = "pcreg warmup") -> int:
+    """Run the command line and return its exit status."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(program, description=DESCRIPTION, formatter_class=formatter)
+    parser.add_argument("--device", default="cuda", help="cuda or cuda:N (default: %(default)s)")
+    parser.add_argument(
+        "--weights",
+        type=Path,
+        metavar="W",
+        help="a .safetensors file of `pcreg train` (default: those that are shipped)",
+    )
+    options = parser.parse_args(arguments)
+    return exit_status.status(lambda: _run(options.device, options.weights))
+
+
+def _run(device: str, weights: Path | None) -> int:
+    if choose_device("auto") == "cpu":
+        raise InputError("this machine has no GPU for pcreg; the CPU needs no warmup")
+    if choose_device(device) == "cpu":
+        raise InputError("device=cpu: nothing is compiled for the CPU; use cuda or cuda:N")
+    from pcreg.models.torch_inference import TorchInference  # PyTorch takes a second to import
+    from pcreg.models.weights import load_weights
+
+    start, count = time.perf_counter(), 0
+    paths = [weights] if weights else [weights_for(0.0), weights_for(MIN_OUTDOOR_VOXEL)]
+    for path in paths:
+        count += TorchInference(load_weights(path), device).warm_up()
+    names = " and ".join(path.name for path in paths)
+    print(f"{count} kernels for {names} are compiled, in {time.perf_counter() - start:.1f} s")
+    return 0

@@ -1,0 +1,23 @@
+"""`pcreg warmup`, without a GPU: what it compiles is tested in tests/kernels/test_warmup.py."""
+
+import pytest
+import torch
+
+from pcreg.cli import warmup
+
+
+def test_without_a_gpu_it_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert warmup.main([]) == 2
+    sentence = "this machine has no GPU for pcreg; the CPU needs no warmup"
+    assert capsys.readouterr() == ("", f"error: {sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("device", "sentence"), [("cpu", "nothing is compiled for the CPU"), ("cuda:99", "not on this machine")]
+)
+def test_other_devices_are_refused(device, sentence, monkeypatch, capsys):
+    choose = warmup.choose_device
+    monkeypatch.setattr(warmup, "choose_device", lambda name: "cuda" if name == "auto" else choose(name))
+    assert warmup.main(["--device", device]) == 2
+    assert sentence in capsys.readouterr().err
