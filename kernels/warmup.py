@@ -20,12 +20,14 @@ def warm_up(
 ) -> int:
     """Compile what a `network` launches on pyramids of this geometry: how many kernels were not there yet.
 
-    With them what builds the pyramids and what finds nearest points. The network is rehearsed as it would run
-    now: in inference mode or not, deterministic or not. Takes as many threads as there are `cores`.
+    With them what builds the pyramids, finds nearest points and compares surfaces. The network is rehearsed
+    as it would run now: in inference mode or not, deterministic or not. Takes as many threads as there are `cores`.
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton.launch import compile_noted, rehearsal
     from pcreg.kernels.triton.nearest import nearest_points
+    from pcreg.kernels.triton.neighborhood import count_within, kth_distance, sums
+    from pcreg.kernels.triton.point_to_plane import equations
 
     with rehearsal() as noted:
         for pyramid in _pyramids(geometry, device):
@@ -33,7 +35,12 @@ def warm_up(
         nothing = torch.empty(0, 3, device=device)
         batch = PointBatch(nothing, torch.zeros(1, dtype=torch.int64, device=device), nothing)
         search_at_once(batch, geometry)
-        nearest_points(nothing.double(), nothing.double())
+        one = torch.zeros(1, 3, dtype=torch.float64, device=device)
+        nearest_points(one, one)
+        count_within(one, one, 1.0)
+        kth_distance(one, one, 1)
+        sums(one, one, 1, 1.0)
+        equations(one, one, one, torch.eye(4, dtype=torch.float64, device=device), 1.0)
     return compile_noted(noted, cores)
 
 

@@ -70,13 +70,16 @@ class FCGF:
         """The descriptor of a .safetensors file written by `pcreg train`, at a `voxel` size in metres.
 
         Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
-        training. Raises InputError if the file cannot be used, and without both.
+        training. For a GPU its kernels are compiled now. Raises InputError if the file cannot be used, and
+        without both.
         """
         if weights is None:
             if voxel is None:
                 raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
             weights = weights_for(voxel)
         learned = FCGF(_load(weights, choose_device(device)), device, scales)
+        if not isinstance(learned.network, InferenceResUNet):
+            learned.network.warm_up()
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
