@@ -17,6 +17,7 @@ from pcreg.datasets.preparation import Downsampled, Preparation, RawPair, Sample
 from pcreg.io.pairs import PairDataset, keep_evenly
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
+from pcreg.kernels.transfer import moved
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import ALONE, Ranks
 
@@ -54,22 +55,23 @@ class TrainingBatch:
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
         """On `device`, with its pyramids."""
-        moved = self._moved(device)
-        pyramid, views = moved.pyramid, moved.views
+        there = self._moved(device)
+        pyramid, views = there.pyramid, there.views
         if isinstance(pyramid, PointBatch):
             pyramid = pyramid_of_sides(pyramid, self.geometry)
         if isinstance(views, PointBatch):
             views = Pyramid.build(views, self.geometry)
-        return replace(moved, pyramid=pyramid, views=views)
+        return replace(there, pyramid=pyramid, views=views)
 
     def points_to_cpu(self) -> "TrainingBatch":
         """With its points on the CPU, to hand it to another process."""
         return self._moved("cpu")
 
     def _moved(self, device: torch.device | str) -> "TrainingBatch":
-        fields = {name: getattr(self, name) for name in ("pyramid", "views", *ROW_FIELDS)}
-        moved = {name: value if value is None else value.to(device) for name, value in fields.items()}
-        return replace(self, **moved)
+        rows = {name: getattr(self, name) for name in ROW_FIELDS}
+        rows = {name: value if value is None else moved(value, device) for name, value in rows.items()}
+        views = self.views and self.views.to(device)
+        return replace(self, pyramid=self.pyramid.to(device), views=views, **rows)
 
 
 def pyramid_of_sides(clouds: PointBatch, geometry: PyramidConfig) -> Pyramid:

@@ -17,6 +17,7 @@ from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
 from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.stencil import native_counts, native_triplets, voxel_triplets
+from pcreg.kernels.transfer import moved
 from pcreg.kernels.triplets import Triplets
 
 
@@ -171,7 +172,7 @@ def _frames(batch: PointBatch, sizes: list[float], geometry: PyramidConfig) -> t
     points = batch.points.double()
     upper = points.amax(0) if len(batch) else points.new_zeros(3)
     lower = torch.full_like(upper, -geometry.voxel / 2)
-    edges = torch.tensor(sizes, dtype=torch.float64, device=points.device)
+    edges = moved(torch.tensor(sizes, dtype=torch.float64), points.device)
     return torch.cat([torch.cat([lower, upper]).expand(len(sizes), 6), edges[:, None]], 1)
 
 
