@@ -25,6 +25,7 @@ from report import Report, parser, run
 from timing import PRECISIONS, autocast, medians, memory, tf32_if, walls
 from workload import Clouds, Pairs, fragments, load, pairs
 
+from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.kernels.stencil import native_triplets, voxel_triplets
 from pcreg.kernels.triplets import Triplets
@@ -144,9 +145,9 @@ def training_step(name: str, precision: str, options: argparse.Namespace) -> Cal
     sizes = 1024 * options.pairs, 256 * options.pairs
 
     def step(batch: Pairs) -> None:
-        built = [index(name, clouds) for clouds in (batch.source, batch.target)]
+        pyramid = index(name, batch.source, batch.target)
         with autocast(precision, device):
-            features = [network(pyramid) for pyramid in built]
+            features = pyramid.row_groups[0].split(network(pyramid))
             loss = hardest_contrastive_loss(*features, batch.matches, generator, *sizes).total
         optimizer.zero_grad()
         loss.backward()
@@ -155,9 +156,13 @@ def training_step(name: str, precision: str, options: argparse.Namespace) -> Cal
     return step
 
 
-def index(name: str, clouds: Clouds) -> Pyramid:
-    geometry = Architecture(clouds.size, snap=SNAP[name]).geometry
-    return Pyramid.build(clouds.snapped if SNAP[name] else clouds.native, geometry)
+def index(name: str, *groups: Clouds) -> Pyramid:
+    geometry = Architecture(groups[0].size, snap=SNAP[name]).geometry
+    batches = [clouds.snapped if SNAP[name] else clouds.native for clouds in groups]
+    if len(batches) == 1:
+        return Pyramid.build(batches[0], geometry)
+    points, lengths = (torch.cat([getattr(each, of) for each in batches]) for of in ("points", "lengths"))
+    return Pyramid.build(PointBatch(points, lengths), geometry, [len(each.lengths) for each in batches])
 
 
 def timed(calls: dict[str, Callable[[int], object]], n_inputs: int, options) -> dict[str, dict]:

@@ -4,7 +4,7 @@ A sample depends on the seed, the epoch and the pair alone: not on the number of
 resumed training began.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from pcreg.datasets.preparation import Downsampled, Preparation, RawPair, Sample
 from pcreg.io.pairs import PairDataset, keep_evenly
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
+from pcreg.kernels.transfer import moved
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import ALONE, Ranks
 
@@ -26,14 +27,13 @@ MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Several pairs: all sources in one pyramid, all targets in another.
+    """Several pairs in one pyramid: all sources are its first group of clouds, as many targets its second.
 
     For a GPU the pyramids are PointBatches still; `to` builds them there.
     """
 
     names: list[str]
-    source: Pyramid | PointBatch
-    target: Pyramid | PointBatch
+    pyramid: Pyramid | PointBatch
     matches: torch.Tensor  # (P, 2) int64, rows of the sources and targets at the first scale
     left_out: list[str]  # pairs with too few matches
     geometry: PyramidConfig
@@ -45,35 +45,39 @@ class TrainingBatch:
     views: Pyramid | PointBatch | None = None
     view_rows: torch.Tensor | None = None
 
-    def descriptors(self, source: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of the points at the first scale (N, S C), (M, S C), unit length, from those (R, C) of all rows."""
+    def descriptors(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of the sources' and the targets' points at the first scale (N, S C), (M, S C), of unit length.
+
+        `features` (R, C) are of all points of the pyramid.
+        """
+        source, target = self.pyramid.row_groups[0].split(features)
         return concatenate_scales(source, self.source_rows), concatenate_scales(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
         """On `device`, with its pyramids."""
-        built = (
-            Pyramid.build(clouds.to(device), self.geometry)
-            if isinstance(clouds, PointBatch)
-            else clouds and clouds.to(device)
-            for clouds in (self.source, self.target, self.views)
-        )
-        return self._with(built, device)
+        there = self._moved(device)
+        pyramid, views = there.pyramid, there.views
+        if isinstance(pyramid, PointBatch):
+            pyramid = pyramid_of_sides(pyramid, self.geometry)
+        if isinstance(views, PointBatch):
+            views = Pyramid.build(views, self.geometry)
+        return replace(there, pyramid=pyramid, views=views)
 
     def points_to_cpu(self) -> "TrainingBatch":
         """With its points on the CPU, to hand it to another process."""
-        moved = (
-            clouds.to("cpu") if isinstance(clouds, PointBatch) else clouds
-            for clouds in (self.source, self.target, self.views)
-        )
-        return self._with(moved, "cpu")
+        return self._moved("cpu")
 
-    def _with(
-        self, clouds: Iterable[Pyramid | PointBatch | None], device: torch.device | str
-    ) -> "TrainingBatch":
-        source, target, views = clouds
+    def _moved(self, device: torch.device | str) -> "TrainingBatch":
         rows = {name: getattr(self, name) for name in ROW_FIELDS}
-        moved = {name: value if value is None else value.to(device) for name, value in rows.items()}
-        return replace(self, source=source, target=target, views=views, **moved)
+        rows = {name: value if value is None else moved(value, device) for name, value in rows.items()}
+        views = self.views and self.views.to(device)
+        return replace(self, pyramid=self.pyramid.to(device), views=views, **rows)
+
+
+def pyramid_of_sides(clouds: PointBatch, geometry: PyramidConfig) -> Pyramid:
+    """Of clouds that are half sources, half targets: two groups."""
+    half = len(clouds.lengths) // 2
+    return Pyramid.build(clouds, geometry, (half, half))
 
 
 def concatenate_scales(features: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
@@ -106,16 +110,17 @@ class Collate:
         sources, source_rows = self._at_all_scales([(each.source, each.source_coarser) for each in kept])
         targets, target_rows = self._at_all_scales([(each.target, each.target_coarser) for each in kept])
         views, view_rows = self._views(kept)
-        sides = [PointBatch.from_clouds(clouds) for clouds in (sources, targets)]
-        if not all(self._suits_batch_norm(side) for side in sides):
+        pyramid = PointBatch.from_clouds([*sources, *targets])
+        sides = pyramid.points.split([sum(map(len, clouds)) for clouds in (sources, targets)])
+        if len(sources) == 1 and not all(map(self._suits_batch_norm, sides)):
             return None
         if not self.on_gpu:
-            sides = [Pyramid.build(clouds, self.geometry) for clouds in sides]
+            pyramid = pyramid_of_sides(pyramid, self.geometry)
             views = views and Pyramid.build(views, self.geometry)
         left_out = [sample.name for sample in samples if len(sample.matches) < MIN_MATCHES]
         names = [sample.name for sample in kept]
         rows = source_rows, target_rows, views, view_rows
-        return TrainingBatch(names, *sides, torch.cat(matches), left_out, self.geometry, *rows)
+        return TrainingBatch(names, pyramid, torch.cat(matches), left_out, self.geometry, *rows)
 
     def _at_all_scales(self, clouds: list[tuple[torch.Tensor, Sequence[Downsampled]]]) -> tuple:
         """What scaled_clouds gives of clouds and their `coarser`; the clouds and None with one scale."""
@@ -137,11 +142,11 @@ class Collate:
             start += sum(map(len, points))
         return (PointBatch.from_clouds(clouds), torch.stack(columns, 1)) if clouds else (None, None)
 
-    def _suits_batch_norm(self, clouds: PointBatch) -> bool:
-        """Whether the coarsest level has two points or more, which batch norms need in training."""
+    def _suits_batch_norm(self, points: torch.Tensor) -> bool:
+        """Whether a cloud has two points at the coarsest level, which batch norms need in training."""
         coarsest = self.geometry.voxel * 2 ** (self.geometry.n_levels - 1)
-        cells = torch.floor((clouds.points + self.geometry.voxel / 2) / coarsest)
-        return len(clouds.lengths) > 1 or bool((cells != cells[0]).any())
+        cells = torch.floor((points + self.geometry.voxel / 2) / coarsest)
+        return bool((cells != cells[0]).any())
 
 
 class TrainingPairs(Dataset):

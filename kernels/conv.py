@@ -35,9 +35,8 @@ def point_conv(
     """
     _check(features, weight, triplets)
     if torch.is_autocast_enabled(features.device.type) and features.dtype != torch.float64:
-        dtype = torch.get_autocast_dtype(features.device.type)
-        features, weight = features.to(dtype), weight.to(dtype)
-    if features.dtype != weight.dtype:
+        features = features.to(torch.get_autocast_dtype(features.device.type))
+    elif features.dtype != weight.dtype:
         raise ValueError(f"features are {features.dtype} and weight is {weight.dtype}; cast one of them")
     arrangement = arrange(triplets, features.dtype, deterministic)
     differentiable = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
@@ -48,6 +47,7 @@ def point_conv(
         epilogue.check(triplets.n_out, weight.shape[1] * weight.shape[3])
     if not differentiable:
         with torch.no_grad():
+            weight = weight.to(features.dtype)
             return mvmr(features, weight, triplets, arrangement, tf32, deterministic, epilogue)
     back, back_arrangement = triplets, arrangement  # symmetric triplets are their own way back
     if features.requires_grad and not triplets.symmetric:
@@ -59,10 +59,14 @@ def point_conv(
 
 
 class _PointConv(torch.autograd.Function):
-    """The product and both gradients, without torch's dispatcher, for which a step on small clouds waits."""
+    """The product and both gradients, without torch's dispatcher, for which a step on small clouds waits.
+
+    The weight is cast to the dtype of the features here; its gradient is rounded once, to its own dtype.
+    """
 
     @staticmethod
     def forward(ctx, features, weight, triplets, arrangement, back, back_arrangement, tf32, deterministic):
+        ctx.weight_dtype, weight = weight.dtype, weight.to(features.dtype)
         ctx.save_for_backward(features, weight)
         ctx.there, ctx.back = (triplets, arrangement), (back, back_arrangement)
         ctx.tf32, ctx.deterministic = tf32, deterministic
@@ -76,10 +80,12 @@ class _PointConv(torch.autograd.Function):
         grad_features = grad_weight = None
         if ctx.needs_input_grad[0]:
             # Symmetric triplets are their own transposed ones, with the cells of the weight exchanged.
-            weight_t = triplets.symmetric.transposed_weight(weight).mT
+            weight_t = triplets.symmetric.transposed_weight(
+                weight.mT
+            )  # one copy, and no other for the kernel
             grad_features = mvmr(grad_out, weight_t, *ctx.back, ctx.tf32, ctx.deterministic)
         if ctx.needs_input_grad[1]:
-            grad_weight = vvor(features, grad_out, triplets, arrangement, weight.shape[1])
+            grad_weight = vvor(features, grad_out, triplets, arrangement, weight.shape[1], ctx.weight_dtype)
         return grad_features, grad_weight, *[None] * 6
 
 

@@ -1,12 +1,14 @@
-"""MVMR and VVOR, by the backend that the arrangement of the triplets is made for."""
+"""Operators by backend: MVMR and VVOR by that which the triplets are arranged for, and batch norm."""
 
 import torch
 from torch import Tensor
 
 from pcreg.kernels import plain_conv
 from pcreg.kernels.alignment import aligned
+from pcreg.kernels.batch_norm import RunningStatistics, plain_batch_norm
 from pcreg.kernels.dataflow import Arrangement
 from pcreg.kernels.epilogue import NOTHING, Epilogue
+from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.tiles import Tiles
 from pcreg.kernels.triplets import Buckets, Triplets
 
@@ -37,14 +39,50 @@ def mvmr(
 
 
 def vvor(
-    features: Tensor, grad_out: Tensor, triplets: Triplets, arrangement: Arrangement, groups: int
+    features: Tensor,
+    grad_out: Tensor,
+    triplets: Triplets,
+    arrangement: Arrangement,
+    groups: int,
+    dtype: torch.dtype,
 ) -> Tensor:
-    """dW[k] += x[j] g[i]^T over all triplets: features (N_in, C), grad_out (N_out, M) -> (K, G, C/G, M/G)."""
+    """dW[k] += x[j] g[i]^T over all triplets, of `dtype`.
+
+    features (N_in, C), grad_out (N_out, M) -> (K, G, C/G, M/G).
+    """
     if isinstance(arrangement, Buckets):
-        return plain_conv.vvor(features, grad_out, triplets, arrangement, groups)
+        return plain_conv.vvor(features, grad_out, triplets, arrangement, groups).to(dtype)
     from pcreg.kernels.triton import weight_gradient
 
-    return weight_gradient.vvor(aligned(features), aligned(grad_out), triplets, groups)
+    return weight_gradient.vvor(aligned(features), aligned(grad_out), triplets, groups, dtype)
+
+
+def batch_norm(
+    features: Tensor,
+    groups: RowGroups,
+    scale: Tensor,
+    shift: Tensor,
+    epsilon: float,
+    running: RunningStatistics | None = None,
+    residual: Tensor | None = None,
+    relu: bool = False,
+) -> Tensor:
+    """relu((x - mean) / sqrt(variance + epsilon) * scale + shift + residual), differentiable in all of it.
+
+    features and residual (N, C), scale and shift (C,) float32 -> (N, C) of the dtype of the features. Mean
+    and variance are of the rows of one group; `running` sees the groups in their order. Sums are float32.
+    On a GPU results and gradients repeat bit by bit, and there are no second derivatives. Raises ValueError
+    for a group of fewer than two rows, and for groups that are not those of the features.
+    """
+    if min(groups.sizes) < 2:
+        raise ValueError(f"groups of {groups.sizes} rows: a batch norm needs two in each in training")
+    if sum(groups.sizes) != len(features):
+        raise ValueError(f"groups of {groups.sizes} rows are not {len(features)} rows")
+    if features.is_cuda and features.dtype != torch.float64:
+        from pcreg.kernels.triton import batch_norm as kernel
+
+        return kernel.batch_norm(features, groups, scale, shift, epsilon, running, residual, relu)
+    return plain_batch_norm(features, groups, scale, shift, epsilon, running, residual, relu)
 
 
 def tf32_is_allowed() -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pcreg.kernels.rounding import rounded
+from pcreg.kernels.transfer import moved
 
 
 @dataclass(frozen=True)
@@ -54,5 +55,6 @@ class PointBatch:
         return PointBatch(self.points[rows], torch.diff(ends, prepend=ends.new_zeros(1)), viewpoints)
 
     def to(self, device: torch.device | str) -> "PointBatch":
-        viewpoints = None if self.viewpoints is None else self.viewpoints.to(device)
-        return PointBatch(self.points.to(device), self.lengths.to(device), viewpoints)
+        """The same on `device`, which is not waited for on the way to a GPU."""
+        viewpoints = None if self.viewpoints is None else moved(self.viewpoints, device)
+        return PointBatch(moved(self.points, device), moved(self.lengths, device), viewpoints)

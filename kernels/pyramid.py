@@ -4,6 +4,7 @@ They depend on coordinates alone, so they are built once per batch before any fe
 in a loader worker or on the GPU, and shared by every layer and by the backward pass.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,7 +15,9 @@ from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.normals import surface_normals
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
+from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.stencil import native_counts, native_triplets, voxel_triplets
+from pcreg.kernels.transfer import moved
 from pcreg.kernels.triplets import Triplets
 
 
@@ -26,14 +29,20 @@ class Pyramid:
     stem: torch.Tensor  # (K, N) int32: of level 0, the points in each cell of the first layer's kernels
     same: list[Triplets]  # same[l]: level l onto itself
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
+    cloud_groups: RowGroups  # clouds, such as all sources and all targets, whose norms training keeps apart
+    row_groups: list[RowGroups]  # of each level, the points of these
     normals: list[torch.Tensor] | None = None  # (N, 3) of each level's points, for kernel="ppf"
 
     @staticmethod
-    def build(batch: PointBatch, geometry: PyramidConfig) -> "Pyramid":
-        """Sample and search `batch`, where it lies."""
+    def build(batch: PointBatch, geometry: PyramidConfig, groups: Sequence[int] | None = None) -> "Pyramid":
+        """Sample and search `batch`, where it lies.
+
+        `groups` are the numbers of clouds of its groups; None: all are one.
+        """
         if batch.points.is_cuda:
-            return search_at_once(batch, geometry)
+            return search_at_once(batch, geometry, groups)
         levels, rows = sample_levels(batch, geometry)
+        grouped = _grouped(levels, groups)
         normals = _normals(batch, rows, geometry)
 
         def search(out_level: int, in_level: int, kernel_size: int = KERNEL_SIZE) -> Triplets:
@@ -54,13 +63,22 @@ class Pyramid:
             size, radius = geometry.size_and_radius(0, geometry.stem_kernel_size)
             own = normals and normals[0]
             stem = native_counts(batch.points, batch.lengths, size, geometry.stem_kernel_size, radius, own)
-        return Pyramid(levels, stem, same, down, normals)._arranged()
+        return Pyramid(levels, stem, same, down, *grouped, normals)._arranged()
+
+    def groups(self, level: int) -> list[PointBatch]:
+        """The points of a level, each group of clouds by itself."""
+        batch = self.levels[level]
+        points, lengths = self.row_groups[level].split(batch.points), self.cloud_groups.split(batch.lengths)
+        if batch.viewpoints is None:
+            return list(map(PointBatch, points, lengths))
+        return list(map(PointBatch, points, lengths, self.row_groups[level].split(batch.viewpoints)))
 
     def to(self, device: torch.device | str) -> "Pyramid":
         levels = [level.to(device) for level in self.levels]
         same, down = ([triplets.to(device) for triplets in some] for some in (self.same, self.down))
         normals = self.normals and [each.to(device) for each in self.normals]
-        return Pyramid(levels, self.stem.to(device), same, down, normals)._arranged()
+        stem, groups = self.stem.to(device), (self.cloud_groups, self.row_groups)
+        return Pyramid(levels, stem, same, down, *groups, normals)._arranged()
 
     def _arranged(self) -> "Pyramid":
         """Derive here what the layers would otherwise wait for: the decoder's triplets, and arrangements.
@@ -72,7 +90,9 @@ class Pyramid:
         return self
 
 
-def search_at_once(batch: PointBatch, geometry: PyramidConfig) -> Pyramid:
+def search_at_once(
+    batch: PointBatch, geometry: PyramidConfig, groups: Sequence[int] | None = None
+) -> Pyramid:
     """The pyramid by kernels for a GPU, which find the triplets of all layers together.
 
     One sort of a level serves to sample it and to search it. The device is waited for once per level, to
@@ -105,6 +125,7 @@ def search_at_once(batch: PointBatch, geometry: PyramidConfig) -> Pyramid:
             clouds.append(cloud)
             rows.append(picked)
 
+    grouped = _grouped(levels, groups)
     indices = own if geometry.snap else coarse
     normals = _normals(levels[0], rows, geometry)
 
@@ -131,7 +152,17 @@ def search_at_once(batch: PointBatch, geometry: PyramidConfig) -> Pyramid:
     same, down, up = found[:n_levels], found[n_levels : 2 * n_levels - 1], found[2 * n_levels - 1 :]
     for there, back in zip(down, up, strict=True):
         there.pair_with(back)
-    return Pyramid(levels, stem, same, down, normals)
+    return Pyramid(levels, stem, same, down, *grouped, normals)
+
+
+def _grouped(levels: list[PointBatch], groups: Sequence[int] | None) -> tuple[RowGroups, list[RowGroups]]:
+    """The fields `cloud_groups` and `row_groups`. With several groups the device is waited for."""
+    if groups is None:
+        return RowGroups((len(levels[0].lengths),)), [RowGroups((len(level),)) for level in levels]
+    clouds = RowGroups(tuple(groups))
+    lengths = torch.stack([level.lengths for level in levels], 1)  # (B, levels)
+    rows = torch.stack([part.sum(0) for part in clouds.split(lengths)], 1)
+    return clouds, [RowGroups(tuple(sizes)) for sizes in rows.tolist()]
 
 
 def _frames(batch: PointBatch, sizes: list[float], geometry: PyramidConfig) -> torch.Tensor:
@@ -141,7 +172,7 @@ def _frames(batch: PointBatch, sizes: list[float], geometry: PyramidConfig) -> t
     points = batch.points.double()
     upper = points.amax(0) if len(batch) else points.new_zeros(3)
     lower = torch.full_like(upper, -geometry.voxel / 2)
-    edges = torch.tensor(sizes, dtype=torch.float64, device=points.device)
+    edges = moved(torch.tensor(sizes, dtype=torch.float64), points.device)
     return torch.cat([torch.cat([lower, upper]).expand(len(sizes), 6), edges[:, None]], 1)
 
 

@@ -19,15 +19,15 @@ STEP = 64  # triplets of one product
 BLOCK = 256  # numbers of the gradient that a program sums
 
 
-def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1) -> Tensor:
+def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int, dtype: torch.dtype) -> Tensor:
     """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T.
 
-    Both are `aligned`.
+    Both are `aligned`; the result is of `dtype`.
     """
     K, T = triplets.n_cells, len(triplets)
     C, M = features.shape[1] // groups, grad_out.shape[1] // groups
     if T == 0 or C == 0 or M == 0:
-        return features.new_zeros(K, groups, C, M)
+        return features.new_zeros(K, groups, C, M, dtype=dtype)
     wide = features.dtype == torch.float32
     depth, columns = block(C, 64 if wide else 128), block(M, 64 if wide else 128)
     blocks = groups * -(-C // depth) * -(-M // columns)
@@ -50,10 +50,10 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1
     arguments = features, grad_out, partial, triplets.i, triplets.j, triplets.k_offsets, K
     variant = features.dtype, *constants.values()
     launch(_partial_sums, runs * blocks, arguments, constants, variant, num_warps=4)
-    out = features.new_empty((K, groups, C, M))
+    out = features.new_empty((K, groups, C, M), dtype=dtype)
     size = groups * C * M
     arguments = partial, out, triplets.k_offsets, size
-    variant = features.dtype, run
+    variant = dtype, run
     launch(_sum_runs, K * -(-size // BLOCK), arguments, {"RUN": run, "BLOCK": BLOCK}, variant)
     return out
 

@@ -9,6 +9,7 @@ Run again, the same command continues from the last checkpoint in `out`.
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             validation = instantiate(cfg.validation)
             keep_evenly(validation, cfg.validate.pairs)
             check_pairs(validation)
-    optimizer = instantiate(cfg.optimizer, _partial_=True)(_parameters(network, cfg))
+    optimizer = _optimizer(cfg, _parameters(network, cfg), device)
     kind = (
         partial(MatcherTrainer, matcher_loss=instantiate(cfg.matcher_loss)) if cfg.get("matcher") else Trainer
     )
@@ -181,6 +182,14 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
                 before, after = FCGF(start, device), FCGF(network, device)
                 print(compare(before, after, validation, protocol, folder / "compared", cfg.seed))
         return figures
+
+
+def _optimizer(cfg: DictConfig, parameters: list, device: str) -> torch.optim.Optimizer:
+    """That of the configuration; on a GPU a step is one kernel, if torch has one for it."""
+    make = instantiate(cfg.optimizer, _partial_=True)
+    if device != "cpu" and "fused" in signature(make).parameters:
+        return make(parameters, fused=True)
+    return make(parameters)
 
 
 def _network(cfg: DictConfig) -> ResUNet:

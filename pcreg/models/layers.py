@@ -8,8 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from pcreg.kernels.batch_norm import RunningStatistics
 from pcreg.kernels.conv import point_conv
+from pcreg.kernels.dispatch import batch_norm
 from pcreg.kernels.epilogue import NOTHING, Epilogue
+from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.triplets import Triplets
 
 BATCH_NORM_MOMENTUM = 0.05  # FCGF
@@ -65,14 +68,14 @@ class ResidualBlock(nn.Module):
     def __init__(self, channels: int):
         super().__init__()
         self.conv1 = PointConv(channels, channels)
-        self.norm1 = batch_norm(channels)
+        self.norm1 = make_norm(channels)
         self.conv2 = PointConv(channels, channels)
-        self.norm2 = batch_norm(channels)
+        self.norm2 = make_norm(channels)
 
-    def forward(self, features: Tensor, triplets: Triplets) -> Tensor:
+    def forward(self, features: Tensor, triplets: Triplets, groups: RowGroups) -> Tensor:
         """features (N, C) -> (N, C)."""
-        out = normed_conv(self.conv1, self.norm1, features, triplets, relu=True)
-        return normed_conv(self.conv2, self.norm2, out, triplets, residual=features, relu=True)
+        out = normed_conv(self.conv1, self.norm1, features, triplets, groups, relu=True)
+        return normed_conv(self.conv2, self.norm2, out, triplets, groups, residual=features, relu=True)
 
 
 def normed_conv(
@@ -80,14 +83,28 @@ def normed_conv(
     norm: nn.BatchNorm1d,
     features: Tensor,
     triplets: Triplets,
+    groups: RowGroups,
     residual: Tensor | None = None,
     relu: bool = False,
 ) -> Tensor:
-    """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution."""
+    """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution.
+
+    In training the statistics are those of each group of rows, and running ones see the groups in turn.
+    """
     inference = not (norm.training or torch.is_grad_enabled())
     if inference and norm.running_mean is not None:
         return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
-    out = norm(conv(features, triplets))
+    out = conv(features, triplets)
+    if norm.training and isinstance(norm, nn.BatchNorm1d):
+        running = None
+        if norm.track_running_stats:
+            running = RunningStatistics(
+                norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.momentum
+            )
+        return batch_norm(out, groups, norm.weight, norm.bias, norm.eps, running, residual, relu)
+    # What processes share is torch's; fixed statistics know no groups.
+    shared = norm.training and len(groups) > 1
+    out = torch.cat([norm(rows) for rows in groups.split(out)]) if shared else norm(out)
     if residual is not None:
         out = out + residual
     return torch.relu(out) if relu else out
@@ -100,17 +117,20 @@ def convolve_level(
     features: Tensor,
     into: Triplets,
     within: Triplets,
+    groups: RowGroups,
 ) -> Tensor:
-    """A convolution into a level, its norm, and a residual block within the level."""
-    return block(normed_conv(conv, norm, features, into), within)
+    """A convolution into a level, its norm, and a residual block within the level; `groups` of its points."""
+    return block(normed_conv(conv, norm, features, into, groups), within, groups)
 
 
-def checkpointed_level(conv, norm, block, features: Tensor, into: Triplets, within: Triplets) -> Tensor:
+def checkpointed_level(
+    conv, norm, block, features: Tensor, into: Triplets, within: Triplets, groups: RowGroups
+) -> Tensor:
     """The same, keeping no more than its input and output for the gradients, which compute it again."""
     norms = [norm, block.norm1, block.norm2]
     return checkpoint(
         convolve_level,
-        *(conv, norm, block, features, into, within),
+        *(conv, norm, block, features, into, within, groups),
         use_reentrant=False,
         context_fn=lambda: (nullcontext(), statistics_kept(norms)),
     )
@@ -151,5 +171,5 @@ def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: 
     return point_conv(features, layer.weight.T[None, None], identity, None, deterministic, epilogue)
 
 
-def batch_norm(channels: int) -> nn.BatchNorm1d:
+def make_norm(channels: int) -> nn.BatchNorm1d:
     return nn.BatchNorm1d(channels, momentum=BATCH_NORM_MOMENTUM)

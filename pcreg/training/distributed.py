@@ -33,15 +33,15 @@ class Ranks:
         return self.rank == 0
 
     def wrap_ddp(self, network: nn.Module) -> nn.Module:
-        """A module that gives the network's results of two inputs; in training all processes do it together.
+        """A module that gives the network's results; in training all processes do it together.
 
         They average their gradients, and on GPUs share the statistics of batch norms.
         """
         if self.count == 1:
-            return _Both(network)
+            return network
         if self.device != "cpu":
             nn.SyncBatchNorm.convert_sync_batchnorm(network)
-        return DistributedDataParallel(_Both(network))
+        return DistributedDataParallel(network)
 
     def all_have(self, something: bool) -> bool:
         """Whether all processes have it: a step is made by all or by none."""
@@ -106,14 +106,3 @@ def _end() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(1)
-
-
-class _Both(nn.Module):
-    """Two inputs one after the other, each with its own norms, as one step of DistributedDataParallel."""
-
-    def __init__(self, network: nn.Module):
-        super().__init__()
-        self.network = network
-
-    def forward(self, first, second):
-        return self.network(first), self.network(second)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.transfer import moved
 from pcreg.training.losses import Batch, draw
 
 
@@ -30,18 +31,18 @@ class InfoNCE:
     ) -> dict[str, Tensor]:
         """Of descriptors source (N, C), target (M, C): the scalars `total` and its parts."""
         rows = draw(len(batch.matches), self.positives_per_pair * len(batch.names), generator)
-        anchors, partners = batch.matches[rows.to(source.device)].unbind(1)
+        anchors, partners = batch.matches[moved(rows, source.device)].unbind(1)
         logits = source[anchors] @ target[partners].T / self.temperature  # (S, S)
-        ends, voxel = batch.target.levels[0], batch.geometry.voxel
+        (starts, ends), voxel = batch.pyramid.groups(0), batch.geometry.voxel
         near = self._near(ends, partners, partners, voxel).fill_diagonal_(False)
         logits = logits.masked_fill(near, -torch.inf)
         forward, backward = logits, logits.T
         if self.negatives_per_pair:
-            count, starts = self.negatives_per_pair * len(batch.names), batch.source.levels[0]
-            rows = draw(len(target), count, generator).to(target.device)
+            count = self.negatives_per_pair * len(batch.names)
+            rows = moved(draw(len(target), count, generator), target.device)
             others = self._others(source[anchors], target[rows], self._near(ends, partners, rows, voxel))
             forward = torch.cat([forward, others], 1)
-            rows = draw(len(source), count, generator).to(source.device)
+            rows = moved(draw(len(source), count, generator), source.device)
             others = self._others(target[partners], source[rows], self._near(starts, anchors, rows, voxel))
             backward = torch.cat([backward, others], 1)
         truth = torch.arange(len(logits), device=logits.device)

@@ -12,25 +12,25 @@ import torch
 from torch import Tensor
 
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
+from pcreg.kernels.transfer import moved
 
 POSITIVE_MARGIN = 0.1  # on the squared distance
 NEGATIVE_MARGIN = 1.4  # on the distance
 
 
 class Batch(Protocol):
-    """Several pairs; once it is moved `to` a device, all sources in one pyramid, all targets in another."""
+    """Several pairs; once it is moved `to` a device, in one pyramid: all sources, and then all targets."""
 
     names: list[str]
-    source: Pyramid
-    target: Pyramid
+    pyramid: Pyramid  # of two groups of clouds
     matches: Tensor  # (P, 2) int64
     left_out: list[str]
     geometry: PyramidConfig
 
     def to(self, device: torch.device | str) -> "Batch": ...
 
-    def descriptors(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Those of the points, from those of all rows where the network sees clouds at several scales."""
+    def descriptors(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of the sources' and of the targets' points, from the network's of all rows of the pyramid."""
         ...
 
 
@@ -83,9 +83,10 @@ def hardest_contrastive_loss(
     positives (P, 2) int64 rows into them, P >= 1. FCGF draws 1024 positives and 256 candidates
     per pair of the batch. generator lives on the CPU.
     """
-    sampled = positives[draw(len(positives), n_positives, generator).to(positives.device)]
-    candidates0 = draw(len(features0), n_candidates, generator).to(positives.device)
-    candidates1 = draw(len(features1), n_candidates, generator).to(positives.device)
+    device = positives.device
+    sampled = positives[moved(draw(len(positives), n_positives, generator), device)]
+    candidates0 = moved(draw(len(features0), n_candidates, generator), device)
+    candidates1 = moved(draw(len(features1), n_candidates, generator), device)
     return contrastive_loss(features0, features1, positives, sampled, candidates0, candidates1)
 
 

@@ -34,14 +34,13 @@ class MatcherTrainer(Trainer):
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
         generator = torch.Generator().manual_seed(int(state[0]))
-        pyramids = batch.source, batch.target
         with self.autocast:
-            (source, *of_source), (target, *of_target) = (self.network.features(each) for each in pyramids)
-        sides = batch.descriptors(source.float(), target.float())
+            features, nodes = self.network.features(batch.pyramid)
+        sides = batch.descriptors(features.float())
         loss = self.loss(*sides, batch, generator)
-        patches, numbers = first_patches(pyramids, len(batch.names), batch.geometry.voxel)
-        node_features = torch.cat([of_source[0][: numbers[0]], of_target[0][: numbers[1]]])
-        matches = batch.matches + torch.tensor([0, len(sides[0])], device=batch.matches.device)
+        patches, numbers = first_patches(batch.pyramid, len(batch.names), batch.geometry.voxel)
+        node_features = _first_rows(batch.pyramid, nodes, numbers)
+        matches = torch.stack([batch.matches[:, 0], batch.matches[:, 1] + len(sides[0])], 1)
         with self.autocast:
             matching = self.matcher_loss(
                 self.network.matcher, torch.cat(sides), node_features, patches, matches, generator
@@ -49,21 +48,26 @@ class MatcherTrainer(Trainer):
         return {"total": loss["total"] + sum(matching.values()), "descriptors": loss["total"], **matching}
 
 
-def first_patches(pyramids: tuple[Pyramid, Pyramid], pairs: int, voxel: float) -> tuple[Patches, list[int]]:
+def first_patches(pyramid: Pyramid, pairs: int, voxel: float) -> tuple[Patches, list[int]]:
     """The patches of sources and targets at the first scale, and how many nodes each side is cut by.
 
-    Further clouds of the pyramids are the same ones at other scales.
+    Further clouds of either side are the same ones at other scales.
     """
-    clouds, _ = _first_clouds(pyramids, 0, pairs)
-    nodes, numbers = _first_clouds(pyramids, NODE_LEVEL, pairs)
-    sides = [pyramid.normals and pyramid.normals[NODE_LEVEL] for pyramid in pyramids]
-    normals = None if None in sides else torch.cat([each[:n] for each, n in zip(sides, numbers, strict=True)])
+    clouds, _ = _first_clouds(pyramid, 0, pairs)
+    nodes, numbers = _first_clouds(pyramid, NODE_LEVEL, pairs)
+    normals = pyramid.normals and _first_rows(pyramid, pyramid.normals[NODE_LEVEL], numbers)
     return Patches.of(clouds, nodes, normals, voxel * 2**NODE_LEVEL), numbers
 
 
-def _first_clouds(pyramids: tuple[Pyramid, Pyramid], level: int, count: int) -> tuple[PointBatch, list[int]]:
-    """Of a level the points of the first `count` clouds of both, and how many they are on each side."""
-    some = [pyramid.levels[level] for pyramid in pyramids]
+def _first_rows(pyramid: Pyramid, of_nodes: Tensor, numbers: list[int]) -> Tensor:
+    """The first rows of either side, so many, of what is known of all nodes (N, ...)."""
+    sides = pyramid.row_groups[NODE_LEVEL].split(of_nodes)
+    return torch.cat([side[:number] for side, number in zip(sides, numbers, strict=True)])
+
+
+def _first_clouds(pyramid: Pyramid, level: int, count: int) -> tuple[PointBatch, list[int]]:
+    """Of a level the points of the first `count` clouds of both sides, and how many they are on each."""
+    some = pyramid.groups(level)
     lengths = torch.stack([each.lengths[:count] for each in some])
     numbers = lengths.sum(1).tolist()
     points = torch.cat([each.points[:number] for each, number in zip(some, numbers, strict=True)])

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import save_weights
@@ -27,6 +26,7 @@ from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
+from pcreg.training.averaging import AveragedNetwork
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.distillation import distillation_loss, teacher_descriptors
 from pcreg.training.distributed import ALONE, Ranks
@@ -75,9 +75,8 @@ class Trainer:
             raise InputError("distillation needs ema, the decay of the averaged network that teaches")
         self.distillation = distillation
         self.network = network.to(ranks.device)
-        average = get_ema_multi_avg_fn(ema)
-        self.averaged = AveragedModel(self.network, multi_avg_fn=average, use_buffers=True) if ema else None
-        self.both = ranks.wrap_ddp(self.network)
+        self.averaged = AveragedNetwork(self.network, ema) if ema else None
+        self.describe = ranks.wrap_ddp(self.network)
         self.optimizer = optimizer
         self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
         self.folder = Path(folder)
@@ -193,7 +192,7 @@ class Trainer:
         self._inconsistent = False
 
     def _step(self, batch: Batch, writer) -> float:
-        """One optimiser step; sources and targets pass the network in turn, each with norms of their own."""
+        """One optimiser step; sources and targets pass the network together, with norms of their own."""
         self.network.train()
         loss = self._loss(batch)
         self.optimizer.zero_grad()
@@ -207,7 +206,7 @@ class Trainer:
         self._require_finite("gradient", norm, batch)
         self.optimizer.step()
         if self.averaged:
-            self.averaged.update_parameters(self.network)
+            self.averaged.update(self.network)
         self.state.step += 1
         scalars = {f"loss/{part}": value for part, value in figures.items()} | {
             "train/gradient_norm": norm,
@@ -220,9 +219,9 @@ class Trainer:
     def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
         state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
         with self.autocast:
-            source, target = self.both(batch.source, batch.target)
+            features = self.describe(batch.pyramid)
         generator = torch.Generator().manual_seed(int(state[0]))
-        source, target = batch.descriptors(source.float(), target.float())
+        source, target = batch.descriptors(features.float())
         loss = self.loss(source, target, batch, generator)
         if self.distillation:
             distilled = distillation_loss(torch.cat([source, target]), self._targets(batch))

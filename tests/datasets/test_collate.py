@@ -40,26 +40,26 @@ def test_a_sample_is_thinned_and_its_matches_are_true():
 def test_batches_number_rows_over_all_their_clouds():
     batch = next(batches().epoch(0))
     assert len(batch.names) == 2
-    first_source = batch.source.levels[0].lengths[0]
+    source, target = batch.pyramid.groups(0)
+    first_source = source.lengths[0]
     second = batch.matches[batch.matches[:, 0] >= first_source]
     assert 0 < len(second) < len(batch.matches)
-    assert (second[:, 1] >= batch.target.levels[0].lengths[0]).all()
-    assert batch.matches[:, 0].max() < len(batch.source.levels[0])
+    assert (second[:, 1] >= target.lengths[0]).all()
+    assert batch.matches[:, 0].max() < len(source)
 
 
 def fingerprint(batch):
-    return batch.names, batch.source.levels[0].points, batch.target.levels[0].points, batch.matches
+    return batch.names, batch.pyramid.levels[0].points, batch.pyramid.row_groups, batch.matches
 
 
 def test_for_a_gpu_the_pyramids_are_built_where_the_batch_goes():
     built = next(batches().epoch(0))
     points = next(replace(batches(), on_gpu=True).epoch(0))
-    assert isinstance(points.source, PointBatch)
-    assert isinstance(points.target, PointBatch)
+    assert isinstance(points.pyramid, PointBatch)
     there = points.to("cpu")
     for a, b in zip(fingerprint(built), fingerprint(there), strict=True):
         assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
-    assert torch.equal(built.target.stem, there.target.stem)
+    assert torch.equal(built.pyramid.stem, there.pyramid.stem)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -53,9 +53,9 @@ def test_training_joins_what_the_descriptor_joins():
     sheets, net = Sheets(1), network().eval()
     preparation = Preparation(VOXEL, augment, 1.5 * VOXEL, scales=SCALES)
     batch = next(Batches(TrainingPairs(sheets, preparation), architecture().geometry, 1).epoch(0))
-    assert isinstance(batch.source.levels[0], PointBatch)
+    assert isinstance(batch.pyramid.levels[0], PointBatch)
     with torch.no_grad():
-        source, target = batch.descriptors(net(batch.source), net(batch.target))
+        source, target = batch.descriptors(net(batch.pyramid))
     for features, name in ((source, "0/source"), (target, "0/target")):
         described = FCGF(net, scales=SCALES).describe(sheets.cloud(name)).features
         assert features.norm(dim=1).numpy() == pytest.approx(1)
@@ -67,7 +67,7 @@ def test_one_scale_leaves_a_batch_as_it_was():
     preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
     batch = next(Batches(TrainingPairs(Sheets(2), preparation), architecture().geometry, 2).epoch(0))
     assert batch.source_rows is None
-    assert len(batch.source.levels[0].lengths) == 2
+    assert batch.pyramid.cloud_groups.sizes == (2, 2)
 
 
 @pytest.mark.parametrize("scales", [(1.4, 2.0), (1.0, 0.7), (), (1.0, float("inf"))])

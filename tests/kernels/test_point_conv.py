@@ -3,6 +3,7 @@ import torch
 
 from pcreg.kernels import plain_conv, reference
 from pcreg.kernels.conv import point_conv
+from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.stencil import native_triplets
 from pcreg.models.layers import PointConv, ResidualBlock
 from tests.kernels.clouds import random_batch, random_triplets
@@ -74,7 +75,7 @@ def test_compiling_changes_no_value_and_no_gradient():
     features = torch.randn(50, 8, generator=torch.Generator().manual_seed(0)).requires_grad_()
     results = []
     for module in (torch.compile(block, backend="aot_eager"), block):
-        out = module(features, triplets)
+        out = module(features, triplets, RowGroups((50,)))
         results.append((out, *torch.autograd.grad(out.square().sum(), (features, *block.parameters()))))
     for result, expected in zip(*results, strict=True):
         torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)

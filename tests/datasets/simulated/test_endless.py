@@ -76,7 +76,7 @@ def test_a_resumed_training_sees_the_same_batches():
     for a, b in zip(batches[6:], rest, strict=True):
         assert a.names == b.names
         assert torch.equal(a.matches, b.matches)
-        assert torch.equal(a.source.levels[0].points, b.source.levels[0].points)
+        assert torch.equal(a.pyramid.levels[0].points, b.pyramid.levels[0].points)
 
 
 def test_the_oldest_scene_makes_way_for_a_new_one():
@@ -115,7 +115,7 @@ def test_a_worker_makes_the_same_batches():
     for a, b, _ in zip(here.epoch(1), there.epoch(1), range(2), strict=False):
         assert a.names == b.names
         assert torch.equal(a.matches, b.matches)
-        assert torch.equal(a.source.stem, b.source.stem)
+        assert torch.equal(a.pyramid.stem, b.pyramid.stem)
 
 
 def test_batches_are_made_where_they_are_asked_to_be(monkeypatch):

@@ -157,9 +157,49 @@ def test_norms_without_statistics_are_computed_from_the_batch():
     block.norm1 = torch.nn.BatchNorm1d(4, track_running_stats=False)
     pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(100)]), Architecture(voxel=0.05).geometry)
     features = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
+    triplets, groups = pyramid.same[0], pyramid.row_groups[0]
     with torch.no_grad():
-        out = block(features, pyramid.same[0])
-    torch.testing.assert_close(out, block(features, pyramid.same[0]).detach(), rtol=0, atol=1e-5)
+        out = block(features, triplets, groups)
+    torch.testing.assert_close(out, block(features, triplets, groups).detach(), rtol=0, atol=1e-5)
+
+
+class OfAllProcesses(torch.nn.modules.batchnorm._BatchNorm):
+    """Stands for SyncBatchNorm, which wants a GPU: no BatchNorm1d either."""
+
+    def _check_input_dim(self, features):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["usual", "checkpointing", "shared by processes"])
+def test_groups_of_clouds_have_norms_of_their_own(kind):
+    """What the network makes of two groups is what it makes of one after the other."""
+    architecture = Architecture(voxel=0.04, encoder=(4, 6, 4, 4), decoder=(4, 4, 6, 4), out_channels=8)
+    torch.manual_seed(0)
+    network = ResUNet(architecture, checkpointing=kind == "checkpointing")
+    if kind == "shared by processes":
+        for block in (network, *network.children()):
+            for name, norm in list(block.named_children()):
+                if isinstance(norm, torch.nn.BatchNorm1d):
+                    setattr(block, name, OfAllProcesses(norm.num_features, momentum=norm.momentum))
+    clouds = [wavy_sheet(300, seed=1), wavy_sheet(200, seed=2) * 1.5, wavy_sheet(100, seed=3)]
+    together, apart = network, copy.deepcopy(network)
+    both = Pyramid.build(PointBatch.from_clouds(clouds), architecture.geometry, (1, 2))
+    each = [
+        Pyramid.build(PointBatch.from_clouds(side), architecture.geometry)
+        for side in (clouds[:1], clouds[1:])
+    ]
+    for side, points in zip(each, both.groups(0), strict=True):
+        assert torch.equal(side.levels[0].points, points.points)
+        assert torch.equal(side.levels[0].lengths, points.lengths)
+    weights = torch.randn(600, 8)
+    out, expected = together(both), torch.cat([apart(side) for side in each])
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-5)
+    for features in (out, expected):
+        (features * weights).sum().backward()
+    for (name, value), other in zip(together.named_parameters(), apart.parameters(), strict=True):
+        torch.testing.assert_close(value.grad, other.grad, rtol=1e-3, atol=1e-4, msg=name)
+    for (name, value), other in zip(together.named_buffers(), apart.buffers(), strict=True):
+        torch.testing.assert_close(value, other, rtol=1e-5, atol=1e-6, msg=name)
 
 
 def test_checkpoints_change_neither_gradients_nor_statistics():

@@ -38,7 +38,7 @@ def test_the_loss_is_one_less_the_cosine():
 def test_views_are_other_points_of_the_same_surface(scales):
     """Each point is described, in each view at each scale, by a point of the cell that both are in."""
     batch = next(batches(scales=scales).epoch(0))
-    sides, views = (batch.source.levels[0], batch.target.levels[0]), batch.views.levels[0]
+    sides, views = batch.pyramid.groups(0), batch.views.levels[0]
     in_frame = views.points - views.viewpoints  # in metres, or in units of a scale
     first = []
     for side in sides:  # the points of the first scale
@@ -56,7 +56,7 @@ def test_views_are_other_points_of_the_same_surface(scales):
 def test_without_views_a_batch_is_what_it_was():
     with_views, without = (next(batches(views=views).epoch(0)) for views in (2, 0))
     assert without.views is None
-    assert torch.equal(with_views.source.levels[0].points, without.source.levels[0].points)
+    assert torch.equal(with_views.pyramid.levels[0].points, without.pyramid.levels[0].points)
 
 
 def test_a_teacher_that_stands_still_is_agreed_with(tmp_path):

@@ -11,11 +11,10 @@ from pcreg.training.info_nce import InfoNCE
 
 def batch(points, lengths, matches):
     clouds = PointBatch(torch.tensor(points), torch.tensor(lengths))
-    target = SimpleNamespace(levels=[clouds])
     return SimpleNamespace(
         names=["a"] * len(lengths),
         matches=torch.tensor(matches),
-        target=target,
+        pyramid=SimpleNamespace(groups=lambda level: [clouds, clouds]),  # the same on both sides
         geometry=PyramidConfig(voxel=1.0),
     )
 
@@ -64,19 +63,12 @@ def test_points_anywhere_in_the_clouds_count_if_asked_for():
     points = [*FAR, [30.0, 0, 0]]  # a match, and three points that are none
     same = torch.ones(4, 4) / 2
     for negatives, seen in ((0, 1), (4, 4)):
-        value = loss(same, both(points, [4], [[0, 0]]), negatives_per_pair=negatives)["total"]
+        value = loss(same, batch(points, [4], [[0, 0]]), negatives_per_pair=negatives)["total"]
         assert value.item() == pytest.approx(math.log(seen))
 
 
 def test_negatives_next_to_the_match_do_not_count():
     points = [[0.0, 0, 0], [2.4, 0, 0], [0, 2.4, 0], [2.6, 0, 0]]
     same = torch.ones(4, 4) / 2
-    value = loss(same, both(points, [4], [[0, 0]]), negatives_per_pair=4)["total"]
+    value = loss(same, batch(points, [4], [[0, 0]]), negatives_per_pair=4)["total"]
     assert value.item() == pytest.approx(math.log(2))  # the match itself and the last point
-
-
-def both(points, lengths, matches):
-    """The same clouds on both sides."""
-    one = batch(points, lengths, matches)
-    one.source = one.target
-    return one

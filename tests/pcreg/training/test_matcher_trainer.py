@@ -88,11 +88,12 @@ def test_a_matcher_alone_is_trained_and_all_else_stays(tmp_path):
 
 def test_patches_of_a_batch_are_those_of_the_first_scale():
     batch = next(iter(batches().epoch(0)))
-    pyramids = batch.source, batch.target
-    patches, numbers = first_patches(pyramids, 1, VOXEL)  # as if the second pair were the first, at a scale
-    assert numbers == [int(each.levels[NODE_LEVEL].lengths[0]) for each in pyramids]
+    patches, numbers = first_patches(
+        batch.pyramid, 1, VOXEL
+    )  # as if the second pair were the first, at a scale
+    assert numbers == [int(each.lengths[0]) for each in batch.pyramid.groups(NODE_LEVEL)]
     assert patches.present.sum(1).tolist() == numbers
-    assert len(patches.node) == sum(int(each.levels[0].lengths[0]) for each in pyramids)
+    assert len(patches.node) == sum(int(each.lengths[0]) for each in batch.pyramid.groups(0))
 
 
 def test_a_matcher_learns_pairs_whose_descriptors_say_little(tmp_path):

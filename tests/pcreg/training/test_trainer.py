@@ -215,10 +215,10 @@ def test_an_average_of_the_weights_is_kept_and_resumed(tmp_path):
 def test_the_average_is_exponential(tmp_path):
     one = trainer(tmp_path, ema=0.75)
     with torch.no_grad():
-        one.averaged.update_parameters(one.network)  # the first are taken as they are
+        one.averaged.update(one.network)  # the first are taken as they are
         before = one.network.final.bias.clone()
         one.network.final.bias += 1.0
-        one.averaged.update_parameters(one.network)
+        one.averaged.update(one.network)
     assert torch.allclose(one.output_network.final.bias, before + 0.25)
 
 

@@ -1,0 +1,121 @@
+"""The batch norm of training against its definition: on a GPU, or else in Triton's interpreter."""
+
+import pytest
+import torch
+
+from pcreg.kernels.batch_norm import RunningStatistics, plain_batch_norm
+from pcreg.kernels.dispatch import batch_norm
+from pcreg.kernels.row_groups import RowGroups
+from tests.kernels.clouds import DEVICE, ON_GPU
+
+KERNEL = pytest.importorskip("pcreg.kernels.triton.batch_norm", reason="no triton for this platform")
+TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 1e-2}
+
+
+def running(C, dtype=torch.float32):
+    """Statistics that have seen something."""
+    values = torch.linspace(0.5, 2, C, dtype=dtype, device=DEVICE)
+    return RunningStatistics(values.clone(), values + 1, torch.tensor(3, device=DEVICE), 0.05)
+
+
+@pytest.fixture(autouse=True)
+def few_parts(monkeypatch):
+    """The interpreter runs one program after the other."""
+    if not ON_GPU:
+        monkeypatch.setattr(KERNEL, "PARTS", 2)
+
+
+def check(sizes, C, dtype, with_residual, relu, with_running=True):
+    generator = torch.Generator().manual_seed(C)
+
+    def values(*shape, dtype=dtype):
+        return torch.randn(shape, generator=generator).to(DEVICE, dtype)
+
+    N, groups = sum(sizes), RowGroups(sizes)
+    row = torch.arange(N, device=DEVICE)[:, None]
+    # Means far from zero, other ones in each group; no two rows are nearly the same, for groups of two.
+    features = values(N, C) / 2 + (10 + 3 * (row >= sizes[0]) + 5 * (row % 2)).to(dtype)
+    scale, shift = values(C, dtype=torch.float32), values(C, dtype=torch.float32)
+    residual = values(N, C) if with_residual else None
+    grad_out = values(N, C)
+    seen, expected_seen = (running(C, each) for each in (torch.float32, torch.float64))
+    seen, expected_seen = (seen, expected_seen) if with_running else (None, None)
+
+    inputs = [each if each is None else each.requires_grad_() for each in (features, scale, shift, residual)]
+    out = KERNEL.batch_norm(*_arguments(inputs, groups, seen, relu))
+    given = [each for each in inputs if each is not None]
+    grads = torch.autograd.grad(out, given, grad_out)
+    exact = [each if each is None else each.detach().double().requires_grad_() for each in inputs]
+    expected = plain_batch_norm(*_arguments(exact, groups, expected_seen, False))
+    # Where rounding decides whether a relu lets a gradient pass, both shall say the same.
+    mask = (out.detach() > 0).double() if relu else torch.ones_like(expected)
+    expected_grads = torch.autograd.grad(
+        expected, [each for each in exact if each is not None], grad_out.double() * mask
+    )
+    expected = torch.relu(expected) if relu else expected
+    for name, value, truth, own in zip(
+        ("out", "features", "scale", "shift", "residual"),
+        (out, *grads),
+        (expected, *expected_grads),
+        (features, *given),
+        strict=False,
+    ):
+        assert value.dtype == own.dtype, name
+        assert (value.double() - truth).norm() <= TOLERANCE[dtype] * (truth.norm() + 1), name
+    if with_running:
+        for value, truth in zip(seen, expected_seen, strict=True):
+            torch.testing.assert_close(
+                torch.as_tensor(value).double(), torch.as_tensor(truth).double(), rtol=1e-5, atol=0
+            )
+
+
+def _arguments(inputs, groups, seen, relu):
+    features, scale, shift, residual = inputs
+    return features, groups, scale, shift, 1e-5, seen, residual, relu
+
+
+@pytest.mark.parametrize("sizes", [(2,), (513,), (2, 65), (150, 3, 129)])
+@pytest.mark.parametrize("with_residual", [False, True], ids=["", "residual"])
+def test_groups(sizes, with_residual):
+    check(sizes, 33, torch.float32, with_residual, relu=True)
+
+
+@pytest.mark.parametrize(
+    ("C", "dtype", "relu", "with_running"),
+    [
+        (32, torch.bfloat16, True, True),
+        (64, torch.bfloat16, False, True),
+        (96, torch.float32, True, False),
+        (512, torch.float32, True, True),
+    ],
+)
+def test_widths_and_dtypes(C, dtype, relu, with_running):
+    check((70, 67) if C < 512 else (5,), C, dtype, True, relu, with_running)
+
+
+def test_of_several_groups_the_norm_is_that_of_each():
+    """The CPU's path against torch's module, which sees one group after the other."""
+    sizes, module = (5, 3, 9), torch.nn.BatchNorm1d(4, momentum=0.3)
+    features = torch.randn(17, 4, generator=torch.Generator().manual_seed(0))
+    seen = RunningStatistics(torch.zeros(4), torch.ones(4), torch.tensor(0), 0.3)
+    out = batch_norm(features, RowGroups(sizes), module.weight, module.bias, module.eps, seen)
+    assert torch.equal(out, torch.cat([module(part) for part in features.split(sizes)]))
+    assert torch.equal(seen.mean, module.running_mean)
+    assert torch.equal(seen.variance, module.running_var)
+    assert torch.equal(seen.count, module.num_batches_tracked)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "sentence"), [((5, 0), "two in each"), ((4, 1), "two in each"), ((2, 2), "are not 5 rows")]
+)
+def test_groups_that_cannot_be_are_refused(sizes, sentence):
+    vector = torch.ones(3)
+    with pytest.raises(ValueError, match=sentence):
+        batch_norm(torch.zeros(5, 3), RowGroups(sizes), vector, vector, 1e-5)
+
+
+def test_a_norm_of_what_is_not_a_number_is_none():
+    features, vector = torch.ones(4, 3, device=DEVICE), torch.ones(3, device=DEVICE)
+    features[1, 1] = torch.nan
+    out = KERNEL.batch_norm(features, RowGroups((4,)), vector, vector, 1e-5, relu=True)
+    assert out.isnan().any(0).tolist() == [False, True, False]
