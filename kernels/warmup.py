@@ -11,6 +11,7 @@ import torch
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, search_at_once
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
+from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triplets import Triplets
 
@@ -21,7 +22,8 @@ def warm_up(
     """Compile what a `network` launches on pyramids of this geometry: how many kernels were not there yet.
 
     With them what builds the pyramids, finds nearest points and compares surfaces. The network is rehearsed
-    as it would run now: in inference mode or not, deterministic or not. Takes as many threads as there are `cores`.
+    as it would run now: in inference mode or not, deterministic or not. Takes as many threads as there are
+    `cores`.
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton.launch import compile_noted, rehearsal
@@ -60,7 +62,11 @@ def _pyramids(geometry: PyramidConfig, device: torch.device) -> Iterator[Pyramid
         level = PointBatch(points, torch.full((1,), n, device=device), points)
         stem = torch.empty(geometry.stem_kernel_size**3, n, dtype=torch.int32, device=device)
         levels = geometry.n_levels
-        yield Pyramid([level] * levels, stem, [triplets] * levels, [triplets] * (levels - 1))
+        between = levels - 1
+        row_groups = [RowGroups((n,))] * levels
+        yield Pyramid(
+            [level] * levels, stem, [triplets] * levels, [triplets] * between, RowGroups((1,)), row_groups
+        )
 
 
 def _triplets(n: int, T: int, K: int, device: torch.device) -> Triplets:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pcreg.kernels.triton.launch import launch
 
-QUERIES, POINTS = 16, 64  # of a program, and that it compares them with at a time
+QUERIES, POINTS = 8, 128  # of a program, and that it compares them with at a time
 
 
 def nearest_points(queries: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:

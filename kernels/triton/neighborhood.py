@@ -14,8 +14,10 @@ from torch import Tensor
 
 from pcreg.kernels.triton.launch import launch
 
-QUERIES, POINTS = 16, 64  # of a program, and that it compares them with at a time
-MAX_STEPS = 100  # of the search; points equally far may leave it without an end
+# Of a program, and that it compares them with at a time. A program waits for its slowest query, and many programs
+# hide how long each comparison takes, so it has few.
+QUERIES, POINTS = 4, 256
+MAX_STEPS = 64  # of the search; points equally far may leave it without an end
 COUNT, DISTANCE, SUMS = range(3)  # what is wanted
 WIDTHS = {COUNT: 1, DISTANCE: 1, SUMS: 10}
 
