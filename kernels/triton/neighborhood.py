@@ -14,9 +14,10 @@ from torch import Tensor
 
 from pcreg.kernels.triton.launch import launch
 
-# Of a program, and that it compares them with at a time. A program waits for its slowest query, and many programs
-# hide how long each comparison takes, so it has few.
+# Of a program, and that it compares them with at a time. A program waits for its slowest query, and many
+# programs hide how long a comparison takes: so it has few.
 QUERIES, POINTS = 4, 256
+EVERY_NTH, MIN_POINTS = 16, 1000  # some of many points tell where to search among all
 MAX_STEPS = 64  # of the search; points equally far may leave it without an end
 COUNT, DISTANCE, SUMS = range(3)  # what is wanted
 WIDTHS = {COUNT: 1, DISTANCE: 1, SUMS: 10}
@@ -24,26 +25,38 @@ WIDTHS = {COUNT: 1, DISTANCE: 1, SUMS: 10}
 
 def count_within(queries: Tensor, points: Tensor, radius: float) -> Tensor:
     """What pcreg.kernels.neighborhood says, as the next."""
-    return _around(queries, points, len(points), radius**2, COUNT)[:, 0].long()
+    return _around(queries, points, len(points), _all(queries, radius**2), COUNT)[:, 0].long()
 
 
 def kth_distance(queries: Tensor, points: Tensor, k: int) -> Tensor:
-    both = torch.cat([queries, points])
-    farthest = (both.amax(0) - both.amin(0)).square().sum()  # of any two; NaN and infinity are refused before
-    return _around(queries, points, k, 2 * float(farthest), DISTANCE)[:, 0].sqrt()
+    some = points[::EVERY_NTH].contiguous()
+    if len(some) >= max(k, MIN_POINTS):  # among some of the points the k-th is as far, or farther
+        most = _around(queries, some, k, _farthest(queries, some), DISTANCE)[:, 0]
+    else:
+        most = _farthest(queries, points)
+    return _around(queries, points, k, most, DISTANCE)[:, 0].sqrt()
 
 
 def sums(queries: Tensor, points: Tensor, k: int, radius: float) -> Tensor:
     """(Q, 10), over the offsets of the up to k nearest points closer than `radius`."""
-    return _around(queries, points, k, math.nextafter(radius**2, 0.0), SUMS)
+    return _around(queries, points, k, _all(queries, math.nextafter(radius**2, 0.0)), SUMS)
 
 
-def _around(queries: Tensor, points: Tensor, k: int, most: float, wanted: int) -> Tensor:
+def _farthest(queries: Tensor, points: Tensor) -> Tensor:
+    """No less than the squared distance of any two: (Q,)."""
+    both = torch.cat([queries, points])
+    return (2 * (both.amax(0) - both.amin(0)).square().sum()).repeat(len(queries))
+
+
+def _all(queries: Tensor, limit: float) -> Tensor:
+    return torch.full((len(queries),), limit, dtype=torch.float64, device=queries.device)
+
+
+def _around(queries: Tensor, points: Tensor, k: int, most: Tensor, wanted: int) -> Tensor:
     Q, M = len(queries), len(points)
     out = queries.new_empty((Q, WIDTHS[wanted]))
-    limit = torch.tensor([most], dtype=torch.float64, device=queries.device)  # Triton's floats are float32
     constants = {"WANTED": wanted, "QUERIES": QUERIES, "POINTS": POINTS, "STEPS": MAX_STEPS}
-    arguments = queries, points, limit, out, Q, M, k
+    arguments = queries, points, most, out, Q, M, k
     launch(_neighborhood, -(-Q // QUERIES), arguments, constants, wanted, enable_fp_fusion=False)
     return out
 
@@ -55,7 +68,7 @@ def _around(queries: Tensor, points: Tensor, k: int, most: float, wanted: int) -
 def _neighborhood(
     queries,  # (Q, 3) float64
     points,  # (M, 3) float64
-    most,  # (1,) float64, squared metres: nothing beyond counts
+    most,  # (Q,) float64, squared metres: nothing beyond counts
     out,  # (Q, 1), or (Q, 10) for sums; float64
     Q,
     M,
@@ -70,7 +83,7 @@ def _neighborhood(
     x = tl.load(queries + 3 * q, mask=inside, other=0.0)[:, None]
     y = tl.load(queries + 3 * q + 1, mask=inside, other=0.0)[:, None]
     z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
-    high = tl.zeros((QUERIES,), tl.float64) + tl.load(most)
+    high = tl.load(most + q, mask=inside, other=0.0)
     n_high = _count(points, M, x, y, z, high, QUERIES, POINTS)
     if WANTED == 0:
         tl.store(out + q, n_high.to(tl.float64), mask=inside)
@@ -81,7 +94,7 @@ def _neighborhood(
         open = (n_high > k) & (n_low < k) & inside
         step = 0
         while (tl.max(open.to(tl.int32)) > 0) & (step < STEPS):
-            share = (k - n_low).to(tl.float64) / (n_high - n_low).to(tl.float64)
+            share = (k - n_low).to(tl.float64) / tl.maximum(n_high - n_low, 1).to(tl.float64)
             share = tl.where(step % 3 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
             middle = low + (high - low) * share
             n = _count(points, M, x, y, z, middle, QUERIES, POINTS)

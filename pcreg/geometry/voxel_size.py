@@ -15,6 +15,7 @@ MAX_CELLS = 15_000  # occupied cells: an RGB-D fragment at 2.5 to 3 cm, a LiDAR 
 POINTS_PER_CELL = 2.5  # with 1.5, fragments of 20,000 points register slower and with less confidence
 MIN_EXTENT_METRES, MAX_EXTENT_METRES = 1e-30, 1e30  # that float32 can count
 SAMPLE_POINTS = 200_000
+MIDDLE = (0.05, 0.95)  # quantiles between which most of a cloud lies
 MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale where most cells have as many
 MAX_TABLE_CELLS = 1 << 23  # points are counted in a table of all cells; of more cells, keys are sorted
 BLOCK_BITS = 2  # of a cell's numbers: cells are taken together four by four by four
@@ -40,7 +41,7 @@ def extent(points: np.ndarray) -> float:
 
 def middle_box(points: np.ndarray) -> np.ndarray:
     """The corners (2, 3) of the middle 90 % of each coordinate of points (N, 3); of many, of a sample."""
-    return np.quantile(points[:: max(1, len(points) // SAMPLE_POINTS)], [0.05, 0.95], axis=0)
+    return np.quantile(points[:: max(1, len(points) // SAMPLE_POINTS)], MIDDLE, axis=0)
 
 
 @dataclass(frozen=True)
@@ -61,20 +62,23 @@ class Sample:
         """
         counts_of = counts_of or CellCounts
         count = len(points)
-        points = points[:: max(1, count // SAMPLE_POINTS)]
-        low, high = middle_box(points) if len(points) else np.zeros((2, 3))
+        columns = np.ascontiguousarray(points[:: max(1, count // SAMPLE_POINTS)].T)
+        low, high = np.quantile(columns, MIDDLE, axis=1) if count else np.zeros((2, 3))
         if (low == high).all():
             raise InputError(f"{name}: holds no two different points, so it has no scale; check the file")
         if not MIN_EXTENT_METRES < (high - low).max() < MAX_EXTENT_METRES:
             raise InputError(f"{name}: extends over {(high - low).max():.2g} m; check the file and its unit")
-        kept = points[((points >= low) & (points <= high)).all(1)]
-        if len(kept) == 0:
-            kept = points
-        columns = np.ascontiguousarray((kept - kept.min(0)).T, dtype=np.float32)
+        in_the_middle = np.logical_and.reduce(
+            [(row >= least) & (row <= most) for row, least, most in zip(columns, low, high, strict=True)]
+        )
+        share = float(in_the_middle.mean())
+        if share > 0:
+            columns = columns.compress(in_the_middle, axis=1)
+        columns = (columns - columns.min(1, keepdims=True)).astype(np.float32)
         extent = float(np.linalg.norm(high - low))
         isolated = _isolated(columns, extent, counts_of(columns))
         columns = columns.compress(~isolated, axis=1)  # in C order, unlike columns[:, ...]
-        return Sample(columns, count, len(kept) / len(points), extent, counts_of(columns))
+        return Sample(columns, count, share or 1.0, extent, counts_of(columns))
 
     def voxel(self) -> float:
         """The voxel size in metres at which the cloud fills about 15,000 cells, to two digits.

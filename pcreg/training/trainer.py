@@ -26,6 +26,7 @@ from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
+from pcreg.training.ahead import on_device
 from pcreg.training.averaging import AveragedNetwork
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.distillation import distillation_loss, teacher_descriptors
@@ -142,11 +143,12 @@ class Trainer:
             while self.state.epoch < epochs:
                 trained = self.state.batch > 0
                 asked = perf_counter()
-                for batch in _stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable):
+                made = _stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable)
+                for batch in on_device(made, self.ranks.device):
                     loss, came = None, perf_counter()
                     with self._atomic():
                         if self.ranks.all_have(batch is not None):
-                            loss = self._step(batch.to(self.ranks.device), writer)
+                            loss = self._step(batch, writer)
                             trained = True
                             times = {"time/wait": came - asked, "time/step": perf_counter() - came}
                             self._write(writer, times)
