@@ -16,11 +16,13 @@ from pcreg.kernels.triton.launch import launch
 
 # Of a program, and that it compares them with at a time. A program waits for its slowest query, and many
 # programs hide how long a comparison takes: so it has few.
-QUERIES, POINTS = 4, 256
+QUERIES = 4
 EVERY_NTH, MIN_POINTS = 16, 1000  # some of many points tell where to search among all
 MAX_STEPS = 64  # of the search; points equally far may leave it without an end
 COUNT, DISTANCE, SUMS = range(3)  # what is wanted
 WIDTHS = {COUNT: 1, DISTANCE: 1, SUMS: 10}
+# Of each; with few points at a time a program waits for memory again and again, ten sums leave no registers
+POINTS, WARPS = {COUNT: 1024, DISTANCE: 1024, SUMS: 256}, {COUNT: 8, DISTANCE: 8, SUMS: 4}
 
 
 def count_within(queries: Tensor, points: Tensor, radius: float) -> Tensor:
@@ -55,9 +57,10 @@ def _all(queries: Tensor, limit: float) -> Tensor:
 def _around(queries: Tensor, points: Tensor, k: int, most: Tensor, wanted: int) -> Tensor:
     Q, M = len(queries), len(points)
     out = queries.new_empty((Q, WIDTHS[wanted]))
-    constants = {"WANTED": wanted, "QUERIES": QUERIES, "POINTS": POINTS, "STEPS": MAX_STEPS}
+    constants = {"WANTED": wanted, "QUERIES": QUERIES, "POINTS": POINTS[wanted], "STEPS": MAX_STEPS}
     arguments = queries, points, most, out, Q, M, k
-    launch(_neighborhood, -(-Q // QUERIES), arguments, constants, wanted, enable_fp_fusion=False)
+    options = {"num_warps": WARPS[wanted], "enable_fp_fusion": False}
+    launch(_neighborhood, -(-Q // QUERIES), arguments, constants, wanted, **options)
     return out
 
 

@@ -18,7 +18,7 @@ SAMPLE_POINTS = 200_000
 MIDDLE = (0.05, 0.95)  # quantiles between which most of a cloud lies
 MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale where most cells have as many
 MAX_TABLE_CELLS = 1 << 23  # points are counted in a table of all cells; of more cells, keys are sorted
-BLOCK_BITS = 2  # of a cell's numbers: cells are taken together four by four by four
+WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # of a cell's number: cells are taken together four by four by four
 BISECTIONS = 12  # of the interval of sizes, whose ends differ by a factor of 400: to within half a percent
 
 
@@ -113,6 +113,18 @@ class CellCounts:
         counts = self.counts(voxel)
         return int(counts[counts >= min_points].sum())
 
+    def is_isolated(self, voxel: float) -> np.ndarray:
+        """Which points are alone in their cell, as is any other in each cell of their block: (S,) bool.
+
+        A block has four cells along each axis.
+        """
+        keys = _keys(self.columns, voxel)
+        cells, cell, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        blocks, block = np.unique(cells & ~WITHIN_BLOCK, return_inverse=True)
+        shared = np.zeros(len(blocks), dtype=bool)
+        shared[block[counts > 1]] = True
+        return ~shared[block][cell]
+
     def counts(self, voxel: float) -> np.ndarray:
         """Of the occupied cells, in no particular order."""
         scale = np.float32(1 / voxel)
@@ -158,10 +170,4 @@ def _isolated(columns: np.ndarray, extent: float, cell_counts: CellCounts) -> np
     voxel = _smallest_voxel(extent, crowded)
     if not crowded(voxel):  # too few points to decide
         return np.zeros(columns.shape[1], dtype=bool)
-    keys = _keys(columns, voxel)
-    cells, cell, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    within = (1 << BLOCK_BITS) - 1
-    blocks, block = np.unique(cells & ~(within + (within << 20) + (within << 40)), return_inverse=True)
-    shared = np.zeros(len(blocks), dtype=bool)
-    shared[block[counts > 1]] = True
-    return ~shared[block][cell]
+    return cell_counts.is_isolated(voxel)

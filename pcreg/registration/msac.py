@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.geometry.se3 import procrustes, residuals
+from pcreg.registration.prior import Prior
 
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
 
@@ -39,6 +40,14 @@ class MatchedPoints:
             a, b = (_squared(side[i] - side[j]) for side in (p, q))  # squared lengths
             samples = samples[np.minimum(a, b) > min_ratio**2 * np.maximum(a, b)]
         return samples
+
+    def motions_of(self, samples: Rows, prior: Prior) -> Floats:
+        """The allowed motions (H, 4, 4) of samples (S, n) that they bring within the distance."""
+        p, q = self.p[samples], self.q[samples]
+        T = prior.fit(p, q)
+        moved = p @ T[:, :3, :3].transpose(0, 2, 1) + T[:, None, :3, 3]
+        T = T[(np.linalg.norm(moved - q, axis=2) < self.distance).all(1)]
+        return T[prior.allows(T, self.distance)]
 
     def scores(self, motions: Floats) -> NDArray[np.float32]:
         """Of motions (H, 4, 4): (H,)."""

@@ -101,7 +101,7 @@ def ransac(
         samples = _drawn(rng, P, (min(batch, iterations - drawn), n), weights)
         drawn += len(samples)
         samples = matched.with_like_edges(samples, edge_length)
-        found = _motions(source[samples], target[samples], distance, prior)
+        found = matched.motions_of(samples, prior)
         motions = np.concatenate([motions, found])
         scores = np.concatenate([scores, matched.scores(found)])
         best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
@@ -139,14 +139,6 @@ def _drawn(
         return rng.integers(count, size=shape)
     upper = np.cumsum(weights, dtype=np.float64)
     return np.searchsorted(upper[:-1], rng.random(shape) * upper[-1], side="right")
-
-
-def _motions(source: np.ndarray, target: np.ndarray, distance: float, prior: Prior) -> np.ndarray:
-    """The allowed motions (H, 4, 4) of samples (S, n, 3), (S, n, 3) that they bring within `distance`."""
-    T = prior.fit(source, target)
-    moved = source @ T[:, :3, :3].transpose(0, 2, 1) + T[:, None, :3, 3]
-    T = T[(np.linalg.norm(moved - target, axis=2) < distance).all(1)]
-    return T[prior.allows(T, distance)]
 
 
 def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:

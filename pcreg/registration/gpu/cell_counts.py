@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pcreg.geometry.voxel_size import CellCounts
+from pcreg.geometry.voxel_size import WITHIN_BLOCK, CellCounts
 from pcreg.registration.gpu.arrays import on
 
 MAX_TABLE_CELLS = 1 << 26  # points are counted in a table of all cells; of more cells, keys are sorted
@@ -24,6 +24,14 @@ class DeviceCellCounts(CellCounts):
     def crowded(self, voxel: float, min_points: int) -> int:
         table = self._table(voxel)
         return int((table * (table >= min_points)).sum())
+
+    def is_isolated(self, voxel: float) -> NDArray[np.bool_]:
+        x, y, z = (self._columns * float(np.float32(1 / voxel))).long()
+        cells, cell, counts = torch.unique(x + (y << 20) + (z << 40), return_inverse=True, return_counts=True)
+        blocks, block = torch.unique(cells & ~WITHIN_BLOCK, return_inverse=True)
+        shared = torch.zeros_like(blocks).scatter_reduce_(0, block, counts, "amax") > 1
+        found: NDArray[np.bool_] = (~shared[block][cell]).cpu().numpy()
+        return found
 
     def counts(self, voxel: float) -> NDArray[np.int64]:
         table = self._table(voxel)

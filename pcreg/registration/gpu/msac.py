@@ -10,8 +10,10 @@ from torch import Tensor
 from pcreg.geometry.se3 import aligning_motion
 from pcreg.registration.gpu.arrays import array, on
 from pcreg.registration.msac import Floats, MatchedPoints, Rows
+from pcreg.registration.prior import Prior
 
 BLOCK_RESIDUALS = 1 << 25  # computed at a time
+MIN_SAMPLES = 200  # for fewer the host takes as long
 BATCH = 50_000  # samples; for fewer the host takes as long
 
 
@@ -36,6 +38,23 @@ class DeviceMatchedPoints(MatchedPoints):
             )
             like &= torch.minimum(a, b) > min_ratio**2 * torch.maximum(a, b)
         return samples[like.cpu().numpy()]
+
+    def motions_of(self, samples: Rows, prior: Prior) -> Floats:
+        """On the device where there are many, and nothing is known of the vertical."""
+        if len(samples) < MIN_SAMPLES or prior.gravity is not None:
+            return super().motions_of(samples, prior)
+        rows = on(samples, self.device)
+        p, q = (side.T[rows] for side in (self._p, self._q))  # (S, n, 3)
+        p_centre, q_centre = p.mean(1, keepdim=True), q.mean(1, keepdim=True)
+        U, _, Vt = torch.linalg.svd((p - p_centre).mT @ (q - q_centre))
+        sign = _determinant(U) * _determinant(Vt)
+        Vt = torch.cat([Vt[:, :2], Vt[:, 2:] * sign[:, None, None]], 1)
+        R = U @ Vt  # for rows of points
+        t = q_centre - p_centre @ R
+        near = (((p @ R + t - q).square().sum(2)) < self.distance**2).all(1)
+        T = np.zeros((int(near.sum()), 4, 4))
+        T[:, :3, :3], T[:, :3, 3], T[:, 3, 3] = array(R[near].mT), array(t[near, 0]), 1
+        return T[prior.allows(T, self.distance)]
 
     def scores(self, motions: Floats) -> NDArray[np.float32]:
         if len(motions) == 0:
@@ -76,3 +95,8 @@ def _squares(motions: Tensor, p: Tensor, q: Tensor) -> Tensor:
     """Squared metres (H, P) between p (3, P), moved by motions (H, 4, 4), and q (3, P)."""
     offsets = motions[:, :3, :3] @ p + motions[:, :3, 3:] - q
     return (offsets * offsets).sum(1)
+
+
+def _determinant(matrices: Tensor) -> Tensor:
+    """Of each matrix (S, 3, 3): (S,)."""
+    return (torch.linalg.cross(matrices[:, 0], matrices[:, 1]) * matrices[:, 2]).sum(1)

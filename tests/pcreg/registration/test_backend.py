@@ -41,6 +41,7 @@ def test_cells_are_counted(rng):
         np.testing.assert_array_equal(np.sort(here.counts(voxel)), np.sort(there.counts(voxel)))
         assert here.occupied(voxel) == there.occupied(voxel)
         assert here.crowded(voxel, 3) == there.crowded(voxel, 3)
+        np.testing.assert_array_equal(here.is_isolated(voxel), there.is_isolated(voxel))
 
 
 @pytest.mark.parametrize("origin", [None, np.array([0.3, 0.4, -0.7])])
@@ -84,6 +85,10 @@ def test_motions_are_scored_and_refitted(rng):
     np.testing.assert_allclose(*(matched.refit(motions) for matched in both), atol=1e-9)
     samples = rng.integers(300, size=(2000, 3))
     np.testing.assert_array_equal(*(matched.with_like_edges(samples, 0.9) for matched in both))
+    right = np.stack([rng.permutation(110)[:3] for _ in range(400)])  # of 110 matches ten are wrong
+    found = [matched.motions_of(right, ANY) for matched in both]
+    np.testing.assert_allclose(*found, atol=1e-6)
+    assert 0 < len(found[0]) < 400
     assert both[1].scores(motions[:0]).shape == (0,)
     assert both[1].refit(motions[:0]).shape == (0, 4, 4)
 
