@@ -79,10 +79,9 @@ class _PointConv(torch.autograd.Function):
         triplets, arrangement = ctx.there
         grad_features = grad_weight = None
         if ctx.needs_input_grad[0]:
-            # Symmetric triplets are their own transposed ones, with the cells of the weight exchanged.
-            weight_t = triplets.symmetric.transposed_weight(
-                weight.mT
-            )  # one copy, and no other for the kernel
+            # Symmetric triplets are their own transposed ones, with the cells of the weight exchanged: in the
+            # layout that the kernel takes, so that it needs no other copy.
+            weight_t = triplets.symmetric.transposed_weight(weight.mT)
             grad_features = mvmr(grad_out, weight_t, *ctx.back, ctx.tf32, ctx.deterministic)
         if ctx.needs_input_grad[1]:
             grad_weight = vvor(features, grad_out, triplets, arrangement, weight.shape[1], ctx.weight_dtype)

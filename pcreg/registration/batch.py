@@ -88,7 +88,8 @@ def run(
     Each gets the answer that the registrar gives it alone. Pairs recorded there before are not done again
     unless a file of theirs has changed. Answers do not depend on the number of `workers` (one per core by
     default). On another device than the CPU the clouds are described in this process, and workers do the
-    rest. Raises InputError for settings that differ from those of the records.
+    rest on the CPU, so that answers may differ by rounding from those that pairs get alone. Raises InputError
+    for settings that differ from those of the records.
     """
     option = check_viewpoint(viewpoint)
     settings = {
