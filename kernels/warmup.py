@@ -21,11 +21,12 @@ def warm_up(
 ) -> int:
     """Compile what a `network` launches on pyramids of this geometry: how many kernels were not there yet.
 
-    With them what builds the pyramids, finds nearest points and compares surfaces. The network is rehearsed
-    as it would run now: in inference mode or not, deterministic or not. Takes as many threads as there are
-    `cores`.
+    With them what builds the pyramids, finds nearest points, compares surfaces and scores motions. The
+    network is rehearsed as it would run now: in inference mode or not, deterministic or not. Takes as many
+    threads as there are `cores`.
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
+    from pcreg.kernels.triton.consensus import inlier_sums
     from pcreg.kernels.triton.launch import compile_noted, rehearsal
     from pcreg.kernels.triton.nearest import nearest_points
     from pcreg.kernels.triton.neighborhood import count_within, kth_distance, sums
@@ -42,7 +43,9 @@ def warm_up(
         count_within(one, one, 1.0)
         kth_distance(one, one, 1)
         sums(one, one, 1, 1.0)
-        equations(one, one, one, torch.eye(4, dtype=torch.float64, device=device), 1.0)
+        motion = torch.eye(4, dtype=torch.float64, device=device)
+        equations(one, one, one, motion, 1.0)
+        inlier_sums(motion[None], one.T, one.T, 1.0)
     return compile_noted(noted, cores)
 
 

@@ -2,7 +2,8 @@
 
 The distance that exactly k points are within is searched for: the number within it is counted again and
 again, some five times where points lie on a surface, as a number that grows with the square of the distance
-says where to try next.
+says where to try next. Where points are equally far no distance has exactly k within: so the count also says
+how far the next point is, and every fourth step tries that.
 """
 
 import math
@@ -18,7 +19,7 @@ from pcreg.kernels.triton.launch import launch
 # programs hide how long a comparison takes: so it has few.
 QUERIES = 4
 EVERY_NTH, MIN_POINTS = 16, 1000  # some of many points tell where to search among all
-MAX_STEPS = 64  # of the search; points equally far may leave it without an end
+MAX_STEPS = 64  # of the search
 COUNT, DISTANCE, SUMS = range(3)  # what is wanted
 WIDTHS = {COUNT: 1, DISTANCE: 1, SUMS: 10}
 # Of each; with few points at a time a program waits for memory again and again, ten sums leave no registers
@@ -87,24 +88,25 @@ def _neighborhood(
     y = tl.load(queries + 3 * q + 1, mask=inside, other=0.0)[:, None]
     z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
     high = tl.load(most + q, mask=inside, other=0.0)
-    n_high = _count(points, M, x, y, z, high, QUERIES, POINTS)
+    n_high, beyond = _count(points, M, x, y, z, high, QUERIES, POINTS)
     if WANTED == 0:
         tl.store(out + q, n_high.to(tl.float64), mask=inside)
     else:
         low = tl.zeros((QUERIES,), tl.float64)
-        n_low = _count(points, M, x, y, z, low, QUERIES, POINTS)
+        n_low, next = _count(points, M, x, y, z, low, QUERIES, POINTS)  # `next` is the least beyond `low`
         high = tl.where(n_low >= k, low, high)
-        open = (n_high > k) & (n_low < k) & inside
+        open = (n_high > k) & (n_low < k) & (next < high) & inside
         step = 0
         while (tl.max(open.to(tl.int32)) > 0) & (step < STEPS):
             share = (k - n_low).to(tl.float64) / tl.maximum(n_high - n_low, 1).to(tl.float64)
-            share = tl.where(step % 3 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
-            middle = low + (high - low) * share
-            n = _count(points, M, x, y, z, middle, QUERIES, POINTS)
+            share = tl.where(step % 4 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
+            middle = tl.where((step % 4 == 3) | (n_low == k - 1), next, low + (high - low) * share)
+            n, beyond = _count(points, M, x, y, z, middle, QUERIES, POINTS)
             above, below = open & (n >= k), open & (n < k)
             high, n_high = tl.where(above, middle, high), tl.where(above, n, n_high)
             low, n_low = tl.where(below, middle, low), tl.where(below, n, n_low)
-            open = open & (n_high > k)
+            next = tl.where(below, beyond, next)
+            open = open & (n_high > k) & (next < high)
             step += 1
         if WANTED == 1:
             farthest = tl.zeros((QUERIES, POINTS), tl.float64)
@@ -128,12 +130,15 @@ def _offsets(points, M, start, x, y, z, POINTS: tl.constexpr):
 
 @triton.jit
 def _count(points, M, x, y, z, limit, QUERIES: tl.constexpr, POINTS: tl.constexpr):
-    """How many points lie within the squared distances `limit` (QUERIES,)."""
+    """How many points lie within the squared distances `limit` (QUERIES,), and the least beyond it."""
     total = tl.zeros((QUERIES, POINTS), tl.int32)
+    least = tl.full((QUERIES, POINTS), float("inf"), tl.float64)
     for start in range(0, M, POINTS):
         _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
-        total += (distance <= limit[:, None]).to(tl.int32)
-    return tl.sum(total, 1)
+        within = distance <= limit[:, None]
+        total += within.to(tl.int32)
+        least = tl.where(within, least, tl.minimum(least, distance))
+    return tl.sum(total, 1), tl.min(least, 1)
 
 
 @triton.jit

@@ -132,11 +132,8 @@ class _Spacing:
 
     def __init__(self, points: np.ndarray, index: Callable[[np.ndarray], Any]):
         rng = np.random.default_rng(0)
-        if len(points) > 100 * MAX_SPACING_QUERIES:
-            points = points[np.sort(rng.choice(len(points), 100 * MAX_SPACING_QUERIES, replace=False))]
-        self.points = points
-        if len(points) > MAX_SPACING_QUERIES:
-            self.points = points[np.sort(rng.choice(len(points), MAX_SPACING_QUERIES, replace=False))]
+        points = _some(points, 100 * MAX_SPACING_QUERIES, rng)
+        self.points = _some(points, MAX_SPACING_QUERIES, rng)
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
         distance = index(points).query(self.points, [neighbor + 1])[0][:, 0]
         self.log_spacing = _standardized(np.log(np.maximum(distance, 1e-6)))
@@ -145,6 +142,15 @@ class _Spacing:
         """Of log spacing with log range from the place (3,), from -1 to 1."""
         log_range = np.log(np.maximum(np.linalg.norm(self.points - place, axis=1), 1e-6))
         return float((_standardized(log_range) * self.log_spacing).mean())
+
+
+def _some(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """At most `count` of points (N, 3), chosen at random, in their order."""
+    if len(points) <= count:
+        return points
+    chosen = np.zeros(len(points), dtype=bool)
+    chosen[rng.choice(len(points), count, replace=False)] = True
+    return points.compress(chosen, axis=0)
 
 
 def _standardized(values: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ POINTS_PER_CELL = 2.5  # with 1.5, fragments of 20,000 points register slower an
 MIN_EXTENT_METRES, MAX_EXTENT_METRES = 1e-30, 1e30  # that float32 can count
 SAMPLE_POINTS = 200_000
 MIDDLE = (0.05, 0.95)  # quantiles between which most of a cloud lies
+BOX_POINTS = 20_000  # that tell where these are, to within a hundredth
 MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale where most cells have as many
 MAX_TABLE_CELLS = 1 << 23  # points are counted in a table of all cells; of more cells, keys are sorted
 WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # of a cell's number: cells are taken together four by four by four
@@ -41,7 +42,7 @@ def extent(points: np.ndarray) -> float:
 
 def middle_box(points: np.ndarray) -> np.ndarray:
     """The corners (2, 3) of the middle 90 % of each coordinate of points (N, 3); of many, of a sample."""
-    return np.quantile(points[:: max(1, len(points) // SAMPLE_POINTS)], MIDDLE, axis=0)
+    return np.quantile(points[:: max(1, len(points) // BOX_POINTS)], MIDDLE, axis=0)
 
 
 @dataclass(frozen=True)

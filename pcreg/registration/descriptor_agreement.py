@@ -35,12 +35,15 @@ class DescriptorAgreement:
         self.usual = float(cosines.mean() + DEVIATIONS * cosines.std())
         self.deviation = float(cosines.std()) or 1.0  # descriptors that are all alike tell nothing
 
-    def __call__(self, T_target_source: np.ndarray) -> float:
-        """By how much cosines of touching points exceed what is usual, in standard deviations per point."""
-        return self.of_cloud_and_overlap(T_target_source)[0]
+    def __call__(self, motions: np.ndarray) -> np.ndarray:
+        """By how much cosines of touching points exceed what is usual, in standard deviations per point.
+
+        Of motions (H, 4, 4): (H,).
+        """
+        return np.array([self.of_cloud_and_overlap(T)[0] for T in motions])
 
     def of_cloud_and_overlap(self, T_target_source: np.ndarray) -> tuple[float, float]:
-        """The same per source point, and per touching point; 0 if none touches."""
+        """The same of one motion (4, 4) per source point, and per touching point; 0 if none touches."""
         excess = (self._touching(T_target_source).cosines - self.usual) / self.deviation
         total = float(excess.sum())
         return total / len(self.points), total / max(len(excess), 1)

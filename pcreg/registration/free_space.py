@@ -133,17 +133,20 @@ class FreeSpace:
         self.views = [views_of(scan, place, margin) for scan, place in zip(scans, viewpoints, strict=True)]
         self.queries = [every_nth(scan, MAX_QUERY_POINTS) for scan in scans]
 
-    def __call__(self, T_target_source: np.ndarray) -> float:
-        """The fraction of points in free space of the other scan, mean of both ways."""
-        source, target = self.queries
-        to_target = self._in_front(transform(T_target_source, source), self.views[1])
-        to_source = self._in_front(transform(inverse(T_target_source), target), self.views[0])
-        return (to_target + to_source) / 2
+    def __call__(self, motions: np.ndarray) -> np.ndarray:
+        """The fraction of points in free space of the other scan, mean of both ways.
 
-    def _in_front(self, points: np.ndarray, views: Sequence[View]) -> float:
-        """The fraction of points (N, 3) in front of what any of the views shows."""
-        in_front = [view.compare(points, self.margin)[1] for view in views]
-        return float(np.any(in_front, axis=0).mean())
+        Of motions (H, 4, 4): (H,).
+        """
+        back = np.array([inverse(T) for T in motions])
+        (source, target), (of_source, of_target) = self.queries, self.views
+        return (self._in_front(source, motions, of_target) + self._in_front(target, back, of_source)) / 2
+
+    def _in_front(self, points: np.ndarray, motions: np.ndarray, views: Sequence[View]) -> np.ndarray:
+        """The fractions (H,) of points (N, 3), moved, in front of what any of the views shows."""
+        moved = points @ motions[:, :3, :3].transpose(0, 2, 1) + motions[:, None, :3, 3]
+        in_front = [view.compare(moved.reshape(-1, 3), self.margin)[1] for view in views]
+        return np.any(in_front, axis=0).reshape(-1, len(points)).mean(1)
 
 
 def _cells(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -50,8 +50,8 @@ def ransac(
     edge_length: float = 0.9,
     weights: np.ndarray | None = None,
     one_way: tuple[np.ndarray, np.ndarray] | None = None,
-    agreement: Callable[[np.ndarray], float] | None = None,
-    free_space: Callable[[np.ndarray], float] | None = None,
+    agreement: Callable[[np.ndarray], np.ndarray] | None = None,
+    free_space: Callable[[np.ndarray], np.ndarray] | None = None,
     prior: Prior = ANY,
     backend: Backend = CPU,
 ) -> Estimate:
@@ -67,8 +67,8 @@ def ransac(
 
     The best motions that differ are refitted to their inliers. Where few matches agree with the best of them
     more motions come from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
-    (pcreg.registration.spatial_consistency). `agreement` and `free_space`, which take a motion (4, 4), then
-    say what the clouds know of it: how alike the descriptors of touching points are
+    (pcreg.registration.spatial_consistency). `agreement` and `free_space`, which take motions (H, 4, 4),
+    then say what the clouds know of them: how alike the descriptors of touching points are
     (pcreg.registration.descriptor_agreement), and a penalty from 0 to 1 for what stands where a sensor looked
     through (pcreg.registration.free_space). Their weighted sum with the score of the matches decides.
 
@@ -125,7 +125,7 @@ def ransac(
     scores = matched.scores(finalists) / P
     for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
         if judge:
-            scores += [weight * judge(to_clouds @ T @ from_clouds) for T in finalists]
+            scores += weight * judge(to_clouds @ finalists @ from_clouds)
     T = finalists[np.argmax(scores)]
     inliers = int(matched.inliers(T).sum())
     return Estimate(to_clouds @ T @ from_clouds, inliers, inliers / P, drawn)
@@ -171,19 +171,17 @@ def _finalists(motions: np.ndarray, matched: MatchedPoints, prior: Prior) -> np.
 
 
 def _distinct(motions: np.ndarray, points: np.ndarray, min_separation: float, max_count: int) -> np.ndarray:
-    """At most `max_count` of motions (H, 4, 4), best first, `min_separation` metres from all better ones."""
-    left, kept = np.ones(len(motions), dtype=bool), []
-    while left.any() and len(kept) < max_count:
-        kept.append(int(np.argmax(left)))
-        left &= _displacements(motions, motions[kept[-1]], points) >= min_separation
-    return motions[kept]
+    """At most `max_count` of motions (H, 4, 4), best first, `min_separation` metres from all better ones.
 
-
-def _displacements(motions: np.ndarray, T: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """RMS distances (H,) in metres between points (P, 3) moved by motions (H, 4, 4) and by T (4, 4)."""
+    Between two motions the distance is the RMS one of some of points (P, 3), moved by both.
+    """
     probes = points[np.linspace(0, len(points) - 1, PROBE_POINTS).astype(int)]
-    difference = motions - T
-    moved = (
-        probes @ difference[:, :3, :3].transpose(0, 2, 1) + difference[:, None, :3, 3]
-    )  # (H, PROBE_POINTS, 3)
-    return np.sqrt((moved**2).sum(2).mean(1))
+    moved = probes @ motions[:, :3, :3].transpose(0, 2, 1) + motions[:, None, :3, 3]
+    moved = moved.reshape(-1, 3 * PROBE_POINTS)  # (H, ...)
+    left, kept = np.arange(len(motions)), []
+    while len(left) and len(kept) < max_count:
+        kept.append(left[0])
+        offsets = moved[left] - moved[left[0]]
+        squared = np.einsum("hc,hc->h", offsets, offsets) / PROBE_POINTS
+        left = left[squared >= min_separation**2]
+    return motions[kept]

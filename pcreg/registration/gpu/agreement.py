@@ -1,5 +1,6 @@
 """How alike the descriptors are where two clouds touch."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,13 +34,30 @@ class DeviceAgreement(DescriptorAgreement):
         self.usual = mean_cosine + DEVIATIONS * deviation
         self.deviation = deviation or 1.0  # descriptors that are all alike tell nothing
 
+    def __call__(self, motions: Floats) -> Floats:
+        """All of them at once."""
+        if len(motions) == 0:
+            return np.empty(0)
+        distances, _, cosines = self._nearest(motions)
+        excess = torch.where(distances < self.distance, (cosines - self.usual) / self.deviation, 0.0)
+        return array(excess.double().mean(1))
+
     def _touching(self, T_target_source: Floats) -> Touching:
-        R, t = motion(T_target_source, self.device)
-        distances, nearest = nearest_points(self._points @ R + t, self._target)
-        cosines = (self._features * self._target_features[nearest]).sum(1)
-        found = array(torch.stack([distances, nearest.double(), cosines.double()]))
-        (source,) = (found[0] < self.distance).nonzero()
-        return Touching(source, found[1, source].astype(int), found[0, source], found[2, source])
+        distances, nearest, cosines = array(torch.cat(self._nearest(T_target_source[None])))
+        (source,) = (distances < self.distance).nonzero()
+        return Touching(source, nearest[source].astype(int), distances[source], cosines[source])
+
+    def _nearest(self, motions: Floats) -> tuple[Tensor, Tensor, Tensor]:
+        """Of motions (H, 4, 4) of the source: metres to the nearest target point, its row, and the cosine.
+
+        All (H, N) float64.
+        """
+        R, t = motion(motions, self.device)
+        moved = self._points @ R + t[:, None]
+        distances, nearest = nearest_points(moved.view(-1, 3), self._target)
+        shape = moved.shape[:2]
+        cosines = (self._features * self._target_features[nearest].view(*shape, -1)).sum(2)
+        return distances.view(shape), nearest.view(shape).double(), cosines.double()
 
 
 def _unit(rows: Tensor) -> Tensor:

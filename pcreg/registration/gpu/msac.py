@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pcreg.geometry.se3 import aligning_motion
+from pcreg.kernels.consensus import SUMS, inlier_sums
 from pcreg.registration.gpu.arrays import array, on
 from pcreg.registration.msac import Floats, MatchedPoints, Rows
 from pcreg.registration.prior import Prior
 
-BLOCK_RESIDUALS = 1 << 25  # computed at a time
 MIN_SAMPLES = 200  # for fewer the host takes as long
 BATCH = 50_000  # samples; for fewer the host takes as long
 
@@ -57,44 +57,33 @@ class DeviceMatchedPoints(MatchedPoints):
         return T[prior.allows(T, self.distance)]
 
     def scores(self, motions: Floats) -> NDArray[np.float32]:
-        if len(motions) == 0:
-            return np.empty(0, dtype=np.float32)
-        at_once = max(1, BLOCK_RESIDUALS // max(1, 3 * len(self.p)))
-        blocks = on(motions.astype(np.float32), self.device).split(at_once)
-        squares = (_squares(block, self._p32, self._q32) for block in blocks)
-        scores = [(1 - each / self.distance**2).clamp(min=0).sum(1) for each in squares]
-        return torch.cat(scores).cpu().numpy()
+        return self._sums(motions)[:, 0].astype(np.float32)
 
     def refit(self, motions: Floats) -> Floats:
         """All of them at once, each until its score no longer grows."""
-        motions, scores = motions.copy(), self.scores(motions)
+        motions, sums = motions.copy(), self._sums(motions)
         growing = np.arange(len(motions))
-        while len(growing):
-            refitted, inliers = self._fitted(motions[growing])
-            refit_scores = self.scores(refitted)
-            grown = (refit_scores > scores[growing]) & (inliers >= 3)
+        while len(growing := growing[sums[growing, 1] >= 3]):
+            refitted = _fitted(sums[growing])
+            refitted_sums = self._sums(refitted)
+            grown = refitted_sums[:, 0] > sums[growing, 0]
             growing = growing[grown]
-            motions[growing], scores[growing] = refitted[grown], refit_scores[grown]
+            motions[growing], sums[growing] = refitted[grown], refitted_sums[grown]
         return motions
 
-    def _fitted(self, motions: Floats) -> tuple[Floats, Floats]:
-        """Each of motions (H, 4, 4) fitted to its inliers, and how many there were (H,)."""
-        inlier = (_squares(on(motions, self.device), self._p, self._q) < self.distance**2).double()
-        count = inlier.sum(1)
-        share = inlier / count.clamp(min=1)[:, None]  # (H, P)
-        p_centre, q_centre = share @ self._p.T, share @ self._q.T  # (H, 3)
-        centred = self._p - p_centre[:, :, None], self._q - q_centre[:, :, None]  # (H, 3, P)
-        covariance = (centred[0] * inlier[:, None]) @ centred[1].mT
-        sums = torch.cat([covariance.flatten(1), p_centre, q_centre, count[:, None]], 1)
-        values = array(sums)  # the one wait for the device
-        T = aligning_motion(values[:, :9].reshape(-1, 3, 3), values[:, 9:12], values[:, 12:15])
-        return T, values[:, 15]
+    def _sums(self, motions: Floats) -> Floats:
+        """Of each motion those of pcreg.kernels.consensus: the one wait for the device."""
+        if len(motions) == 0:
+            return np.empty((0, SUMS))
+        return array(inlier_sums(on(motions, self.device), self._p, self._q, self.distance))
 
 
-def _squares(motions: Tensor, p: Tensor, q: Tensor) -> Tensor:
-    """Squared metres (H, P) between p (3, P), moved by motions (H, 4, 4), and q (3, P)."""
-    offsets = motions[:, :3, :3] @ p + motions[:, :3, 3:] - q
-    return (offsets * offsets).sum(1)
+def _fitted(sums: Floats) -> Floats:
+    """The motions (H, 4, 4) that fit inliers with these sums (H, 17) best."""
+    count = sums[:, 1:2]
+    p_centre, q_centre = sums[:, 2:5] / count, sums[:, 5:8] / count
+    covariance = sums[:, 8:].reshape(-1, 3, 3) - count[:, :, None] * p_centre[:, :, None] * q_centre[:, None]
+    return aligning_motion(covariance, p_centre, q_centre)
 
 
 def _determinant(matrices: Tensor) -> Tensor:

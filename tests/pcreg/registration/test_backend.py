@@ -115,6 +115,8 @@ def test_surfaces_and_descriptors_are_brought_together(rng):
         surfaces = backend.surfaces(moved, points, normals).of_points(300)
         agreement = backend.agreement(*clouds, 0.1)
         equations = surfaces.normal_equations(np.eye(4), 0.5)
-        found.append((*equations, surfaces.distances(np.eye(4), 0.5), agreement.refine(T), agreement(T)))
+        motions = np.stack([T, np.eye(4)])
+        distances = surfaces.distances(np.eye(4), 0.5)
+        found.append((*equations, distances, agreement.refine(T), agreement(motions)))
     for here, there in zip(*found, strict=True):
         np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-7)

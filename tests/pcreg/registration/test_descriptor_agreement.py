@@ -22,24 +22,26 @@ def clouds():
 
 def test_surfaces_that_touch_agree_under_the_right_motion_alone(clouds):
     agreement = DescriptorAgreement(*clouds, 0.1)
-    right = agreement(MOTION)
-    assert right > 1
     turned = MOTION @ se3(np.diag([-1.0, -1.0, 1.0]), np.zeros(3))  # floor on floor as well
-    assert agreement(turned) < 0.2
-    assert agreement(np.eye(4)) < 0.2
-    assert agreement(se3(np.eye(3), np.array([100.0, 0, 0]))) == 0  # nothing touches
+    far = se3(np.eye(3), np.array([100.0, 0, 0]))  # nothing touches
+    of_right, of_turned, of_none, of_far = agreement(np.stack([MOTION, turned, np.eye(4), far]))
+    assert of_right > 1
+    assert of_turned < 0.2
+    assert of_none < 0.2
+    assert of_far == 0
+    assert agreement.of_cloud_and_overlap(MOTION)[0] == of_right
 
 
 @pytest.mark.parametrize("change", [lambda f: 7 * f, lambda f: f + 50.0])
 def test_unit_and_offset_of_descriptors_do_not_matter(clouds, change):
-    before = DescriptorAgreement(*clouds, 0.1)(MOTION)
+    before = DescriptorAgreement(*clouds, 0.1)(MOTION[None])
     changed = (Description(cloud.points, change(cloud.features)) for cloud in clouds)
-    assert DescriptorAgreement(*changed, 0.1)(MOTION) == pytest.approx(before, abs=1e-6)
+    assert DescriptorAgreement(*changed, 0.1)(MOTION[None]) == pytest.approx(before, abs=1e-6)
 
 
 def test_descriptors_that_are_all_alike_say_nothing(clouds):
     alike = (Description(cloud.points, np.ones((600, 8), np.float32)) for cloud in clouds)
-    assert DescriptorAgreement(*alike, 0.1)(MOTION) == 0
+    assert DescriptorAgreement(*alike, 0.1)(MOTION[None]) == 0
 
 
 def test_a_motion_that_is_slightly_off_is_refined(clouds):

@@ -81,9 +81,11 @@ def test_a_motion_that_is_not_near_is_not_searched_for():
 def test_the_given_motion_is_tried_itself():
     source, target = np.random.default_rng(0).uniform(-2, 2, (2, 50, 3))  # matches of nothing
     prior = Prior(near=upright(), within=(5.0, 180.0)).about(source)
-    estimate = ransac(
-        source, target, distance=DISTANCE, prior=prior, agreement=lambda T: np.allclose(T, upright())
-    )
+
+    def agreement(motions):
+        return np.isclose(motions, upright()).all((1, 2)).astype(float)
+
+    estimate = ransac(source, target, distance=DISTANCE, prior=prior, agreement=agreement)
     np.testing.assert_allclose(estimate.T_target_source, upright(), atol=1e-9)
 
 
