@@ -2,6 +2,8 @@
 
 import numpy as np
 
+ROWS_AT_ONCE = 96  # of points, whose lowest and highest are searched for
+
 # SciPy's Rotation gives the same matrices but for the last digits; through seeded searches these would
 # change results, so rotation_about and random_rotation stay.
 
@@ -43,8 +45,17 @@ def mean_displacement(points: np.ndarray, T: np.ndarray, other: np.ndarray) -> f
 
 
 def box(points: np.ndarray) -> np.ndarray:
-    """The lower and upper corner (2, 3) of points (N, 3), N > 0; by columns, which is ten times as fast."""
-    return np.array([[end(points[:, axis]) for axis in range(3)] for end in (np.min, np.max)])
+    """The lower and upper corner (2, 3) of points (N, 3), N > 0.
+
+    A hundred points at a time are compared with a hundred others: NumPy is many times slower with rows of
+    three numbers.
+    """
+    whole = len(points) // ROWS_AT_ONCE * ROWS_AT_ONCE
+    corners = []
+    for end in (np.minimum, np.maximum):
+        blocks = end.reduce(points[:whole].reshape(-1, 3 * ROWS_AT_ONCE), axis=0) if whole else points[:0]
+        corners.append(end.reduce(np.concatenate([blocks.reshape(-1, 3), points[whole:]]), axis=0))
+    return np.array(corners)
 
 
 def rotation_about(axis: np.ndarray, degrees: float) -> np.ndarray:

@@ -49,37 +49,25 @@ def middle_box(points: np.ndarray) -> np.ndarray:
 class Sample:
     """About 200,000 points of a cloud without isolated points, which would fill cells of their own."""
 
-    points: np.ndarray  # (3, S) float32, from zero on
     count: int  # of the cloud's points
     kept: float  # fraction of the points that are within the middle of the cloud
     extent: float  # metres
-    cell_counts: "CellCounts"  # of the points
+    cell_counts: "CellCounts"  # of the points of the sample
 
     @staticmethod
-    def of(points: np.ndarray, name: str, counts_of: "CountsOf | None" = None) -> "Sample":
-        """The sample of the cloud (N, 3); InputError, by its name, if it has no scale.
-
-        `counts_of` makes what counts points, by default here.
-        """
-        counts_of = counts_of or CellCounts
-        count = len(points)
-        columns = np.ascontiguousarray(points[:: max(1, count // SAMPLE_POINTS)].T)
-        low, high = np.quantile(columns, MIDDLE, axis=1) if count else np.zeros((2, 3))
-        if (low == high).all():
-            raise InputError(f"{name}: holds no two different points, so it has no scale; check the file")
-        if not MIN_EXTENT_METRES < (high - low).max() < MAX_EXTENT_METRES:
-            raise InputError(f"{name}: extends over {(high - low).max():.2g} m; check the file and its unit")
+    def of(points: np.ndarray, name: str) -> "Sample":
+        """The sample of the cloud (N, 3); InputError, by its name, if it has no scale."""
+        columns = np.ascontiguousarray(points[:: step_of(points)].T)
+        low, high = np.quantile(columns, MIDDLE, axis=1) if len(points) else np.zeros((2, 3))
+        extent = extent_between(low, high, name)
         in_the_middle = np.logical_and.reduce(
             [(row >= least) & (row <= most) for row, least, most in zip(columns, low, high, strict=True)]
         )
         share = float(in_the_middle.mean())
         if share > 0:
             columns = columns.compress(in_the_middle, axis=1)
-        columns = (columns - columns.min(1, keepdims=True)).astype(np.float32)
-        extent = float(np.linalg.norm(high - low))
-        isolated = _isolated(columns, extent, counts_of(columns))
-        columns = columns.compress(~isolated, axis=1)  # in C order, unlike columns[:, ...]
-        return Sample(columns, count, share or 1.0, extent, counts_of(columns))
+        counts = CellCounts((columns - columns.min(1, keepdims=True)).astype(np.float32))
+        return Sample(len(points), share or 1.0, extent, counts.without_isolated(extent))
 
     def voxel(self) -> float:
         """The voxel size in metres at which the cloud fills about 15,000 cells, to two digits.
@@ -98,12 +86,49 @@ class Sample:
         return self.cell_counts.occupied(voxel) / self.kept
 
 
+SampleOf: TypeAlias = Callable[[np.ndarray, str], Sample]  # of a cloud (N, 3) and its name
+
+
+def step_of(points: np.ndarray) -> int:
+    """Every how many-th point of a cloud (N, 3) its sample takes."""
+    return max(1, len(points) // SAMPLE_POINTS)
+
+
+def extent_between(low: np.ndarray, high: np.ndarray, name: str) -> float:
+    """The extent in metres of the middle of a cloud, by its corners (3,); InputError if it tells no scale."""
+    if (low == high).all():
+        raise InputError(f"{name}: holds no two different points, so it has no scale; check the file")
+    if not MIN_EXTENT_METRES < (high - low).max() < MAX_EXTENT_METRES:
+        raise InputError(f"{name}: extends over {(high - low).max():.2g} m; check the file and its unit")
+    return float(np.linalg.norm(high - low))
+
+
 class CellCounts:
     """How many points each occupied cell has, for one cell size after another."""
 
     def __init__(self, columns: np.ndarray) -> None:
         """Of points (3, S) float32 from zero on."""
         self.columns, self.highest = columns, columns.max(1, initial=0)
+
+    def without_isolated(self, extent: float) -> "CellCounts":
+        """Those without the isolated points of a cloud of that extent, which would fill cells of their own.
+
+        In cells so large that most of them have eight points, an isolated one is the only point of its cell,
+        and the cells of its block have one point at most. That is not so in the sparse far end of a LiDAR
+        scan.
+        """
+
+        def crowded(voxel: float) -> bool:
+            return 2 * self.crowded(voxel, MIN_CROWDED_POINTS) >= self.columns.shape[1]
+
+        voxel = _smallest_voxel(extent, crowded)
+        if not crowded(voxel):  # too few points to decide
+            return self
+        return self.of_points(~self.is_isolated(voxel))
+
+    def of_points(self, kept: np.ndarray) -> "CellCounts":
+        """Those of the points in the mask (S,)."""
+        return CellCounts(self.columns.compress(kept, axis=1))  # in C order, unlike columns[:, kept]
 
     def occupied(self, voxel: float) -> int:
         """How many cells of `voxel` metres hold points."""
@@ -137,9 +162,6 @@ class CellCounts:
         return counts[counts > 0]
 
 
-CountsOf: TypeAlias = Callable[[np.ndarray], CellCounts]  # of points (3, S)
-
-
 def _keys(columns: np.ndarray, voxel: float) -> np.ndarray:
     """A number (S,) int64 for the cell of each point, the points being (3, S) float32 from zero on."""
     x, y, z = (columns * np.float32(1 / voxel)).astype(np.int32).astype(np.int64)
@@ -156,19 +178,3 @@ def _smallest_voxel(extent: float, fits: Callable[[float], bool]) -> float:
         else:
             small = middle
     return large
-
-
-def _isolated(columns: np.ndarray, extent: float, cell_counts: CellCounts) -> np.ndarray:
-    """Which of these points (3, S) float32 are isolated, each of which would fill a cell of its own: (S,).
-
-    In cells so large that most of them have eight points, an isolated one is the only point of its cell, and
-    the cells of its block have one point at most. That is not so in the sparse far end of a LiDAR scan.
-    """
-
-    def crowded(voxel: float) -> bool:
-        return 2 * cell_counts.crowded(voxel, MIN_CROWDED_POINTS) >= columns.shape[1]
-
-    voxel = _smallest_voxel(extent, crowded)
-    if not crowded(voxel):  # too few points to decide
-        return np.zeros(columns.shape[1], dtype=bool)
-    return cell_counts.is_isolated(voxel)

@@ -13,7 +13,7 @@ from pcreg.geometry.normals import normals_of, surface_variation
 from pcreg.geometry.planarity import Variation
 from pcreg.geometry.viewpoint import View, ViewOf
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.geometry.voxel_size import CellCounts, CountsOf
+from pcreg.geometry.voxel_size import Sample, SampleOf
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.icp import Surfaces, SurfacesOf
 from pcreg.registration.matching import Features
@@ -25,7 +25,7 @@ from pcreg.registration.spatial_consistency import consistent_motions
 class Backend:
     """The definitions, or what computes the same on a device."""
 
-    cell_counts: CountsOf = CellCounts
+    sample: SampleOf = Sample.of
     voxel_downsample: Callable[..., np.ndarray] = voxel_downsample
     view: ViewOf = View
     spacing_index: Callable[[np.ndarray], Any] = tree_for_few

@@ -44,8 +44,8 @@ def _far(points: np.ndarray, name: str) -> np.ndarray | None:
     """Which points (N,) are few and far from the others; None if there are none."""
     if len(points) == 0:
         return None
-    beyond, inside = None, points
-    if np.abs(box(points)).max() > MAX_COORDINATE_METRES:
+    beyond, inside, corners = None, points, box(points)
+    if np.abs(corners).max() > MAX_COORDINATE_METRES:
         beyond = (np.abs(points) > MAX_COORDINATE_METRES).any(1)
         if beyond.mean() > MAX_OUTLIER_FRACTION:
             raise InputError(
@@ -53,9 +53,10 @@ def _far(points: np.ndarray, name: str) -> np.ndarray | None:
                 f"{MAX_COORDINATE_METRES:g} m; check the file's type of numbers and its columns, and --units"
             )
         inside = points[~beyond]
+        corners = box(inside)
     low, high = middle_box(inside)
     max_distance = MAX_DISTANCE_EXTENTS * np.linalg.norm(high - low)
-    lowest, highest = box(inside)
+    lowest, highest = corners
     if max_distance == 0 or ((lowest >= low - max_distance) & (highest <= high + max_distance)).all():
         return beyond
     far = ((points < low - max_distance) | (points > high + max_distance)).any(1)

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.geometry.voxel_size import CellCounts, CountsOf, Sample
+from pcreg.geometry.voxel_size import Sample, SampleOf
 from pcreg.io.cloud import Cloud
 from pcreg.registration.inputs import ViewpointOption
 from pcreg.registration.local_frame import LocalFrame
@@ -29,14 +29,14 @@ class PreparedCloud:
         name: str | None = None,
         *,
         is_mirrored: bool = False,
-        counts_of: CountsOf = CellCounts,
+        sample_of: SampleOf = Sample.of,
     ) -> None:
         """`option` is that of `pcreg.register` on the viewpoint; messages call the cloud `name`.
 
-        `counts_of` is that of the Backend that chooses its scale.
+        `sample_of` is that of the Backend that chooses its scale.
         """
         self.cloud, self.option, self.name, self.is_mirrored = cloud, option, name, is_mirrored
-        self.counts_of = counts_of
+        self.sample_of = sample_of
         self._described: dict[tuple[object, ...], DescribedCloud] = {}
 
     @cached_property
@@ -80,7 +80,7 @@ class PreparedCloud:
     @cached_property
     def sample(self) -> Sample:
         """The points from which its scale is taken; InputError if it has none."""
-        return Sample.of(self.points, self.name or "cloud", self.counts_of)
+        return self.sample_of(self.points, self.name or "cloud")
 
     @cached_property
     def voxel(self) -> float:
@@ -90,14 +90,14 @@ class PreparedCloud:
     @cached_property
     def mirrored(self) -> "PreparedCloud":
         """The cloud with the first axis of its local frame flipped, and a stated viewpoint with it."""
-        return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True, counts_of=self.counts_of)
+        return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True, sample_of=self.sample_of)
 
     def enlarged(self, factor: float) -> "PreparedCloud":
         """The cloud with all coordinates, and those of a stated viewpoint, multiplied by a factor."""
         option = self.option if isinstance(self.option, str) else np.asarray(self.option) * factor
         viewpoint = None if self.cloud.viewpoint is None else self.cloud.viewpoint * factor
         cloud = replace(self.cloud, points=self.cloud.points * factor, viewpoint=viewpoint)
-        return PreparedCloud(cloud, option, self.name, is_mirrored=self.is_mirrored, counts_of=self.counts_of)
+        return PreparedCloud(cloud, option, self.name, is_mirrored=self.is_mirrored, sample_of=self.sample_of)
 
     def at(self, scale: SingleScaleRegistrar, decided: Viewpoint | None = None) -> DescribedCloud:
         """The cloud described at that scale, in its local frame.

@@ -119,7 +119,7 @@ class Registrar:
         option = check_viewpoint(viewpoint)
         name = str(cloud) if isinstance(cloud, str | Path) else name
         read = as_cloud(cloud, name or "cloud", units, columns)
-        prepared = PreparedCloud(read, option, name, counts_of=self.backend.cell_counts)
+        prepared = PreparedCloud(read, option, name, sample_of=self.backend.sample)
         _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
         return PreparedMap(prepared) if is_map else prepared
 
@@ -142,14 +142,14 @@ class Registrar:
         for clouds that cannot be used.
         """
         check_seed(seed)
-        a = self._prepared(source, "source")
         if scale and (isinstance(target, PreparedMap) or prior.near is not None):
             raise InputError("scale=True is for two clouds, without prior.near; leave one of the two out")
         if isinstance(target, PreparedMap):
+            a = self._prepared(source, "source")
             with parallel.one_for_blas():
                 found, region = locate(a, target, next(self.scales(a, a)), seed=seed, prior=prior)
             return _as_given(found, a, region)
-        b = self._prepared(target, "target")
+        a, b = self._both_prepared(source, target)
         with parallel.one_for_blas():
             if not scale:
                 return _as_given(self._answer(a, b, seed, prior), a, b)
@@ -191,7 +191,7 @@ class Registrar:
         """
         check_seed(seed)
         T = rigid_motion(T_target_source, "T_target_source")
-        a, b = self._prepared(source, "source"), self._prepared(target, "target")
+        a, b = self._both_prepared(source, target)
         T = b.frame.T_local_given @ T @ a.frame.T_given_local
         scales = self.scales(a, b)
         first = next(scales)
@@ -258,6 +258,12 @@ class Registrar:
         """The descriptor that this one is a copy of without its network."""
         loaded = {learned.fingerprint: learned for learned in self._loaded.values()}
         return loaded[descriptor.fingerprint].at(descriptor.voxel)
+
+    def _both_prepared(
+        self, source: "Points | PreparedCloud", target: "Points | PreparedCloud"
+    ) -> list[PreparedCloud]:
+        sides = (source, "source"), (target, "target")
+        return parallel.each(lambda given: self._prepared(*given), sides)
 
     def _prepared(self, cloud: "Points | PreparedCloud", side: str) -> PreparedCloud:
         return cloud if isinstance(cloud, PreparedCloud) else self.prepare(cloud, name=side)

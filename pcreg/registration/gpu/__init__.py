@@ -6,17 +6,17 @@ compare it with its definition anywhere.
 
 from pcreg.registration.gpu.agreement import DeviceAgreement
 from pcreg.registration.gpu.arrays import on
-from pcreg.registration.gpu.cell_counts import DeviceCellCounts
 from pcreg.registration.gpu.downsampling import voxel_downsample
 from pcreg.registration.gpu.msac import DeviceMatchedPoints
 from pcreg.registration.gpu.nearest import NearestIndex
 from pcreg.registration.gpu.normals import normals_of, surface_variation
+from pcreg.registration.gpu.sample import sample_of
 from pcreg.registration.gpu.spatial_consistency import consistent_motions
 from pcreg.registration.gpu.surfaces import DeviceSurfaces
 from pcreg.registration.gpu.view import DeviceView
 
 BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a device
-    "cell_counts": DeviceCellCounts,
+    "sample": sample_of,
     "voxel_downsample": voxel_downsample,
     "view": DeviceView,
     "spacing_index": NearestIndex,

@@ -21,8 +21,11 @@ def voxel_downsample(
     if not 0 < len(points) <= MAX_POINTS:
         return voxel_grid.voxel_downsample(points, voxel, origin)
     origin = np.zeros(3) if origin is None else origin
-    voxel_grid.cells_around(points, voxel, origin)  # raises InputError for a voxel that is too small
     lengths = torch.tensor([len(points)], device=device)
-    rows = grid_sample(on(points, device), lengths, voxel, on(origin[None], device))
+    try:
+        rows = grid_sample(on(points, device), lengths, voxel, on(origin[None], device))
+    except ValueError:  # more cells than can be numbered
+        voxel_grid.cells_around(points, voxel, origin)  # says so as an InputError
+        raise
     found: NDArray[np.int64] = rows.cpu().numpy()
     return found

@@ -11,6 +11,7 @@ from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.prior import ANY, Prior
+from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
 T = se3(rotation_about([1, 2, 3], 25), np.array([0.3, -0.2, 0.1]))
@@ -34,14 +35,26 @@ def test_every_part_has_its_counterpart():
     assert backend_on("cpu") is CPU
 
 
-def test_cells_are_counted(rng):
-    columns = rng.uniform(0, 2, (3, 4000)).astype(np.float32)
-    here, there = (backend.cell_counts(columns) for backend in (CPU, DEVICE))
+def test_a_cloud_has_the_same_scale(rng):
+    points = np.concatenate([wavy_sheet(4000), rng.uniform(-30, 30, (40, 3))])
+    here, there = (backend.sample(points, "sheet") for backend in (CPU, DEVICE))
+    assert (here.count, here.kept, here.voxel()) == (there.count, there.kept, there.voxel())
+    assert here.extent == pytest.approx(there.extent, rel=1e-12)
+    here, there = here.cell_counts, there.cell_counts
+    np.testing.assert_array_equal(here.columns, there.columns)
     for voxel in (0.5, 0.1, 0.003):  # the last in more cells than a table of the device has
         np.testing.assert_array_equal(np.sort(here.counts(voxel)), np.sort(there.counts(voxel)))
         assert here.occupied(voxel) == there.occupied(voxel)
         assert here.crowded(voxel, 3) == there.crowded(voxel, 3)
-        np.testing.assert_array_equal(here.is_isolated(voxel), there.is_isolated(voxel))
+    for backend in (CPU, DEVICE):
+        with pytest.raises(InputError, match="no two different points"):
+            backend.sample(np.ones((3, 3)), "dot")
+
+
+def test_a_voxel_that_is_too_small_is_refused():
+    for backend in (CPU, DEVICE):
+        with pytest.raises(InputError, match="too small for this cloud"):
+            backend.voxel_downsample(np.eye(3), 1e-10)
 
 
 @pytest.mark.parametrize("origin", [None, np.array([0.3, 0.4, -0.7])])

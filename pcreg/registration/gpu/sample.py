@@ -1,0 +1,23 @@
+"""The sample of a cloud from which its scale is taken."""
+
+import torch
+
+from pcreg.geometry.voxel_size import MIDDLE, Sample, extent_between, step_of
+from pcreg.registration.gpu.arrays import array, on
+from pcreg.registration.gpu.cell_counts import DeviceCellCounts
+from pcreg.registration.msac import Floats
+
+
+def sample_of(points: Floats, name: str, device: str) -> Sample:
+    """That of pcreg.geometry.voxel_size, on a device."""
+    if len(points) == 0:
+        return Sample.of(points, name)  # raises InputError
+    columns = on(points[:: step_of(points)], device).T.contiguous()
+    low, high = torch.quantile(columns, columns.new_tensor(MIDDLE), dim=1)
+    extent = extent_between(*array(torch.stack([low, high])), name)
+    middle = ((columns >= low[:, None]) & (columns <= high[:, None])).all(0).nonzero()[:, 0]
+    share = len(middle) / columns.shape[1]
+    if share > 0:
+        columns = columns[:, middle]
+    counts = DeviceCellCounts((columns - columns.amin(1, keepdim=True)).float())
+    return Sample(len(points), share or 1.0, extent, counts.without_isolated(extent))
