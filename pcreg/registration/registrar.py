@@ -229,7 +229,7 @@ class Registrar:
     def at(self, voxel: float, own: float | None = None) -> SingleScaleRegistrar:
         """One scale, of a voxel size in metres, for clouds whose `own` voxel size is that or another."""
         learned = None if self.descriptor == "fpfh" else self._learned(voxel if own is None else own)
-        descriptor = FPFH(voxel) if learned is None else learned.at(voxel)
+        descriptor = learned.at(voxel) if learned else FPFH(voxel, device=choose_device(self.device))
         return SingleScaleRegistrar(descriptor, backend=self.backend)
 
     @cached_property
@@ -256,6 +256,8 @@ class Registrar:
 
     def with_network(self, descriptor: Descriptor) -> Descriptor:
         """The descriptor that this one is a copy of without its network."""
+        if self.descriptor == "fpfh":
+            return descriptor
         loaded = {learned.fingerprint: learned for learned in self._loaded.values()}
         return loaded[descriptor.fingerprint].at(descriptor.voxel)
 

@@ -6,6 +6,7 @@ import torch
 
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
+from pcreg.features.point_feature_histograms import histograms, normals_towards
 from pcreg.geometry.se3 import random_rotation
 from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.runtime.deterministic import ONE_THREAD
@@ -61,6 +62,20 @@ def test_clouds_of_hardly_any_points(n):
     described = FPFH().describe(points)
     assert described.points.shape == (n, 3)
     assert described.features.shape == (n, 33)
+
+
+@pytest.mark.parametrize("n", [1, 3, 900])
+def test_a_device_computes_the_histograms_of_open3d(n):
+    points = wavy_sheet()[:n] * [1, 1.01, 1] + 1e-3 * np.random.default_rng(0).normal(size=(n, 3))
+    fpfh = FPFH(voxel=0.05, normal_neighbors=20, feature_neighbors=60)
+    described = fpfh.describe(points)
+    own = torch.from_numpy(described.points)
+    normals = normals_towards(own, torch.zeros_like(own), 20, fpfh.normal_radius)
+    features = histograms(own, normals, 60, fpfh.feature_radius).numpy()
+    difference = np.abs(features - described.features).max(1)
+    assert np.median(difference) < 0.01
+    assert (difference > 1).mean() < 0.05  # a pair at the edge between two bins may change sides
+    assert np.median(features.max(1)) > 10 or n < 900
 
 
 def test_an_empty_cloud_has_an_empty_description():

@@ -54,21 +54,21 @@ def test_an_edit_anywhere_below_changes_it_and_one_elsewhere_does_not(tmp_path):
     shutil.copytree(CHECKOUT / "pcreg", tmp_path / "pcreg")
     for room in ("datasets", "kernels"):
         shutil.copytree(CHECKOUT / room, tmp_path / "pcreg" / room)
-    fcgf, trial = "pcreg.features.fcgf", "pcreg.evaluation.trial"
+    fcgf, fpfh, trial = "pcreg.features.fcgf", "pcreg.features.fpfh", "pcreg.evaluation.trial"
     many, icp_truth, odometry = (
         "pcreg.registration.batch",
         "pcreg.datasets.icp_truth",
         "pcreg.datasets.odometry",
     )
     changed = {
-        "pcreg/kernels/cells.py": [fcgf, trial, many],  # RANSAC may run on a GPU
+        "pcreg/kernels/cells.py": [fcgf, fpfh, trial, many],  # FPFH and RANSAC may run on a GPU
         "pcreg/registration/confidence.py": [many],
         "pcreg/registration/ransac.py": [trial, many],
         "pcreg/io/formats/bin.py": [many, icp_truth],
         "pcreg/datasets/odometry.py": [odometry],
         "pcreg/viz/render.py": [],
     }
-    names = [fcgf, "pcreg.features.fpfh", trial, many, icp_truth, odometry]
+    names = [fcgf, fpfh, trial, many, icp_truth, odometry]
     run = subprocess.run(
         [sys.executable, "-c", EDITED],
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
