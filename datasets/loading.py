@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import parent_process
+from threading import current_thread, main_thread
 from typing import Any
 
 from torch.utils.data import DataLoader, Dataset, IterableDataset
@@ -18,10 +19,28 @@ END = object()
 def load(dataset: Dataset | IterableDataset, *, workers: int, **settings: Any) -> Iterator[Any]:
     """What a DataLoader with these `settings` yields; `workers` processes make it, 0: this one.
 
-    What is made here is made by one thread, as it is there: sums then are equal to the last bit.
+    What is made here is made by one thread, as it is there: sums then are equal to the last bit. That a
+    process died is raised, within five seconds, to whoever waits for its batch.
     """
-    batches = iter(DataLoader(dataset, num_workers=workers, worker_init_fn=_begin, **settings))
+    with _sigchld_handler_kept():
+        batches = iter(DataLoader(dataset, num_workers=workers, worker_init_fn=_begin, **settings))
     return _by_one_thread(batches) if workers == 0 else batches
+
+
+@contextmanager
+def _sigchld_handler_kept() -> Iterator[None]:
+    """Without the handler of torch, which raises that a process died wherever this one is by then.
+
+    That may be in the middle of writing a checkpoint, or of ending because of the same signal.
+    """
+    if current_thread() is not main_thread() or not hasattr(signal, "SIGCHLD"):
+        yield
+        return
+    handler = signal.getsignal(signal.SIGCHLD)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, handler)
 
 
 def _by_one_thread(batches: Iterable[Any]) -> Iterator[Any]:

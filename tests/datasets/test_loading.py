@@ -2,11 +2,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
 
 from pcreg.datasets.loading import load, unwrap_loader_errors
 from pcreg.runtime.errors import InputError
@@ -27,16 +27,18 @@ class Dies(Refuses):
 
 def test_what_a_loader_refuses_is_one_sentence():
     with pytest.raises(InputError) as refused, unwrap_loader_errors():
-        list(DataLoader(Refuses(), num_workers=1))
+        list(load(Refuses(), workers=1))
     assert str(refused.value) == "a.ply: holds no points; give another"
 
 
-def test_a_loader_that_dies_is_one_sentence():
+def test_that_a_loader_died_is_one_sentence_for_who_waits_for_it():
+    batches = load(Dies(), workers=1)
+    time.sleep(0.5)  # it is dead by now, and nothing is raised here
     with (
         pytest.raises(InputError, match=r"^a process that makes batches ended .*workers=0"),
         unwrap_loader_errors(),
     ):
-        list(DataLoader(Dies(), num_workers=1))
+        next(batches)
 
 
 class Threads(Refuses):
