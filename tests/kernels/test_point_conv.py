@@ -44,14 +44,14 @@ def test_identity_weight_sums_the_neighbours():
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_gradients(groups):
-    features, weight, triplets = problem(9, 11, 4, 6, groups, fan_in=0.7)
+    features, weight, triplets = problem(9, 11, 2 * groups, 3 * groups, groups, fan_in=0.7)
     inputs = (features.requires_grad_(), weight.requires_grad_())
     assert len(triplets) > 20
     assert torch.autograd.gradcheck(lambda x, w: point_conv(x, w, triplets), inputs)
     assert torch.autograd.gradcheck(
         lambda x, w: point_conv(x, w, triplets.transposed),
         (
-            torch.randn(9, 4, dtype=torch.float64, requires_grad=True),
+            torch.randn(9, 2 * groups, dtype=torch.float64, requires_grad=True),
             weight,
         ),
     )
