@@ -116,10 +116,11 @@ def example(page: str) -> str:
 def names(tmp_path, monkeypatch, room):
     """What the examples take as given."""
     monkeypatch.chdir(tmp_path)
-    write_ply(tmp_path / "source.ply", room.source)
-    write_ply(tmp_path / "target.ply", room.target)
-    given = {"source": room.source, "target": room.target, "points": room.source, "T": room.T_target_source}
-    return given | {"scans": [room.target, room.source]}
+    source, target = room.source[::2], room.target[::2]
+    write_ply(tmp_path / "source.ply", source)
+    write_ply(tmp_path / "target.ply", target)
+    given = {"source": source, "target": target, "points": source, "T": room.T_target_source}
+    return given | {"scans": [target, source]}
 
 
 def test_the_example_of_the_readme_runs(names, room):
@@ -127,7 +128,7 @@ def test_the_example_of_the_readme_runs(names, room):
     exec(example("README.md"), names)
     assert names["result"].registered
     assert rotation_error(names["result"].T_target_source, room.T_target_source) < 1
-    assert names["moved"].shape == room.source.shape
+    assert names["moved"].shape == names["points"].shape
 
 
 def test_the_example_of_registering_runs(names, room):
@@ -138,4 +139,4 @@ def test_the_example_of_registering_runs(names, room):
     assert result.T_target_source.tolist() == saved["T_target_source"]
     assert rotation_error(result.T_target_source, room.T_target_source) < 1
     assert names["rows"].shape == (result.inliers, 2)
-    assert names["moved"].shape == room.source.shape
+    assert names["moved"].shape == names["points"].shape

@@ -48,6 +48,8 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
         f"out={tmp_path / 'out'}",
         f"cache={tmp_path / 'features'}",
         "workers=1",
+        "protocol.iterations=2000",
+        "protocol.samples=[500]",
     ]
     figures = evaluate(compose_config("evaluate", [*overrides, "limit=2"]))
     assert (figures["pairs"], figures["RR_2m_5deg"]) == (2, 1.0)
@@ -82,7 +84,13 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
 
 def test_quiet_and_verbose(own_scans, tmp_path, capsys):
     command = ["data=folder", f"data.root={own_scans}", "data.voxel=0.05", "descriptor=fpfh", "workers=1"]
-    command += ["limit=1", "seeds=[0]", f"out={tmp_path / 'out'}", f"cache={tmp_path / 'features'}"]
+    command += [
+        "limit=1",
+        "seeds=[0]",
+        "protocol.iterations=2000",
+        f"out={tmp_path / 'out'}",
+        f"cache={tmp_path / 'features'}",
+    ]
     assert main(["--quiet", *command]) == 0
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
@@ -232,14 +240,20 @@ def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):
         (["data.root=.", "descriptor=unheard"], "unheard"),
     ],
 )
-def test_bad_input_is_one_sentence_and_status_2(overrides, named, tmp_path):
-    command = [sys.executable, str(CHECKOUT / "evaluate.py"), *overrides]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: ")
-    assert named in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_bad_input_is_one_sentence_and_status_2(overrides, named, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(overrides) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert named in said
+    assert len(said.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_the_script_in_the_checkout_is_the_command(tmp_path):
+    command = [sys.executable, str(CHECKOUT / "evaluate.py"), "descriptor=unheard"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("unheard")) == (2, 1)
 
 
 def test_close_fragments_of_a_real_room(real_data, tmp_path):
