@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 from pcreg.geometry.nearest import nearest
 from pcreg.geometry.se3 import residuals, transform
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
-from pcreg.registration.free_space import max_free_space_violation, mean_contradiction
+from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement
 from pcreg.registration.observability import Observability, observability
 from pcreg.registration.preprocess import DescribedCloud
@@ -56,15 +56,14 @@ def gather_evidence(
     matched: np.ndarray,
     agreement: DescriptorAgreement,
     refined: Refinement,
-    margin: float,
+    free_space: FreeSpace,
     index: Callable[[np.ndarray], Any] = cKDTree,
 ) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
-    `matched` (P, 2, 3) are the points of source and target that features match, and `agreement` says how
-    alike the descriptors are of what touches. Points further than `margin` metres in front of a surface are
-    not part of it; to contradict, half of that will do for points that touch nothing. `index` makes a tree of
-    points.
+    `matched` (P, 2, 3) are the points of source and target that features match. `agreement` says how alike
+    the descriptors are of what touches, and `free_space` what stands where a sensor looked through. `index`
+    makes a tree of points.
     """
     T, voxel = refined.T_target_source, refined.distance
     moved, tree = transform(T, source.surface), index(target.surface)
@@ -79,7 +78,6 @@ def gather_evidence(
     of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
     distances = residuals(T, matched[:, 0], matched[:, 1])
     agree = distances < agreement.distance
-    scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
@@ -92,8 +90,8 @@ def gather_evidence(
         agreement=of_cloud,
         overlap_agreement=of_overlap,
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
-        free_space_violation=max_free_space_violation(*scans, T, margin, viewpoints),
-        contradiction=mean_contradiction(*scans, T, margin / 2, viewpoints, (touching, touched)),
+        free_space_violation=free_space.max_violation(T),
+        contradiction=free_space.mean_contradiction(T, (touching, touched)),
         same_side_ratio=float((sided > 0).mean()) if len(sided) else 1.0,
         observability=observability(moved[touching], normals),
     )

@@ -75,51 +75,8 @@ def free_space_violation(points: np.ndarray, views: Sequence[View], margin: floa
     return float(sum(in_front.sum() for _, in_front in compared) / max(covered, 1))
 
 
-def max_free_space_violation(
-    source: np.ndarray,
-    target: np.ndarray,
-    T_target_source: np.ndarray,
-    margin: float,
-    viewpoints: tuple[np.ndarray, np.ndarray] = (ORIGIN, ORIGIN),
-) -> float:
-    """The larger violation of the two scans (N, 3) and (M, 3), each way, seen from the `viewpoints`.
-
-    These are as of `views_of`.
-    """
-    seen = [views_of(scan, place, margin) for scan, place in zip((source, target), viewpoints, strict=True)]
-    return max(
-        free_space_violation(transform(T_target_source, source), seen[1], margin),
-        free_space_violation(transform(inverse(T_target_source), target), seen[0], margin),
-    )
-
-
-def mean_contradiction(
-    source: np.ndarray,
-    target: np.ndarray,
-    T_target_source: np.ndarray,
-    margin: float,
-    viewpoints: tuple[np.ndarray, np.ndarray],
-    touching: tuple[np.ndarray, np.ndarray],
-) -> float:
-    """How much of what the sensor of one scan sees of the other one it says is not there, mean of both.
-
-    Of points (N, 3) and (M, 3) in directions that the other sensor saw those count that are touched, masks
-    (N,) and (M,), and those that are not and stand in its free space: the share of the latter. One of five
-    points more is in free space, so that few points prove little; the mean is the geometric one.
-    """
-    seen = [views_of(scan, place, margin) for scan, place in zip((source, target), viewpoints, strict=True)]
-    moved = transform(T_target_source, source), transform(inverse(T_target_source), target)
-    shares = []
-    for points, views, touched in zip(moved, seen[::-1], touching, strict=True):
-        compared = [view.compare(points, margin) for view in views]
-        covered, in_front = (np.any(masks, axis=0) for masks in zip(*compared, strict=True))
-        against, confirmed = (in_front & ~touched).sum(), (covered & touched).sum()
-        shares.append((against + 1) / (against + confirmed + 5))
-    return float(np.sqrt(shares[0] * shares[1]))
-
-
 class FreeSpace:
-    """The mean violation of a motion between two scans, at some of their points: quick enough for RANSAC."""
+    """What two scans say of each other's free space under a motion between them."""
 
     def __init__(
         self,
@@ -128,19 +85,63 @@ class FreeSpace:
         margin: float,
         viewpoints: tuple[np.ndarray, np.ndarray] = (ORIGIN, ORIGIN),
     ):
-        """Of scans (N, 3) and (M, 3) in metres, seen from `viewpoints` as of `views_of`."""
-        self.margin, scans = margin, (source, target)
-        self.views = [views_of(scan, place, margin) for scan, place in zip(scans, viewpoints, strict=True)]
-        self.queries = [every_nth(scan, MAX_QUERY_POINTS) for scan in scans]
+        """Of scans (N, 3) and (M, 3) in metres, seen from `viewpoints` as of `views_of`.
+
+        Points further than `margin` metres in front of a surface are not part of it.
+        """
+        self.scans, self.margin, self.viewpoints = (source, target), margin, viewpoints
+        self._some = [every_nth(scan, MAX_QUERY_POINTS) for scan in self.scans]
+        self._views: dict[float, list[list[View]]] = {}
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
-        """The fraction of points in free space of the other scan, mean of both ways.
+        """The fraction of points in free space of the other scan, mean of both ways: quick enough for RANSAC.
 
-        Of motions (H, 4, 4): (H,).
+        Of motions (H, 4, 4), at some of the points: (H,).
         """
         back = np.array([inverse(T) for T in motions])
-        (source, target), (of_source, of_target) = self.queries, self.views
+        (source, target), (of_source, of_target) = self._some, self._seen(self.margin)
         return (self._in_front(source, motions, of_target) + self._in_front(target, back, of_source)) / 2
+
+    def max_violation(self, T_target_source: np.ndarray) -> float:
+        """The larger of the fractions of both scans in free space of the other."""
+        moved, seen = self._moved(T_target_source), self._seen(self.margin)[::-1]
+        return max(
+            free_space_violation(points, views, self.margin)
+            for points, views in zip(moved, seen, strict=True)
+        )
+
+    def mean_contradiction(
+        self, T_target_source: np.ndarray, touching: tuple[np.ndarray, np.ndarray]
+    ) -> float:
+        """How much of what the sensor of one scan sees of the other one it says is not there, mean of both.
+
+        Of points in directions that the other sensor saw those count that are touched, masks (N,) and (M,),
+        and those that are not and stand in its free space: the share of the latter. For them half of the
+        margin will do. One of five points more is in free space, so that few points prove little; the mean
+        is the geometric one.
+        """
+        moved, seen = self._moved(T_target_source), self._seen(self.margin / 2)[::-1]
+        shares = []
+        for points, views, touched in zip(moved, seen, touching, strict=True):
+            compared = [view.compare(points, self.margin / 2) for view in views]
+            covered, in_front = (np.any(masks, axis=0) for masks in zip(*compared, strict=True))
+            against, confirmed = (in_front & ~touched).sum(), (covered & touched).sum()
+            shares.append((against + 1) / (against + confirmed + 5))
+        return float(np.sqrt(shares[0] * shares[1]))
+
+    def _seen(self, margin: float) -> list[list[View]]:
+        """The views of source and target; of one viewpoint they do not depend on the margin."""
+        if all(viewpoint.ndim == 1 for viewpoint in self.viewpoints):
+            margin = self.margin
+        if margin not in self._views:
+            both = zip(self.scans, self.viewpoints, strict=True)
+            self._views[margin] = [views_of(scan, viewpoint, margin) for scan, viewpoint in both]
+        return self._views[margin]
+
+    def _moved(self, T_target_source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The scans, each moved to the other."""
+        source, target = self.scans
+        return transform(T_target_source, source), transform(inverse(T_target_source), target)
 
     def _in_front(self, points: np.ndarray, motions: np.ndarray, views: Sequence[View]) -> np.ndarray:
         """The fractions (H,) of points (N, 3), moved, in front of what any of the views shows."""

@@ -163,7 +163,7 @@ def _keypoints(smaller: int, larger: int) -> np.ndarray:
     )
 
 
-def pca_project(features_a: np.ndarray, features_b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pca_project(features_a: Features, features_b: Features) -> tuple[Features, Features]:
     """Features (N, C) and (M, C) in their common principal directions, where there are many of both.
 
     Descriptors at several scales are correlated, and comparing 20,000 rows of 96 numbers with as many takes
@@ -175,5 +175,8 @@ def pca_project(features_a: np.ndarray, features_b: np.ndarray) -> tuple[np.ndar
         return features_a, features_b
     with parallel.one_for_blas():
         spread = features_a.T @ features_a + features_b.T @ features_b
-        directions = np.linalg.eigh(spread).eigenvectors[:, -columns:]
+        on_host = spread if isinstance(spread, np.ndarray) else spread.cpu().numpy()
+        directions = np.linalg.eigh(on_host).eigenvectors[:, -columns:]
+        if not isinstance(spread, np.ndarray):
+            directions = spread.new_tensor(directions)
         return features_a @ directions, features_b @ directions

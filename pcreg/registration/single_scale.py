@@ -120,8 +120,7 @@ class SingleScaleRegistrar:
         points = _coordinates(matched.rows, source, target)
         further = matched.further_points(source.points, target.points)
         agreement = self.backend.agreement(source, target, self.match_distance)
-        scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
-        free_space = FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
+        free_space = self._free_space(source, target)
         prior = self.prior.about(source.surface)
         unused = np.ones(len(points), dtype=bool)
         found: list[Candidate] = []
@@ -141,7 +140,7 @@ class SingleScaleRegistrar:
             )
             clock.lap("estimate")
             T = agreement.refine(estimate.T_target_source)
-            found.append(self._candidate(matched.rows, source, target, T, agreement))
+            found.append(self._candidate(matched.rows, source, target, T, agreement, free_space))
             clock.lap("refine")
             distances = residuals(T, points[:, 0], points[:, 1])
             unused[distances < self.match_distance] = False
@@ -162,7 +161,8 @@ class SingleScaleRegistrar:
         matched = self._match_features(source, target)
         clock.lap("match")
         agreement = self.backend.agreement(source, target, self.match_distance)
-        candidate = self._candidate(matched.rows, source, target, T_target_source, agreement)
+        free_space = self._free_space(source, target)
+        candidate = self._candidate(matched.rows, source, target, T_target_source, agreement, free_space)
         clock.lap("refine")
         return self._with_verdict([candidate], source, target, clock)
 
@@ -195,10 +195,14 @@ class SingleScaleRegistrar:
             alternative=found.T_target_source if found.registered else None,
         )
 
+    def _free_space(self, source: DescribedCloud, target: DescribedCloud) -> FreeSpace:
+        scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
+        return FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
+
     def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
         """The described points whose features are each other's nearest."""
-        features = pca_project(source.features, target.features)
-        return match_within_bound(*map(self.backend.features, features))
+        features = self.backend.features(source.features), self.backend.features(target.features)
+        return match_within_bound(*pca_project(*features))
 
     def _candidate(
         self,
@@ -207,6 +211,7 @@ class SingleScaleRegistrar:
         target: DescribedCloud,
         T_target_source: np.ndarray,
         agreement: DescriptorAgreement,
+        free_space: FreeSpace,
     ) -> Candidate:
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         distance = OVERLAP_DISTANCE_VOXELS * self.voxel
@@ -214,15 +219,7 @@ class SingleScaleRegistrar:
             source.surface, target.surface, target.normals, T_target_source, distance, self.backend.surfaces
         )
         points = _coordinates(matched, source, target)
-        evidence = gather_evidence(
-            source,
-            target,
-            points,
-            agreement,
-            refined,
-            FREE_SPACE_MARGIN_VOXELS * self.voxel,
-            self.backend.index,
-        )
+        evidence = gather_evidence(source, target, points, agreement, refined, free_space, self.backend.index)
         agree = residuals(refined.T_target_source, points[:, 0], points[:, 1]) < self.match_distance
         return Candidate(refined, evidence, matched[agree])
 

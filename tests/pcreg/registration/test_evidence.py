@@ -4,6 +4,7 @@ import pytest
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.evidence import Evidence, gather_evidence
+from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement
 from pcreg.registration.preprocess import DescribedCloud
 from tests.pcreg.evidences import described
@@ -28,9 +29,9 @@ def about(
     matched = np.stack([source.points[: len(agree)]] * 2, axis=1)
     matched[:, 1] = transform(T, matched[:, 1]) + np.where(agree, 0, 2 * DISTANCE)[:, None] / 3**0.5
     refined = Refinement(T, overlap=0.5, rmse=0.02, distance=DISTANCE)
-    return gather_evidence(
-        source, target, matched, DescriptorAgreement(source, target, DISTANCE), refined, MARGIN
-    )
+    agreement = DescriptorAgreement(source, target, DISTANCE)
+    free_space = FreeSpace(source.surface, target.surface, MARGIN, (source.viewpoint, target.viewpoint))
+    return gather_evidence(source, target, matched, agreement, refined, free_space)
 
 
 def test_a_shape_speaks_for_itself():

@@ -68,6 +68,8 @@ def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeyp
     assert len(mutual(a, b)) > 20
     monkeypatch.setattr("pcreg.registration.matching.MAX_PRODUCTS", 1)
     assert pca_project(a, b)[1].shape == (150, 40)
+    here, there = pca_project(torch.from_numpy(a), torch.from_numpy(b))
+    np.testing.assert_allclose((here @ there.T).numpy(), a @ b.T, atol=1e-4)  # of rank 30
     assert pca_project(a[:, :33], b[:, :33])[0].shape == (200, 33)
 
 
