@@ -2,13 +2,15 @@
 
     python benchmarks/bench_pair.py --pair "rooms, 270 k points" a.ply b.ply --pair ... [--device cuda]
 
-The first call of all compiles what is not compiled yet and loads weights; `pcreg warmup` compiles beforehand.
+With learned descriptors and with FPFH. The first call of all compiles what is not compiled yet and loads
+weights; `pcreg warmup` compiles beforehand.
 The steps are those of the call whose time is the median. Writes docs/results/pair-DEVICE.json, which
 benchmarks/pages.py puts into docs/benchmarks/speed.md.
 """
 
 import os
 from collections.abc import Iterator
+from itertools import product
 from time import perf_counter
 
 import numpy as np
@@ -17,7 +19,7 @@ from pages import RESULTS, save
 from report import parser, run
 
 from pcreg.io.cloud import read_cloud
-from pcreg.registration.registrar import Registrar
+from pcreg.registration.registrar import DESCRIPTORS, Registrar
 
 STEPS = ("describe", "match", "estimate", "refine", "verdict", "mirror_test")
 
@@ -42,8 +44,8 @@ def main() -> None:
 
 
 def _rows(pairs: list[list[str]], repeat: int, device: str) -> Iterator[dict[str, str]]:
-    registrar = Registrar(device=device)
-    for name, *files in pairs:
+    registrars = [Registrar(descriptor=descriptor, device=device) for descriptor in DESCRIPTORS]
+    for registrar, (name, *files) in product(registrars, pairs):
         clouds = [read_cloud(file).points for file in files]
         calls = []
         for _ in range(1 + repeat):
@@ -52,7 +54,8 @@ def _rows(pairs: list[list[str]], repeat: int, device: str) -> Iterator[dict[str
             calls.append((perf_counter() - start, found.seconds))
         first, *later = calls
         seconds, steps = sorted(later, key=lambda call: call[0])[repeat // 2]
-        row = {"clouds": name, "answer": "registered" if found.registered else "refused"}
+        row = {"descriptor": registrar.descriptor.upper(), "clouds": name}
+        row |= {"answer": "registered" if found.registered else "refused"}
         row |= {"first call, s": f"{first[0]:.2f}", "s": f"{seconds:.2f}"}
         row |= {step.replace("_", " "): f"{steps[step]:.3f}" if step in steps else "" for step in STEPS}
         print(", ".join(f"{key} {value}" for key, value in row.items()))

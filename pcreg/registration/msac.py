@@ -1,11 +1,12 @@
 """The score of motions by matched points (MSAC; Torr and Zisserman, 2000), and their fit to inliers."""
 
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pcreg.geometry.se3 import procrustes, residuals
+from pcreg.geometry.se3 import aligning_motion, residuals
 from pcreg.registration.prior import Prior
 
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
@@ -71,19 +72,46 @@ class MatchedPoints:
 
     def refit(self, motions: Floats) -> Floats:
         """Each of motions (H, 4, 4) fitted to all its inliers, again and again while its score grows."""
-        return np.stack([self._refit(T) for T in motions]) if len(motions) else motions
+        motions, sums = motions.copy(), self.inlier_sums(motions)
+        growing = np.arange(len(motions))
+        while len(growing := growing[sums[growing, 1] >= 3]):
+            refitted = _fitted(sums[growing])
+            refitted_sums = self.inlier_sums(refitted)
+            grown = refitted_sums[:, 0] > sums[growing, 0]
+            growing = growing[grown]
+            motions[growing], sums[growing] = refitted[grown], refitted_sums[grown]
+        return motions
 
-    def _refit(self, T: Floats) -> Floats:
-        score = self.scores(T[None])[0]
-        while True:
-            inliers = self.inliers(T)
-            if inliers.sum() < 3:
-                return T
-            T_refit = procrustes(self.p[inliers], self.q[inliers])
-            refit_score = self.scores(T_refit[None])[0]
-            if refit_score <= score:
-                return T
-            T, score = T_refit, refit_score
+    def inlier_sums(self, motions: Floats) -> Floats:
+        """Of motions (H, 4, 4) sums (H, 17) over the inliers, as of pcreg.kernels.consensus.
+
+        Of the scores, of 1, of p, of q, and of p q^T by rows.
+        """
+        p, q = self._terms[1:4], self._terms[4:7]  # (3, P)
+        sums = np.empty((len(motions), 17))
+        size = max(1, BLOCK_RESIDUALS // max(1, 3 * len(self.p)))
+        for start in range(0, len(motions), size):
+            block = slice(start, start + size)
+            offsets = motions[block, :3, :3] @ p + motions[block, :3, 3:] - q  # (H', 3, P)
+            squares = np.einsum("hcp,hcp->hp", offsets, offsets)
+            inlier = (squares < self.distance**2).astype(np.float64)
+            sums[block, 0] = np.maximum(1 - squares / self.distance**2, 0).sum(1)
+            sums[block, 1:] = inlier @ self._terms.T
+        return sums
+
+    @cached_property
+    def _terms(self) -> Floats:
+        """Of each match 1, p, q, and p q^T by rows: (16, P)."""
+        p, q = self.p.T, self.q.T
+        return np.concatenate([np.ones_like(p[:1]), p, q, (p[:, None] * q).reshape(9, -1)])
+
+
+def _fitted(sums: Floats) -> Floats:
+    """The motions (H, 4, 4) that fit inliers with these sums (H, 17) best."""
+    count = sums[:, 1:2]
+    p_centre, q_centre = sums[:, 2:5] / count, sums[:, 5:8] / count
+    covariance = sums[:, 8:].reshape(-1, 3, 3) - count[:, :, None] * p_centre[:, :, None] * q_centre[:, None]
+    return aligning_motion(covariance, p_centre, q_centre)
 
 
 def _squared(rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -7,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pcreg.geometry.se3 import aligning_motion
 from pcreg.kernels.consensus import SUMS, inlier_sums
 from pcreg.registration.gpu.arrays import array, on
 from pcreg.registration.msac import Floats, MatchedPoints, Rows
@@ -57,33 +56,13 @@ class DeviceMatchedPoints(MatchedPoints):
         return T[prior.allows(T, self.distance)]
 
     def scores(self, motions: Floats) -> NDArray[np.float32]:
-        return self._sums(motions)[:, 0].astype(np.float32)
+        return self.inlier_sums(motions)[:, 0].astype(np.float32)
 
-    def refit(self, motions: Floats) -> Floats:
-        """All of them at once, each until its score no longer grows."""
-        motions, sums = motions.copy(), self._sums(motions)
-        growing = np.arange(len(motions))
-        while len(growing := growing[sums[growing, 1] >= 3]):
-            refitted = _fitted(sums[growing])
-            refitted_sums = self._sums(refitted)
-            grown = refitted_sums[:, 0] > sums[growing, 0]
-            growing = growing[grown]
-            motions[growing], sums[growing] = refitted[grown], refitted_sums[grown]
-        return motions
-
-    def _sums(self, motions: Floats) -> Floats:
-        """Of each motion those of pcreg.kernels.consensus: the one wait for the device."""
+    def inlier_sums(self, motions: Floats) -> Floats:
+        """In one launch, with one wait for the device."""
         if len(motions) == 0:
             return np.empty((0, SUMS))
         return array(inlier_sums(on(motions, self.device), self._p, self._q, self.distance))
-
-
-def _fitted(sums: Floats) -> Floats:
-    """The motions (H, 4, 4) that fit inliers with these sums (H, 17) best."""
-    count = sums[:, 1:2]
-    p_centre, q_centre = sums[:, 2:5] / count, sums[:, 5:8] / count
-    covariance = sums[:, 8:].reshape(-1, 3, 3) - count[:, :, None] * p_centre[:, :, None] * q_centre[:, None]
-    return aligning_motion(covariance, p_centre, q_centre)
 
 
 def _determinant(matrices: Tensor) -> Tensor:
