@@ -10,12 +10,14 @@ import numpy as np
 
 from pcreg.geometry.se3 import procrustes
 from pcreg.registration.prior import ANY, VERTICAL_SLACK, Prior
+from pcreg.runtime import parallel
 
 MIN_MATCHES = 3  # that determine a motion
 MAX_SEEDS = 300  # matches, each with those that it shares most with
 MAX_GROUP = 20  # matches from which a motion is computed, beside the seed
 MIN_EDGE_DISTANCES = 2.0  # points closer than that agree whatever the motion
 POWER_ITERATIONS = 10
+BLOCK_ROWS = 64  # of matches, compared with all others at a time, in arrays that fit the cache
 
 
 def consistent_motions(
@@ -31,7 +33,9 @@ def consistent_motions(
         return np.empty((0, 4, 4))
     agree = _agreement(source, target, distance, prior)
     seeds = _seeds(agree)
-    shared = agree[seeds] * (agree[seeds] @ agree)  # how many matches agree with both
+    blocks = np.split(seeds, range(BLOCK_ROWS, len(seeds), BLOCK_ROWS))
+    # How many matches agree with both
+    shared = np.concatenate(parallel.each(lambda rows: agree[rows] * (agree[rows] @ agree), blocks))
     group = np.argpartition(-shared, min(MAX_GROUP, len(source) - 1) - 1, axis=1)[:, :MAX_GROUP]
     group = np.concatenate([seeds[:, None], group], axis=1)
     within = agree[group[:, :, None], group[:, None]]
@@ -44,20 +48,30 @@ def consistent_motions(
 
 def _agreement(source: np.ndarray, target: np.ndarray, distance: float, prior: Prior) -> np.ndarray:
     """1 where two matches agree, else 0: (P, P) float32."""
-    in_source, in_target = (_distances(side) for side in (source, target))
-    long = np.minimum(in_source, in_target) > MIN_EDGE_DISTANCES * distance
-    agree = long & (np.abs(in_source - in_target) < distance)
-    if (raised := prior.heights_differ(source, target)) is not None:
-        raised = raised.astype(np.float32)
-        agree &= np.abs(raised[:, None] - raised) < distance + VERTICAL_SLACK * in_source
-    return agree.astype(np.float32)
+    sides = [(side - side.mean(0)).astype(np.float32) for side in (source, target)]
+    raised = prior.heights_differ(source, target)
+    raised = None if raised is None else raised.astype(np.float32)
+    agree = np.empty((len(source), len(source)), dtype=np.float32)
+
+    def fill(start: int) -> None:
+        rows = slice(start, start + BLOCK_ROWS)
+        in_source, in_target = (_distances(side[rows], side) for side in sides)
+        found = np.minimum(in_source, in_target) > MIN_EDGE_DISTANCES * distance
+        found &= np.abs(in_source - in_target) < distance
+        if raised is not None:
+            found &= np.abs(raised[rows, None] - raised) < distance + VERTICAL_SLACK * in_source
+        agree[rows] = found
+
+    parallel.each(fill, range(0, len(source), BLOCK_ROWS))
+    return agree
 
 
-def _distances(points: np.ndarray) -> np.ndarray:
-    """Between all points (P, 3): (P, P) float32."""
-    points = (points - points.mean(0)).astype(np.float32)
-    squares = (points**2).sum(1)
-    squared = squares[:, None] + squares - 2 * (points @ points.T)
+def _distances(some: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Between points (S, 3) and (P, 3) float32: (S, P)."""
+    squared = some @ points.T
+    squared *= -2
+    squared += (some**2).sum(1)[:, None]
+    squared += (points**2).sum(1)
     return np.sqrt(np.maximum(squared, 0, out=squared), out=squared)
 
 
