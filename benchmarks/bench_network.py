@@ -4,7 +4,8 @@
 
 CLOUD is any point cloud file, downsampled to one point per voxel (default: a simulated room). Runs on the
 GPU if there is one; on a CPU in float32 on smaller clouds. Everything is compared with the same network
-on voxels (`snap=True`).
+on voxels (`snap=True`); searches and the forward pass, on a GPU, also with spconv and spconv-triton on these
+voxels, where they are installed: they build their indices within the forward pass, which counts as `both`.
 
     search     triplets of 27 cells of a whole cloud, on a GPU with their tiles
     pyramid    every sampling and search of the network
@@ -22,6 +23,9 @@ from functools import lru_cache, partial
 
 import torch
 from report import Report, parser, run
+from sparse_convolution import PRECISIONS as VOXEL_PRECISIONS
+from sparse_convolution import VoxelGrid, VoxelResUNet, installed
+from sparse_convolution import search as search_voxel_grid
 from timing import PRECISIONS, autocast, medians, memory, tf32_if, walls
 from workload import Clouds, Pairs, fragments, load, pairs
 
@@ -60,8 +64,12 @@ def searches(options: argparse.Namespace) -> Iterator[dict]:
             "native": lambda n, inputs=inputs: search(inputs[n]),
             "voxel": lambda n, inputs=inputs: search_voxels(inputs[n]),
         }
+        grids = [grid(clouds) for clouds in inputs]
+        for name, package in installed(options.device).items():
+            calls[name] = lambda n, package=package, grids=grids: search_voxel_grid(package, grids[n])
         for name, facts in timed(calls, N_CLOUDS, options).items():
-            T = len(calls[name](0))
+            found = calls[name](0)
+            T = len(found) if isinstance(found, Triplets) else int((found >= 0).sum())
             yield {"voxel": voxel, "search": name, "points": len(inputs[0]), "T": T, **facts}
 
 
@@ -73,6 +81,10 @@ def search(clouds: Clouds) -> Triplets:
 def search_voxels(clouds: Clouds) -> Triplets:
     cells, lengths = clouds.cells, clouds.native.lengths
     return voxel_triplets(cells, cells, lengths, lengths)
+
+
+def grid(clouds: Clouds) -> VoxelGrid:
+    return VoxelGrid.of(clouds.cells, clouds.native.lengths)
 
 
 def pyramids(options: argparse.Namespace) -> Iterator[dict]:
@@ -104,18 +116,23 @@ def forward_rows(label: str, precision: str, inputs: list[Clouds], options) -> I
         if device.type == "cuda":
             forward = partial(functions[f"{name} forward"], 0)
             (gpu[name],) = medians([forward], max(1, options.runs // 2), device, SLEEP)
+    peers = installed(device) if precision in VOXEL_PRECISIONS else {}
+    grids = [grid(clouds) for clouds in inputs] if peers else []
+    for name, package in peers.items():
+        network = VoxelResUNet(package, Architecture(inputs[0].size)).to(device, PRECISIONS[precision]).eval()
+        functions[f"{name} both"] = lambda n, network=network: network(grids[n])
     times = walls(functions, len(inputs), options.runs, device)
-    for name in SNAP:
-        forward, both = times[f"{name} forward"], times[f"{name} both"]
+    for name in (*SNAP, *peers):
+        building, forward, both = (times.get(f"{name} {part}") for part in ("index", "forward", "both"))
         yield {
             "clouds": label,
             "precision": precision,
             "engine": name,
             "points": len(inputs[0]),
-            "index": times[f"{name} index"].median,
-            "forward": forward.median,
-            "worst": forward.worst,
-            "first": forward.first,
+            "index": building and building.median,
+            "forward": forward and forward.median,
+            "worst": forward and forward.worst,
+            "first": forward and forward.first,
             "gpu": gpu.get(name),
             "both": both.median,
             "both worst": both.worst,

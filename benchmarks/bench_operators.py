@@ -9,6 +9,8 @@ GPU if there is one.
     scatter       gather, multiply and index_add per kernel cell
     forward, both point_conv, triplets built, without and with the gradients; of dense: in dense times
     of bound      the lower bound of the time, by arithmetic or by memory, over the measured one
+    spconv, spconv-triton  a convolution of the voxels of the same points by these packages, where they are
+                  installed, its indices built, without and with the gradients
     MiB           allocated at the peak of a call beyond what it returns
 
 All columns of a row are measured in turn, in one process; the table gives medians in milliseconds.
@@ -19,6 +21,8 @@ from collections.abc import Callable, Iterator
 
 import torch
 from report import Report, parser, run
+from sparse_convolution import PRECISIONS as VOXEL_PRECISIONS
+from sparse_convolution import VoxelGrid, convolution, installed
 from timing import PRECISIONS, medians, memory, tf32_if
 from torch import Tensor
 from workload import Workload, load
@@ -107,6 +111,11 @@ def row(workload: Workload, triplets: Triplets, precision, C, M, ceilings, runs)
         "dense": dense_product(features, weight, triplets),
         "scatter": gather_multiply_scatter(features, weight, triplets),
     }
+    packages = installed(device)
+    grid = VoxelGrid.of(workload.voxels, workload.cloud.lengths)
+    if precision in VOXEL_PRECISIONS:
+        for name, package in packages.items():
+            functions[name], functions[f"{name} both"] = convolution(package, grid, C, M, dtype)
     times = dict(zip(functions, medians(functions.values(), runs, device), strict=True))
     bound = bound_ms(triplets, 2 * C * M, features, grad_out, weight, precision, ceilings)
     return {
@@ -120,6 +129,7 @@ def row(workload: Workload, triplets: Triplets, precision, C, M, ceilings, runs)
         "of dense": times["forward"] / times["dense"],
         "both": times["both"],
         "both of dense": times["both"] / times["dense"],
+        **{name: times.get(name) for package in packages for name in (package, f"{package} both")},
         "TFLOP/s": len(triplets) * 2 * C * M / times["forward"] / 1e9,
         "of bound": bound / times["forward"],
         "forward MiB": memory(forward, device)[1],

@@ -100,8 +100,7 @@ def search_at_once(
     """
     from pcreg.kernels.triton.search.index import CellIndex, cloud_numbers
     from pcreg.kernels.triton.search.query import Search
-    from pcreg.kernels.triton.search.run import SearchRun
-    from pcreg.kernels.triton.search.triplets import find_triplets
+    from pcreg.kernels.triton.search.triplets import count_triplets, find_triplets
 
     n_clouds, n_levels = len(batch.lengths), geometry.n_levels
     sizes = [geometry.voxel * 2**level for level in range(n_levels + 1)]
@@ -147,7 +146,7 @@ def search_at_once(
     searches = [search(level, level) for level in range(n_levels)]
     searches += [search(level + 1, level) for level in range(n_levels - 1)]
     searches += [search(level, level + 1) for level in range(n_levels - 1)]
-    (stem,) = SearchRun([search(0, 0, geometry.stem_kernel_size)]).counts()
+    stem = count_triplets(search(0, 0, geometry.stem_kernel_size))
     found = find_triplets(searches)
     same, down, up = found[:n_levels], found[n_levels : 2 * n_levels - 1], found[2 * n_levels - 1 :]
     for there, back in zip(down, up, strict=True):

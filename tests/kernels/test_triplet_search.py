@@ -108,16 +108,29 @@ def test_radius_must_be_positive(radius):
 
 
 @pytest.mark.parametrize(("stride", "kernel_size"), [(1, 3), (1, 5), (2, 3)])
-def test_voxels_equal_those_of_the_cpu(stride, kernel_size):
-    generator = torch.Generator().manual_seed(0)
-    cells = torch.unique(torch.randint(-4, 5, (MANY * 60, 3), generator=generator), dim=0)
-    coarse = torch.unique(cells // 2, dim=0) if stride == 2 else cells
-    lengths, coarse_lengths = torch.tensor([len(cells)]), torch.tensor([len(coarse)])
+@pytest.mark.parametrize("most", [1, 3])
+def test_voxels_equal_those_of_the_cpu(stride, kernel_size, most):
+    """Of two clouds, whose voxels hold up to `most` points each."""
+    cells, coarse = [], []
+    for seed in range(2):
+        generator = torch.Generator().manual_seed(seed)
+        voxels = torch.unique(torch.randint(-4, 5, (MANY * 60, 3), generator=generator), dim=0)
+        coarse.append(torch.unique(voxels // 2, dim=0) if stride == 2 else voxels)
+        times = torch.randint(1, most + 1, (len(voxels),), generator=generator)
+        cells.append(voxels.repeat_interleave(times, 0))
+    lengths, coarse_lengths = (torch.tensor(list(map(len, clouds))) for clouds in (cells, coarse))
+    cells = torch.cat(cells)
+    coarse = torch.cat(coarse) if stride == 2 or most > 1 else cells
     expected = stencil.voxel_triplets(coarse, cells, coarse_lengths, lengths, stride, kernel_size)
     on_device = [tensor.to(DEVICE) for tensor in (coarse, cells, coarse_lengths, lengths)]
     if coarse is cells:
         on_device[1] = on_device[0]
-    check(triplet_search.search_voxels(*on_device, stride, kernel_size), expected)
+    found = triplet_search.search_voxels(*on_device, stride, kernel_size)
+    check(found, expected)
+    assert (int(expected.counts().max()) > 1) == (most > 1)
+    tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
+    for brought, wanted in zip(found.tiles.tensors(), tiles.tensors(), strict=True):
+        assert torch.equal(brought.cpu(), wanted)
 
 
 def index_of(points, lengths, edge):

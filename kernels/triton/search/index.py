@@ -6,6 +6,7 @@ range of it, and sampling takes one point of each cell. Nothing here waits for t
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import triton
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from pcreg.kernels.cells import MAX_KEY
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.search.table import bits
 
 BLOCK = 128  # points of a program
 EDGE_SLACK = 1e-5  # by which a cell is wider than the radius it is made for, more than rounding
@@ -23,9 +25,9 @@ EDGE_SLACK = 1e-5  # by which a cell is wider than the radius it is made for, mo
 class CellIndex:
     """The P points of a batch in the order of their cells: of cloud, then x, y and z."""
 
-    points: Tensor  # (P, 3) float32 or float64, in this order
+    rows: Tensor  # (P, 3) float32 or float64, the points as they came
     keys: Tensor  # (P,) int64, ascending: the numbers of their cells
-    order: Tensor  # (P,) int64, their rows
+    order: Tensor  # (P,) int64, the row of each key's point
     cloud: Tensor  # (P,) int32, row by row: the cloud each belongs to
     frame: Tensor  # (7,) float64: lower corner, upper corner, edge of a cell; of all clouds together
     edge: float  # metres; that of the frame, which may be wider where clouds are far apart
@@ -39,7 +41,12 @@ class CellIndex:
         arguments = points, cloud, frame, keys, P
         launch(_cells, -(-P // BLOCK), arguments, {"BLOCK": BLOCK}, points.dtype, enable_fp_fusion=False)
         keys, order = torch.sort(keys, stable=True)
-        return CellIndex(points[order], keys, order, cloud, frame, edge, n_clouds)
+        return CellIndex(points, keys, order, cloud, frame, edge, n_clouds)
+
+    @cached_property
+    def points(self) -> Tensor:
+        """(P, 3) in the order of cells."""
+        return self.rows[self.order]
 
     def representatives(self) -> tuple[Tensor, Tensor, Tensor]:
         """Of each occupied cell the point nearest its centre, in the order of cells, as `grid_sample` does.
@@ -61,6 +68,8 @@ class CellIndex:
 
 def cloud_numbers(lengths: Tensor, n_rows: int) -> Tensor:
     """The cloud (n_rows,) int32 of each row of a batch. Knowing n_rows, it does not wait for the device."""
+    if len(lengths) == 1:  # one launch instead of three
+        return torch.zeros(n_rows, dtype=torch.int32, device=lengths.device)
     rows = torch.arange(n_rows, device=lengths.device)
     return torch.searchsorted(lengths.cumsum(0), rows, right=True, out_int32=True)
 
@@ -70,12 +79,45 @@ def frame_around(points: Tensor, min_edge: float, n_clouds: int) -> Tensor:
 
     Wider where clouds are so far apart that narrower cells could not be numbered.
     """
-    if len(points) == 0:
-        return torch.tensor([0.0] * 6 + [min_edge], dtype=torch.float64, device=points.device)
-    lower, upper = points.amin(0).double(), points.amax(0).double()
     max_per_axis = int((MAX_KEY / max(n_clouds, 1)) ** (1 / 3)) - 1
-    edge = ((upper - lower).amax() / max_per_axis).clamp(min=min_edge)
-    return torch.cat([lower, upper, edge[None]])
+    return _frame_of(points, min_edge, max_per_axis, 0)
+
+
+def frame_of_voxels(cells: Tensor, stride: int) -> Tensor:
+    """The frame (7,) float64 of voxels (N, 3), which begins where one of `stride` times their width does."""
+    return _frame_of(cells, 1.0, 0, stride)
+
+
+def _frame_of(points: Tensor, edge: float, max_per_axis: int, stride: int) -> Tensor:
+    if len(points) == 0:
+        return torch.tensor([0.0] * 6 + [edge], dtype=torch.float64, device=points.device)
+    lower, upper = torch.aminmax(points, dim=0)
+    frame = torch.empty(7, dtype=torch.float64, device=points.device)
+    launch(_frame, 1, (lower, upper, frame, bits(edge), max_per_axis, stride), {}, points.dtype)
+    return frame
+
+
+@triton.jit(
+    do_not_specialize=["edge", "max_per_axis", "stride"], do_not_specialize_on_alignment=["lower", "upper"]
+)
+def _frame(
+    lower,  # (3,)
+    upper,  # (3,)
+    frame,  # (7,), out
+    edge,  # at least, a float64 bit by bit
+    max_per_axis,  # cells; 0: as many as there are
+    stride,  # cells, of which the lower corner is a multiple; 0: of nothing
+):
+    edge = edge.to(tl.int64).to(tl.float64, bitcast=True)
+    for axis in tl.static_range(3):
+        low, high = tl.load(lower + axis).to(tl.float64), tl.load(upper + axis).to(tl.float64)
+        if max_per_axis > 0:
+            edge = tl.maximum(edge, (high - low) / max_per_axis)
+        if stride > 0:
+            low = tl.floor(low / stride) * stride
+        tl.store(frame + axis, low)
+        tl.store(frame + 3 + axis, high)
+    tl.store(frame + 6, edge)
 
 
 @triton.jit
@@ -89,6 +131,15 @@ def cell_of(coordinate, frame, axis):
 def cells_along(frame, axis):
     """How many cells there are along an axis, int64."""
     return cell_of(tl.load(frame + 3 + axis), frame, axis) + 1
+
+
+@triton.jit
+def all_cells(n_clouds, frame):
+    """How many cells all clouds have, int64; more than can be numbered if coordinates are not finite."""
+    cells = tl.maximum(n_clouds, 1).to(tl.float64)
+    for axis in tl.static_range(3):
+        cells *= cells_along(frame, axis)
+    return tl.where((cells >= 1) & (cells < 9e18), cells, 9e18).to(tl.int64)
 
 
 @triton.jit(do_not_specialize=["P"], do_not_specialize_on_alignment=["points", "cloud", "frame", "keys"])
@@ -107,6 +158,22 @@ def _cells(
         coordinate = tl.load(points + 3 * n + axis, mask=inside, other=0.0)
         key = key * cells_along(frame, axis) + cell_of(coordinate, frame, axis)
     tl.store(keys + n, key, mask=inside)
+
+
+@triton.jit
+def lower_bound(keys, n, key, mask, steps):
+    """The first place, int64, whose key is no less than `key`, in the ascending keys (n,) of an index.
+
+    `steps` are the bits of n, or more.
+    """
+    at = tl.zeros_like(key)
+    step = tl.full((), 1, tl.int64) << (steps - 1)
+    for _ in range(steps):
+        further = at + step
+        less = tl.load(keys + further - 1, mask=mask & (further <= n), other=1 << 62) < key
+        at = tl.where(less, further, at)
+        step = step >> 1
+    return at
 
 
 @triton.jit(

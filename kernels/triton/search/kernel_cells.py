@@ -8,12 +8,6 @@ import triton.language as tl
 
 
 @triton.jit
-def flip_sign(displacement, mirrored):
-    """From the centre of the convolution to its neighbour, also where they have changed places."""
-    return tl.where(mirrored != 0, -displacement, displacement)
-
-
-@triton.jit
 def load_vec3(place, mask):
     """The three numbers at a place."""
     x, y = tl.load(place, mask=mask, other=0.0), tl.load(place + 1, mask=mask, other=0.0)
@@ -34,20 +28,20 @@ def div_rn(part, whole, FLOAT: tl.constexpr):
 
 @triton.jit
 def step_of(share, kernel_size, FLOAT: tl.constexpr):
-    """Which of `kernel_size` equal steps from 0 to 1 a share lies in, int64;
+    """Which of `kernel_size` equal steps from 0 to 1 a share lies in, int32;
     pcreg.kernels.ppf_cells.ppf_cells.
     """
-    step = tl.floor(share * kernel_size.to(FLOAT)).to(tl.int64)
+    step = tl.floor(share * kernel_size.to(FLOAT)).to(tl.int32)
     return tl.minimum(tl.maximum(step, 0), kernel_size - 1)
 
 
 @triton.jit
 def kernel_cell(displacement, size, kernel_size, FLOAT: tl.constexpr):
-    """round(displacement / size), halves to even, clamped to the kernel, counted from its face: int64."""
+    """round(displacement / size), halves to even, clamped to the kernel, counted from its face: int32."""
     cells = div_rn(displacement, size, FLOAT)
     half_width = (kernel_size - 1) // 2
     cells = tl.minimum(tl.maximum(cells, -1.0 - half_width), 1.0 + half_width)
     # Added to so large a number, a small one loses its fraction, as the default rounding rounds.
     LARGE: tl.constexpr = 1.5 * 2**23 if tl.float32 == FLOAT else 1.5 * 2**52
-    rounded = ((cells + LARGE) - LARGE).to(tl.int64)
+    rounded = ((cells + LARGE) - LARGE).to(tl.int32)
     return tl.minimum(tl.maximum(rounded, -half_width), half_width) + half_width

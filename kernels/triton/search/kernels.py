@@ -3,10 +3,9 @@
 import triton
 import triton.language as tl
 
-from pcreg.kernels.triton.search.index import cells_along
+from pcreg.kernels.triton.search.index import all_cells, cells_along, lower_bound
 from pcreg.kernels.triton.search.kernel_cells import (
     div_rn,
-    flip_sign,
     kernel_cell,
     load_vec3,
     sqrt_rn,
@@ -41,7 +40,7 @@ from pcreg.kernels.triton.search.table import (
     SHARED,
     SHARES,
     SIZE,
-    STRIDE,
+    SYMMETRIC,
     position,
     search_of_program,
 )
@@ -63,17 +62,22 @@ def visit(
     SEARCHES: tl.constexpr,
     BLOCK: tl.constexpr,  # centres
     FLOAT: tl.constexpr,  # dtype of the coordinates
-    VOXEL: tl.constexpr,
     NORMALS: tl.constexpr,
     FILL: tl.constexpr,
 ):
-    """Count the triplets of every bucket, or fill in their j in the order in which they are met."""
+    """Count the triplets of every bucket, or fill in their j in the order in which they are met.
+
+    Where a search is symmetric its centres are taken in the order of the index, and each looks at those
+    behind it: what it finds counts for both.
+    """
     search, program = search_of_program(table, n_searches, FIRST_PROGRAM, SEARCHES)
     row = table + search * COLUMNS
-    shares = tl.load(row + SHARES)
-    i = program // shares * BLOCK + tl.arange(0, BLOCK)
+    shares, symmetric = tl.load(row + SHARES), tl.load(row + SYMMETRIC)
+    order = tl.load(row + ORDER).to(tl.pointer_type(tl.int64))
+    n = program // shares * BLOCK + tl.arange(0, BLOCK)
     n_out = tl.load(row + N_OUT)
-    exists = i < n_out
+    exists = n < n_out
+    i = tl.where(symmetric != 0, tl.load(order + n, mask=exists & (symmetric != 0), other=0), n)
     centres = tl.load(row + CENTRES).to(tl.pointer_type(FLOAT)) + 3 * i
     x = tl.load(centres, mask=exists, other=0.0)
     y = tl.load(centres + 1, mask=exists, other=0.0)
@@ -82,26 +86,19 @@ def visit(
 
     points = tl.load(row + POINTS).to(tl.pointer_type(FLOAT))
     keys = tl.load(row + KEYS).to(tl.pointer_type(tl.int64))
-    order = tl.load(row + ORDER).to(tl.pointer_type(tl.int64))
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
     n_in = tl.load(row + N_IN)
     shape_x, shape_y, shape_z = cells_along(frame, 0), cells_along(frame, 1), cells_along(frame, 2)
     size = tl.load(row + SIZE).to(tl.float64, bitcast=True).to(FLOAT)
     radius = tl.load(row + RADIUS).to(tl.float64, bitcast=True)
     radius_squared = (radius * radius).to(FLOAT)
-    kernel_size, half, mirrored = (
-        tl.load(row + KERNEL_SIZE),
-        tl.load(row + HALF_WIDTH),
-        tl.load(row + MIRRORED),
-    )
-    stride = tl.load(row + STRIDE)
+    kernel_size = tl.load(row + KERNEL_SIZE).to(tl.int32)
+    half, mirrored = tl.load(row + HALF_WIDTH), tl.load(row + MIRRORED)
     first_bucket, first_triplet = tl.load(row + FIRST_BUCKET), tl.load(row + FIRST_TRIPLET)
     k_offsets += tl.load(row + FIRST_OFFSET)
 
     edge = tl.load(frame + 6)
     radius_in_cells = (radius / edge * (1 + RELATIVE_SLACK) + ABSOLUTE_SLACK).to(tl.float32)
-    if VOXEL:  # of the level of the centres
-        edge = tl.where(mirrored != 0, edge / stride, edge * stride)
     cell_x, within_x = _cell(x, tl.load(frame), edge)
     cell_y, within_y = _cell(y, tl.load(frame + 1), edge)
     cell_z, within_z = _cell(z, tl.load(frame + 2), edge)
@@ -112,65 +109,71 @@ def visit(
         normal_x, normal_y, normal_z = load_vec3(centre_normals, exists)
 
     wide = 2 * half + 1
-    for place in range(program % shares, wide * wide, shares):
+    own_row = wide * wide // 2
+    first_row = tl.where(symmetric != 0, own_row, 0)
+    for place in range(first_row + program % shares, wide * wide, shares):
         step_x, step_y = place // wide - half, place % wide - half
-        if VOXEL:
-            row_x, found_x = _voxel(cell_x, step_x, stride, mirrored)
-            row_y, found_y = _voxel(cell_y, step_y, stride, mirrored)
-            low, high = _voxels_along_z(cell_z, half, stride, mirrored)
-            seen = exists & found_x & found_y
-        else:
-            row_x, row_y = cell_x + step_x, cell_y + step_y
-            gap_x, gap_y = _gap(within_x, step_x), _gap(within_y, step_y)
-            room = radius_in_cells * radius_in_cells - (gap_x * gap_x + gap_y * gap_y)
-            seen = exists & (room >= 0)
-            along_z = tl.sqrt(tl.maximum(room, 0.0))
-            low = cell_z + tl.floor(within_z - along_z).to(tl.int64)
-            high = cell_z + tl.floor(within_z + along_z).to(tl.int64)
+        row_x, row_y = cell_x + step_x, cell_y + step_y
+        gap_x, gap_y = _gap(within_x, step_x), _gap(within_y, step_y)
+        room = radius_in_cells * radius_in_cells - (gap_x * gap_x + gap_y * gap_y)
+        seen = exists & (room >= 0)
+        along_z = tl.sqrt(tl.maximum(room, 0.0))
+        low = cell_z + tl.floor(within_z - along_z).to(tl.int64)
+        high = cell_z + tl.floor(within_z + along_z).to(tl.int64)
         low, high = tl.maximum(low, 0), tl.minimum(high, shape_z - 1)
         seen &= (row_x >= 0) & (row_x < shape_x) & (row_y >= 0) & (row_y < shape_y) & (low <= high)
         row_key = ((cloud * shape_x + row_x) * shape_y + row_y) * shape_z
         last = tl.where(seen, row_key + high, -1)
-        at = _lower_bound(keys, n_in, row_key + low, seen, steps)
+        if (symmetric != 0) & (place == own_row):
+            at = n
+        else:
+            at = lower_bound(keys, n_in, row_key + low, seen, steps)
         key = tl.load(keys + at, mask=seen & (at < n_in), other=LARGEST)
         while tl.max((key <= last).to(tl.int32), 0) > 0:
             near = key <= last
-            if VOXEL:
-                step_z = _step_along_z(key - row_key, cell_z, stride, mirrored)
-                k = ((step_x + half) * kernel_size + step_y + half) * kernel_size + step_z + half
+            dx = tl.load(points + 3 * at, mask=near, other=0.0) - x
+            dy = tl.load(points + 3 * at + 1, mask=near, other=0.0) - y
+            dz = tl.load(points + 3 * at + 2, mask=near, other=0.0) - z
+            squared = (dx * dx + dy * dy) + dz * dz
+            near &= squared <= radius_squared
+            j = tl.load(order + at, mask=near, other=0)
+            if NORMALS:
+                far_x, far_y, far_z = load_vec3(point_normals + 3 * j, near)
+                distance = sqrt_rn(squared, FLOAT)
+                length = tl.where(distance > 0, distance, 1.0)
+                rise = (normal_x * dx + normal_y * dy) + normal_z * dz
+                fall = (far_x * dx + far_y * dy) + far_z * dz
+                own = step_of((div_rn(rise, length, FLOAT) + 1.0) / 2, kernel_size, FLOAT)
+                other = step_of((div_rn(-fall, length, FLOAT) + 1.0) / 2, kernel_size, FLOAT)
+                whole = tl.zeros_like(distance) + radius.to(FLOAT)
+                shell = step_of(div_rn(distance, whole, FLOAT), kernel_size, FLOAT)
+                there = (shell * kernel_size + own) * kernel_size + other
+                back = (shell * kernel_size + other) * kernel_size + own
             else:
-                dx = tl.load(points + 3 * at, mask=near, other=0.0) - x
-                dy = tl.load(points + 3 * at + 1, mask=near, other=0.0) - y
-                dz = tl.load(points + 3 * at + 2, mask=near, other=0.0) - z
-                squared = (dx * dx + dy * dy) + dz * dz
-                near &= squared <= radius_squared
-                if NORMALS:
-                    far_row = tl.load(order + at, mask=near, other=0)
-                    far_x, far_y, far_z = load_vec3(point_normals + 3 * far_row, near)
-                    distance = sqrt_rn(squared, FLOAT)
-                    length = tl.where(distance > 0, distance, 1.0)
-                    rise = (normal_x * dx + normal_y * dy) + normal_z * dz
-                    fall = (far_x * dx + far_y * dy) + far_z * dz
-                    own = step_of((div_rn(rise, length, FLOAT) + 1.0) / 2, kernel_size, FLOAT)
-                    other = step_of((div_rn(-fall, length, FLOAT) + 1.0) / 2, kernel_size, FLOAT)
-                    whole = tl.zeros_like(distance) + radius.to(FLOAT)
-                    k = step_of(div_rn(distance, whole, FLOAT), kernel_size, FLOAT)
-                    k = k * kernel_size + tl.where(mirrored != 0, other, own)
-                    k = k * kernel_size + tl.where(mirrored != 0, own, other)
-                else:
-                    k = kernel_cell(flip_sign(dx, mirrored), size, kernel_size, FLOAT)
-                    k = k * kernel_size + kernel_cell(flip_sign(dy, mirrored), size, kernel_size, FLOAT)
-                    k = k * kernel_size + kernel_cell(flip_sign(dz, mirrored), size, kernel_size, FLOAT)
-            bucket = first_bucket + k * n_out + i
-            if FILL:
-                scanned = tl.atomic_add(buckets + bucket, 1, mask=near, sem="relaxed")
-                first = first_triplet + tl.load(k_offsets + k, mask=near, other=0)
-                j = tl.load(order + at, mask=near, other=0).to(tl.int32)
-                tl.store(j_out + position(scanned, first), j, mask=near)
-            else:
-                tl.atomic_add(buckets + bucket + 1, 1, mask=near, sem="relaxed")
+                there = kernel_cell(dx, size, kernel_size, FLOAT)
+                there = there * kernel_size + kernel_cell(dy, size, kernel_size, FLOAT)
+                there = there * kernel_size + kernel_cell(dz, size, kernel_size, FLOAT)
+                back = kernel_size * kernel_size * kernel_size - 1 - there
+            k = tl.where(mirrored != 0, back, there).to(tl.int64)
+            bucket = buckets + first_bucket + k * n_out + i
+            _enter(bucket, first_triplet, k_offsets + k, j, j_out, near, FILL)
+            if symmetric != 0:
+                k, near = back.to(tl.int64), near & (at != n)
+                bucket = buckets + first_bucket + k * n_out + j
+                _enter(bucket, first_triplet, k_offsets + k, i, j_out, near, FILL)
             at += 1
             key = tl.load(keys + at, mask=(key <= last) & (at < n_in), other=LARGEST)
+
+
+@triton.jit
+def _enter(bucket, first_triplet, k_offset, j, j_out, mask, FILL: tl.constexpr):
+    """Count a triplet of each bucket, or write its j."""
+    if FILL:
+        scanned = tl.atomic_add(bucket, 1, mask=mask, sem="relaxed")
+        first = first_triplet + tl.load(k_offset, mask=mask, other=0)
+        tl.store(j_out + position(scanned, first), j.to(tl.int32), mask=mask)
+    else:
+        tl.atomic_add(bucket + 1, 1, mask=mask, sem="relaxed")
 
 
 @triton.jit
@@ -184,41 +187,6 @@ def _cell(coordinate, lower, edge):
 def _gap(within, step):
     """How far along an axis the cell `step` away begins, in cells."""
     return tl.maximum(tl.maximum(step - within, within - step - 1.0), 0.0)
-
-
-@triton.jit
-def _voxel(cell, step, stride, mirrored):
-    """The voxel that a centre's kernel finds `step` away along an axis, and whether there is one."""
-    exchanged = cell - step  # = stride * the voxel sought
-    return (
-        tl.where(mirrored != 0, exchanged // stride, stride * cell + step),
-        (mirrored == 0) | (exchanged % stride == 0),
-    )
-
-
-@triton.jit
-def _voxels_along_z(cell, half, stride, mirrored):
-    """The first and last voxel along z that a centre's kernel reaches."""
-    low = tl.where(mirrored != 0, (tl.maximum(cell - half, 0) + stride - 1) // stride, stride * cell - half)
-    return low, tl.where(mirrored != 0, (cell + half) // stride, stride * cell + half)
-
-
-@triton.jit
-def _step_along_z(voxel, cell, stride, mirrored):
-    return tl.where(mirrored != 0, cell - stride * voxel, voxel - stride * cell)
-
-
-@triton.jit
-def _lower_bound(keys, n, key, mask, steps):
-    """The first place whose key is no less than `key`, in the ascending keys (n,)."""
-    at = tl.zeros_like(key)
-    step = tl.full((), 1, tl.int64) << (steps - 1)
-    for _ in range(steps):
-        further = at + step
-        less = tl.load(keys + further - 1, mask=mask & (further <= n), other=LARGEST) < key
-        at = tl.where(less, further, at)
-        step = step >> 1
-    return at
 
 
 @triton.jit(do_not_specialize=["n_searches"])
@@ -250,11 +218,7 @@ def segment(
         found + SHARED, tl.load(tile_offsets + tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)).to(tl.int64)
     )
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
-    cells = tl.maximum(tl.load(row + N_CLOUDS), 1).to(tl.float64)
-    for axis in tl.static_range(3):
-        cells *= cells_along(frame, axis)
-    # Coordinates that are not finite number no cells, either.
-    tl.store(found + N_CELLS, tl.where((cells >= 1) & (cells < 9e18), cells, 9e18).to(tl.int64))
+    tl.store(found + N_CELLS, all_cells(tl.load(row + N_CLOUDS), frame))
 
 
 @triton.jit(do_not_specialize=["n_searches"])

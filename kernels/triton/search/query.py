@@ -9,8 +9,6 @@ from torch import Tensor
 from pcreg.kernels.triplets import Symmetry
 from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex
 
-BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
-
 
 @dataclass(frozen=True)
 class Search:
@@ -23,7 +21,7 @@ class Search:
     """
 
     index: CellIndex
-    centres: Tensor  # (N, 3) contiguous, of the dtype of the points
+    centres: Tensor  # (N, 3) contiguous, of the dtype of the points: float32, float64, or of voxels int64
     cloud: Tensor  # (N,) int32
     size: float  # metres, the edge of a kernel cell
     kernel_size: int
@@ -45,12 +43,13 @@ class Search:
         return Symmetry.OPPOSITE if self.normals is None else Symmetry.SWAPPED_HEIGHTS
 
     @property
-    def n_cells(self) -> int:
-        return self.kernel_size**3
+    def visits_half(self) -> bool:
+        """Whether each two points are looked at once. Voxels are found, not looked for among points."""
+        return self.symmetric and self.radius is not None
 
     @property
-    def n_blocks(self) -> int:
-        return -(-self.centres.shape[0] // BLOCK)
+    def n_cells(self) -> int:
+        return self.kernel_size**3
 
     @property
     def n_buckets(self) -> int:

@@ -1,7 +1,8 @@
 """Searches that run together on a GPU: triplets are counted, then filled in, without a sort.
 
-For each centre a program visits the rows of cells that can hold neighbours: a binary search in the
-sorted cells, then a short scan.
+For each centre a program visits the rows of cells that can hold neighbours: a binary search among the
+sorted cells, then a short scan. Where the centres are the points themselves it visits half of them, since
+a triplet (i, j, k) tells which (j, i, k') there is.
 
     visit       how many points each bucket (k, i) holds
     scan        where each bucket begins: that groups by k, then i
@@ -28,10 +29,11 @@ from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.search.kernels import put_in_order, segment, visit
-from pcreg.kernels.triton.search.query import BLOCK, Search
+from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.table import Found, Row, bits, on_device
 from pcreg.kernels.triton.search.tile_kernels import fill_tiles, size_tiles
 
+BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
 BUCKETS = 128  # of a program that puts them in order
 MIN_SEARCHES = 16  # rows of the table as kernels load it: one search takes the kernels of a pyramid
 MIN_CELLS = 27  # kernel cells of a search, likewise
@@ -39,7 +41,7 @@ MIN_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among pr
 
 
 class SearchRun:
-    """Some searches; ValueError unless all are of one kind."""
+    """Some searches of native points; ValueError unless all are of one kind."""
 
     def __init__(self, searches: list[Search]):
         if len({search.kind for search in searches}) > 1:
@@ -49,7 +51,9 @@ class SearchRun:
             )
         self.searches, self.device = searches, searches[0].centres.device
         self.rows, self.totals = _rows(searches)
-        self.table = on_device(self.rows, self.device)
+        self.steps = max(
+            row.n_in for row in self.rows
+        ).bit_length()  # of a binary search in the longest index
         self.n_rows = power_of_two(max(len(searches), MIN_SEARCHES))  # of the table, as the kernels load it
 
     def triplets(self) -> list[Triplets]:
@@ -87,6 +91,7 @@ class SearchRun:
 
     def _visited(self) -> Tensor:
         """(1 + all buckets,) int32: how many points each holds, behind a zero."""
+        self.table = on_device(self.rows, self.device)
         counts = self._zeros(1 + self.totals.buckets)
         self.k_offsets = self._empty(self.totals.offsets, dtype=torch.int64)
         self._visit(counts, counts, fill=False)
@@ -104,11 +109,15 @@ class SearchRun:
         arguments = self.buckets, self.tile_offsets, self.k_offsets, sizes
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
         found = [Found(*size) for size in sizes.tolist()]  # waits for the device
-        if max(one.n_cells for one in found) > MAX_KEY:
+        self._check_numbered(max(one.n_cells for one in found))
+        return found
+
+    @staticmethod
+    def _check_numbered(n_cells: int) -> None:
+        if n_cells > MAX_KEY:
             raise ValueError(
                 "these clouds are not finite, or span more cells than 62 bits number; take larger cells"
             )
-        return found
 
     def _fill(self, length: int) -> tuple[Tensor, Tensor]:
         unordered = self._empty(length)
@@ -142,12 +151,10 @@ class SearchRun:
             "SEARCHES": self.n_rows,
             "BLOCK": BLOCK,
             "FLOAT": tl.float64 if wide else tl.float32,
-            "VOXEL": self.searches[0].radius is None,
             "NORMALS": self.searches[0].normals is not None,
             "FILL": fill,
         }
-        steps = max(row.n_in for row in self.rows).bit_length()
-        arguments = self.table, len(self.rows), steps, buckets, self.k_offsets, j
+        arguments = self.table, len(self.rows), self.steps, buckets, self.k_offsets, j
         options = {"num_warps": 1, "enable_fp_fusion": False}  # distances are, to the last bit, the CPU's
         launch(visit, self.totals.programs, arguments, constants, tuple(constants.values()), **options)
 
@@ -182,12 +189,14 @@ class _Totals(NamedTuple):
 
 def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
     """The table before the triplets are counted."""
-    n_blocks = sum(search.n_blocks for search in searches)
+    n_blocks = sum(-(-search.centres.shape[0] // BLOCK) for search in searches)
     rows, first = [], _Totals(0, 0, 0, 0, 0)
     for search in searches:
         index, n_out, K = search.index, search.centres.shape[0], search.n_cells
         normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
-        shares = (2 * search.half_width + 1) ** 2 if n_blocks < MIN_BLOCKS else 1
+        wide = (2 * search.half_width + 1) ** 2
+        visited = wide // 2 + 1 if search.visits_half else wide
+        shares = visited if n_blocks < MIN_BLOCKS else 1
         rows.append(
             Row(
                 centres=search.centres.data_ptr(),
@@ -195,7 +204,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 point_normals=normals[1],
                 cloud=search.cloud.data_ptr(),
                 n_out=n_out,
-                points=index.points.data_ptr(),
+                points=0 if search.radius is None else index.points.data_ptr(),
                 keys=index.keys.data_ptr(),
                 order=index.order.data_ptr(),
                 frame=index.frame.data_ptr(),
@@ -207,6 +216,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 half_width=search.half_width,
                 stride=search.stride,
                 mirrored=search.mirrored,
+                symmetric=search.visits_half,
                 first_bucket=first.buckets,
                 first_offset=first.offsets,
                 first_tile=first.tiles,
@@ -219,7 +229,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
             buckets=first.buckets + K * n_out,
             offsets=first.offsets + K + 1,
             tiles=first.tiles + -(-n_out // TILE),
-            programs=first.programs + search.n_blocks * shares,
+            programs=first.programs + -(-n_out // BLOCK) * shares,
             ordering=first.ordering + K * -(-n_out // BUCKETS),
         )
     return rows, first

@@ -15,7 +15,7 @@ class Row(NamedTuple):
     centres: int  # (N, 3)
     centre_normals: int  # (N, 3), this and the next zero if there are none
     point_normals: int  # (P, 3), row by row
-    cloud: int  # (N,)
+    cloud: int  # (N,) int32
     n_out: int
     points: int  # (P, 3), this and the next three of a CellIndex
     keys: int  # (P,)
@@ -29,12 +29,14 @@ class Row(NamedTuple):
     half_width: int
     stride: int
     mirrored: int
+    symmetric: int  # each two points are looked at once
     first_bucket: int  # of all searches' buckets, this search's begin here; likewise:
     first_offset: int  # k_offsets
     first_tile: int
     first_program: int  # of the search's programs
     shares: int  # programs that share the rows of cells of a block of centres
     first_ordering: int
+    places: int = 0  # of voxels: (K, N), where the points of each bucket begin
     first_triplet: int = 0  # known once they are counted
     first_source: int = -1  # of the sources of all Tiles; -1: not wanted
 
@@ -62,12 +64,14 @@ COLUMNS = tl.constexpr(len(Row._fields))
     HALF_WIDTH,
     STRIDE,
     MIRRORED,
+    SYMMETRIC,
     FIRST_BUCKET,
     FIRST_OFFSET,
     FIRST_TILE,
     FIRST_PROGRAM,
     SHARES,
     FIRST_ORDERING,
+    PLACES,
     FIRST_TRIPLET,
     FIRST_SOURCE,
 ) = map(tl.constexpr, range(len(Row._fields)))

@@ -4,9 +4,16 @@ import torch
 from torch import Tensor
 
 from pcreg.kernels.triplets import Triplets
-from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex, cloud_numbers, frame_around
+from pcreg.kernels.triton.search.index import (
+    EDGE_SLACK,
+    CellIndex,
+    cloud_numbers,
+    frame_around,
+    frame_of_voxels,
+)
 from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.run import SearchRun
+from pcreg.kernels.triton.search.voxel_run import VoxelRun
 
 MAX_BUCKETS = 2**28  # of searches that run together; a larger search runs alone
 
@@ -38,7 +45,7 @@ def count_native(
 ) -> Tensor:
     """How many points each centre finds in each cell of its kernel: (K, N) int32."""
     search = _native(centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals)
-    return SearchRun([search]).counts()[0]
+    return count_triplets(search)
 
 
 def _native(
@@ -77,14 +84,11 @@ def search_voxels(
     kernel_size: int,
 ) -> Triplets:
     """What pcreg.kernels.stencil.voxel_triplets says."""
-    points, n_clouds = point_cells.double().contiguous(), len(point_lengths)
-    frame = frame_around(points, 1.0, n_clouds)
-    frame[:3] = torch.floor(frame[:3] / stride) * stride  # where a coarse cell begins
-    frame[6] = 1.0
+    points, n_clouds = point_cells.contiguous(), len(point_lengths)
     cloud = cloud_numbers(point_lengths, len(points))
-    index = CellIndex.build(points, cloud, frame, 1.0, n_clouds)
+    index = CellIndex.build(points, cloud, frame_of_voxels(points, stride), 1.0, n_clouds)
     symmetric = centre_cells is point_cells and stride == 1
-    centres = points if symmetric else (centre_cells * stride).double().contiguous()
+    centres = points if symmetric else (centre_cells * stride).contiguous()
     centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
     search = Search(index, centres, centre_cloud, 1.0, kernel_size, None, stride, symmetric=symmetric)
     return find_triplets([search])[0]
@@ -100,8 +104,17 @@ def find_triplets(searches: list[Search]) -> list[Triplets]:
     found, group, buckets = [], [], 0
     for search in searches:
         if group and buckets + search.n_buckets > MAX_BUCKETS:
-            found += SearchRun(group).triplets()
+            found += _run(group).triplets()
             group, buckets = [], 0
         group.append(search)
         buckets += search.n_buckets
-    return found + (SearchRun(group).triplets() if group else [])
+    return found + (_run(group).triplets() if group else [])
+
+
+def count_triplets(search: Search) -> Tensor:
+    """How many points each centre finds in each cell of its kernel: (K, N) int32, without waiting."""
+    return _run([search]).counts()[0]
+
+
+def _run(searches: list[Search]) -> SearchRun:
+    return (VoxelRun if searches[0].radius is None else SearchRun)(searches)
