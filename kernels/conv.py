@@ -27,8 +27,8 @@ def point_conv(
     - `tf32` multiplies float32 features with ten bits of mantissa, forward and for the input gradient;
       None: if torch.backends.cuda.matmul.fp32_precision says so when it runs;
     - `deterministic` makes outputs and gradients bit-equal between runs, and each row's output that
-      of its cloud alone. Sparse neighbourhoods, such as a decoder's, and small clouds are slower then;
-      large dense ones repeat in any case (docs/benchmarks/operators.md).
+      of its cloud alone. Sparse neighbourhoods, such as a decoder's, and small clouds are slower then
+      (docs/benchmarks/operators.md). Large dense ones, and all without gradients, are bit-equal in any case.
     Autocast applies; there are no second derivatives. `epilogue` is for inference, without gradients.
     torch.compile breaks its graph here. Raises ValueError when the shapes, dtypes or devices of what is
     given do not fit.
@@ -38,8 +38,8 @@ def point_conv(
         features = features.to(torch.get_autocast_dtype(features.device.type))
     elif features.dtype != weight.dtype:
         raise ValueError(f"features are {features.dtype} and weight is {weight.dtype}; cast one of them")
-    arrangement = arrange(triplets, features.dtype, deterministic)
     differentiable = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
+    arrangement = arrange(triplets, features.dtype, deterministic or not differentiable)
     tf32 = tf32_is_allowed() if tf32 is None else tf32
     if epilogue is not NOTHING:
         if differentiable:

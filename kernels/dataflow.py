@@ -2,7 +2,8 @@
 
     plain PyTorch           CPU, and float64                    arranged as Buckets
     output-stationary       most buckets are occupied,          arranged as Tiles
-                            or the result has to repeat
+                            or the result has to repeat,
+                            as where nothing is differentiated
     weight-stationary       few are                             as the triplets are
 
 The output-stationary kernel multiplies a row per bucket (k, i), occupied or not: K N_out of them,
@@ -36,5 +37,9 @@ def arrange(triplets: Triplets, dtype: torch.dtype, deterministic: bool = False)
 
 
 def some_dtype_takes_tiles(n_cells: int, n_out: int, n_triplets: int) -> bool:
-    """Whether `arrange` asks for Tiles of such triplets, for features of one dtype or another."""
-    return n_cells * n_out <= max(MAX_ROWS_PER_TRIPLET.values()) * n_triplets
+    """Whether `arrange` asks for Tiles of such triplets, for features of one dtype or another.
+
+    Where nothing is differentiated it always does, as results repeat there.
+    """
+    occupied = n_cells * n_out <= max(MAX_ROWS_PER_TRIPLET.values()) * n_triplets
+    return occupied or not torch.is_grad_enabled()

@@ -107,7 +107,7 @@ class FCGF:
     ) -> Description:
         """Describe the cloud (N, 3), seen from the origin or from the `viewpoints` (N, 3) of its points.
 
-        Repeats to the last bit, on a GPU with torch.use_deterministic_algorithms alone.
+        Repeats to the last bit.
         """
         rows = voxel_downsample(points, self.voxel)
         kept, seen_from = points[rows], None if viewpoints is None else viewpoints[rows]

@@ -54,9 +54,8 @@ class TorchInference:
         The network knows no unit of length: at a scale s the cloud is one more of the batch, in units of s.
         So one pass computes all scales.
 
-        On a GPU it repeats to the last bit with torch.use_deterministic_algorithms alone.
-        On the CPU it takes one core: threads would wait for one another at every one of many small operators,
-        and beside other processes wait a hundred times as long as they compute.
+        It repeats to the last bit. On the CPU it takes one core: threads would wait for one another at every
+        one of many small operators, and beside other processes wait a hundred times as long as they compute.
         """
         if not self._is_warm:
             self.warm_up()

@@ -143,6 +143,15 @@ def test_in_deterministic_mode_a_batch_equals_its_clouds_bit_by_bit(network, dev
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_inference_repeats_bit_by_bit(network, device):
+    network = copy.deepcopy(network).to(device)
+    batch = PointBatch.from_clouds([wavy_sheet(3000)]).to(device)
+    with torch.inference_mode():
+        first, *others = (network.describe(batch) for _ in range(4))
+    assert all(torch.equal(first, other) for other in others)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 def test_inference_computes_what_training_would(network, device):
     """Norms, shortcuts and relus are done by the convolutions there."""
     network = copy.deepcopy(network).to(device)
