@@ -25,7 +25,7 @@ EDGE_SLACK = 1e-5  # by which a cell is wider than the radius it is made for, mo
 class CellIndex:
     """The P points of a batch in the order of their cells: of cloud, then x, y and z."""
 
-    rows: Tensor  # (P, 3) float32 or float64, the points as they came
+    rows: Tensor  # (P, 3) float32 or float64, of voxels int64: the points as they came
     keys: Tensor  # (P,) int64, ascending: the numbers of their cells
     order: Tensor  # (P,) int64, the row of each key's point
     cloud: Tensor  # (P,) int32, row by row: the cloud each belongs to

@@ -29,7 +29,7 @@ from pcreg.kernels.triton.search.table import (
 NOWHERE = tl.constexpr(-1)  # place of a voxel without points
 LARGEST = tl.constexpr(1 << 62)
 LENGTH, SEVERAL_IN_ONE, CELLS_NUMBERED = map(tl.constexpr, range(3))  # columns of `found`
-LISTED = tl.constexpr(4)  # blocks of centres that list_voxels takes at a time
+LISTED = tl.constexpr(4)  # blocks that list_voxels takes at a time: the BUCKETS by which the table counts
 
 
 @triton.jit(do_not_specialize=["n_searches", "steps"])
