@@ -9,6 +9,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from pcreg.datasets.packing import Packed, Packing
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parent import end_with
@@ -19,12 +20,17 @@ END = object()
 def load(dataset: Dataset | IterableDataset, *, workers: int, **settings: Any) -> Iterator[Any]:
     """What a DataLoader with these `settings` yields; `workers` processes make it, 0: this one.
 
-    What is made here is made by one thread, as it is there: sums then are equal to the last bit. That a
-    process died is raised, within five seconds, to whoever waits for its batch.
+    What is made here is made by one thread, as it is there: sums then are equal to the last bit. What is made
+    there comes with all its tensors in one (pcreg.datasets.packing). That a process died is raised, within
+    five seconds, to whoever waits for its batch.
     """
+    loader = DataLoader(dataset, num_workers=workers, worker_init_fn=_begin, **settings)
+    if workers == 0:
+        return _by_one_thread(loader)
+    loader.collate_fn = Packing(loader.collate_fn)
     with _sigchld_handler_kept():
-        batches = iter(DataLoader(dataset, num_workers=workers, worker_init_fn=_begin, **settings))
-    return _by_one_thread(batches) if workers == 0 else batches
+        batches = iter(loader)
+    return map(Packed.unpacked, batches)
 
 
 @contextmanager
@@ -43,7 +49,8 @@ def _sigchld_handler_kept() -> Iterator[None]:
         signal.signal(signal.SIGCHLD, handler)
 
 
-def _by_one_thread(batches: Iterable[Any]) -> Iterator[Any]:
+def _by_one_thread(loader: Iterable[Any]) -> Iterator[Any]:
+    batches = iter(loader)
     while True:
         with ONE_THREAD:
             batch = next(batches, END)

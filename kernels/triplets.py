@@ -117,15 +117,6 @@ class Triplets:
         transposed._transposed[:] = [replace(self, _transposed=[])]
         self._transposed[:] = [transposed]
 
-    def __getstate__(self) -> dict:
-        """For pickling: the tensors alone, without what they are views of, and no Tiles."""
-        state = dict(self.__dict__)
-        for name in ("i", "j", "k_offsets"):
-            if state[name].untyped_storage().nbytes() > state[name].nbytes:
-                state[name] = state[name].clone()
-        state["_arrangements"] = {name: a for name, a in self._arrangements.items() if name != "tiles"}
-        return state
-
     @property
     def buckets(self) -> Buckets:
         if "buckets" not in self._arrangements:

@@ -138,7 +138,7 @@ class Endless:
 
 
 class _Stream(IterableDataset):
-    """The batches from a number on; by way of the CPU where a worker makes them."""
+    """The batches from a number on."""
 
     def __init__(self, batches: Endless, first: int):
         self.batches, self.first = batches, first
@@ -150,7 +150,12 @@ class _Stream(IterableDataset):
             torch.cuda.set_device(device)  # nothing on the GPU of another process
         for number in itertools.count(self.first):
             batch = self.batches.make(number)
-            yield batch.points_to_cpu() if batch and in_worker else batch
+            yield self._for_training(batch) if batch and in_worker else batch
+
+    def _for_training(self, batch: TrainingBatch) -> TrainingBatch:
+        """The batch as another process takes it: on the device of both with its pyramid, else on the CPU."""
+        device = self.batches.device
+        return batch.to(device) if device == self.batches.ranks.device else batch.points_to_cpu()
 
     def __getstate__(self) -> dict:
         """Without the scenes of the training process."""

@@ -81,8 +81,6 @@ def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size):
             assert torch.equal(getattr(triplets, name).cpu(), getattr(wanted, name))
         assert (triplets.n_out, triplets.n_in) == (wanted.n_out, wanted.n_in)
         assert triplets.symmetric == wanted.symmetric
-    # Together their triplets are views of one buffer; pickled, each is written once.
-    assert len(pickle.dumps(found.same[0])) < 1.5 * len(pickle.dumps(expected.same[0]))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +109,7 @@ def test_the_first_layer_counts_what_its_kernels_would_see(batch, kind):
     assert torch.equal(pyramid.stem, pyramid.same[0].counts())
 
 
-def test_it_can_be_built_elsewhere_and_moved(batch):
+def test_it_survives_pickling(batch):
     pyramid = Pyramid.build(batch, PyramidConfig(voxel=0.05))
     copy = pickle.loads(pickle.dumps(pyramid)).to("cpu")
     assert torch.equal(copy.down[0].transposed.i, pyramid.down[0].transposed.i)

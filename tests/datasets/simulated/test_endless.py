@@ -7,7 +7,7 @@ from pcreg.datasets.preparation import Preparation
 from pcreg.datasets.simulated.endless import Endless
 from pcreg.datasets.simulated.recording import Recording, ScenePairs, shared_cells
 from pcreg.geometry.se3 import rotation_about, se3, transform
-from pcreg.kernels.pyramid import PyramidConfig
+from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import Ranks
 from tests.pcreg.scenes import wavy_sheet
@@ -23,7 +23,7 @@ def record(seed, index, device):
     poses = [np.eye(4), se3(rotation_about([0, 0, 1], 40), np.array([0.5, 0, 0])), np.eye(4)]
     seen = [sheet, sheet, sheet[sheet[:, 0] > np.quantile(sheet[:, 0], 0.8)]]
     clouds = [transform(np.linalg.inv(T), points) for T, points in zip(poses, seen, strict=True)]
-    return Recording([torch.from_numpy(cloud).float() for cloud in clouds], np.array(poses))
+    return Recording([torch.from_numpy(cloud).float().to(device) for cloud in clouds], np.array(poses))
 
 
 def endless(**settings):
@@ -110,12 +110,16 @@ def test_senseless_settings_are_refused():
         endless(pool=0)
 
 
-def test_a_worker_makes_the_same_batches():
-    here, there = endless(pool=1), endless(pool=1, workers=1)
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_worker_makes_the_same_batches(device):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    here, there = (endless(pool=1, workers=n, ranks=Ranks(device=device)) for n in range(2))
     for a, b, _ in zip(here.epoch(1), there.epoch(1), range(2), strict=False):
         assert a.names == b.names
         assert torch.equal(a.matches, b.matches)
-        assert torch.equal(a.pyramid.stem, b.pyramid.stem)
+        assert isinstance(b.pyramid, Pyramid)  # which a GPU's process built for another
+        assert torch.equal(a.to(device).pyramid.stem, b.pyramid.stem)
 
 
 def test_batches_are_made_where_they_are_asked_to_be(monkeypatch):

@@ -1,0 +1,133 @@
+"""How many pairs a second a training takes on simulated scenes, and for how much of it the GPU works.
+
+    python benchmarks/bench_training.py [--experiment indoor] [--pairs 16] [--steps 150]
+
+    there            batches that lie on the device with their pyramids, the same four again and again
+    second process   batches as a training has them: a second process makes them, and their pyramids
+
+Steps are those of `pcreg train`, TensorBoard included; times are means. `GPU busy` adds up what the kernels
+of the training process take. Needs a GPU. Writes docs/results/training.json, which benchmarks/pages.py puts
+into docs/benchmarks/network.md.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import cycle, islice
+from time import perf_counter
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+from pages import RESULTS, save
+from report import parser, run
+from torch.profiler import ProfilerActivity, profile
+
+from pcreg.cli.config import compose_config
+from pcreg.datasets.preparation import Preparation
+from pcreg.datasets.simulated.endless import Endless
+from pcreg.models.resunet import ResUNet
+from pcreg.runtime.device import choose_device
+from pcreg.training.distributed import Ranks
+from pcreg.training.losses import Batch
+from pcreg.training.trainer import Trainer
+
+WARM_UP = 30  # steps that are not timed
+SCENES = 8  # in the pool: what a scene takes to record is not measured
+
+
+def main() -> None:
+    made = parser(__doc__)
+    made.add_argument("--experiment", default="indoor", choices=("indoor", "outdoor"))
+    made.add_argument("--pairs", type=int, default=16, help="of a step")
+    made.add_argument("--steps", type=int, default=150)
+    options = made.parse_args()
+    device = choose_device("cuda")
+    settings = [f"experiment={options.experiment}", f"batches.batch_size={options.pairs}", "workers=1"]
+    settings += [f"batches.pool={SCENES}", f"batches.per_epoch={WARM_UP + options.steps}"]
+    cfg = compose_config("train", settings)
+    save(
+        RESULTS / "training.json",
+        list(_rows(cfg, device)),
+        device=f"{torch.cuda.get_device_name()}, {len(os.sched_getaffinity(0))} cores",
+        versions=f"torch {torch.__version__}",
+        command=f"python benchmarks/bench_training.py --experiment {options.experiment}",
+        code=["pcreg.training.trainer", "pcreg.datasets.simulated.endless"],
+    )
+
+
+def _rows(cfg: DictConfig, device: str) -> Iterator[dict[str, str]]:
+    network = ResUNet(instantiate(cfg.model, _convert_="all"))
+    architecture = network.architecture
+    preparation = Preparation(
+        architecture.voxel,
+        instantiate(cfg.augment, _convert_="all"),
+        positive_radius=cfg.positive_radius * architecture.voxel,
+        maximum_points=cfg.maximum_points,
+        scales=tuple(cfg.scales),
+    )
+    ranks = Ranks(device=device)
+    make = instantiate(cfg.batches)
+    batches = make(preparation=preparation, geometry=architecture.geometry, ranks=ranks)
+    for name, timed in (
+        ("there", _Timed(_Repeated(batches, device))),
+        ("second process", _Timed(batches)),
+    ):
+        optimizer = instantiate(cfg.optimizer, _partial_=True)(network.parameters(), fused=True)
+        with tempfile.TemporaryDirectory() as folder:
+            trainer = Trainer(
+                network, optimizer, folder, precision=cfg.precision, loss=instantiate(cfg.loss), ranks=ranks
+            )
+            trainer.fit(timed, 1, _unvalidated)
+            step = timed.step()
+            with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+                trainer.fit(timed, 2, _unvalidated)
+        busy = sum(event.device_time for event in profiled.events() if event.device_type.name == "CUDA")
+        busy /= 1e6 * len(batches)
+        row = {"batches": name, "pairs a step": str(cfg.batches.batch_size), "ms": f"{1e3 * step:.1f}"}
+        row |= {"pairs a second": f"{cfg.batches.batch_size / step:.0f}", "GPU busy": f"{busy / step:.0%}"}
+        print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+        yield row
+
+
+def _unvalidated(network: ResUNet) -> dict[str, float]:
+    return {"feature_match_recall": 0.0, "inlier_ratio": 0.0}
+
+
+class _Repeated:
+    """Four batches of a training, on the device with their pyramids."""
+
+    def __init__(self, batches: Endless, device: str) -> None:
+        self.length = len(batches)
+        self.made = [batch.to(device) for number in range(4) if (batch := batches.make(number))]
+
+    def __len__(self) -> int:
+        return self.length
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
+        return islice(cycle(self.made), self.length - first)
+
+
+class _Timed:
+    """Batches, and when each was asked for."""
+
+    def __init__(self, batches: "Endless | _Repeated") -> None:
+        self.batches, self.asked = batches, []
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
+        self.asked = []
+        for batch in self.batches.epoch(epoch, first):
+            yield batch
+            self.asked.append(perf_counter())
+
+    def step(self) -> float:
+        """Seconds from one to the next, on average."""
+        start, *_, end = self.asked[WARM_UP:]
+        return (end - start) / (len(self.asked) - WARM_UP - 1)
+
+
+if __name__ == "__main__":
+    run(main)
