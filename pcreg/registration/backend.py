@@ -19,6 +19,7 @@ from pcreg.registration.icp import Surfaces, SurfacesOf
 from pcreg.registration.matching import Features
 from pcreg.registration.msac import MatchedPoints
 from pcreg.registration.spatial_consistency import consistent_motions
+from pcreg.runtime import parallel
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Backend:
     matched: Callable[[np.ndarray, np.ndarray, float], MatchedPoints] = MatchedPoints
     consistent_motions: Callable[..., np.ndarray] = consistent_motions
     surfaces: SurfacesOf = Surfaces
+    each: Callable[..., list] = parallel.each  # of two clouds, or of two attempts
 
 
 CPU = Backend()
@@ -49,4 +51,5 @@ def backend_on(device: str) -> Backend:
         return CPU
     from pcreg.registration import gpu  # imports PyTorch
 
-    return Backend(**{name: partial(on_device, device=device) for name, on_device in gpu.BACKEND.items()})
+    on_device = {name: partial(function, device=device) for name, function in gpu.BACKEND.items()}
+    return Backend(**on_device, each=parallel.in_turn)

@@ -56,13 +56,20 @@ class DescriptorAgreement:
         """
         T = T_target_source
         for _ in range(ITERATIONS):
-            touching = self._touching(T)
-            weights = np.maximum(touching.cosines - self.usual, 0)
-            weights *= 1 - (touching.distances / self.distance) ** 2
-            if (weights > 0).sum() < MIN_TOUCHING:
+            closer = self._closer(T)
+            if closer is None:
                 break
-            T = procrustes(self.points[touching.source], self.target_points[touching.target], weights)
+            T = closer
         return T
+
+    def _closer(self, T: np.ndarray) -> np.ndarray | None:
+        """The motion (4, 4) after one step from T; None if too few points with like descriptors touch."""
+        touching = self._touching(T)
+        weights = np.maximum(touching.cosines - self.usual, 0)
+        weights *= 1 - (touching.distances / self.distance) ** 2
+        if (weights > 0).sum() < MIN_TOUCHING:
+            return None
+        return procrustes(self.points[touching.source], self.target_points[touching.target], weights)
 
     def _touching(self, T_target_source: np.ndarray) -> "Touching":
         moved = transform(T_target_source, self.points)

@@ -9,7 +9,6 @@ from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar
-from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.timer import Clock
 
@@ -68,7 +67,7 @@ def answer_at_scales(
     if found.confidence < first.confidence_model.min_retried_confidence:
         scales = iter(())
     tries = (lambda: _at_another_scale(scales, (source, a), (target, b), first, answer), mirror_confidence)
-    (other, more), mirrored = parallel.each(lambda attempt: attempt(), tries)
+    (other, more), mirrored = first.backend.each(lambda attempt: attempt(), tries)
     for step, value in more.items():
         seconds[step] = round(seconds.get(step, 0.0) + value, 4)
     if other and other.confidence >= mirrored:
@@ -87,7 +86,7 @@ def _described(
 ) -> tuple[DescribedCloud, DescribedCloud]:
     """Both clouds at the first scale; InputError, with what may be wrong, if too few points are left."""
     try:
-        a, b = parallel.each(lambda cloud: cloud.at(first), (source, target))
+        a, b = first.backend.each(lambda cloud: cloud.at(first), (source, target))
     except OutputError:  # no fault of the clouds
         raise
     except InputError as error:
@@ -120,7 +119,7 @@ def _at_another_scale(
     for scale in scales:
         clock = Clock()
         try:
-            described = parallel.each(
+            described = scale.backend.each(
                 lambda pair, scale=scale: pair[0].at(scale, pair[1].seen_from), (source, target)
             )
         except OutputError:

@@ -224,7 +224,7 @@ class Registrar:
 
     def _own_voxel(self, source: PreparedCloud, target: PreparedCloud) -> float:
         """The larger of the clouds' own voxel sizes, in metres."""
-        return float(max(parallel.each(lambda cloud: cloud.voxel, (source, target))))
+        return float(max(self.backend.each(lambda cloud: cloud.voxel, (source, target))))
 
     def at(self, voxel: float, own: float | None = None) -> SingleScaleRegistrar:
         """One scale, of a voxel size in metres, for clouds whose `own` voxel size is that or another."""

@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import cache
 from threading import Lock
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 MIN_POINTS_PER_THREAD = 2_000
 
@@ -48,7 +49,7 @@ class _OneForBlas:
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._limits = threadpool_limits(1, user_api="blas")
+                self._limits = _blas().limit(limits=1)
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
@@ -56,6 +57,12 @@ class _OneForBlas:
             self._inside -= 1
             if self._inside == 0:
                 self._limits.restore_original_limits()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Of NumPy and SciPy. Looked for once: it takes as long as a step of a registration."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 _ONE_FOR_BLAS = _OneForBlas()
@@ -77,3 +84,8 @@ def each(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
         return [do(item) for item in items]
     with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(do, items))
+
+
+def in_turn(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """As `each`, one after another, where a GPU does most of the work: threads wait for Python's lock."""
+    return [do(item) for item in items]

@@ -3,13 +3,16 @@
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pcreg.features.base import Description
+from pcreg.geometry.se3 import aligning_motion
 from pcreg.geometry.subsample import every_nth
 from pcreg.kernels.nearest import nearest_points
 from pcreg.registration.descriptor_agreement import (
     DEVIATIONS,
     MAX_POINTS,
+    MIN_TOUCHING,
     DescriptorAgreement,
     Touching,
 )
@@ -46,6 +49,21 @@ class DeviceAgreement(DescriptorAgreement):
         distances, nearest, cosines = array(torch.cat(self._nearest(T_target_source[None])))
         (source,) = (distances < self.distance).nonzero()
         return Touching(source, nearest[source].astype(int), distances[source], cosines[source])
+
+    def _closer(self, T: Floats) -> Floats | None:
+        """By sums over all points, with one wait for the device."""
+        distances, nearest, cosines = (of_motion[0] for of_motion in self._nearest(T[None]))
+        near = 1 - (distances / self.distance).clamp(max=1) ** 2
+        weights = (cosines - self.usual).clamp(min=0) * near
+        p, q = (pad(points, (1, 0), value=1.0) for points in (self._points, self._target[nearest.long()]))
+        sums = (p * weights[:, None]).T @ q  # (4, 4): of 1, p, q and p q^T
+        touching, *found = array(torch.cat([(weights > 0).sum()[None], sums.view(-1)])).tolist()
+        if touching < MIN_TOUCHING:
+            return None
+        total = np.reshape(found, (4, 4))
+        p_centre, q_centre = total[1:, 0] / total[0, 0], total[0, 1:] / total[0, 0]
+        covariance = total[1:, 1:] - total[0, 0] * np.outer(p_centre, q_centre)
+        return aligning_motion(covariance, p_centre, q_centre)
 
     def _nearest(self, motions: Floats) -> tuple[Tensor, Tensor, Tensor]:
         """Of motions (H, 4, 4) of the source: metres to the nearest target point, its row, and the cosine.
