@@ -1,22 +1,30 @@
 """Random changes to a training pair that leave its truth known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from pcreg.geometry.se3 import inverse, limited_rotation, random_rotation, se3, transform
+from pcreg.datasets.jagged import Jagged
+from pcreg.geometry.se3 import inverse, limited_rotation, random_rotation, se3
 from pcreg.runtime.errors import InputError
 
 BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64 beams, about
+BANDS = int(182 / BEAM_SPACING)
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Crop each cloud, drop points and beams, scale both, move viewpoints; then rotate each and add jitter.
+    """Crop clouds, drop points and beams, scale pairs, move viewpoints; then rotate clouds and add jitter.
 
-    The truth follows every change; the translation is scaled along with the clouds.
+    Of several pairs at once: sources, as many targets, and T_target_source of each. The truth follows every
+    change; the translation is scaled along with the clouds.
     """
 
     rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
@@ -46,73 +54,104 @@ class Augmentation:
                 raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
 
     def reduce(
-        self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Tensor, Tensor, np.ndarray]:
-        """Crop, drop, scale and move viewpoints: source (N, 3), target (M, 3), T (4, 4) -> the three.
+        self,
+        sources: Sequence[Tensor],
+        targets: Sequence[Tensor],
+        motions: Sequence[Floats],
+        rng: np.random.Generator,
+    ) -> tuple[list[Tensor], list[Tensor], list[Floats]]:
+        """Crop, drop, scale and move viewpoints: sources (N, 3), targets (M, 3), T (4, 4) -> the three.
 
         Each cloud stays in its sensor's frame, to be downsampled there as at inference; or, as where the
         sensor's place is only estimated, in one beside it.
         """
-        noise = _noise(source, rng)
-        factor = rng.uniform(*self.scale)
-        T = T_target_source.copy()
-        T[:3, 3] *= factor
-        source, target = (self._dropped(cloud, rng, noise) * factor for cloud in (source, target))
-        source, T_source = self._beside_sensor(source, rng)
-        target, T_target = self._beside_sensor(target, rng)
-        return source, target, inverse(T_target) @ T @ T_source
+        clouds = Jagged.of([*sources, *targets])
+        if self.crop or self.drop or self.beams:
+            clouds = clouds.take(self._kept(clouds, rng).nonzero()[:, 0])
+        factor = rng.uniform(*self.scale, len(sources))
+        points = clouds.points * clouds.of_points(np.tile(factor, 2))[:, None]
+        places = self._viewpoints(clouds, points, rng)
+        moved = []
+        for T, scale, source, target in zip(motions, factor, *np.split(places, 2), strict=True):
+            T = T.copy()
+            T[:3, 3] = scale * T[:3, 3] + T[:3, :3] @ source - target
+            moved.append(T)
+        if places.any():
+            points = points - clouds.of_points(places)
+        return *_halves(points, clouds.sizes), moved
 
     def move(
-        self, source: Tensor, target: Tensor, T_target_source: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Tensor, Tensor, np.ndarray]:
-        """Rotate and add jitter: source (N, 3), target (M, 3), T (4, 4) -> the three."""
-        noise = _noise(source, rng)
-        turn = random_rotation(rng)
-        other = limited_rotation(rng, self.max_relative_rotation) @ turn
-        source, turn_source = self._moved(source, turn, noise)
-        target, turn_target = self._moved(target, other, noise)
-        return source, target, turn_target @ T_target_source @ inverse(turn_source)
-
-    def _moved(self, points: Tensor, R: np.ndarray, noise: torch.Generator) -> tuple[Tensor, np.ndarray]:
-        """The points rotated by R about the sensor, with jitter; and the motion (4, 4)."""
-        turn = np.eye(4)
+        self,
+        sources: Sequence[Tensor],
+        targets: Sequence[Tensor],
+        motions: Sequence[Floats],
+        rng: np.random.Generator,
+    ) -> tuple[list[Tensor], list[Tensor], list[Floats]]:
+        """Rotate and add jitter: sources (N, 3), targets (M, 3), T (4, 4) -> the three."""
+        clouds, count = Jagged.of([*sources, *targets]), len(sources)
+        moved = list(motions)
         if self.rotate:
-            turn = se3(R, np.zeros(3))
-            points = transform(torch.from_numpy(turn).to(points), points)
+            turns = [random_rotation(rng) for _ in sources]
+            others = [limited_rotation(rng, self.max_relative_rotation) @ turn for turn in turns]
+            turns = [se3(R, np.zeros(3)) for R in (*turns, *others)]
+            clouds = clouds.moved(turns)
+            moved = [turns[count + n] @ T @ inverse(turns[n]) for n, T in enumerate(motions)]
+        points = clouds.points
         if self.jitter:
-            points = points + self.jitter * _normal(points, noise)
-        return points, turn
+            noise = torch.randn(
+                points.shape, generator=_noise(points, rng), device=points.device, dtype=points.dtype
+            )
+            points = points + self.jitter * noise
+        return *_halves(points, clouds.sizes), moved
 
-    def _beside_sensor(self, points: Tensor, rng: np.random.Generator) -> tuple[Tensor, np.ndarray]:
-        """The points in a frame whose origin is elsewhere, perhaps; and its pose (4, 4) in theirs.
+    def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> Floats:
+        """Where the origins of the clouds with these `points` (N, 3) are moved: (B, 3), mostly zeros.
 
         That is up to half the way to one of the points, where nothing stands: from most such places surfaces
         are seen from the same side as from the sensor.
         """
-        T = np.eye(4)
-        if self.viewpoint and len(points) and rng.random() < self.viewpoint:
-            place = rng.uniform(0, 0.5) * points[int(rng.integers(len(points)))]
-            T[:3, 3] = place.cpu().numpy()
-            points = points - place
-        return points, T
+        places = np.zeros((len(clouds.sizes), 3))
+        if self.viewpoint:
+            sizes = np.array(clouds.sizes)
+            moved = np.flatnonzero((rng.random(len(sizes)) < self.viewpoint) & (sizes > 0))
+            rows = (np.cumsum(sizes) - sizes + rng.integers(np.maximum(sizes, 1)))[moved]
+            found = points[torch.from_numpy(rows).to(points.device)].cpu().numpy()
+            places[moved] = rng.uniform(0, 0.5, (len(moved), 1)) * found
+        return places
 
-    def _dropped(self, points: Tensor, rng: np.random.Generator, noise: torch.Generator) -> Tensor:
+    def _kept(self, clouds: Jagged, rng: np.random.Generator) -> Tensor:
+        """Which points (N,) are neither cropped nor dropped."""
+        points, count = clouds.points, len(clouds.sizes)
+        noise = _noise(points, rng)
         kept = torch.ones(len(points), dtype=torch.bool, device=points.device)
-        if self.crop and len(points):
-            direction = torch.from_numpy(random_rotation(rng)[0]).to(points)
-            along = points @ direction
-            cut = int(len(points) * rng.uniform(0, self.crop))
-            kept &= along >= along.kthvalue(cut + 1).values
+        if self.crop:
+            directions = np.stack([random_rotation(rng)[0] for _ in range(count)])
+            cut = np.floor(rng.uniform(0, self.crop, count) * clouds.sizes)
+            kept &= _rank(clouds, (points * clouds.of_points(directions)).sum(1)) >= clouds.of_points(cut)
         if self.drop:
-            kept &= _uniform(len(points), noise) >= rng.uniform(0, self.drop)
+            kept &= _uniform(len(points), noise) >= clouds.of_points(rng.uniform(0, self.drop, count))
         if self.beams:
             elevation = torch.atan2(points[:, 2], torch.hypot(points[:, 0], points[:, 1]))
-            bands = torch.floor(
-                (torch.rad2deg(elevation) + 90 + rng.uniform(0, BEAM_SPACING)) / BEAM_SPACING
-            ).long()
-            missing = _uniform(int(182 / BEAM_SPACING), noise) < rng.uniform(0, self.beams)
-            kept &= ~missing[bands]
-        return points[kept] if self.crop or self.drop or self.beams else points
+            start = 90 + clouds.of_points(rng.uniform(0, BEAM_SPACING, count))
+            bands = torch.floor((torch.rad2deg(elevation) + start) / BEAM_SPACING).long()
+            share = torch.from_numpy(rng.uniform(0, self.beams, (count, 1))).to(points.device)
+            missing = _uniform(count * BANDS, noise).view(count, BANDS) < share
+            kept &= ~missing[clouds.cloud, bands]
+        return kept
+
+
+def _halves(points: Tensor, sizes: list[int]) -> tuple[list[Tensor], list[Tensor]]:
+    """Points (N, 3) as clouds of these sizes: the first half of them, and the second."""
+    clouds = list(points.split(sizes))
+    return clouds[: len(sizes) // 2], clouds[len(sizes) // 2 :]
+
+
+def _rank(clouds: Jagged, values: Tensor) -> Tensor:
+    """How many points of its cloud come before each point (N,) in the order of the values (N,)."""
+    order = values.argsort(stable=True)
+    order = order[clouds.cloud[order].argsort(stable=True)]  # cloud by cloud
+    rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+    return rank - clouds.first[clouds.cloud]
 
 
 def _noise(points: Tensor, rng: np.random.Generator) -> torch.Generator:
@@ -122,7 +161,3 @@ def _noise(points: Tensor, rng: np.random.Generator) -> torch.Generator:
 
 def _uniform(count: int, noise: torch.Generator) -> Tensor:
     return torch.rand(count, generator=noise, device=noise.device)
-
-
-def _normal(like: Tensor, noise: torch.Generator) -> Tensor:
-    return torch.randn(like.shape, generator=noise, device=like.device, dtype=like.dtype)

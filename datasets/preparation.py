@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from pcreg.datasets.augment import Augmentation
-from pcreg.geometry.se3 import transform
-from pcreg.kernels.cells import cloud_of_rows
+from pcreg.datasets.jagged import Jagged
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.neighbors import radius_search
 from pcreg.runtime.errors import InputError
@@ -84,28 +83,23 @@ class Preparation:
             raise InputError(f"scales={scales}: a network with model.snap=true sees one; give scales=[1]")
 
     def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
-        reduced = [
-            self.augment.reduce(pair.source.double(), pair.target.double(), pair.T_target_source, rng)
-            for pair in pairs
-        ]
-        *raw, motions = map(list, zip(*reduced, strict=True))  # raw: all sources, all targets
+        *raw, motions = self.augment.reduce(
+            [pair.source.double() for pair in pairs],
+            [pair.target.double() for pair in pairs],
+            [pair.T_target_source for pair in pairs],
+            rng,
+        )
         clouds = [self._downsample(side, rng) for side in raw]
         coarser = [self._coarser(side) for side in clouds]
         views = [self._views(*sides, rng) for sides in zip(raw, clouds, strict=True)]
-        for pair in range(len(pairs)):  # in place: a cloud and its views move as one
-            parts = [[clouds[s][pair], *(view.points for view in views[s][pair])] for s in (0, 1)]
-            *moved, motions[pair] = self.augment.move(*map(torch.cat, parts), motions[pair], rng)
-            for s in (0, 1):
-                clouds[s][pair], *others = moved[s].split([len(part) for part in parts[s]])
-                views[s][pair] = [
-                    replace(view, points=points) for view, points in zip(views[s][pair], others, strict=True)
-                ]
+        joined = [list(map(_with_views, *side)) for side in zip(clouds, views, strict=True)]
+        *moved, motions = self.augment.move(*joined, motions, rng)  # a cloud and its views move as one
+        parts = [list(map(_apart, *side)) for side in zip(moved, clouds, views, strict=True)]
+        clouds, views = ([[part[n] for part in side] for side in parts] for n in (0, 1))
         if self.snap:
             clouds = [self._downsample(side, rng) for side in clouds]
         sources, targets = clouds
-        aligned = [
-            transform(torch.from_numpy(T).to(cloud), cloud) for T, cloud in zip(motions, sources, strict=True)
-        ]
+        aligned = Jagged.of(sources).moved(motions).split()
         matches = matching_rows(aligned, targets, self.positive_radius)
         names = [pair.name for pair in pairs]
         columns = names, sources, targets, matches, *coarser, *views
@@ -113,13 +107,13 @@ class Preparation:
 
     def _downsample(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
         """Of each cloud one point per voxel, as pcreg/geometry/voxel_grid.py; `maximum_points` of them."""
-        sampled = []
-        for cloud, rows in zip(clouds, sampled_rows(clouds, self.voxel), strict=True):
-            if len(rows) > self.maximum_points:
-                kept = np.sort(rng.choice(len(rows), self.maximum_points, replace=False))
-                rows = rows[torch.from_numpy(kept).to(rows.device)]
-            sampled.append(cloud[rows])
-        return sampled
+        joined, kept = Jagged.of(clouds), []
+        for cloud in joined.take(_sampled(joined, self.voxel)).split():
+            if len(cloud) > self.maximum_points:
+                rows = np.sort(rng.choice(len(cloud), self.maximum_points, replace=False))
+                cloud = cloud[torch.from_numpy(rows).to(cloud.device)]
+            kept.append(cloud)
+        return kept
 
     def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Downsampled]]:
         """Of each cloud what is left at each scale but the first."""
@@ -173,13 +167,8 @@ def sampled_rows(clouds: Sequence[Tensor], voxel: float, origins: Tensor | None 
 
     The grids begin at the clouds' origins, or at `origins` (B, 3) float64.
     """
-    points, lengths = _jagged(clouds)
-    if origins is None:
-        origins = torch.zeros(len(clouds), 3, dtype=torch.float64, device=points.device)
-    rows = grid_sample(points, lengths, voxel, origins)
-    cloud = cloud_of_rows(lengths)[rows]
-    local = rows - (torch.cumsum(lengths, 0) - lengths)[cloud]
-    return list(local.split(torch.bincount(cloud, minlength=len(clouds)).tolist()))
+    joined = Jagged.of(clouds)
+    return joined.rows_of_clouds(_sampled(joined, voxel, origins))
 
 
 def nearest_in_voxel(clouds: Sequence[Tensor], sampled: Sequence[Tensor], voxel: float) -> list[Tensor]:
@@ -187,26 +176,43 @@ def nearest_in_voxel(clouds: Sequence[Tensor], sampled: Sequence[Tensor], voxel:
 
     One lies in the voxel of each point, no further away than the voxel's diagonal.
     """
-    (points, lengths), (among, sampled_lengths) = _jagged(clouds), _jagged(sampled)
-    i, j = radius_search(points, among, lengths, sampled_lengths, 1.001 * 3**0.5 * voxel)
-    squared = (points[i] - among[j]).square().sum(1)
-    minimum = squared.new_full((len(points),), torch.inf).scatter_reduce(0, i, squared, "amin")
+    joined, among = Jagged.of(clouds), Jagged.of(sampled)
+    i, j = _within(joined, among, 1.001 * 3**0.5 * voxel)
+    squared = (joined.points[i] - among.points[j]).square().sum(1)
+    minimum = squared.new_full((len(joined.points),), torch.inf).scatter_reduce(0, i, squared, "amin")
     nearest = squared == minimum[i]
-    row = j.new_full((len(points),), len(among)).scatter_reduce(0, i[nearest], j[nearest], "amin")
-    first = torch.cumsum(sampled_lengths, 0) - sampled_lengths
-    return list((row - first[cloud_of_rows(lengths)]).split([len(cloud) for cloud in clouds]))
+    row = j.new_full((len(joined.points),), len(among.points))
+    row = row.scatter_reduce(0, i[nearest], j[nearest], "amin")
+    return list((row - among.first[joined.cloud]).split(joined.sizes))
 
 
 def matching_rows(sources: Sequence[Tensor], targets: Sequence[Tensor], radius: float) -> list[Tensor]:
     """For each source (N, 3) and target (M, 3): all (P, 2) int64 rows at most `radius` from each other."""
-    (source, source_lengths), (target, target_lengths) = _jagged(sources), _jagged(targets)
-    i, j = radius_search(source, target, source_lengths, target_lengths, radius)
-    cloud = cloud_of_rows(source_lengths)[i]
-    first = [torch.cumsum(lengths, 0) - lengths for lengths in (source_lengths, target_lengths)]
-    local = torch.stack([i - first[0][cloud], j - first[1][cloud]], 1)
-    return list(local.split(torch.bincount(cloud, minlength=len(sources)).tolist()))
+    source, target = Jagged.of(sources), Jagged.of(targets)
+    i, j = _within(source, target, radius)
+    cloud = source.cloud[i]
+    local = torch.stack([i - source.first[cloud], j - target.first[cloud]], 1)
+    return list(local.split(torch.bincount(cloud, minlength=len(source.sizes)).tolist()))
 
 
-def _jagged(clouds: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    points = torch.cat(list(clouds))
-    return points, torch.tensor([len(cloud) for cloud in clouds], device=points.device)
+def _sampled(clouds: Jagged, voxel: float, origins: Tensor | None = None) -> Tensor:
+    """Rows (M,) int64 of one point per voxel of each cloud, cloud by cloud."""
+    if origins is None:
+        origins = torch.zeros(len(clouds.sizes), 3, dtype=torch.float64, device=clouds.points.device)
+    return grid_sample(clouds.points, clouds.lengths, voxel, origins)
+
+
+def _within(clouds: Jagged, others: Jagged, radius: float) -> tuple[Tensor, Tensor]:
+    """Rows (P,) of points of clouds and others, cloud by cloud, at most `radius` metres apart."""
+    return radius_search(clouds.points, others.points, clouds.lengths, others.lengths, radius)
+
+
+def _with_views(cloud: Tensor, views: Sequence[TeacherView]) -> Tensor:
+    """The points of a cloud and then of its views."""
+    return torch.cat([cloud, *(view.points for view in views)]) if views else cloud
+
+
+def _apart(joined: Tensor, cloud: Tensor, views: Sequence[TeacherView]) -> tuple[Tensor, list[TeacherView]]:
+    """The `joined` points as those of a cloud and its views, of which they are another version."""
+    own, *others = joined.split([len(cloud), *(len(view.points) for view in views)])
+    return own, [replace(view, points=points) for view, points in zip(views, others, strict=True)]

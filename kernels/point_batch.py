@@ -32,17 +32,15 @@ class PointBatch:
         leaves in the last digits is rounded away (pcreg.kernels.rounding).
         """
         clouds = [torch.as_tensor(cloud, dtype=torch.float64) for cloud in clouds]
-        local = [rounded(cloud - cloud.amin(0)) if len(cloud) else cloud for cloud in clouds]
-        points = torch.cat(local).float() if local else torch.empty(0, 3)
-        lengths = torch.tensor([len(cloud) for cloud in local], dtype=torch.int64, device=points.device)
-        if viewpoints is None:
-            viewpoints = [cloud.new_zeros(1, 3).expand(len(cloud), 3) for cloud in clouds]
-        seen_from = [
-            (torch.as_tensor(places).to(cloud) - cloud.amin(0)).float()
-            for cloud, places in zip(clouds, viewpoints, strict=True)
-            if len(cloud)
-        ]
-        return PointBatch(points, lengths, torch.cat(seen_from) if seen_from else torch.empty(0, 3))
+        points = torch.cat(clouds) if clouds else torch.empty(0, 3, dtype=torch.float64)
+        lengths = torch.tensor([len(cloud) for cloud in clouds], dtype=torch.int64, device=points.device)
+        cloud = torch.repeat_interleave(lengths, output_size=len(points))
+        lowest = points.new_full((len(clouds), 3), torch.inf)
+        corner = lowest.scatter_reduce(0, cloud[:, None].expand(-1, 3), points, "amin")[cloud]
+        seen_from = -corner
+        if viewpoints is not None and clouds:
+            seen_from += torch.cat([torch.as_tensor(places).to(points) for places in viewpoints])
+        return PointBatch(rounded(points - corner).float(), lengths, seen_from.float())
 
     def __len__(self) -> int:
         """The number of points N."""

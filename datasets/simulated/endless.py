@@ -26,7 +26,8 @@ from pcreg.training.distributed import ALONE, Ranks
 class Endless:
     """Batches of a training on simulated scenes; an epoch is `per_epoch` batches.
 
-    With a worker a process of its own makes them while the training goes on, on the same device or another.
+    With workers processes of their own make them in turn while the training goes on, on the same device or
+    another. Each records all scenes.
     Several processes of one training (`rank` of `ranks`) see different scenes.
     """
 
@@ -43,7 +44,7 @@ class Endless:
         minimum_overlap: float = 0.1,
         max_relative_rotation: float = 180.0,  # degrees between the clouds of a pair at first
         rotation_warmup: int = 0,  # epochs in which this grows to that of the augmentation
-        workers: int = 0,  # 0: none; one is enough, and all that is used
+        workers: int = 0,  # processes; 0: none
         device: str | None = None,  # on which batches are made; by default that of the training
         seed: int = 0,
         ranks: Ranks = ALONE,
@@ -87,7 +88,7 @@ class Endless:
             context = "spawn" if self.workers else None
             self._stream = load(
                 _Stream(self, self._next),
-                workers=min(self.workers, 1),
+                workers=self.workers,
                 batch_size=None,
                 multiprocessing_context=context,
             )
@@ -144,13 +145,16 @@ class _Stream(IterableDataset):
         self.batches, self.first = batches, first
 
     def __iter__(self) -> Iterator[TrainingBatch | None]:
-        in_worker = get_worker_info() is not None
+        worker = get_worker_info()
+        if worker is None:
+            yield from map(self.batches.make, itertools.count(self.first))
+            return
         device = torch.device(self.batches.device)
-        if in_worker and device.index is not None:
+        if device.index is not None:
             torch.cuda.set_device(device)  # nothing on the GPU of another process
-        for number in itertools.count(self.first):
+        for number in itertools.count(self.first + worker.id, worker.num_workers):
             batch = self.batches.make(number)
-            yield self._for_training(batch) if batch and in_worker else batch
+            yield batch and self._for_training(batch)
 
     def _for_training(self, batch: TrainingBatch) -> TrainingBatch:
         """The batch as another process takes it: on the device of both with its pyramid, else on the CPU."""

@@ -10,7 +10,8 @@ T = se3(rotation_about([1, 2, 3], 40), np.array([1.0, -2.0, 0.5]))
 
 
 def change(augmentation, source, target, T, rng):
-    return augmentation.move(*augmentation.reduce(source, target, T, rng), rng)
+    changed = augmentation.move(*augmentation.reduce([source], [target], [T], rng), rng)
+    return [of_pairs[0] for of_pairs in changed]
 
 
 def corresponding(n=50):
@@ -45,7 +46,8 @@ def test_viewpoints_move_along_a_ray_and_the_truth_with_them():
     moved = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        new_source, new_target, new_T = Augmentation(viewpoint=0.25).reduce(source, target, T, rng)
+        changed = Augmentation(viewpoint=0.25).reduce([source], [target], [T], rng)
+        new_source, new_target, new_T = (of_pairs[0] for of_pairs in changed)
         np.testing.assert_allclose(transform(new_T, new_source.numpy()), new_target, atol=1e-12)
         for old, new in ((source, new_source), (target, new_target)):
             place = (old - new)[0]  # of the new origin
@@ -121,6 +123,24 @@ def test_beams_are_dropped_whole():
     left = torch.asin(kept[:, 2] / 9).rad2deg().mul(1e6).round().unique(return_counts=True)[1]
     assert len(left) < len(elevation) // 50
     assert (left == 50).all()
+
+
+def test_pairs_are_changed_together_and_each_for_itself():
+    augmentation = Augmentation(scale=(0.5, 1.5), crop=0.3, drop=0.3, beams=0.3, viewpoint=0.5, jitter=1e-4)
+    pairs = [corresponding(count) for count in (200, 0, 300, 100)]
+    sources, targets = map(list, zip(*pairs, strict=True))
+    rng = np.random.default_rng(0)
+    reduced = augmentation.reduce(sources, targets, [T] * 4, rng)
+    sources, targets, motions = augmentation.move(*reduced, rng)
+    assert [len(cloud) for cloud in (sources[1], targets[1])] == [0, 0]
+    scales = []
+    for source, target, motion, (old, _) in zip(sources, targets, motions, pairs, strict=True):
+        if len(old):
+            assert 0.3 * len(old) < len(source) < len(old)
+            apart = torch.cdist(torch.from_numpy(transform(motion, source.numpy())), target)
+            assert (apart.amin(1) < 1e-3).float().mean() > 0.4  # those whose partner was not dropped
+            scales.append(float(source.std() / old.std()))
+    assert np.ptp(scales) > 0.05
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,63 @@
+"""Clouds one after another, so that a GPU takes one step for all of them and not one for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Jagged:
+    """B clouds with N points in all."""
+
+    points: Tensor  # (N, 3)
+    sizes: list[int]  # (B,) of the clouds
+
+    @staticmethod
+    def of(clouds: Sequence[Tensor]) -> "Jagged":
+        """Clouds (N_b, 3) of one dtype and device, at least one."""
+        return Jagged(torch.cat(list(clouds)), [len(cloud) for cloud in clouds])
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """(B,) int64, the sizes where the points are."""
+        return torch.tensor(self.sizes, device=self.points.device)
+
+    @cached_property
+    def first(self) -> Tensor:
+        """(B,) int64, the row at which each cloud begins."""
+        return torch.cumsum(self.lengths, 0) - self.lengths
+
+    @cached_property
+    def cloud(self) -> Tensor:
+        """(N,) int64, the cloud of each point."""
+        return torch.repeat_interleave(self.lengths, output_size=len(self.points))
+
+    def split(self) -> list[Tensor]:
+        """The points of each cloud."""
+        return list(self.points.split(self.sizes))
+
+    def take(self, rows: Tensor) -> "Jagged":
+        """The points in rows (M,) int64 that come cloud by cloud. The device is waited for."""
+        return Jagged(self.points[rows], self._sizes_of(rows))
+
+    def rows_of_clouds(self, rows: Tensor) -> list[Tensor]:
+        """Rows (M,) int64 that come cloud by cloud as rows of each cloud. The device is waited for."""
+        return list((rows - self.first[self.cloud[rows]]).split(self._sizes_of(rows)))
+
+    def _sizes_of(self, rows: Tensor) -> list[int]:
+        sizes: list[int] = torch.bincount(self.cloud[rows], minlength=len(self.sizes)).tolist()
+        return sizes
+
+    def of_points(self, values: NDArray[np.float64]) -> Tensor:
+        """Values (B, ...) of the clouds for each of their points: (N, ...), in the points' dtype."""
+        return torch.from_numpy(values).to(self.points)[self.cloud]
+
+    def moved(self, motions: Sequence[NDArray[np.float64]]) -> "Jagged":
+        """Each cloud moved by its motion (4, 4)."""
+        T = self.of_points(np.stack(motions))
+        return Jagged((T[:, :3, :3] * self.points[:, None]).sum(2) + T[:, :3, 3], self.sizes)
