@@ -11,7 +11,8 @@ from pcreg.geometry.se3 import box
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
-BLOCK_POINTS = 1 << 20  # processed together, in about 100 MB
+BLOCK_POINTS = 1 << 19  # processed together, in about 50 MB
+MAX_TABLE_CELLS = 16  # for each point; beyond, a table takes longer than sorting
 MAX_CELLS = 2**62  # of the box around a cloud, numbered by int64
 
 
@@ -67,15 +68,29 @@ def _nearest(
         key += (cell - lowest[axis]).astype(np.int64)
         from_centre += (position - 0.5) ** 2
         inside.append(position)
+    cells = math.prod(map(int, shape))
+    rows = (_by_table if cells <= MAX_TABLE_CELLS * len(points) else _by_sorting)(key, from_centre, cells)
+    key = key[rows]
+    if (key[1:] == key[:-1]).any():  # equally near ones
+        again = np.lexsort((rows, *(inside[axis][rows] for axis in (2, 1, 0)), key))
+        rows, key = rows[again], key[again]
+        rows = rows[np.concatenate([[True], key[1:] != key[:-1]])]
+    return rows
+
+
+def _by_table(key: np.ndarray, from_centre: np.ndarray, cells: int) -> np.ndarray:
+    """Rows (M,) of the least `from_centre` (N,) of each key (N,) below `cells`, in the order of the keys."""
+    least = np.full(cells, np.inf)
+    np.minimum.at(least, key, from_centre)
+    rows = np.flatnonzero(from_centre == least[key])
+    return rows[np.argsort(key[rows], kind="stable")]
+
+
+def _by_sorting(key: np.ndarray, from_centre: np.ndarray, _cells: int) -> np.ndarray:
+    """The same for any number of cells."""
     order = np.argsort(key)
     key = key[order]
     first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))  # of each cell
     ranked = from_centre[order]
     least = np.minimum.reduceat(ranked, first)
-    near = np.flatnonzero(ranked == np.repeat(least, np.diff(first, append=len(key))))
-    rows, key = order[near], key[near]
-    if len(rows) > len(first):  # equally near ones
-        again = np.lexsort((rows, *(inside[axis][rows] for axis in (2, 1, 0)), key))
-        rows, key = rows[again], key[again]
-        rows = rows[np.concatenate([[True], key[1:] != key[:-1]])]
-    return rows
+    return order[ranked == np.repeat(least, np.diff(first, append=len(key)))]

@@ -10,7 +10,8 @@ import numpy as np
 from pcreg.cli.register import report
 from pcreg.cli.register.parser import prior_of, registrar_of, viewpoint_of
 from pcreg.io.cloud import Cloud
-from pcreg.registration.inputs import both_viewpoints
+from pcreg.registration.inputs import ViewpointOption, both_viewpoints
+from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.result import Registration
 from pcreg.registration.task import Task
 from pcreg.runtime import parallel
@@ -47,13 +48,14 @@ def _answered(
     """The clouds, what was found, and what it was found with."""
     files = str(options.source), str(options.target)
     registrar, clock = registrar_of(options), Clock()
+    sides = zip(files, options.units, both_viewpoints(viewpoint_of(options)), strict=True)
+
+    def prepare(side: tuple[str, str, ViewpointOption]) -> PreparedCloud:
+        file, unit, viewpoint = side
+        return registrar.prepare(file, units=unit, columns=options.columns, viewpoint=viewpoint)
+
     with Steps("reading"):
-        prepared = [
-            registrar.prepare(file, units=unit, columns=options.columns, viewpoint=viewpoint)
-            for file, unit, viewpoint in zip(
-                files, options.units, both_viewpoints(viewpoint_of(options)), strict=True
-            )
-        ]
+        prepared = parallel.each(prepare, sides)
     clouds = prepared[0].cloud, prepared[1].cloud
     report.print_clouds(files, clouds)
     clock.lap("read")

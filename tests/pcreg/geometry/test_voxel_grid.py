@@ -29,8 +29,10 @@ def test_real_fragments_are_left_whole(real_data):
 
 @pytest.mark.parametrize("block", [1 << 20, 1000])
 @pytest.mark.parametrize("origin", [(0, 0, 0), (0.013, -0.4, 7)])
-def test_the_rows_are_those_of_the_operator_however_the_cloud_is_cut(block, origin, monkeypatch):
+@pytest.mark.parametrize("table", [0, 16, 3000])
+def test_the_rows_are_those_of_the_operator_however_they_are_found(table, block, origin, monkeypatch):
     monkeypatch.setattr(voxel_grid, "BLOCK_POINTS", block)
+    monkeypatch.setattr(voxel_grid, "MAX_TABLE_CELLS", table)
     rng = np.random.default_rng(0)
     origin = np.array(origin, dtype=np.float64)
     lattice = rng.integers(-20, 20, (5000, 3)) * 0.01  # twins, and points equally far from a centre
