@@ -2,8 +2,8 @@
 
     python benchmarks/bench_training.py [--experiment indoor] [--pairs 16] [--steps 150]
 
-    there          batches that lie on the device with their pyramids, the same four again and again
-    1 process ...  batches as a training has them: so many processes make them, and their pyramids
+    there      batches that lie on the device with their pyramids, the same four again and again
+    1 process  batches as a training has them: another process makes them, and their pyramids
 
 Steps are those of `pcreg train`, TensorBoard included; times are means. `GPU busy` adds up what the kernels
 of the training process take. Needs a GPU. Writes docs/results/training.json, which benchmarks/pages.py puts
@@ -34,7 +34,6 @@ from pcreg.training.losses import Batch
 from pcreg.training.trainer import Trainer
 
 WARM_UP = 30  # steps that are not timed
-MOST_WORKERS = 3
 SCENES = 8  # in the pool: what a scene takes to record is not measured
 
 
@@ -72,7 +71,7 @@ def _rows(cfg: DictConfig, device: str) -> Iterator[dict[str, str]]:
     make = partial(
         instantiate(cfg.batches), preparation=preparation, geometry=architecture.geometry, ranks=ranks
     )
-    for workers in range(1 + MOST_WORKERS):
+    for name, workers in (("there", 0), ("1 process", 1)):
         batches = make(workers=workers)
         timed = _Timed(batches if workers else _Repeated(batches, device))
         optimizer = instantiate(cfg.optimizer, _partial_=True)(network.parameters(), fused=True)
@@ -86,7 +85,6 @@ def _rows(cfg: DictConfig, device: str) -> Iterator[dict[str, str]]:
                 trainer.fit(timed, 2, _unvalidated)
         busy = sum(event.device_time for event in profiled.events() if event.device_type.name == "CUDA")
         busy /= 1e6 * len(batches)
-        name = f"{workers} process{'es' * (workers > 1)}" if workers else "there"
         row = {"batches": name, "pairs a step": str(cfg.batches.batch_size), "ms": f"{1e3 * step:.1f}"}
         row |= {"pairs a second": f"{cfg.batches.batch_size / step:.0f}", "GPU busy": f"{busy / step:.0%}"}
         print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)

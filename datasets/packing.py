@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import reduce_tensor
 
 ALIGNMENT = 16  # bytes, which kernels load at once
 
@@ -64,6 +65,15 @@ class Packing:
 
     def __call__(self, samples: Any) -> Packed:
         return Packed.of(self.collate(samples))
+
+
+def can_share(device: str) -> bool:
+    """Whether processes can share tensors on the device: not every system lets them share a GPU's memory."""
+    try:
+        reduce_tensor(torch.empty(1, device=device))
+    except RuntimeError:
+        return False
+    return True
 
 
 class _Pickler(pickle.Pickler):

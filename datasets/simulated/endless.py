@@ -15,6 +15,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from pcreg.datasets.collate import Collate, TrainingBatch
 from pcreg.datasets.loading import load
+from pcreg.datasets.packing import can_share
 from pcreg.datasets.preparation import Preparation, RawPair
 from pcreg.datasets.simulated.recording import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig
@@ -26,8 +27,7 @@ from pcreg.training.distributed import ALONE, Ranks
 class Endless:
     """Batches of a training on simulated scenes; an epoch is `per_epoch` batches.
 
-    With workers processes of their own make them in turn while the training goes on, on the same device or
-    another. Each records all scenes.
+    With a worker a process of its own makes them while the training goes on, on the same device or another.
     Several processes of one training (`rank` of `ranks`) see different scenes.
     """
 
@@ -44,7 +44,7 @@ class Endless:
         minimum_overlap: float = 0.1,
         max_relative_rotation: float = 180.0,  # degrees between the clouds of a pair at first
         rotation_warmup: int = 0,  # epochs in which this grows to that of the augmentation
-        workers: int = 0,  # processes; 0: none
+        workers: int = 0,  # 0: none; one is all that is used: two, each with all scenes, are no faster
         device: str | None = None,  # on which batches are made; by default that of the training
         seed: int = 0,
         ranks: Ranks = ALONE,
@@ -88,7 +88,7 @@ class Endless:
             context = "spawn" if self.workers else None
             self._stream = load(
                 _Stream(self, self._next),
-                workers=self.workers,
+                workers=min(self.workers, 1),
                 batch_size=None,
                 multiprocessing_context=context,
             )
@@ -139,27 +139,22 @@ class Endless:
 
 
 class _Stream(IterableDataset):
-    """The batches from a number on."""
+    """The batches from a number on. A worker leaves them on the GPU of the training, if both can share it."""
 
     def __init__(self, batches: Endless, first: int):
         self.batches, self.first = batches, first
 
     def __iter__(self) -> Iterator[TrainingBatch | None]:
-        worker = get_worker_info()
-        if worker is None:
+        if get_worker_info() is None:
             yield from map(self.batches.make, itertools.count(self.first))
             return
-        device = torch.device(self.batches.device)
-        if device.index is not None:
-            torch.cuda.set_device(device)  # nothing on the GPU of another process
-        for number in itertools.count(self.first + worker.id, worker.num_workers):
-            batch = self.batches.make(number)
-            yield batch and self._for_training(batch)
-
-    def _for_training(self, batch: TrainingBatch) -> TrainingBatch:
-        """The batch as another process takes it: on the device of both with its pyramid, else on the CPU."""
         device = self.batches.device
-        return batch.to(device) if device == self.batches.ranks.device else batch.points_to_cpu()
+        if (index := torch.device(device).index) is not None:
+            torch.cuda.set_device(index)  # nothing on the GPU of another process
+        stays = device == self.batches.ranks.device and can_share(device)
+        for number in itertools.count(self.first):
+            batch = self.batches.make(number)
+            yield batch and (batch.to(device) if stays else batch.points_to_cpu())
 
     def __getstate__(self) -> dict:
         """Without the scenes of the training process."""

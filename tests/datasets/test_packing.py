@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets.packing import ALIGNMENT, Packed
+from pcreg.datasets import packing
+from pcreg.datasets.packing import ALIGNMENT, Packed, can_share
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from tests.pcreg.scenes import wavy_sheet
@@ -70,3 +71,13 @@ def test_a_pyramid_keeps_what_was_derived(device):
             assert triplets._arrangements.keys() == each._arrangements.keys()
     for level, wanted in zip(found.levels, pyramid.levels, strict=True):
         assert torch.equal(level.points, wanted.points)
+
+
+def test_memory_that_processes_cannot_share_is_noticed(monkeypatch):
+    assert can_share("cpu")
+
+    def refuse(_):
+        raise RuntimeError("CUDA error: operation not supported")
+
+    monkeypatch.setattr(packing, "reduce_tensor", refuse)
+    assert not can_share("cpu")
