@@ -69,7 +69,10 @@ def _nearest(
         from_centre += (position - 0.5) ** 2
         inside.append(position)
     cells = math.prod(map(int, shape))
-    rows = (_by_table if cells <= MAX_TABLE_CELLS * len(points) else _by_sorting)(key, from_centre, cells)
+    if cells <= MAX_TABLE_CELLS * len(points):
+        rows = _by_table(key, from_centre, cells)
+    else:
+        rows = _by_sorting(key, from_centre)
     key = key[rows]
     if (key[1:] == key[:-1]).any():  # equally near ones
         again = np.lexsort((rows, *(inside[axis][rows] for axis in (2, 1, 0)), key))
@@ -86,8 +89,8 @@ def _by_table(key: np.ndarray, from_centre: np.ndarray, cells: int) -> np.ndarra
     return rows[np.argsort(key[rows], kind="stable")]
 
 
-def _by_sorting(key: np.ndarray, from_centre: np.ndarray, _cells: int) -> np.ndarray:
-    """The same for any number of cells."""
+def _by_sorting(key: np.ndarray, from_centre: np.ndarray) -> np.ndarray:
+    """The same for keys of any size."""
     order = np.argsort(key)
     key = key[order]
     first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))  # of each cell
