@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.point_to_plane import Limits
 from pcreg.kernels.pyramid import Pyramid, search_at_once
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
 from pcreg.kernels.row_groups import RowGroups
@@ -26,11 +27,12 @@ def warm_up(
     threads as there are `cores`.
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
+    from pcreg.kernels.triton.agreement import weighted_sums
     from pcreg.kernels.triton.consensus import inlier_sums
     from pcreg.kernels.triton.launch import compile_noted, rehearsal
     from pcreg.kernels.triton.nearest import nearest_points
-    from pcreg.kernels.triton.neighborhood import count_within, kth_distance, sums
-    from pcreg.kernels.triton.point_to_plane import equations
+    from pcreg.kernels.triton.neighborhood import EVERY_NTH, MIN_POINTS, count_within, kth_distance, sums
+    from pcreg.kernels.triton.point_to_plane import iterate
 
     with rehearsal() as noted:
         for pyramid in _pyramids(geometry, device):
@@ -41,11 +43,12 @@ def warm_up(
         one = torch.zeros(1, 3, dtype=torch.float64, device=device)
         nearest_points(one, one)
         count_within(one, one, 1.0)
-        kth_distance(one, one, 1)
+        kth_distance(one, one.repeat(EVERY_NTH * MIN_POINTS, 1), 1)
         sums(one, one, 1, 1.0)
         motion = torch.eye(4, dtype=torch.float64, device=device)
-        equations(one, one, one, motion, 1.0)
+        iterate(one, one, one, one.new_zeros(18), Limits(1.0, 1.0, 1.0, 1.0), 1)
         inlier_sums(motion[None], one.T, one.T, 1.0)
+        weighted_sums(one, one, one.float(), one.float(), motion, 1.0, 0.0)
     return compile_noted(noted, cores)
 
 

@@ -13,9 +13,25 @@ from threading import Lock
 from typing import NamedTuple
 
 import torch
+from triton.runtime import driver
 
-_compiled: dict[Hashable, tuple] = {}
+_compiled: dict[Hashable, "Compiled"] = {}
 _compiling: dict[Hashable, Lock] = {}  # by the same keys: two threads compile nothing twice
+
+
+class Compiled(NamedTuple):
+    """A kernel that is on its device, and the values of its constants."""
+
+    kernel: object  # of triton.compiler
+    constants: tuple
+
+    def __call__(self, grid: int, device: torch.device, arguments: tuple) -> None:
+        """As kernel[grid](*arguments, *constants), which asks for much beforehand that is known here."""
+        kernel, constants = self
+        stream = driver.active.get_current_stream(device.index)
+        of_kernel = kernel.function, kernel.packed_metadata
+        no_hooks = None, None, None
+        kernel.run(grid, 1, 1, stream, *of_kernel, *no_hooks, *arguments, *constants)
 
 
 class Launch(NamedTuple):
@@ -54,10 +70,9 @@ def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashab
                 if known is None:
                     compiled = kernel[(grid,)](*arguments, **constants, **options)
                     if compiled is not None:  # None: from Triton's interpreter
-                        _compiled[key] = compiled, tuple(constants.values())
+                        _compiled[key] = Compiled(compiled, tuple(constants.values()))
                     return
-        compiled, values = known
-        compiled[(grid, 1, 1)](*arguments, *values)
+        known(grid, device, arguments)
 
 
 def specialization(*integers: int) -> tuple[tuple[bool, bool], ...]:
@@ -93,8 +108,8 @@ def _compile(key: Hashable, noted: Launch) -> bool:
         compiled = kernel.warmup(*arguments, grid=(1,), **constants, **options)
         if compiled is None:  # from Triton's interpreter
             return False
-        compiled[(1, 1, 1)]  # what launches it, which brings it onto the device
-        _compiled[key] = compiled, tuple(constants.values())
+        compiled.run  # noqa: B018 it brings the kernel onto the device
+        _compiled[key] = Compiled(compiled, tuple(constants.values()))
         return True
 
 

@@ -1,5 +1,7 @@
 """Counts, k-th distances and sums around queries: a program per few queries goes through all points.
 
+Of many points some say how far the k-th is at most, and those within that distance are sorted.
+
 The distance that exactly k points are within is searched for: the number within it is counted again and
 again, some five times where points lie on a surface, as a number that grows with the square of the distance
 says where to try next. Where points are equally far no distance has exactly k within: so the count also says
@@ -19,6 +21,7 @@ from pcreg.kernels.triton.launch import launch
 # programs hide how long a comparison takes: so it has few.
 QUERIES = 4
 EVERY_NTH, MIN_POINTS = 16, 1000  # some of many points tell where to search among all
+ROOM = 32  # for the distances of so many times k points; 16 times k are within, give or take a fourth
 MAX_STEPS = 64  # of the search
 COUNT, DISTANCE, SUMS = range(3)  # what is wanted
 WIDTHS = {COUNT: 1, DISTANCE: 1, SUMS: 10}
@@ -32,17 +35,36 @@ def count_within(queries: Tensor, points: Tensor, radius: float) -> Tensor:
 
 
 def kth_distance(queries: Tensor, points: Tensor, k: int) -> Tensor:
+    """What pcreg.kernels.neighborhood says."""
     some = points[::EVERY_NTH].contiguous()
-    if len(some) >= max(k, MIN_POINTS):  # among some of the points the k-th is as far, or farther
-        most = _around(queries, some, k, _farthest(queries, some), DISTANCE)[:, 0]
-    else:
-        most = _farthest(queries, points)
-    return _around(queries, points, k, most, DISTANCE)[:, 0].sqrt()
+    if len(some) < max(k, MIN_POINTS):
+        return _around(queries, points, k, _farthest(queries, points), DISTANCE)[:, 0].sqrt()
+    most = _around(queries, some, k, _farthest(queries, some), DISTANCE)[:, 0]  # among all k-th is no farther
+    squares, most_found = _within(queries, points, most, ROOM * k)
+    if most_found > ROOM * k:
+        return _around(queries, points, k, most, DISTANCE)[:, 0].sqrt()
+    return squares.kthvalue(k, 1).values.sqrt()
 
 
 def sums(queries: Tensor, points: Tensor, k: int, radius: float) -> Tensor:
     """(Q, 10), over the offsets of the up to k nearest points closer than `radius`."""
     return _around(queries, points, k, _all(queries, math.nextafter(radius**2, 0.0)), SUMS)
+
+
+def _within(queries: Tensor, points: Tensor, most: Tensor, room: int) -> tuple[Tensor, int]:
+    """Squared distances (Q, room) of the points within the squares `most` (Q,), and how many are at most.
+
+    In no particular order, then infinity. Of a query that has more some are left out.
+    """
+    Q, M = len(queries), len(points)
+    squares = queries.new_full((Q, room), torch.inf)
+    found = torch.zeros(Q, dtype=torch.int32, device=queries.device)
+    constants = {"QUERIES": QUERIES, "POINTS": POINTS[COUNT]}
+    arguments = queries, points, most, squares, found, Q, M, room
+    launch(
+        _collect, -(-Q // QUERIES), arguments, constants, None, num_warps=WARPS[COUNT], enable_fp_fusion=False
+    )
+    return squares, int(found.max())
 
 
 def _farthest(queries: Tensor, points: Tensor) -> Tensor:
@@ -116,6 +138,36 @@ def _neighborhood(
             tl.store(out + q, tl.max(farthest, 1), mask=inside)
         else:
             _store_sums(points, M, x, y, z, high, out, q, inside, QUERIES, POINTS)
+
+
+@triton.jit(
+    do_not_specialize=["Q", "M", "room"],
+    do_not_specialize_on_alignment=["queries", "points", "most", "squares", "found"],
+)
+def _collect(
+    queries,  # (Q, 3) float64
+    points,  # (M, 3) float64
+    most,  # (Q,) float64, squared metres
+    squares,  # (Q, room) float64, out
+    found,  # (Q,) int32, zeros, out
+    Q,
+    M,
+    room,
+    QUERIES: tl.constexpr,
+    POINTS: tl.constexpr,
+):
+    q = tl.program_id(0).to(tl.int64) * QUERIES + tl.arange(0, QUERIES)
+    inside = q < Q
+    x = tl.load(queries + 3 * q, mask=inside, other=0.0)[:, None]
+    y = tl.load(queries + 3 * q + 1, mask=inside, other=0.0)[:, None]
+    z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
+    limit = tl.load(most + q, mask=inside, other=-1.0)[:, None]
+    counter = tl.broadcast_to((found + q)[:, None], (QUERIES, POINTS))
+    for start in range(0, M, POINTS):
+        _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
+        within = distance <= limit
+        at = tl.atomic_add(counter, 1, mask=within, sem="relaxed")
+        tl.store(squares + q[:, None] * room + at, distance, mask=within & (at < room))
 
 
 @triton.jit

@@ -1,8 +1,19 @@
 """Fewer rows where not all are needed."""
 
-import numpy as np
+from typing import Any, Protocol, TypeVar
 
 
-def every_nth(rows: np.ndarray, max_rows: int) -> np.ndarray:
+class Sliceable(Protocol):
+    """An array or a tensor."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice, /) -> Any: ...
+
+
+Rows = TypeVar("Rows", bound=Sliceable)
+
+
+def every_nth(rows: Rows, max_rows: int) -> Rows:
     """Every n-th of the rows (N, ...), n being the least with which no more than `max_rows` are left."""
-    return rows[:: max(1, -(-len(rows) // max_rows))]
+    some: Rows = rows[:: max(1, -(-len(rows) // max_rows))]
+    return some

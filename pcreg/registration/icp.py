@@ -22,6 +22,7 @@ MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones d
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact
 # Least step, in distances: below it partners at the edge come and go, and the loop need not end
 CONVERGENCE_RATIO = 1e-3
+MAX_CONDITION = 1e8  # of the equations; directions that are determined less are left alone
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def refine(
     step = best = np.eye(4)
     best_score = _score(surfaces, best, distance)
     for some, max_distance in ((surfaces.of_points(MAX_COARSE_POINTS), 2 * distance), (surfaces, distance)):
-        step = _point_to_plane(some, step, max_distance, CONVERGENCE_RATIO * distance)
+        step = some.point_to_plane(step, max_distance, CONVERGENCE_RATIO * distance)
         score = _score(surfaces, step, distance)
         if score > best_score:
             best, best_score = step, score
@@ -100,20 +101,25 @@ class Surfaces:
         rows = np.hstack([np.cross(points, normal), normal])  # (K, 6): d offset / d (rotation, translation)
         return rows.T @ rows, rows.T @ offset
 
+    def point_to_plane(
+        self, T: np.ndarray, max_distance: float, min_step: float, iterations: int = MAX_ITERATIONS
+    ) -> np.ndarray:
+        """Iterate from T (4, 4), partners being within `max_distance`, until a step is below `min_step`."""
+        radius = self.radius(T)
+        for _ in range(iterations):
+            # Directions in which the surfaces slide along each other are left alone by the cut-off.
+            twist = np.linalg.lstsq(*self.normal_equations(T, max_distance), rcond=1 / MAX_CONDITION)[0]
+            T = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ T
+            if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < min_step:
+                break
+        return T
+
+    def radius(self, T: np.ndarray) -> float:
+        """The mean distance of source points, moved by T, from the origin: it takes radians to metres."""
+        return float(np.linalg.norm(transform(T, self.source), axis=1).mean())
+
 
 SurfacesOf: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], Surfaces]
-
-
-def _point_to_plane(surfaces: Surfaces, T: np.ndarray, max_distance: float, step: float) -> np.ndarray:
-    """Iterate from T (4, 4), with partners within `max_distance`, until an update is below `step` metres."""
-    radius = np.linalg.norm(transform(T, surfaces.source), axis=1).mean()  # takes radians to metres
-    for _ in range(MAX_ITERATIONS):
-        # Directions in which the surfaces slide along each other are left alone by the cut-off.
-        twist = np.linalg.lstsq(*surfaces.normal_equations(T, max_distance), rcond=1e-8)[0]
-        T = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ T
-        if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < step:
-            break
-    return T
 
 
 def _score(surfaces: Surfaces, T: np.ndarray, distance: float) -> float:

@@ -268,7 +268,9 @@ class Registrar:
         return parallel.each(lambda given: self._prepared(*given), sides)
 
     def _prepared(self, cloud: "Points | PreparedCloud", side: str) -> PreparedCloud:
-        return cloud if isinstance(cloud, PreparedCloud) else self.prepare(cloud, name=side)
+        prepared = cloud if isinstance(cloud, PreparedCloud) else self.prepare(cloud, name=side)
+        _ = prepared.points  # all that waits for memory now, where each cloud may have a thread
+        return prepared
 
     def usable(self, sizes: Sequence[float]) -> Sequence[float]:
         """The voxel sizes to describe clouds at that suit `sizes`."""

@@ -62,8 +62,11 @@ def test_scatter_matrices(M, radius, around):
     np.testing.assert_allclose(found.cpu().numpy(), scatter_by_tree(queries, points, radius), atol=1e-12)
 
 
-def test_kth_distance_among_many(monkeypatch):
+@pytest.mark.parametrize("room", [32, 1])
+def test_kth_distance_among_many(monkeypatch, room):
+    """Whether the points near enough find room, or are searched again."""
     monkeypatch.setattr(kernel, "MIN_POINTS", 10)
+    monkeypatch.setattr(kernel, "ROOM", room)
     points, queries = wavy(300), wavy(300)[::37] + 0.01
     found = kernel.kth_distance(*tensors(queries, points), 8).cpu().numpy()
     np.testing.assert_allclose(found, cKDTree(points).query(queries, [8])[0][:, 0], rtol=1e-15)

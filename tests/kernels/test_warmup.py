@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,7 +38,17 @@ class Kernel:
     def warmup(self, *arguments, grid, **constants):
         time.sleep(0.05)
         self.compiled += 1
-        return {(n, 1, 1): lambda *_, n=n: self.launched.append(n) for n in range(9)}
+        return SimpleNamespace(run=self._run, function=None, packed_metadata=None)
+
+    def _run(self, grid, *_):
+        self.launched.append(grid)
+
+
+@pytest.fixture(autouse=True)
+def streams(monkeypatch):
+    """Without a GPU Triton names none."""
+    active = SimpleNamespace(get_current_stream=lambda device: 0)
+    monkeypatch.setattr(launch, "driver", SimpleNamespace(active=active))
 
 
 def test_threads_compile_a_variant_once():

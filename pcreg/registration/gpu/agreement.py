@@ -3,11 +3,11 @@
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import aligning_motion
 from pcreg.geometry.subsample import every_nth
+from pcreg.kernels.agreement import weighted_sums
 from pcreg.kernels.nearest import nearest_points
 from pcreg.registration.descriptor_agreement import (
     DEVIATIONS,
@@ -30,9 +30,8 @@ class DeviceAgreement(DescriptorAgreement):
         features = on(source.features, device), on(target.features, device)
         mean = torch.cat(features).mean(0)
         some, self._target_features = (_unit(side - mean) for side in features)
-        self._features = some[:: max(1, -(-len(some) // MAX_POINTS))]
-        others = self._target_features[:: max(1, -(-len(self._target_features) // MAX_POINTS))]
-        cosines = self._features @ others.T
+        self._features = every_nth(some, MAX_POINTS).contiguous()
+        cosines = self._features @ every_nth(self._target_features, MAX_POINTS).T
         mean_cosine, deviation = torch.stack([cosines.mean(), cosines.std(correction=0)]).tolist()
         self.usual = mean_cosine + DEVIATIONS * deviation
         self.deviation = deviation or 1.0  # descriptors that are all alike tell nothing
@@ -52,12 +51,9 @@ class DeviceAgreement(DescriptorAgreement):
 
     def _closer(self, T: Floats) -> Floats | None:
         """By sums over all points, with one wait for the device."""
-        distances, nearest, cosines = (of_motion[0] for of_motion in self._nearest(T[None]))
-        near = 1 - (distances / self.distance).clamp(max=1) ** 2
-        weights = (cosines - self.usual).clamp(min=0) * near
-        p, q = (pad(points, (1, 0), value=1.0) for points in (self._points, self._target[nearest.long()]))
-        sums = (p * weights[:, None]).T @ q  # (4, 4): of 1, p, q and p q^T
-        touching, *found = array(torch.cat([(weights > 0).sum()[None], sums.view(-1)])).tolist()
+        clouds = self._points, self._target, self._features, self._target_features
+        sums = weighted_sums(*clouds, on(T, self.device), self.distance, self.usual)
+        touching, *found = array(sums).tolist()
         if touching < MIN_TOUCHING:
             return None
         total = np.reshape(found, (4, 4))

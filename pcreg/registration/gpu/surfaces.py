@@ -2,14 +2,17 @@
 
 from copy import copy
 
+import numpy as np
 import torch
 
 from pcreg.geometry.subsample import every_nth
 from pcreg.kernels.nearest import nearest_points
-from pcreg.kernels.point_to_plane import equations
+from pcreg.kernels.point_to_plane import Limits, Outcome, iterate, normal_equations
 from pcreg.registration.gpu.arrays import array, motion, on
-from pcreg.registration.icp import Surfaces
+from pcreg.registration.icp import MAX_CONDITION, MAX_ITERATIONS, Surfaces
 from pcreg.registration.msac import Floats
+
+AT_ONCE = 10  # iterations; right motions take 5 to 15
 
 
 class DeviceSurfaces(Surfaces):
@@ -31,9 +34,26 @@ class DeviceSurfaces(Surfaces):
         return found[found < max_distance]
 
     def normal_equations(self, T: Floats, max_distance: float) -> tuple[Floats, Floats]:
-        rows = equations(self._source, self._target, self._normals, on(T, self.device), max_distance)
-        sums = array(rows.T @ rows)  # the one wait for the device
+        own = self._source, self._target, self._normals
+        sums = array(normal_equations(*own, on(T, self.device), max_distance))
         return sums[:6, :6], sums[:6, 6]
+
+    def point_to_plane(
+        self, T: Floats, max_distance: float, min_step: float, iterations: int = MAX_ITERATIONS
+    ) -> Floats:
+        """Some iterations at a time without a wait, unless directions have to be left alone."""
+        state = on(np.append(T, (Outcome.GOING_ON, 0)), self.device)
+        limits = Limits(max_distance, self.radius(T), min_step, MAX_CONDITION)
+        for first in range(0, iterations, AT_ONCE):
+            count = min(AT_ONCE, iterations - first)
+            state = iterate(self._source, self._target, self._normals, state, limits, count)
+            *entries, outcome, taken = array(state).tolist()
+            if outcome != Outcome.GOING_ON:
+                break
+        T = np.reshape(entries, (4, 4))
+        if outcome == Outcome.UNDETERMINED:
+            return super().point_to_plane(T, max_distance, min_step, iterations - int(taken))
+        return T
 
     def _moved(self, T: Floats) -> torch.Tensor:
         R, t = motion(T, self.device)

@@ -10,6 +10,7 @@ from pcreg.features.base import Description
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
+from pcreg.registration.icp import refine
 from pcreg.registration.prior import ANY, Prior
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
@@ -133,3 +134,17 @@ def test_surfaces_and_descriptors_are_brought_together(rng):
         found.append((*equations, distances, agreement.refine(T), agreement(motions)))
     for here, there in zip(*found, strict=True):
         np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("surface", ["wavy", "plane"])
+def test_motions_are_refined_alike(rng, surface):
+    """Where all directions are determined, and where surfaces slide along each other."""
+    points = wavy_sheet(600)
+    if surface == "plane":
+        points[:, 2] = 0
+    normals = CPU.normals_of(points, 0.2)
+    moved = transform(se3(rotation_about([1, 2, 3], 2), np.full(3, 0.01)), points)
+    here, there = (refine(moved, points, normals, np.eye(4), 0.1, each.surfaces) for each in (CPU, DEVICE))
+    np.testing.assert_allclose(there.T_target_source, here.T_target_source, atol=1e-9)
+    assert (there.overlap, there.rmse) == pytest.approx((here.overlap, here.rmse), abs=1e-9)
+    assert here.rmse < 0.02
