@@ -1,9 +1,9 @@
 """How many pairs a second a training takes on simulated scenes, and for how much of it the GPU works.
 
-    python benchmarks/bench_training.py [--experiment indoor] [--pairs 16] [--steps 150]
+    python benchmarks/bench_training.py [--experiment indoor] [--pairs 16] [--steps 150] [--workers 0 1 2]
 
     there      batches that lie on the device with their pyramids, the same four again and again
-    1 process  batches as a training has them: another process makes them, and their pyramids
+    1 process  batches as a training has them: another process makes them, and their pyramids; or two do
 
 Steps are those of `pcreg train`, TensorBoard included; times are means. `GPU busy` adds up what the kernels
 of the training process take. Needs a GPU. Writes docs/results/training.json, which benchmarks/pages.py puts
@@ -12,7 +12,7 @@ into docs/benchmarks/network.md.
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import cycle, islice
 from time import perf_counter
@@ -42,6 +42,7 @@ def main() -> None:
     made.add_argument("--experiment", default="indoor", choices=("indoor", "outdoor"))
     made.add_argument("--pairs", type=int, default=16, help="of a step")
     made.add_argument("--steps", type=int, default=150)
+    made.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2], help="0: batches that are there")
     options = made.parse_args()
     device = choose_device("cuda")
     settings = [f"experiment={options.experiment}", f"batches.batch_size={options.pairs}"]
@@ -49,7 +50,7 @@ def main() -> None:
     cfg = compose_config("train", settings)
     save(
         RESULTS / "training.json",
-        list(_rows(cfg, device)),
+        list(_rows(cfg, device, options.workers)),
         device=f"{torch.cuda.get_device_name()}, {len(os.sched_getaffinity(0))} cores",
         versions=f"torch {torch.__version__}",
         command=f"python benchmarks/bench_training.py --experiment {options.experiment}",
@@ -57,7 +58,7 @@ def main() -> None:
     )
 
 
-def _rows(cfg: DictConfig, device: str) -> Iterator[dict[str, str]]:
+def _rows(cfg: DictConfig, device: str, numbers: Sequence[int]) -> Iterator[dict[str, str]]:
     network = ResUNet(instantiate(cfg.model, _convert_="all"))
     architecture = network.architecture
     preparation = Preparation(
@@ -71,7 +72,8 @@ def _rows(cfg: DictConfig, device: str) -> Iterator[dict[str, str]]:
     make = partial(
         instantiate(cfg.batches), preparation=preparation, geometry=architecture.geometry, ranks=ranks
     )
-    for name, workers in (("there", 0), ("1 process", 1)):
+    for workers in numbers:
+        name = f"{workers} process{'es' * (workers > 1)}" if workers else "there"
         batches = make(workers=workers)
         timed = _Timed(batches if workers else _Repeated(batches, device))
         optimizer = instantiate(cfg.optimizer, _partial_=True)(network.parameters(), fused=True)

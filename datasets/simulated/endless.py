@@ -23,12 +23,14 @@ from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import ALONE, Ranks
 
+TURNS = 2  # batch n draws from every second scene, so that two workers in turn record each scene once
+
 
 class Endless:
     """Batches of a training on simulated scenes; an epoch is `per_epoch` batches.
 
-    With a worker a process of its own makes them while the training goes on, on the same device or another.
-    Several processes of one training (`rank` of `ranks`) see different scenes.
+    With a worker a process of its own makes them while the training goes on, on the same device or another;
+    two take turns. Several processes of one training (`rank` of `ranks`) see different scenes.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class Endless:
         minimum_overlap: float = 0.1,
         max_relative_rotation: float = 180.0,  # degrees between the clouds of a pair at first
         rotation_warmup: int = 0,  # epochs in which this grows to that of the augmentation
-        workers: int = 0,  # 0: none; one is all that is used: two, each with all scenes, are no faster
+        workers: int = 0,  # 0: none; two are all that are used
         device: str | None = None,  # on which batches are made; by default that of the training
         seed: int = 0,
         ranks: Ranks = ALONE,
@@ -88,7 +90,7 @@ class Endless:
             context = "spawn" if self.workers else None
             self._stream = load(
                 _Stream(self, self._next),
-                workers=min(self.workers, 1),
+                workers=min(self.workers, TURNS),
                 batch_size=None,
                 multiprocessing_context=context,
             )
@@ -99,10 +101,9 @@ class Endless:
     def make(self, number: int) -> TrainingBatch | None:
         """The batch of this number, counted over all epochs."""
         rng = np.random.default_rng([self.seed, number, self.ranks.rank])
-        oldest = number // self.renew_every
-        self._renew(oldest)
-        scenes = rng.integers(oldest, oldest + self.size, self.batch_size)
-        pairs = [pair for scene in scenes.tolist() if (pair := self._pair(scene, rng))]
+        scenes = self._renewed(number)
+        drawn = (scenes[n] for n in rng.integers(0, len(scenes), self.batch_size).tolist())
+        pairs = [pair for scene in drawn if (pair := self._pair(scene, rng))]
         prepare = self._preparation(number / self.per_epoch)
         return self.collate(prepare(pairs, rng)) if pairs else None
 
@@ -117,15 +118,19 @@ class Endless:
         degrees = start + (augment.max_relative_rotation - start) * epochs / self.rotation_warmup
         return replace(self.preparation, augment=replace(augment, max_relative_rotation=degrees))
 
-    def _renew(self, oldest: int) -> None:
+    def _renewed(self, number: int) -> range:
+        """The scenes from which the batch of this number draws, recorded."""
+        oldest, turns = number // self.renew_every, min(TURNS, self.size)
         for index in [index for index in self._scenes if index < oldest]:
             del self._scenes[index]
-        for index in range(oldest, oldest + self.size):
+        scenes = range(oldest + (number - oldest) % turns, oldest + self.size, turns)
+        for index in scenes:
             if index not in self._scenes:
                 scene = index * self.ranks.count + self.ranks.rank
                 recording = self.record(self.seed, scene, self.device)
                 voxel = self.preparation.voxel
                 self._scenes[index] = ScenePairs.of(recording, voxel, self.minimum_overlap)
+        return scenes
 
     def _pair(self, index: int, rng: np.random.Generator) -> RawPair | None:
         """A pair of the scene; None if none of its clouds overlap."""
@@ -145,14 +150,15 @@ class _Stream(IterableDataset):
         self.batches, self.first = batches, first
 
     def __iter__(self) -> Iterator[TrainingBatch | None]:
-        if get_worker_info() is None:
+        worker = get_worker_info()
+        if worker is None:
             yield from map(self.batches.make, itertools.count(self.first))
             return
         device = self.batches.device
         if (index := torch.device(device).index) is not None:
             torch.cuda.set_device(index)  # nothing on the GPU of another process
         stays = device == self.batches.ranks.device and can_share(device)
-        for number in itertools.count(self.first):
+        for number in itertools.count(self.first + worker.id, worker.num_workers):
             batch = self.batches.make(number)
             yield batch and (batch.to(device) if stays else batch.points_to_cpu())
 

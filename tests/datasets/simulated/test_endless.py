@@ -88,11 +88,22 @@ def test_the_oldest_scene_makes_way_for_a_new_one():
     assert made == [0, 1, 2, 3, 4]
 
 
+def test_of_two_workers_each_records_its_own_scenes():
+    whole = [0, 1, 2, 3, 4]
+    for turn in range(2):
+        made.clear()
+        batches = endless()
+        for number in range(turn, 8, 2):
+            batches.make(number)
+        assert made == whole[turn::2]
+
+
 def test_ranks_see_different_scenes():
     made.clear()
     for rank in range(2):
-        next(endless(ranks=Ranks(rank, 2)).epoch(0))
-    assert made == [0, 2, 1, 3]
+        next(endless(pool=1, ranks=Ranks(rank, 2)).epoch(0))
+        made.append("end")
+    assert made == [0, "end", 1, "end"]
 
 
 def test_rotations_grow_apart():
@@ -111,11 +122,12 @@ def test_senseless_settings_are_refused():
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_worker_makes_the_same_batches(device):
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_workers_make_the_same_batches(device, workers):
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
-    here, there = (endless(pool=1, workers=n, ranks=Ranks(device=device)) for n in range(2))
-    for a, b, _ in zip(here.epoch(1), there.epoch(1), range(3), strict=False):
+    here, there = (endless(pool=3, workers=n, ranks=Ranks(device=device)) for n in (0, workers))
+    for a, b in zip(here.epoch(1, first=1), there.epoch(1, first=1), strict=True):
         assert a.names == b.names
         assert torch.equal(a.matches, b.matches)
         assert isinstance(b.pyramid, Pyramid)  # which a GPU's process built for another
