@@ -15,9 +15,9 @@ from typing import NamedTuple
 import torch
 from triton.runtime import driver
 
-# Of 49 s that a core takes to compile for two networks Python holds its lock for six, and more threads wait
-# for it: on an H200's host with 16 cores 8 took 0 s, 16 took 12.0.
-MAX_THREADS = 8
+# That compile: a kernel holds Python's lock for a tenth of its time, and beyond these they wait for it. On an
+# H200's host with 16 cores 5 took 14 s for 43 kernels, 8 took 11.5, 10 took 10.1; 16 took 12 on another.
+MAX_THREADS = 10
 
 _compiled: dict[Hashable, "Compiled"] = {}
 _compiling: dict[Hashable, Lock] = {}  # by the same keys: two threads compile nothing twice
