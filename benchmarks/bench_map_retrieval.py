@@ -4,7 +4,7 @@
 
 The scans are fragments of simulated rooms, 15 to 30 of each, described by the shipped weights; of each number
 the first so many. Recall is of the pairs of one room that share so many of the smaller one's cells of four
-voxels. `pairs` are those that pcreg.mapping.retrieval has screened, and `round` is the first round of
+voxels. `pairs` are those that pcreg.mapping.retrieval has screened first, and `round` is the first round of
 registrations that pcreg.mapping.proposal chooses. Seconds are of the clock, in one process.
 """
 
@@ -21,7 +21,7 @@ from pcreg.datasets.simulated.recording import OVERLAP_CELL, Recording, shared_c
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.proposal import probability_of, propose
-from pcreg.mapping.retrieval import candidates
+from pcreg.mapping.retrieval import Retrieval
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.screening import Sketch, screen
 from pcreg.registration.single_scale import SingleScaleRegistrar
@@ -46,7 +46,7 @@ def rows(numbers: list[int], sketches: list[Sketch], overlap: np.ndarray) -> Ite
     """A row for the first so many scans."""
     for n in numbers:
         start = time.perf_counter()
-        pairs = candidates(sketches[:n])
+        pairs = Retrieval(sketches[:n]).candidates()
         retrieved = time.perf_counter()
         inliers = np.zeros((n, n), dtype=np.int64)
         for source, target in pairs:

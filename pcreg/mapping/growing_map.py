@@ -12,7 +12,7 @@ from pcreg.mapping.joining import Motion, Placement
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import probability_of, propose
 from pcreg.mapping.refinement import refine_jointly
-from pcreg.mapping.retrieval import candidates
+from pcreg.mapping.retrieval import Retrieval
 from pcreg.mapping.scan import Scan
 from pcreg.mapping.sequence import steps
 from pcreg.mapping.submap import Context
@@ -26,6 +26,7 @@ from pcreg.runtime.workers import map_unordered
 
 ROUND_PAIRS = 16  # registered before the pose graph is solved again, or a quarter of the scans
 MAX_PAIRS_PER_SCAN = 5
+UNPROVEN = "joins two maps, and the scans around it do not confirm that"
 
 
 def _screen(sketches: Sequence[Sketch], prior: Prior, pair: tuple[int, int]) -> int:
@@ -42,17 +43,22 @@ class GrowingMap:
         self.work, self.paths, self.voxel = context.work, context.paths, context.voxel
         self.probes = [scan.probes for scan in scans]
         self.inliers = np.zeros((len(scans), len(scans)), dtype=np.int64)  # that agree at screening
+        self.screened = np.zeros((len(scans), len(scans)), dtype=bool)
         self.answers: dict[tuple[int, int], dict[str, Any]] = {}  # records by source and target
         self.edges: dict[tuple[int, int], Edge] = {}  # of those that are registered
         self.refuted: dict[tuple[int, int], str] = {}  # edges that count no more, and why
+        self.unproven: set[tuple[int, int]] = set()  # edges that count as soon as others join their maps
         self.graph: PoseGraph = solve([], self.probes, self.voxel)
 
     def solve(self) -> None:
         """The pose graph anew, of the edges that nothing refutes."""
+        map_of = self.graph.component
+        self.unproven = {pair for pair in self.unproven if map_of[pair[0]] != map_of[pair[1]]}
         self.graph = solve(self._standing(), self.probes, self.voxel)
 
     def _standing(self) -> list[Edge]:
-        return [edge for pair, edge in self.edges.items() if pair not in self.refuted]
+        left_out = self.unproven | self.refuted.keys()
+        return [edge for pair, edge in self.edges.items() if pair not in left_out]
 
     def used(self) -> list[Edge]:
         """The edges on which the poses rest."""
@@ -71,31 +77,53 @@ class GrowingMap:
         self.solve()
 
     def register(self, executor: Executor | None) -> None:
-        """Screen all pairs and register those that promise most."""
-        sketches = [scan.sketch for scan in self.scans]
-        pairs = candidates(sketches)
-        screened = map_unordered(executor, _screen, (sketches, self.work.prior), pairs)
-        for (source, target), count in progress(screened, "screen", len(pairs)):
-            self.inliers[source, target] = self.inliers[target, source] = count
-        promise = probability_of(self.inliers)
-        for _ in progress(self._rounds(executor, promise), "register", MAX_PAIRS_PER_SCAN * len(self.scans)):
+        """Screen pairs and register those that promise most."""
+        retrieval = Retrieval([scan.sketch for scan in self.scans])
+        self._compare(executor, retrieval.sketches, retrieval.candidates())
+        left = MAX_PAIRS_PER_SCAN * len(self.scans) - len(self.answers)
+        for _ in progress(self._rounds(executor), "register", left):
             pass
+        further = retrieval.further_candidates(self.graph.component, self.inliers, self.screened)
+        self._compare(executor, retrieval.sketches, further)
+        self._register_between_maps(executor)
 
-    def _rounds(self, executor: Executor | None, promise: np.ndarray) -> Iterator[tuple[int, int]]:
+    def _compare(
+        self, executor: Executor | None, sketches: Sequence[Sketch], pairs: Sequence[tuple[int, int]]
+    ) -> None:
+        """Screen pairs of scans."""
+        screened = map_unordered(executor, _screen, (sketches, self.work.prior), pairs)
+        for pair, count in progress(screened, "screen", len(pairs)):
+            for one, other in (pair, pair[::-1]):
+                self.inliers[one, other], self.screened[one, other] = count, True
+
+    def _rounds(self, executor: Executor | None) -> Iterator[tuple[int, int]]:
         """Each pair as it is done."""
         n = len(self.scans)
-        while (left := MAX_PAIRS_PER_SCAN * n - len(self.answers)) > 0:
-            probability, conductance = promise.copy(), np.zeros((n, n))
-            for a, b in self.answers:
-                probability[a, b] = probability[b, a] = 0
-            for edge in self.used():
-                ends = edge.source, edge.target
-                conductance[ends] = conductance[ends[::-1]] = edge.confidence
-            chosen = propose(probability, conductance, min(max(ROUND_PAIRS, n // 4), left))
-            if not chosen:
-                return
+        while chosen := self._proposed(max(ROUND_PAIRS, n // 4), np.ones((n, n), dtype=bool)):
             yield from self._answered(executor, chosen)
             self.solve()
+
+    def _proposed(self, count: int, possible: np.ndarray) -> list[tuple[int, int]]:
+        """Up to `count` pairs to register next, of the `possible` (n, n) ones that are not done yet."""
+        n = len(self.scans)
+        probability, conductance = probability_of(self.inliers) * possible, np.zeros((n, n))
+        for a, b in self.answers:
+            probability[a, b] = probability[b, a] = 0
+        for edge in self.used():
+            ends = edge.source, edge.target
+            conductance[ends] = conductance[ends[::-1]] = edge.confidence
+        return propose(probability, conductance, min(count, MAX_PAIRS_PER_SCAN * n - len(self.answers)))
+
+    def _register_between_maps(self, executor: Executor | None) -> None:
+        """Register those pairs of scans in different maps that promise most.
+
+        None of them joins maps by itself: between two places so many are tried that wrong ones agree.
+        """
+        apart = np.not_equal.outer(self.graph.component, self.graph.component)
+        chosen = self._proposed(len(self.scans), apart)
+        self.unproven.update(chosen)
+        for _ in progress(self._answered(executor, chosen), "register", len(chosen)):
+            pass
 
     def _answered(
         self, executor: Executor | None, chosen: Sequence[tuple[int, int]]
@@ -150,6 +178,7 @@ class GrowingMap:
         for known in (self.answers, self.edges, self.refuted):
             known.pop((source, target), None)
             known.pop((target, source), None)
+        self.unproven -= {(source, target), (target, source)}
         self.edges[source, target] = Edge(
             source, target, motion.T_target_source, answer.confidence, answer.covariance, verified=True
         )
@@ -176,7 +205,8 @@ class GrowingMap:
                 frame, place = self.scans[row].frame, row_of[self.paths[row]]
                 T_map_scan[place] = first.T_given_local @ local[row] @ frame.T_local_given
                 numbers[place] = number[row]
-        reasons = self.refuted | {
+        reasons = dict.fromkeys(self.unproven & self.edges.keys(), UNPROVEN) | self.refuted
+        reasons |= {
             (edge.source, edge.target): reason
             for edge, reason in zip(self._standing(), self.graph.rejections, strict=True)
         }

@@ -21,7 +21,7 @@ from pcreg.registration.result import Registration
 LOOSE_TRIANGLES = 3  # that the edges of a scan close, below which it is compared with what is around it
 MIN_OVERLAP = 0.05  # with a scan, to be around it
 MAX_AROUND = 6  # scans around one
-MAX_REGION = 50  # scans of a map, in which a scan is looked for and verified
+MAX_REGION = 50  # scans of a map, in which a scan is looked for
 MAX_TARGETS = 3  # maps with which one is compared
 MAX_SEARCHED = 8  # scans of a map that are looked for in another
 MAX_MOTIONS = 3  # between two maps that are verified
@@ -135,19 +135,22 @@ class Placement:
         return distinct[:MAX_MOTIONS]
 
     def verifications(self, motion: Motion) -> tuple[Question, Question]:
-        """Does the source lie on what is right around the target, and on the wider region?
+        """Does each of the two scans lie on what is around the other?
 
-        Both have to say so. Of six simulated maps in parts the former gave 100 right motions a confidence
-        of 0.82 or more, 30 wrong ones 0.61 at most. With what is around the source as well right ones are
-        lost: where parts are a little bent, their far ends contradict each other.
+        Both have to say so. Of motions between ten simulated rooms, and between halves of them, that holds
+        for 98 of 100 right ones and 2 of 120 wrong ones. With a wider region for the second question it held
+        for 94 to 97 and 2 to 4, by which map was asked about the other. With all that is around both scans
+        right ones are lost: where maps are a little bent, their far ends contradict each other.
         """
-        members = np.array(self.members(self.component[motion.target]))
-        source = Submap.of([motion.source], self.poses)
-        near, wide = (
-            Question(source, Submap.of(rows, self.poses), motion.T_target_source)
-            for rows in ([motion.target, *self.around(motion.target)], self._nearest(motion.target, members))
+        there, back = (
+            Question(
+                Submap.of([each.source], self.poses),
+                Submap.of([each.target, *self.around(each.target)], self.poses),
+                each.T_target_source,
+            )
+            for each in (motion, motion.inverted())
         )
-        return near, wide
+        return there, back
 
     def contradicts(self, one: Motion, other: Motion) -> bool:
         """Whether two motions are between the same maps, and put one of them in different places."""

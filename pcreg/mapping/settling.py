@@ -93,9 +93,9 @@ class Settling:
         questions = [question for motion in likely for question in placement.verifications(motion)]
         answers = self._ask(questions, "join")
         confirmed = []
-        for (near, answer), (_, wide) in zip(answers[::2], answers[1::2], strict=True):
-            if answer.registered and wide.registered:
-                confirmed.append((placement.found(near, answer), answer))
+        for (there, answer), (_, back) in zip(answers[::2], answers[1::2], strict=True):
+            if answer.registered and back.registered:
+                confirmed.append((placement.found(there, answer), answer))
         return confirmed
 
     def _ask(self, questions: Sequence[Question], what: str) -> list[tuple[Question, Registration]]:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from pcreg.mapping.retrieval import CANDIDATES, MAX_SCANS, candidates
+from pcreg.mapping.retrieval import CANDIDATES, MAX_SCANS, Retrieval
 from pcreg.registration.screening import Sketch
 
 GROUPS = 6
@@ -18,13 +18,33 @@ def sketches(n: int) -> list[Sketch]:
 
 
 def test_few_scans_are_compared_each_with_each():
-    assert candidates(sketches(4)) == [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
+    assert Retrieval(sketches(4)).candidates() == [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
 
 
 def test_of_many_those_that_are_alike():
     n = MAX_SCANS + 26  # 21 in each group
-    pairs = np.array(candidates(sketches(n)))
+    pairs = np.array(Retrieval(sketches(n)).candidates())
     assert (pairs[:, 0] > pairs[:, 1]).all()
     assert len(pairs) <= n * CANDIDATES
     assert len(np.unique(pairs, axis=0)) == len(pairs)
     assert (pairs[:, 0] % GROUPS == pairs[:, 1] % GROUPS).mean() > 0.99
+
+
+def test_then_those_of_maps_that_agree():
+    """Of three maps of one group two agree; scans of theirs that are alike are compared, if they were not."""
+    n = MAX_SCANS + 26
+    retrieval = Retrieval(sketches(n))
+    component = np.arange(n) % GROUPS
+    component[90::GROUPS] = GROUPS  # a part of the first group
+    inliers, screened = np.zeros((n, n), dtype=np.int64), np.zeros((n, n), dtype=bool)
+    inliers[90, 0] = inliers[0, 90] = 7
+    screened[90, :6] = screened[:6, 90] = True
+    pairs = retrieval.further_candidates(component, inliers, screened)
+    assert pairs == sorted(
+        (source, target)
+        for source in range(90, n, GROUPS)
+        for target in range(0, 90, GROUPS)
+        if (source, target) != (90, 0)
+    )
+    assert retrieval.further_candidates(component, inliers, np.ones((n, n), dtype=bool)) == []
+    assert retrieval.further_candidates(component, 0 * inliers, screened) == []

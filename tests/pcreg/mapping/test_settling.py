@@ -120,3 +120,19 @@ def test_of_two_places_that_are_confirmed_none_is_taken(growing, poses, monkeypa
     agree(growing, 5)
     Settling(growing, None).run()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, 1, 1, 1]
+
+
+def test_an_edge_found_between_maps_counts_when_the_scans_around_it_have_joined_them(
+    growing, poses, monkeypatch
+):
+    found = [measured(poses, *pair, confidence=0.99) for pair in ((4, 3), (5, 3))]
+    add(growing, *found)
+    growing.unproven = {(4, 3), (5, 3)}
+    growing.solve()
+    assert growing.graph.component.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    agree(growing, 5)
+    monkeypatch.setattr(settling, "answered", oracle(poses))
+    Settling(growing, None).run()
+    assert growing.graph.component.tolist() == [0] * N
+    assert growing.unproven == set()
+    assert len(growing.used()) == len(growing.edges)
