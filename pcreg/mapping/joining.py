@@ -22,7 +22,6 @@ LOOSE_TRIANGLES = 3  # that the edges of a scan close, below which it is compare
 MIN_OVERLAP = 0.05  # with a scan, to be around it
 MAX_AROUND = 6  # scans around one
 MAX_REGION = 50  # scans of a map, in which a scan is looked for
-MAX_TARGETS = 3  # maps with which one is compared
 MAX_SEARCHED = 8  # scans of a map that are looked for in another
 MAX_MOTIONS = 3  # between two maps that are verified
 MIN_MOTION_CONFIDENCE = 0.1  # of an answer, to be verified
@@ -80,19 +79,6 @@ class Placement:
             T = inverse(self.poses[others[0]]) @ self.poses[scan]
             questions.append(Question(Submap.of([scan], self.poses), target, T))
         return questions
-
-    def map_pairs(self, inliers: np.ndarray) -> list[tuple[int, int]]:
-        """Which maps to compare, each with larger ones, by the agreeing matches (n, n) of their scans."""
-        sizes = np.bincount(self.component)
-        order = np.argsort(-sizes, kind="stable")
-        pairs = []
-        for place, smaller in enumerate(order.tolist()):
-            own = inliers[self.members(smaller)]
-            agree = {larger: own[:, self.members(larger)].max() for larger in order[:place].tolist()}
-            agree = {larger: count for larger, count in agree.items() if count > 0}
-            best = sorted(agree, key=lambda larger: (-agree[larger], larger))[:MAX_TARGETS]
-            pairs += [(smaller, larger) for larger in best]
-        return pairs
 
     def searches(self, smaller: int, larger: int, inliers: np.ndarray) -> list[Question]:
         """Where in the larger map are those scans of the smaller one that agree most with it?"""

@@ -1,4 +1,4 @@
-"""Which scans to compare where they are too many to compare each with each: those described alike.
+"""Which scans to compare where they are too many to compare each with each, and which maps.
 
 Work grows with the number of scans times the number of candidates of each.
 """
@@ -14,6 +14,7 @@ from pcreg.registration.screening import Sketch
 
 MAX_SCANS = 100  # up to which each is compared with each
 CANDIDATES = 20  # of a scan otherwise; of pairs of simulated rooms that register 97 % are among 10
+MAX_TARGETS = 3  # maps with which one is compared
 
 
 @dataclass(frozen=True)
@@ -33,33 +34,44 @@ class Retrieval:
         """Each scan with those most like it; with all of them if the scans are few."""
         n = len(self.sketches)
         others = ~np.eye(n, dtype=bool)
-        return _pairs(others) if n <= MAX_SCANS else self._most_alike(others)
+        return _pairs(others if n <= MAX_SCANS else self._most_alike(others))
 
     def further_candidates(
         self, component: np.ndarray, inliers: np.ndarray, screened: np.ndarray
     ) -> list[tuple[int, int]]:
         """Pairs that were not `screened` (n, n), between maps that may belong together.
 
-        Each map is looked at with the larger one whose scans agree most with its own. Two parts of a place
-        may overlap in one pair of scans alone, which the likeness among all scans misses.
+        Two parts of a place may overlap in one pair of scans alone, which likeness among all scans misses.
         `component` (n,) is the map of each scan, `inliers` (n, n) what agrees at screening.
         """
-        possible = np.zeros_like(screened)
-        order = np.argsort(-np.bincount(component), kind="stable").tolist()
-        for place, smaller in enumerate(order):
-            own = component == smaller
-            agree = [inliers[np.ix_(own, component == larger)].max() for larger in order[:place]]
-            if max(agree, default=0) > 0:
-                possible |= np.outer(own, component == order[int(np.argmax(agree))])
-        possible &= ~screened
-        return self._most_alike(possible) if possible.any() else []
+        chosen = np.zeros_like(screened)
+        for smaller, larger in map_pairs(component, inliers):
+            chosen |= self._most_alike(np.outer(component == smaller, component == larger) & ~screened)
+        return _pairs(chosen)
 
-    def _most_alike(self, possible: np.ndarray) -> list[tuple[int, int]]:
-        """Each scan with those most like it among the `possible` (n, n) ones."""
-        ranked = np.argsort(np.where(possible, -self.likeness, np.inf), axis=1, kind="stable")
+    def _most_alike(self, possible: np.ndarray) -> np.ndarray:
+        """Those of each scan, in its row, that are most like it among the `possible` ones: (n, n) bool."""
         chosen = np.zeros_like(possible)
-        np.put_along_axis(chosen, ranked[:, :CANDIDATES], True, axis=1)
-        return _pairs(chosen & possible)
+        for row in np.flatnonzero(possible.any(1)):
+            likeness = np.where(possible[row], self.likeness[row], -np.inf)
+            chosen[row, np.argsort(-likeness, kind="stable")[:CANDIDATES]] = True
+        return chosen & possible
+
+
+def map_pairs(component: np.ndarray, inliers: np.ndarray) -> list[tuple[int, int]]:
+    """Which maps to compare, each with larger ones, by the agreeing matches (n, n) of their scans.
+
+    `component` (n,) is the map of each scan. Larger maps come first.
+    """
+    order = np.argsort(-np.bincount(component), kind="stable").tolist()
+    pairs = []
+    for place, smaller in enumerate(order):
+        own = inliers[component == smaller]
+        agree = {larger: own[:, component == larger].max() for larger in order[:place]}
+        agree = {larger: count for larger, count in agree.items() if count > 0}
+        best = sorted(agree, key=lambda larger: (-agree[larger], larger))[:MAX_TARGETS]
+        pairs += [(smaller, larger) for larger in best]
+    return pairs
 
 
 def _pairs(chosen: np.ndarray) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ import numpy as np
 from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, MIN_LONE_CONFIDENCE, closed_triangles
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.joining import Motion, Placement
+from pcreg.mapping.retrieval import map_pairs
 from pcreg.mapping.submap import Question, answered
 from pcreg.registration.result import Registration
 from pcreg.runtime.progress import progress
@@ -55,7 +56,7 @@ class Settling:
     def _join(self) -> bool:
         """Whether maps were joined."""
         growing, placement = self.growing, self.growing.placement()
-        pairs = placement.map_pairs(growing.inliers)
+        pairs = map_pairs(placement.component, growing.inliers)
         joints = self._searched(placement, pairs) + self._verified(placement, pairs)
         joined = False
         for pair in pairs:
