@@ -5,8 +5,6 @@ from torch import Tensor
 
 from pcreg.kernels.nearest import nearest_points
 
-SUMS = 17
-
 
 def weighted_sums(
     source: Tensor,
@@ -21,7 +19,8 @@ def weighted_sums(
 
     A pair d apart, whose features (N, C) and (M, C) float32 have the product c, weighs
     w = max(0, 1 - (d / distance)^2) max(0, c - usual). The sums are of 1 where w > 0, and of
-    w (1, p) (1, q)^T by rows, with p before it was moved. All but the features is float64.
+    w (1, p) (1, q)^T by rows, with p before it was moved. Lengths are in metres; all but the features is
+    float64.
     """
     if source.is_cuda:
         from pcreg.kernels.triton import agreement

@@ -80,8 +80,7 @@ class GrowingMap:
         """Screen pairs and register those that promise most."""
         retrieval = Retrieval([scan.sketch for scan in self.scans])
         self._compare(executor, retrieval.sketches, retrieval.candidates())
-        left = MAX_PAIRS_PER_SCAN * len(self.scans) - len(self.answers)
-        for _ in progress(self._rounds(executor), "register", left):
+        for _ in progress(self._rounds(executor), "register", self._pairs_left()):
             pass
         further = retrieval.further_candidates(self.graph.component, self.inliers, self.screened)
         self._compare(executor, retrieval.sketches, further)
@@ -112,7 +111,11 @@ class GrowingMap:
         for edge in self.used():
             ends = edge.source, edge.target
             conductance[ends] = conductance[ends[::-1]] = edge.confidence
-        return propose(probability, conductance, min(count, MAX_PAIRS_PER_SCAN * n - len(self.answers)))
+        return propose(probability, conductance, min(count, self._pairs_left()))
+
+    def _pairs_left(self) -> int:
+        """How many may still be registered."""
+        return MAX_PAIRS_PER_SCAN * len(self.scans) - len(self.answers)
 
     def _register_between_maps(self, executor: Executor | None) -> None:
         """Register those pairs of scans in different maps that promise most.
