@@ -59,7 +59,7 @@ class DepthCamera:
         length = rays.norm(dim=-1)
         directions = self._tiles((rays / length[..., None])[None] @ T_world_camera[:, None, :3, :3].mT)
         origins = T_world_camera[:, :3, 3].repeat_interleave(len(directions) // F, 0)[:, None]
-        hits = cast(solids, origins.expand_as(directions), directions, self.far * 1.3)
+        hits = cast(solids, origins, directions, self.far * 1.3)
         relief = torch.from_numpy(solids.relief).float().to(device)
         dull = torch.rand(len(solids), generator=generator, device=device) < 0.03
         solid = hits.solid.clamp(min=0)

@@ -49,8 +49,9 @@ class Fusion:
         total, weight = torch.zeros_like(points[:, 0]), torch.zeros_like(points[:, 0])
         R, t = T_first_camera[..., :3, :3], T_first_camera[..., :3, 3]
         for k in range(K):
-            # p R is the inverse rotation of p
-            x, y, z = torch.einsum("nj,njc->nc", points - t[batch, k], R[batch, k]).unbind(-1)
+            # p R is the inverse rotation of p; one product of matrices for each point takes ten times as long
+            (x, y, z), rows = (points - t[batch, k])[..., None].unbind(1), R[batch, k]
+            x, y, z = (x * rows[:, 0] + y * rows[:, 1] + z * rows[:, 2]).unbind(-1)
             u = camera.focal * x / z + camera.centre[0]
             v = camera.focal * y / z + camera.centre[1]
             measured = self._lookup(camera, inverse_depth, (batch * K + k), u, v)
