@@ -14,14 +14,19 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
     origin (B, 3) float64 is the lower corner of each cloud's cell 0.
     Raises ValueError when a cloud spans more cells than a 62-bit key can number.
     """
-    cloud = cloud_of_rows(lengths)
     if len(points) == 0:
-        return cloud
+        return torch.empty(0, dtype=torch.int64, device=points.device)
+    if points.is_cuda:
+        # Triton comes with builds for GPUs only
+        from pcreg.kernels.triton.grid import grid_sample as by_kernels
+
+        return by_kernels(points, lengths, size, origin)
+    cloud = cloud_of_rows(lengths)
     cells = cells_of(points, cloud, origin, size)
     lowest, shape = bounding_box(cells, len(lengths))
     inside = (points.double() - origin[cloud]) / size - cells  # position within the cell, in [0, 1)^3
     dx, dy, dz = (inside - 0.5).unbind(1)
-    from_centre = (dx * dx + dy * dy) + dz * dz  # in this order on every device
+    from_centre = (dx * dx + dy * dy) + dz * dz  # in this order on the GPU, too
     keys, member_of = torch.unique(pack(cells - lowest, cloud, shape), return_inverse=True)
     nearest = torch.full((len(keys),), torch.inf, dtype=torch.float64, device=points.device)
     nearest = nearest.scatter_reduce(0, member_of, from_centre, "amin")

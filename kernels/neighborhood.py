@@ -6,6 +6,8 @@ By comparing all points, as pcreg.kernels.nearest does. All in metres and float6
 import torch
 from torch import Tensor
 
+from pcreg.kernels.plane_fit import least_direction
+
 BLOCK_PAIRS = 1 << 22  # of a query and a point, compared at a time on the CPU
 
 
@@ -44,6 +46,15 @@ def scatter_matrices(queries: Tensor, points: Tensor, k: int, radius: float) -> 
         terms = torch.ones_like(x), x, y, z, x * x, x * y, x * z, y * y, y * z, z * z
         sums.append(torch.stack([(term * within).sum(1) for term in terms], 1))
     return centred(torch.cat(sums))
+
+
+def least_directions(scatter: Tensor) -> Tensor:
+    """The unit directions (Q, 3) of least scatter (Q, 3, 3); zeros where two are as small."""
+    if scatter.is_cuda:
+        from pcreg.kernels.triton import plane_fit
+
+        return plane_fit.least_directions(scatter)
+    return least_direction(torch, *(scatter[:, i, j] for i in range(3) for j in range(i, 3)))
 
 
 def centred(sums: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from torch import Tensor
 
 from pcreg.kernels.cpu import normals as cpu
 from pcreg.kernels.neighbors import radius_search
-from pcreg.kernels.plane_fit import normals_of
 
 
 def surface_normals(points: Tensor, lengths: Tensor, viewpoints: Tensor, radius: float) -> Tensor:
@@ -18,9 +17,11 @@ def surface_normals(points: Tensor, lengths: Tensor, viewpoints: Tensor, radius:
     if not points.is_cuda:
         arrays = [each.numpy() for each in (points, lengths, viewpoints)]
         return torch.from_numpy(cpu.surface_normals(*arrays, radius))
+    from pcreg.kernels.triton.plane_fit import normals_of  # Triton comes with builds for GPUs only
+
     i, j = radius_search(points, points, lengths, lengths, radius)
     counts = torch.bincount(i, minlength=len(points))
     x, y, z = (points[j] - points[i]).unbind(1)
     terms = torch.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
     sums = torch.segment_reduce(terms, "sum", lengths=counts, axis=0, unsafe=True)
-    return normals_of(torch, counts, sums.double(), (viewpoints - points).double()).to(points.dtype)
+    return normals_of(counts, sums.double(), (viewpoints - points).double()).to(points.dtype)

@@ -1,4 +1,7 @@
-"""The normal of the plane through some points, from sums over them: for arrays and for tensors alike."""
+"""The normal of the plane through some points, from sums over them: for arrays and for tensors alike.
+
+On a GPU kernels/triton/plane_fit.py computes the same.
+"""
 
 from typing import Any
 

@@ -29,9 +29,11 @@ def warm_up(
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton.agreement import weighted_sums
     from pcreg.kernels.triton.consensus import inlier_sums
+    from pcreg.kernels.triton.grid import grid_sample
     from pcreg.kernels.triton.launch import compile_noted, rehearsal
     from pcreg.kernels.triton.nearest import nearest_points
     from pcreg.kernels.triton.neighborhood import EVERY_NTH, MIN_POINTS, count_within, kth_distance, sums
+    from pcreg.kernels.triton.plane_fit import least_directions
     from pcreg.kernels.triton.point_to_plane import iterate
 
     with rehearsal() as noted:
@@ -41,10 +43,12 @@ def warm_up(
         batch = PointBatch(nothing, torch.zeros(1, dtype=torch.int64, device=device), nothing)
         search_at_once(batch, geometry)
         one = torch.zeros(1, 3, dtype=torch.float64, device=device)
+        grid_sample(one, torch.ones(1, dtype=torch.int64, device=device), 1.0, one)
         nearest_points(one, one)
         count_within(one, one, 1.0)
         kth_distance(one, one.repeat(EVERY_NTH * MIN_POINTS, 1), 1)
         sums(one, one, 1, 1.0)
+        least_directions(one.new_zeros(1, 3, 3))
         motion = torch.eye(4, dtype=torch.float64, device=device)
         iterate(one, one, one, one.new_zeros(18), Limits(1.0, 1.0, 1.0, 1.0), 1)
         inlier_sums(motion[None], one.T, one.T, 1.0)

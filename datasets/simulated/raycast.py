@@ -177,7 +177,7 @@ def _first_meeting(shape: Shape, T_unit_world: Tensor, origins: Tensor, directio
 
 
 def _moved(T: Tensor, points: Tensor) -> Tensor:
-    """Points (..., 3) moved by T (..., 3, 4), a motion each: a product of many small matrices takes longer."""
+    """Points (..., 3) moved by T (..., 3, 4), a motion each: products of small matrices take longer."""
     x, y, z = points[..., None].unbind(-2)
     return T[..., 0] * x + T[..., 1] * y + T[..., 2] * z + T[..., 3]
 

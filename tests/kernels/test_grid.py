@@ -4,20 +4,30 @@ import torch
 from pcreg.kernels import reference
 from pcreg.kernels.cells import cells_of
 from pcreg.kernels.grid import grid_sample
-from tests.kernels.clouds import random_batch
+from tests.kernels.clouds import DEVICE, random_batch
 
 
-def centred_sample(points, lengths, size):
+def by_kernels(points, lengths, size, origin):
+    """Of the kernels, on a GPU or else in Triton's interpreter."""
+    triton = pytest.importorskip("pcreg.kernels.triton.grid", reason="no triton for this platform")
+    return triton.grid_sample(*(each.to(DEVICE) for each in (points, lengths)), size, origin.to(DEVICE))
+
+
+both = pytest.mark.parametrize("sample", [grid_sample, by_kernels])
+
+
+def centred_sample(points, lengths, size, sample=grid_sample):
     """In a grid that has a cell's centre at zero, so that a lattice of that pitch lies on centres."""
-    return grid_sample(points, lengths, size, torch.full((len(lengths), 3), -size / 2, dtype=torch.float64))
+    return sample(points, lengths, size, torch.full((len(lengths), 3), -size / 2, dtype=torch.float64)).cpu()
 
 
 @pytest.mark.parametrize("size", [0.01, 0.13, 0.5, 3.0])
 @pytest.mark.parametrize("offset", [0.0, -5.3, 1e7])
-def test_equals_the_definition(size, offset):
+@both
+def test_equals_the_definition(size, offset, sample):
     points, lengths = random_batch([40, 0, 1, 90], dtype=torch.float64)
     points, origins = points + offset, offset + torch.arange(12, dtype=torch.float64).view(4, 3) / 7
-    found = grid_sample(points, lengths, size, origins).tolist()
+    found = sample(points, lengths, size, origins).tolist()
     assert found == reference.grid_sample(points, lengths, size, origins)
 
 
@@ -28,33 +38,38 @@ def test_cells_are_floors_not_truncations():
     assert cells[:, 0].tolist() == [-1, 0, 1, 1, -2]
 
 
-def test_lattice_points_each_own_a_cell():
+@both
+def test_lattice_points_each_own_a_cell(sample):
     points = torch.cartesian_prod(*[torch.arange(5.0)] * 3) * 0.1
-    assert sorted(centred_sample(points, torch.tensor([125]), 0.1).tolist()) == list(range(125))
+    assert sorted(centred_sample(points, torch.tensor([125]), 0.1, sample).tolist()) == list(range(125))
 
 
-def test_the_point_nearest_the_centre_is_kept_unmoved():
+@both
+def test_the_point_nearest_the_centre_is_kept_unmoved(sample):
     points = torch.tensor([[0.0, 0, 0], [0.9, 0, 0], [1.1, 0, 0]])  # cells of 1: centred on 0 and on 1
-    assert centred_sample(points, torch.tensor([3]), 1.0).tolist() == [0, 1]
+    assert centred_sample(points, torch.tensor([3]), 1.0, sample).tolist() == [0, 1]
 
 
-def test_sampling_does_not_depend_on_the_order_of_points():
+@both
+def test_sampling_does_not_depend_on_the_order_of_points(sample):
     points = torch.cartesian_prod(*[torch.arange(6.0)] * 3)  # eight equally near points per cell
     permutation = torch.randperm(len(points), generator=torch.Generator().manual_seed(3))
     length = torch.tensor([len(points)])
-    kept = points[centred_sample(points, length, 2.0)]
-    assert torch.equal(points[permutation][centred_sample(points[permutation], length, 2.0)], kept)
+    kept = points[centred_sample(points, length, 2.0, sample)]
+    assert torch.equal(points[permutation][centred_sample(points[permutation], length, 2.0, sample)], kept)
 
 
-def test_duplicates_leave_one():
-    assert len(centred_sample(torch.ones(9, 3), torch.tensor([9]), 0.1)) == 1
+@both
+def test_duplicates_leave_one(sample):
+    assert len(centred_sample(torch.ones(9, 3), torch.tensor([9]), 0.1, sample)) == 1
 
 
 def test_empty_batch():
     assert centred_sample(torch.zeros(0, 3), torch.tensor([0, 0]), 0.1).tolist() == []
 
 
-def test_too_many_cells_are_refused():
+@both
+def test_too_many_cells_are_refused(sample):
     points = torch.tensor([[0.0, 0, 0], [1e9, 1e9, 1e9]])
     with pytest.raises(ValueError, match="take larger cells"):
-        centred_sample(points, torch.tensor([2]), 1e-3)
+        centred_sample(points, torch.tensor([2]), 1e-3, sample)

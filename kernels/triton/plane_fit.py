@@ -1,0 +1,132 @@
+"""Normals of planes and directions of least spread: one program per block of points, all in registers."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pcreg.kernels import plane_fit
+from pcreg.kernels.triton.launch import launch
+
+BLOCK = 128  # points of a program
+STEPS = tl.constexpr(30)  # to a root; where two roots meet each halves the distance
+MIN_SLOPE = tl.constexpr(3e-8)  # where two roots meet, which are known to as much
+MIN_NEIGHBORS = tl.constexpr(plane_fit.MIN_NEIGHBORS)
+MIN_VARIANCE_RATIO = tl.constexpr(plane_fit.MIN_VARIANCE_RATIO)
+TINY = tl.constexpr(torch.finfo(torch.float64).tiny)
+
+
+def normals_of(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
+    """Those of pcreg.kernels.plane_fit; counts (N,) int64, sums (N, 9) and towards (N, 3) float64."""
+    N, normals = len(counts), torch.empty_like(towards)
+    arguments = counts, sums, towards, normals, N
+    launch(_normals, -(-N // BLOCK), arguments, {"BLOCK": BLOCK}, None)
+    return normals
+
+
+def least_directions(scatter: Tensor) -> Tensor:
+    """What pcreg.kernels.neighborhood.least_directions says."""
+    N, scatter = len(scatter), scatter.contiguous()
+    directions = scatter.new_empty(N, 3)
+    launch(_directions, -(-N // BLOCK), (scatter, directions, N), {"BLOCK": BLOCK}, None)
+    return directions
+
+
+@triton.jit(do_not_specialize=["N"], do_not_specialize_on_alignment=["counts", "sums", "towards", "normals"])
+def _normals(
+    counts,  # (N,) int64
+    sums,  # (N, 9) float64
+    towards,  # (N, 3) float64
+    normals,  # (N, 3) float64, out
+    N,
+    BLOCK: tl.constexpr,
+):
+    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = n < N
+    count = tl.load(counts + n, mask=inside, other=0)
+    whole = tl.maximum(count, 1).to(tl.float64)
+    x, y, z = _three(sums, n, 9, 0, inside)
+    xx, xy, xz = _three(sums, n, 9, 3, inside)
+    yy, yz, zz = _three(sums, n, 9, 6, inside)
+    x, y, z = x / whole, y / whole, z / whole
+    x, y, z = _least_direction(
+        xx / whole - x * x,
+        xy / whole - x * y,
+        xz / whole - x * z,
+        yy / whole - y * y,
+        yz / whole - y * z,
+        zz / whole - z * z,
+    )
+    to_x, to_y, to_z = _three(towards, n, 3, 0, inside)
+    sign = tl.where((x * to_x + y * to_y) + z * to_z < 0, -1.0, 1.0)
+    sign = tl.where(count >= MIN_NEIGHBORS, sign, 0.0)
+    tl.store(normals + 3 * n, sign * x, mask=inside)
+    tl.store(normals + 3 * n + 1, sign * y, mask=inside)
+    tl.store(normals + 3 * n + 2, sign * z, mask=inside)
+
+
+@triton.jit(do_not_specialize=["N"], do_not_specialize_on_alignment=["scatter", "directions"])
+def _directions(
+    scatter,  # (N, 3, 3) float64
+    directions,  # (N, 3) float64, out
+    N,
+    BLOCK: tl.constexpr,
+):
+    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = n < N
+    xx, xy, xz = _three(scatter, n, 9, 0, inside)
+    _, yy, yz = _three(scatter, n, 9, 3, inside)
+    zz = tl.load(scatter + 9 * n + 8, mask=inside, other=0.0)
+    x, y, z = _least_direction(xx, xy, xz, yy, yz, zz)
+    tl.store(directions + 3 * n, x, mask=inside)
+    tl.store(directions + 3 * n + 1, y, mask=inside)
+    tl.store(directions + 3 * n + 2, z, mask=inside)
+
+
+@triton.jit
+def _three(rows, n, width, column, mask):
+    """Three values from a column on, of rows n."""
+    at = rows + width * n + column
+    return (
+        tl.load(at, mask=mask, other=0.0),
+        tl.load(at + 1, mask=mask, other=0.0),
+        tl.load(at + 2, mask=mask, other=0.0),
+    )
+
+
+@triton.jit
+def _least_direction(xx, xy, xz, yy, yz, zz):
+    """As pcreg.kernels.plane_fit.least_direction, but the root of its cubic is found by Newton's steps."""
+    trace = tl.maximum((xx + yy) + zz, TINY)
+    xx, xy, xz, yy, yz, zz = xx / trace, xy / trace, xz / trace, yy / trace, yz / trace, zz / trace
+    mean = ((xx + yy) + zz) / 3
+    a, b, c = xx - mean, yy - mean, zz - mean
+    p = tl.sqrt((a * a + b * b + c * c + 2 * (xy * xy + xz * xz + yz * yz)) / 6)
+    determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
+    cosine = tl.minimum(tl.maximum(determinant / tl.maximum(2 * (p * p * p), 1e-30), -1.0), 1.0)
+    # cos(3 t) = 4 cos(t)^3 - 3 cos(t): of three roots the least, in [-1, -1/2], which steps reach from below
+    root = tl.zeros_like(cosine) - 1.0
+    for _ in range(STEPS):
+        missing = tl.maximum(cosine - (4 * root * root - 3) * root, 0.0)
+        root = tl.minimum(root + missing / tl.maximum(12 * root * root - 3, MIN_SLOPE), -0.5)
+    least = mean + 2 * p * root
+    a, b, c = xx - least, yy - least, zz - least
+    x0, y0, z0 = _cross(a, xy, xz, xz, yz, c)
+    x1, y1, z1 = _cross(xy, b, yz, a, xy, xz)
+    x2, y2, z2 = _cross(xz, yz, c, xy, b, yz)
+    first = tl.sqrt((x0 * x0 + y0 * y0) + z0 * z0)
+    second = tl.sqrt((x1 * x1 + y1 * y1) + z1 * z1)
+    third = tl.sqrt((x2 * x2 + y2 * y2) + z2 * z2)
+    is_first, is_second = (first >= second) & (first >= third), second >= third
+    x = tl.where(is_first, x0, tl.where(is_second, x1, x2))
+    y = tl.where(is_first, y0, tl.where(is_second, y1, y2))
+    z = tl.where(is_first, z0, tl.where(is_second, z1, z2))
+    longest = tl.maximum(tl.maximum(first, second), third)
+    clear = longest > MIN_VARIANCE_RATIO
+    scale = tl.where(clear, 1 / tl.where(clear, longest, 1.0), 0.0)
+    return x * scale, y * scale, z * scale
+
+
+@triton.jit
+def _cross(x, y, z, u, v, w):
+    return y * w - z * v, z * u - x * w, x * v - y * u
