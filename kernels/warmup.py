@@ -28,6 +28,7 @@ def warm_up(
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton.agreement import weighted_sums
+    from pcreg.kernels.triton.cell_counts import occupied_and_crowded
     from pcreg.kernels.triton.consensus import inlier_sums
     from pcreg.kernels.triton.grid import grid_sample
     from pcreg.kernels.triton.launch import compile_noted, rehearsal
@@ -44,6 +45,7 @@ def warm_up(
         search_at_once(batch, geometry)
         one = torch.zeros(1, 3, dtype=torch.float64, device=device)
         grid_sample(one, torch.ones(1, dtype=torch.int64, device=device), 1.0, one)
+        occupied_and_crowded(one.float().T.contiguous(), 1.0, (1, 1, 1), 1)
         nearest_points(one, one)
         count_within(one, one, 1.0)
         kth_distance(one, one.repeat(EVERY_NTH * MIN_POINTS, 1), 1)

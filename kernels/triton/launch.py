@@ -59,7 +59,7 @@ def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashab
     it specializes. Pointers that it specializes must always be `aligned`. The first argument is a tensor.
     """
     device = arguments[0].device
-    key = kernel, device, variant
+    key = kernel.fn, device, variant  # the Python function: the hash of a kernel is looked up by its source
     noted = _rehearsal.get()
     if noted is not None:
         noted[key] = Launch(kernel, arguments, constants, options)

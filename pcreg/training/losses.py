@@ -124,7 +124,10 @@ def draw(population: int, count: int, generator: torch.Generator) -> Tensor:
     # A permutation of a large population takes much longer than to draw and drop repetitions.
     if population > 4 * count:
         drawn = torch.randint(population, (2 * count,), generator=generator).numpy()
-        first = np.sort(np.unique(drawn, return_index=True)[1])
+        # Sorted with their places in the last digits: numbers sort in a tenth of the time that places take.
+        keys = np.sort(drawn * len(drawn) + np.arange(len(drawn)))
+        is_first = np.diff(keys // len(drawn), prepend=-1) > 0
+        first = np.sort(keys[is_first] % len(drawn))
         if len(first) >= count:  # all but certain
             return torch.from_numpy(drawn[first[:count]])
     return torch.randperm(population, generator=generator)[:count]

@@ -76,6 +76,7 @@ class Trainer:
             raise InputError("distillation needs ema, the decay of the averaged network that teaches")
         self.distillation = distillation
         self.network = network.to(ranks.device)
+        self.parameters = list(self.network.parameters())
         self.averaged = AveragedNetwork(self.network, ema) if ema else None
         self.describe = ranks.wrap_ddp(self.network)
         self.optimizer = optimizer
@@ -141,6 +142,7 @@ class Trainer:
                 with stoppable():
                     self._validate(validate, writer, 0)
             while self.state.epoch < epochs:
+                self.network.train()  # validation left it otherwise
                 trained = self.state.batch > 0
                 asked = perf_counter()
                 made = _stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable)
@@ -195,12 +197,11 @@ class Trainer:
 
     def _step(self, batch: Batch, writer) -> float:
         """One optimiser step; sources and targets pass the network together, with norms of their own."""
-        self.network.train()
         loss = self._loss(batch)
         self.optimizer.zero_grad()
         loss["total"].backward()
         gradient = torch.nn.utils.get_total_norm(
-            [parameter.grad for parameter in self.network.parameters() if parameter.grad is not None]
+            [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         )
         *values, norm = torch.stack([*loss.values(), gradient]).tolist()  # the one wait for the device
         figures = dict(zip(loss, values, strict=True))

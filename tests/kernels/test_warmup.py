@@ -25,6 +25,7 @@ class Kernel:
     """What launches and compiles as one of Triton's does."""
 
     def __init__(self):
+        self.fn = self._run  # a function of this kernel alone
         self.compiled, self.launched = 0, []
 
     def __getitem__(self, grid):

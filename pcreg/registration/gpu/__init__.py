@@ -5,7 +5,7 @@ compare it with its definition anywhere.
 """
 
 from pcreg.registration.gpu.agreement import DeviceAgreement
-from pcreg.registration.gpu.arrays import on
+from pcreg.registration.gpu.arrays import kept_on
 from pcreg.registration.gpu.downsampling import voxel_downsample
 from pcreg.registration.gpu.msac import DeviceMatchedPoints
 from pcreg.registration.gpu.nearest import NearestIndex
@@ -23,7 +23,7 @@ BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a de
     "normals_of": normals_of,
     "surface_variation": surface_variation,
     "index": NearestIndex,
-    "features": on,
+    "features": kept_on,
     "agreement": DeviceAgreement,
     "matched": DeviceMatchedPoints,
     "consistent_motions": consistent_motions,

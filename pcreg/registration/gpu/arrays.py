@@ -1,14 +1,37 @@
 """Arrays to a device and back."""
 
+from collections import OrderedDict
+from threading import Lock
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+MAX_KEPT_BYTES = 1 << 28  # of all arrays that are kept on devices
+
+_kept: OrderedDict[tuple[int, str], tuple[NDArray[np.generic], Tensor]] = OrderedDict()  # latest last
+_keeping = Lock()
+
 
 def on(array: NDArray[np.generic], device: str) -> Tensor:
     """A contiguous copy of the array on the device, or on the CPU perhaps the array itself."""
     return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+
+def kept_on(array: NDArray[np.generic], device: str) -> Tensor:
+    """As `on`, of an array that nobody changes: while it is among the latest it is brought there once."""
+    key = id(array), device  # of no other array while this one is kept
+    with _keeping:
+        if key in _kept:
+            _kept.move_to_end(key)
+            return _kept[key][1]
+    tensor = on(array, device)
+    with _keeping:
+        _kept[key] = array, tensor
+        while sum(kept.nbytes for kept, _ in _kept.values()) > MAX_KEPT_BYTES:
+            _kept.popitem(last=False)
+    return tensor
 
 
 def array(tensor: Tensor) -> NDArray[np.float64]:

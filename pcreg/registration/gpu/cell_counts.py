@@ -1,11 +1,14 @@
 """How many points each occupied cell has, for one cell size after another."""
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from pcreg.geometry.voxel_size import WITHIN_BLOCK, CellCounts
+from pcreg.kernels.cell_counts import occupied_and_crowded
 
 MAX_TABLE_CELLS = 1 << 26  # points are counted in a table of all cells; of more cells, keys are sorted
 
@@ -16,39 +19,44 @@ class DeviceCellCounts(CellCounts):
     columns: Tensor
 
     def __init__(self, columns: Tensor) -> None:
-        self.columns = columns
+        self.columns = columns.contiguous()
         highest = columns.amax(1) if columns.shape[1] else columns.new_zeros(3)
         self.highest = highest.cpu().numpy()
 
     def occupied(self, voxel: float) -> int:
-        return int((self._table(voxel) > 0).sum())
+        return self._occupied_and_crowded(voxel, 1)[0]
 
     def crowded(self, voxel: float, min_points: int) -> int:
-        table = self._table(voxel)
-        return int((table * (table >= min_points)).sum())
+        return self._occupied_and_crowded(voxel, min_points)[1]
 
     def of_points(self, kept: Tensor) -> "DeviceCellCounts":
         return DeviceCellCounts(self.columns[:, kept])
 
     def is_isolated(self, voxel: float) -> Tensor:
-        x, y, z = (self.columns * float(np.float32(1 / voxel))).long()
-        cells, cell, counts = torch.unique(x + (y << 20) + (z << 40), return_inverse=True, return_counts=True)
+        cells, cell, counts = torch.unique(self._keys(voxel), return_inverse=True, return_counts=True)
         blocks, block = torch.unique(cells & ~WITHIN_BLOCK, return_inverse=True)
         shared = torch.zeros_like(blocks).scatter_reduce_(0, block, counts, "amax") > 1
         return ~shared[block][cell]
 
     def counts(self, voxel: float) -> NDArray[np.int64]:
-        table = self._table(voxel)
-        found: NDArray[np.int64] = table[table > 0].cpu().numpy()
+        found: NDArray[np.int64] = self._counts(voxel).cpu().numpy()
         return found
 
-    def _table(self, voxel: float) -> Tensor:
-        """How many points cells hold, occupied ones among them."""
+    def _occupied_and_crowded(self, voxel: float, min_points: int) -> tuple[int, int]:
         scale = np.float32(1 / voxel)
-        x, y, z = (self.columns * float(scale)).long()
-        nx, ny, nz = ((self.highest * scale).astype(np.int64) + 1).tolist()
-        keys = (x * ny + y) * nz + z
-        if nx * ny * nz > MAX_TABLE_CELLS:
-            return torch.unique(keys, return_counts=True)[1]
-        table = torch.zeros(nx * ny * nz, dtype=torch.int32, device=keys.device)
-        return table.scatter_add_(0, keys, torch.ones_like(keys, dtype=torch.int32))
+        shape = ((self.highest * scale).astype(np.int64) + 1).tolist()
+        if math.prod(shape) > MAX_TABLE_CELLS:
+            counts = self._counts(voxel)
+            found = torch.stack([(counts > 0).sum(), (counts * (counts >= min_points)).sum()])
+        else:
+            found = occupied_and_crowded(self.columns, float(scale), shape, min_points)
+        occupied, crowded = found.tolist()
+        return occupied, crowded
+
+    def _counts(self, voxel: float) -> Tensor:
+        return torch.unique(self._keys(voxel), return_counts=True)[1]
+
+    def _keys(self, voxel: float) -> Tensor:
+        """A number (S,) int64 for the cell of each point."""
+        x, y, z = (self.columns * float(np.float32(1 / voxel))).long()
+        return x + (y << 20) + (z << 40)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from pcreg.geometry import voxel_grid
 from pcreg.kernels.grid import grid_sample
-from pcreg.registration.gpu.arrays import on
+from pcreg.registration.gpu.arrays import kept_on, on
 
 MAX_POINTS = 1 << 25  # sorted at once, in some gigabytes; clouds of more are downsampled on the CPU
 
@@ -23,7 +23,7 @@ def voxel_downsample(
     origin = np.zeros(3) if origin is None else origin
     lengths = torch.tensor([len(points)], device=device)
     try:
-        rows = grid_sample(on(points, device), lengths, voxel, on(origin[None], device))
+        rows = grid_sample(kept_on(points, device), lengths, voxel, on(origin[None], device))
     except ValueError:  # more cells than can be numbered
         voxel_grid.cells_around(points, voxel, origin)  # says so as an InputError
         raise

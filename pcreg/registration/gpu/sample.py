@@ -3,7 +3,7 @@
 import torch
 
 from pcreg.geometry.voxel_size import MIDDLE, Sample, extent_between, step_of
-from pcreg.registration.gpu.arrays import array, on
+from pcreg.registration.gpu.arrays import array, kept_on, on
 from pcreg.registration.gpu.cell_counts import DeviceCellCounts
 from pcreg.registration.msac import Floats
 
@@ -12,7 +12,8 @@ def sample_of(points: Floats, name: str, device: str) -> Sample:
     """That of pcreg.geometry.voxel_size, on a device."""
     if len(points) == 0:
         return Sample.of(points, name)  # raises InputError
-    columns = on(points[:: step_of(points)], device).T.contiguous()
+    step = step_of(points)
+    columns = (kept_on(points, device) if step == 1 else on(points[::step], device)).T.contiguous()
     low, high = torch.quantile(columns, columns.new_tensor(MIDDLE), dim=1)
     extent = extent_between(*array(torch.stack([low, high])), name)
     middle = ((columns >= low[:, None]) & (columns <= high[:, None])).all(0).nonzero()[:, 0]

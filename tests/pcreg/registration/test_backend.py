@@ -10,6 +10,7 @@ from pcreg.features.base import Description
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
+from pcreg.registration.gpu import arrays
 from pcreg.registration.icp import refine
 from pcreg.registration.prior import ANY, Prior
 from pcreg.runtime.errors import InputError
@@ -148,3 +149,13 @@ def test_motions_are_refined_alike(rng, surface):
     np.testing.assert_allclose(there.T_target_source, here.T_target_source, atol=1e-9)
     assert (there.overlap, there.rmse) == pytest.approx((here.overlap, here.rmse), abs=1e-9)
     assert here.rmse < 0.02
+
+
+def test_arrays_that_stay_are_brought_to_a_device_once(monkeypatch):
+    small, large = np.zeros(4), np.zeros(40)
+    kept = arrays.kept_on(small, "cpu")
+    assert arrays.kept_on(small, "cpu") is kept
+    assert arrays.kept_on(small.copy(), "cpu") is not kept
+    monkeypatch.setattr(arrays, "MAX_KEPT_BYTES", large.nbytes)
+    arrays.kept_on(large, "cpu")  # takes the place of all before it
+    assert arrays.kept_on(small, "cpu") is not kept
