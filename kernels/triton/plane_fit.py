@@ -20,7 +20,8 @@ def normals_of(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
     """Those of pcreg.kernels.plane_fit; counts (N,) int64, sums (N, 9) and towards (N, 3) float64."""
     N, normals = len(counts), torch.empty_like(towards)
     arguments = counts, sums, towards, normals, N
-    launch(_normals, -(-N // BLOCK), arguments, {"BLOCK": BLOCK}, None)
+    # Variances of coinciding points are zero, as on the CPU, if their terms are rounded alike
+    launch(_normals, -(-N // BLOCK), arguments, {"BLOCK": BLOCK}, None, enable_fp_fusion=False)
     return normals
 
 
@@ -59,10 +60,10 @@ def _normals(
     )
     to_x, to_y, to_z = _three(towards, n, 3, 0, inside)
     sign = tl.where((x * to_x + y * to_y) + z * to_z < 0, -1.0, 1.0)
-    sign = tl.where(count >= MIN_NEIGHBORS, sign, 0.0)
-    tl.store(normals + 3 * n, sign * x, mask=inside)
-    tl.store(normals + 3 * n + 1, sign * y, mask=inside)
-    tl.store(normals + 3 * n + 2, sign * z, mask=inside)
+    enough = count >= MIN_NEIGHBORS
+    tl.store(normals + 3 * n, tl.where(enough, sign * x, 0.0), mask=inside)
+    tl.store(normals + 3 * n + 1, tl.where(enough, sign * y, 0.0), mask=inside)
+    tl.store(normals + 3 * n + 2, tl.where(enough, sign * z, 0.0), mask=inside)
 
 
 @triton.jit(do_not_specialize=["N"], do_not_specialize_on_alignment=["scatter", "directions"])
