@@ -21,9 +21,13 @@ import numpy as np
 from scipy.ndimage import maximum_filter
 
 from pcreg.geometry.nearest import tree_for_few
+from pcreg.geometry.se3 import lengths
 from pcreg.geometry.subsample import every_nth
 
-MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched, among at most a hundred times as many
+MAX_SPACING_QUERIES, MAX_SPACING_POINTS = (
+    2_000,
+    200_000,
+)  # that are asked for their neighbours, and among which
 SPACING_NEIGHBOR = 7  # the one whose distance is the spacing of the points
 # Correlation of log spacing with log range: of simulated LiDAR scans 0.77 to 0.94 about their middle (after
 # downsampling 0.37 and more), of simulated fragments of depth cameras 0.20 at most.
@@ -132,7 +136,8 @@ class _Spacing:
 
     def __init__(self, points: np.ndarray, index: Callable[[np.ndarray], Any]):
         rng = np.random.default_rng(0)
-        points = _some(points, 100 * MAX_SPACING_QUERIES, rng)
+        if len(points) > MAX_SPACING_POINTS:  # about so many; to draw exactly so many takes longer
+            points = points.compress(rng.random(len(points)) < MAX_SPACING_POINTS / len(points), axis=0)
         self.points = _some(points, MAX_SPACING_QUERIES, rng)
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
         distance = index(points).query(self.points, [neighbor + 1])[0][:, 0]
@@ -140,7 +145,7 @@ class _Spacing:
 
     def correlation(self, place: np.ndarray) -> float:
         """Of log spacing with log range from the place (3,), from -1 to 1."""
-        log_range = np.log(np.maximum(np.linalg.norm(self.points - place, axis=1), 1e-6))
+        log_range = np.log(np.maximum(lengths(self.points - place), 1e-6))
         return float((_standardized(log_range) * self.log_spacing).mean())
 
 

@@ -74,5 +74,7 @@ def covariance(
 
 def _blocks(points: np.ndarray, edge: float) -> np.ndarray:
     """The number (N,) of the block, a cube of that edge, that each point (N, 3) lies in."""
-    cells = np.floor((points - points.min(0, initial=np.inf)) / edge)
-    return np.unique(cells, axis=0, return_inverse=True)[1].ravel()
+    x, y, z = np.floor((points - points.min(0, initial=np.inf)) / edge).astype(np.int64).T
+    # In one number: NumPy is ten times slower with rows of three
+    cells = (x * (y.max(initial=0) + 1) + y) * (z.max(initial=0) + 1) + z
+    return np.unique(cells, return_inverse=True)[1]

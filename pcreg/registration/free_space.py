@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.geometry.se3 import inverse, transform
+from pcreg.geometry.se3 import inverse, lengths, transform
 from pcreg.geometry.subsample import every_nth
 
 MAX_VIEWS = 8  # of a cloud: those with most points
@@ -152,7 +152,7 @@ class FreeSpace:
 
 def _cells(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The cell (N,) int64 of the range image and the range (N,) of each point."""
-    distance = np.linalg.norm(points, axis=1)
+    distance = lengths(points)
     azimuth = np.arctan2(points[:, 1], points[:, 0])
     elevation = np.arcsin(points[:, 2] / np.maximum(distance, 1e-9))
     row, column = (np.floor(angle / CELL_RADIANS).astype(np.int64) for angle in (elevation, azimuth))

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.nearest import nearest
-from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.se3 import lengths, se3, transform
 from pcreg.geometry.subsample import every_nth
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
@@ -116,7 +116,7 @@ class Surfaces:
 
     def radius(self, T: np.ndarray) -> float:
         """The mean distance of source points, moved by T, from the origin: it takes radians to metres."""
-        return float(np.linalg.norm(transform(T, self.source), axis=1).mean())
+        return float(lengths(transform(T, self.source)).mean())
 
 
 SurfacesOf: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], Surfaces]

@@ -48,8 +48,9 @@ class Matches:
         if self.one_way is None:
             return None
         both = every_nth(self.rows, MAX_ONE_WAY), every_nth(self.one_way, MAX_ONE_WAY)
-        rows = np.unique(np.concatenate(both), axis=0)
-        return source[rows[:, 0]], target[rows[:, 1]]
+        of_source, of_target = np.concatenate(both).T
+        of_source, of_target = np.divmod(np.unique(of_source * len(target) + of_target), len(target))
+        return source[of_source], target[of_target]
 
 
 class Matcher(Protocol):

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from pcreg.geometry.se3 import aligning_motion, residuals
+from pcreg.geometry.se3 import aligning_motion, lengths, residuals
 from pcreg.registration.prior import Prior
 
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
@@ -47,7 +47,7 @@ class MatchedPoints:
         p, q = self.p[samples], self.q[samples]
         T = prior.fit(p, q)
         moved = p @ T[:, :3, :3].transpose(0, 2, 1) + T[:, None, :3, 3]
-        T = T[(np.linalg.norm(moved - q, axis=2) < self.distance).all(1)]
+        T = T[(lengths(moved - q) < self.distance).all(1)]
         return T[prior.allows(T, self.distance)]
 
     def scores(self, motions: Floats) -> NDArray[np.float32]:
