@@ -11,6 +11,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pcreg.kernels.triton.launch import launch
+
+BLOCK = 1024  # values of a program
+
 
 def takes_parts(dtype: torch.dtype, tf32: bool, device: torch.device) -> bool:
     """Whether to multiply features this way: float32 on a GPU with such cores (Ampere and later)."""
@@ -21,10 +25,25 @@ def takes_parts(dtype: torch.dtype, tf32: bool, device: torch.device) -> bool:
 
 def parts(values: Tensor) -> Tensor:
     """values (...) float32 as the sum of three bfloat16: (3, ...), the largest first."""
-    high = values.bfloat16()
-    rest = values - high
-    middle = rest.bfloat16()
-    return torch.stack([high, middle, (rest - middle).bfloat16()])
+    n, values = values.numel(), values.contiguous()
+    out = torch.empty((3, *values.shape), dtype=torch.bfloat16, device=values.device)
+    launch(_parts, -(-n // BLOCK), (values, out, n), {"BLOCK": BLOCK}, None)
+    return out
+
+
+@triton.jit(do_not_specialize=["n"], do_not_specialize_on_alignment=["values", "out"])
+def _parts(
+    values,  # (n,) float32
+    out,  # (3, n) bfloat16, out
+    n,
+    BLOCK: tl.constexpr,
+):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    high, middle, low = parts_of(tl.load(values + at, mask=at < n, other=0.0))
+    tl.store(out + at, high, mask=at < n)
+    out += n.to(tl.int64)
+    tl.store(out + at, middle, mask=at < n)
+    tl.store(out + n.to(tl.int64) + at, low, mask=at < n)
 
 
 @triton.jit
