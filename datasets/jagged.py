@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pcreg.kernels.cells import counts_of_sorted
+
 
 @dataclass(frozen=True)
 class Jagged:
@@ -50,7 +52,7 @@ class Jagged:
         return list((rows - self.first[self.cloud[rows]]).split(self._sizes_of(rows)))
 
     def _sizes_of(self, rows: Tensor) -> list[int]:
-        sizes: list[int] = torch.bincount(self.cloud[rows], minlength=len(self.sizes)).tolist()
+        sizes: list[int] = counts_of_sorted(self.cloud[rows], len(self.sizes)).tolist()
         return sizes
 
     def of_points(self, values: NDArray[np.float64]) -> Tensor:

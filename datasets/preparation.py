@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.jagged import Jagged
+from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.neighbors import radius_search
 from pcreg.runtime.errors import InputError
@@ -192,7 +193,7 @@ def matching_rows(sources: Sequence[Tensor], targets: Sequence[Tensor], radius: 
     i, j = _within(source, target, radius)
     cloud = source.cloud[i]
     local = torch.stack([i - source.first[cloud], j - target.first[cloud]], 1)
-    return list(local.split(torch.bincount(cloud, minlength=len(source.sizes)).tolist()))
+    return list(local.split(counts_of_sorted(cloud, len(source.sizes)).tolist()))
 
 
 def _sampled(clouds: Jagged, voxel: float, origins: Tensor | None = None) -> Tensor:

@@ -46,6 +46,14 @@ def pack(cells: Tensor, cloud: Tensor, shape: Tensor) -> Tensor:
     return ((cloud * shape[0] + cells[:, 0]) * shape[1] + cells[:, 1]) * shape[2] + cells[:, 2]
 
 
+def counts_of_sorted(numbers: Tensor, n: int) -> Tensor:
+    """How often each of 0 .. n - 1 is among the ascending `numbers` (N,): (n,) int64.
+
+    For torch.bincount a GPU has to be waited for.
+    """
+    return torch.diff(torch.searchsorted(numbers, torch.arange(n + 1, device=numbers.device)))
+
+
 def expand_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Enumerate the ranges [start, start + count), one after another.
 

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.cpu import normals as cpu
 from pcreg.kernels.neighbors import radius_search
 
@@ -20,7 +21,7 @@ def surface_normals(points: Tensor, lengths: Tensor, viewpoints: Tensor, radius:
     from pcreg.kernels.triton.plane_fit import normals_of  # Triton comes with builds for GPUs only
 
     i, j = radius_search(points, points, lengths, lengths, radius)
-    counts = torch.bincount(i, minlength=len(points))
+    counts = counts_of_sorted(i, len(points))
     x, y, z = (points[j] - points[i]).unbind(1)
     terms = torch.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
     sums = torch.segment_reduce(terms, "sum", lengths=counts, axis=0, unsafe=True)

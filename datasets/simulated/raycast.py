@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pcreg.datasets.simulated.solids import Shape, Solids
+from pcreg.kernels.cells import counts_of_sorted
 
 MIN_DISTANCE = 1e-3  # metres: a ray does not hit the surface on which it starts
 # Rays times solids per intermediate tensor: few launches on a GPU; on a CPU what its cache holds.
@@ -93,7 +94,7 @@ def _try(
 
 def _starts(group: Tensor, G: int) -> tuple[Tensor, Tensor]:
     """Where each of G groups starts in a sorted list (N,), and how often it is there."""
-    count = torch.bincount(group, minlength=G)
+    count = counts_of_sorted(group, G)
     return count.cumsum(0) - count, count
 
 

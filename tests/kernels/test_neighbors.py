@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from pcreg.kernels import reference
+from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.cpu.neighbors import pairs_within
 from pcreg.kernels.neighbors import radius_search
 from tests.kernels.clouds import random_batch
@@ -86,3 +87,9 @@ def test_radius_must_be_positive(radius):
     points, lengths = random_batch([3])
     with pytest.raises(ValueError, match="radius must be positive"):
         radius_search(points, points, lengths, lengths, radius)
+
+
+@pytest.mark.parametrize("numbers", [[], [0], [1, 1, 4], [0, 0, 2, 2, 2, 5]])
+def test_sorted_numbers_are_counted_as_bincount_counts(numbers):
+    numbers = torch.tensor(numbers, dtype=torch.int64)
+    assert torch.equal(counts_of_sorted(numbers, 6), torch.bincount(numbers, minlength=6))

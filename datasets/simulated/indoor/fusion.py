@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
+from pcreg.kernels.cells import counts_of_sorted
 
 SAMPLES = 2  # of the surface within each pixel
 
@@ -62,7 +63,7 @@ class Fusion:
         kept = (total.abs() < self.surface * weight) & (weight >= 1)
         batch, points = batch[kept], points[kept]  # still in the order of their voxels
         first = _first_of_each(batch, (points / self.spacing).floor().long() + 512)
-        lengths = torch.bincount(batch[first], minlength=B).tolist()
+        lengths = counts_of_sorted(batch[first], B).tolist()
         return list(points[first].split(lengths))
 
     def _candidates(
