@@ -15,7 +15,7 @@ VARIANTS = 256  # of each family; each is stretched, too, where it is put
 
 def clutter(rng: np.random.Generator, largest: float = 0.4) -> Solids:
     """One small thing, its foot in the middle of z = 0, at most about `largest` metres high and wide."""
-    thing, size = _thing(rng.choice(len(FAMILIES), p=SHARES), rng.integers(VARIANTS))
+    thing, size = _thing(int(np.searchsorted(UPPER, rng.random(), side="right")), rng.integers(VARIANTS))
     scale = np.diag([*(rng.uniform(0.8, 1.25, 3) * min(1.0, largest / size)), 1.0])
     return thing.placed(pose(yaw=rng.uniform(0, 360)) @ scale)
 
@@ -319,3 +319,4 @@ FAMILIES = [
     (basket, 3),
 ]
 SHARES = np.array([share for _, share in FAMILIES]) / sum(share for _, share in FAMILIES)
+UPPER = np.cumsum(SHARES) / np.sum(SHARES)  # by which a random number chooses, as in `Generator.choice`
