@@ -137,7 +137,8 @@ class _Spacing:
     def __init__(self, points: np.ndarray, index: Callable[[np.ndarray], Any]):
         rng = np.random.default_rng(0)
         if len(points) > MAX_SPACING_POINTS:  # about so many; to draw exactly so many takes longer
-            points = points.compress(rng.random(len(points)) < MAX_SPACING_POINTS / len(points), axis=0)
+            chosen = rng.random(len(points), dtype=np.float32) < MAX_SPACING_POINTS / len(points)
+            points = points.compress(chosen, axis=0)
         self.points = _some(points, MAX_SPACING_QUERIES, rng)
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
         distance = index(points).query(self.points, [neighbor + 1])[0][:, 0]

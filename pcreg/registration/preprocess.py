@@ -68,11 +68,14 @@ def downsample(
     left at this voxel size.
     """
     points = np.asarray(points, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
-        raise InputError(f"{name}: shape {points.shape} or values not finite; pass finite rows x y z")
+    if points.ndim != 2 or points.shape[1] != 3:
+        raise InputError(f"{name}: shape {points.shape}; pass rows x y z")
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
-    surface_rows = downsample_and_filter(points, voxel, box(points)[0], backend)
+    corners = box(points)
+    if not np.isfinite(corners).all():
+        raise InputError(f"{name}: values that are not finite; pass finite rows x y z")
+    surface_rows = downsample_and_filter(points, voxel, corners[0], backend)
     surface = points[surface_rows]
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
