@@ -33,9 +33,10 @@ def warm_up(
     from pcreg.kernels.triton.grid import grid_sample
     from pcreg.kernels.triton.launch import compile_noted, rehearsal
     from pcreg.kernels.triton.nearest import nearest_points
-    from pcreg.kernels.triton.neighborhood import EVERY_NTH, MIN_POINTS, count_within, kth_distance, sums
+    from pcreg.kernels.triton.neighborhood import EVERY_NTH, MIN_POINTS, kth_distance, sums
     from pcreg.kernels.triton.plane_fit import least_directions
     from pcreg.kernels.triton.point_to_plane import iterate
+    from pcreg.kernels.triton.search.triplets import count_native
 
     with rehearsal() as noted:
         for pyramid in _pyramids(geometry, device):
@@ -44,10 +45,11 @@ def warm_up(
         batch = PointBatch(nothing, torch.zeros(1, dtype=torch.int64, device=device), nothing)
         search_at_once(batch, geometry)
         one = torch.zeros(1, 3, dtype=torch.float64, device=device)
-        grid_sample(one, torch.ones(1, dtype=torch.int64, device=device), 1.0, one)
+        length = torch.ones(1, dtype=torch.int64, device=device)
+        grid_sample(one, length, 1.0, one)
         occupied_and_crowded(one.float().T.contiguous(), 1.0, (1, 1, 1), 1)
         nearest_points(one, one)
-        count_within(one, one, 1.0)
+        count_native(one, one, length, length, 1.0, 1, 1.0)
         kth_distance(one, one.repeat(EVERY_NTH * MIN_POINTS, 1), 1)
         sums(one, one, 1, 1.0)
         least_directions(one.new_zeros(1, 3, 3))

@@ -15,8 +15,12 @@ _keeping = Lock()
 
 
 def on(array: NDArray[np.generic], device: str) -> Tensor:
-    """A contiguous copy of the array on the device, or on the CPU perhaps the array itself."""
-    return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+    """A contiguous copy of the array on the device, or on the CPU perhaps the array itself.
+
+    Of one that is kept there it is the same each time, not to be written to.
+    """
+    kept = _kept.get((id(array), device))
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device) if kept is None else kept[1]
 
 
 def kept_on(array: NDArray[np.generic], device: str) -> Tensor:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.neighborhood import count_within, kth_distance
+from pcreg.kernels.stencil import native_counts
 from pcreg.registration.gpu.arrays import on
 
 
@@ -42,5 +43,10 @@ class NearestIndex:
         self, points: NDArray[np.float64], r: float, return_length: bool = True, workers: int = 1
     ) -> NDArray[np.int64]:
         """How many points lie within `r` metres of each of points (N, 3): (N,)."""
-        found: NDArray[np.int64] = count_within(on(points, self.device), self._points, r).cpu().numpy()
+        if points is self.data:
+            lengths = torch.tensor([len(points)], device=self.device)
+            counts = native_counts(self._points, lengths, r, kernel_size=1, radius=r)[0]
+        else:
+            counts = count_within(on(points, self.device), self._points, r)
+        found: NDArray[np.int64] = counts.long().cpu().numpy()
         return found

@@ -159,3 +159,13 @@ def test_arrays_that_stay_are_brought_to_a_device_once(monkeypatch):
     monkeypatch.setattr(arrays, "MAX_KEPT_BYTES", large.nbytes)
     arrays.kept_on(large, "cpu")  # takes the place of all before it
     assert arrays.kept_on(small, "cpu") is not kept
+
+
+def test_the_points_around_each_point_are_counted(rng):
+    points = np.concatenate([wavy_sheet(500), wavy_sheet(20), rng.uniform(-30, 30, (9, 3))])
+    for queries in (points, points[::3].copy()):
+        counts = [
+            backend.index(points).query_ball_point(queries, 0.1, return_length=True)
+            for backend in (CPU, DEVICE)
+        ]
+        np.testing.assert_array_equal(*counts)
