@@ -1,6 +1,7 @@
 """Time the whole network: one search, the pyramid, the forward pass, and a training step.
 
-    python benchmarks/bench_network.py [CLOUD] [--voxel 0.025 ...] [--only SECTION ...] [--json FILE]
+    python benchmarks/bench_network.py [CLOUD] [--voxel 0.025 ...] [--only SECTION ...] [--tables]
+                                       [--json FILE]
 
 CLOUD is any point cloud file, downsampled to one point per voxel (default: a simulated room). Runs on the
 GPU if there is one; on a CPU in float32 on smaller clouds. Everything is compared with the same network
@@ -14,7 +15,8 @@ voxels, where they are installed: they build their indices within the forward pa
 
 Times are wall-clock milliseconds until the device has finished, medians over batches of different sizes:
 `worst` is the longest of sizes seen before, `first` the longest of a size that was new. MiB are held
-afterwards, `peak MiB` at most beyond that, weights and points left out.
+afterwards, `peak MiB` at most beyond that, weights and points left out. --tables writes index.json,
+forward.json and step.json in docs/results, which benchmarks/pages.py puts into docs/benchmarks/network.md.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 
 import torch
+from network_tables import save_tables
 from report import Report, parser, run
 from sparse_convolution import PRECISIONS as VOXEL_PRECISIONS
 from sparse_convolution import VoxelGrid, VoxelResUNet, installed
@@ -54,6 +57,9 @@ def main() -> None:
     report = Report(options.device, options.json)
     for name in options.only:
         report.section(name, SECTIONS[name](options))
+    if options.tables:
+        words = "CLOUD --voxel 0.025 0.0125 --tables", "--only", *options.only
+        save_tables(report.content, f"python benchmarks/bench_network.py {' '.join(words)}")
 
 
 def searches(options: argparse.Namespace) -> Iterator[dict]:
@@ -220,6 +226,7 @@ def parse() -> argparse.Namespace:
     made.add_argument("--pairs", type=int, help="of a training step (default: %(default)s)")
     made.add_argument("--precision", nargs="+", choices=PRECISIONS, help="of the forward pass")
     made.add_argument("--runs", type=int, help="(default: %(default)s)")
+    made.add_argument("--tables", action="store_true", help="write the tables of the docs")
     options = made.parse_args()
     options.device = device
     options.precision = options.precision or (list(PRECISIONS) if device.type == "cuda" else ["float32"])

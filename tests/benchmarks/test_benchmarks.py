@@ -1,5 +1,6 @@
 """The benchmarks run and write what they measured; the figures themselves are nobody's contract."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -34,7 +35,7 @@ def test_operators(cloud, tmp_path):
     assert min(row["both"], row["forward"]) > 0  # on a busy machine either may take longer, run once
 
 
-def test_network(cloud, tmp_path):
+def test_network(cloud, tmp_path, monkeypatch):
     result = tmp_path / "network.json"
     small = ["--fragment=300", "--sizes=2", "--pairs=1", "--batch=1", "--runs=1", "--threads=1"]
     run("bench_network.py", cloud, "--voxel=0.1", *small, "--json", result)
@@ -46,6 +47,17 @@ def test_network(cloud, tmp_path):
     for section, column in (("forward", "both"), ("training", "ms")):
         assert {row["engine"] for row in measured[section]} == {"native", "voxel"}
         assert all(row[column] > 0 for row in measured[section])
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    tables = importlib.import_module("network_tables")
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    tables.save_tables(measured, "bench")
+    index, forward, step = (
+        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("index", "forward", "step")
+    )
+    assert index["columns"] == ["N", "T", "native", "voxel", "native, MiB", "voxel, MiB"]
+    assert {len(row) for row in index["rows"]} == {6}
+    assert {row[0] for row in forward["rows"]} == {"1 x 300", f"{native['points']:,}"}
+    assert [row[1] for row in step["rows"]] == ["native", "voxel"]
 
 
 def test_scale(cloud, tmp_path):
