@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.transfer import moved
@@ -32,7 +31,9 @@ class InfoNCE:
         """Of descriptors source (N, C), target (M, C): the scalars `total` and its parts."""
         rows = draw(len(batch.matches), self.positives_per_pair * len(batch.names), generator)
         anchors, partners = batch.matches[moved(rows, source.device)].unbind(1)
-        logits = source[anchors] @ target[partners].T / self.temperature  # (S, S)
+        scale = self.temperature**0.5  # of either side, sooner than of all their products
+        source, target = source / scale, target / scale
+        logits = source[anchors] @ target[partners].T  # (S, S)
         (starts, ends), voxel = batch.pyramid.groups(0), batch.geometry.voxel
         near = self._near(ends, partners, partners, voxel).fill_diagonal_(False)
         logits = logits.masked_fill(near, -torch.inf)
@@ -45,13 +46,13 @@ class InfoNCE:
             rows = moved(draw(len(source), count, generator), source.device)
             others = self._others(target[partners], source[rows], self._near(starts, anchors, rows, voxel))
             backward = torch.cat([backward, others], 1)
-        truth = torch.arange(len(logits), device=logits.device)
-        forward, backward = cross_entropy(forward, truth), cross_entropy(backward, truth)
+        # Cross entropies, for which a GPU would copy the transposed logits, there and back
+        forward, backward = ((side.logsumexp(1) - logits.diagonal()).mean() for side in (forward, backward))
         return {"total": (forward + backward) / 2, "forward": forward, "backward": backward}
 
     def _others(self, samples: Tensor, negatives: Tensor, ignored: Tensor) -> Tensor:
         """Logits (S, K) of samples (S, C) with negatives (K, C) but for those `ignored` (S, K)."""
-        return (samples @ negatives.T / self.temperature).masked_fill(ignored, -torch.inf)
+        return (samples @ negatives.T).masked_fill(ignored, -torch.inf)
 
     def _near(self, clouds: PointBatch, rows: Tensor, others: Tensor, voxel: float) -> Tensor:
         """Which of the points `rows` (S,) lie next to which `others` (K,) of the same cloud: (S, K)."""
