@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from pcreg.kernels.kabsch import rigid_fit
 from pcreg.kernels.nearest import nearest_points
 
 
@@ -32,3 +33,35 @@ def weighted_sums(
     one = torch.ones_like(source[:, :1])
     p, q = torch.cat([one, source], 1), torch.cat([one, target[nearest]], 1)
     return torch.cat([(weights > 0).sum()[None], ((p * weights[:, None]).T @ q).view(-1)])
+
+
+def align(
+    source: Tensor,
+    target: Tensor,
+    source_features: Tensor,
+    target_features: Tensor,
+    T: Tensor,
+    distance: float,
+    usual: float,
+    min_touching: int,
+    count: int,
+) -> Tensor:
+    """The motion (4, 4) after `count` steps from T, each to the motion that fits the weighted pairs best.
+
+    Pairs, weights and sums are those of `weighted_sums`. A motion stays with fewer than `min_touching` pairs.
+    On a GPU nothing is waited for.
+    """
+    if source.is_cuda:
+        from pcreg.kernels.triton import agreement
+
+        clouds = source, target, source_features, target_features
+        return agreement.align(*clouds, T, distance, usual, min_touching, count)
+    for _ in range(count):
+        touching, *_ = sums = weighted_sums(
+            source, target, source_features, target_features, T, distance, usual
+        )
+        if touching < min_touching:
+            break
+        total = sums[1:].view(4, 4)
+        T = rigid_fit(torch.cat([total[0, :1], total[1:, 0], total[0, 1:], total[1:, 1:].flatten()])[None])[0]
+    return T

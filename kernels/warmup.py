@@ -27,9 +27,9 @@ def warm_up(
     threads as there are `cores`.
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
-    from pcreg.kernels.triton.agreement import weighted_sums
+    from pcreg.kernels.triton.agreement import align
     from pcreg.kernels.triton.cell_counts import occupied_and_crowded
-    from pcreg.kernels.triton.consensus import inlier_sums
+    from pcreg.kernels.triton.consensus import fit_samples, refit
     from pcreg.kernels.triton.grid import grid_sample
     from pcreg.kernels.triton.launch import compile_noted, rehearsal
     from pcreg.kernels.triton.nearest import nearest_points
@@ -55,8 +55,9 @@ def warm_up(
         least_directions(one.new_zeros(1, 3, 3))
         motion = torch.eye(4, dtype=torch.float64, device=device)
         iterate(one, one, one, one.new_zeros(18), Limits(1.0, 1.0, 1.0, 1.0), 1)
-        inlier_sums(motion[None], one.T, one.T, 1.0)
-        weighted_sums(one, one, one.float(), one.float(), motion, 1.0, 0.0)
+        fit_samples(one.T, one.T, length[None].expand(1, 3), 1.0)
+        refit(motion[None], one.T, one.T, 1.0, 1)
+        align(one, one, one.float(), one.float(), motion, 1.0, 0.0, 1, 1)
     return compile_noted(noted, cores)
 
 

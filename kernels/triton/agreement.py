@@ -6,8 +6,11 @@ from torch import Tensor
 
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.nearest import POINTS, QUERIES, nearest_of
+from pcreg.kernels.triton.rigid_fit import rigid_fit, store_motion
 
 CHANNELS = 32  # multiplied at a time
+SUMS = 32  # entries that a program loads of the 20 of a part
+PARTS = 64  # that are added up together
 
 
 def weighted_sums(
@@ -20,13 +23,49 @@ def weighted_sums(
     usual: float,
 ) -> Tensor:
     """What pcreg.kernels.agreement says."""
-    (Q, C), M = source_features.shape, len(target)
-    parts = source.new_empty((-(-Q // QUERIES), 5, 4))
     limits = source.new_tensor([distance**2, usual])  # kernels take numbers in float32 alone
-    clouds = source, target, source_features, target_features
-    constants = {"QUERIES": QUERIES, "POINTS": POINTS, "CHANNELS": CHANNELS}
-    launch(_weighted_sums, len(parts), (*clouds, T, limits, parts, Q, M, C), constants, None)
+    parts = _parts(source)
+    _add_up(source, target, source_features, target_features, T, limits, parts)
     return parts.view(-1, 20)[:, 3:].sum(0)
+
+
+def align(
+    source: Tensor,
+    target: Tensor,
+    source_features: Tensor,
+    target_features: Tensor,
+    T: Tensor,
+    distance: float,
+    usual: float,
+    min_touching: int,
+    count: int,
+) -> Tensor:
+    """What pcreg.kernels.agreement says."""
+    limits = source.new_tensor([distance**2, usual])
+    T, parts = T.clone(), _parts(source)
+    for _ in range(count):
+        _add_up(source, target, source_features, target_features, T, limits, parts)
+        launch(_align, 1, (parts, T, len(parts), min_touching), {"SUMS": SUMS, "PARTS": PARTS}, None)
+    return T
+
+
+def _parts(source: Tensor) -> Tensor:
+    return source.new_empty((-(-len(source) // QUERIES), 5, 4))
+
+
+def _add_up(
+    source: Tensor,
+    target: Tensor,
+    source_features: Tensor,
+    target_features: Tensor,
+    T: Tensor,
+    limits: Tensor,
+    parts: Tensor,
+) -> None:
+    (Q, C), M = source_features.shape, len(target)
+    arguments = source, target, source_features, target_features, T, limits, parts, Q, M, C
+    constants = {"QUERIES": QUERIES, "POINTS": POINTS, "CHANNELS": CHANNELS}
+    launch(_weighted_sums, len(parts), arguments, constants, None)
 
 
 @triton.jit(
@@ -95,3 +134,36 @@ def _with_one(x, y, z, column):
     row = tl.where(column == 1, x[:, None], 1.0)
     row = tl.where(column == 2, y[:, None], row)
     return tl.where(column == 3, z[:, None], row)
+
+
+@triton.jit(do_not_specialize=["count", "min_touching"], do_not_specialize_on_alignment=["parts", "T"])
+def _align(
+    parts,  # (count, 5, 4) float64, of _weighted_sums
+    T,  # (4, 4) float64, changed
+    count,
+    min_touching,
+    SUMS: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    """Put the motion that fits best in the place of T."""
+    entry = tl.arange(0, SUMS)
+    total = tl.zeros((PARTS, SUMS), tl.float64)
+    for start in range(0, count, PARTS):
+        part = start + tl.arange(0, PARTS)
+        inside = (part < count)[:, None] & ((entry >= 3) & (entry < 20))[None, :]
+        total += tl.load(parts + 20 * part.to(tl.int64)[:, None] + entry[None, :], mask=inside, other=0.0)
+    sums = tl.sum(total, 0)
+    w, px, py, pz = _entry(sums, 4), _entry(sums, 8), _entry(sums, 12), _entry(sums, 16)
+    qx, qy, qz = _entry(sums, 5), _entry(sums, 6), _entry(sums, 7)
+    xx, xy, xz = _entry(sums, 9), _entry(sums, 10), _entry(sums, 11)
+    yx, yy, yz = _entry(sums, 13), _entry(sums, 14), _entry(sums, 15)
+    zx, zy, zz = _entry(sums, 17), _entry(sums, 18), _entry(sums, 19)
+    fit = rigid_fit(w, px, py, pz, qx, qy, qz, xx, xy, xz, yx, yy, yz, zx, zy, zz)
+    r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, exists = fit
+    enough = exists & (_entry(sums, 3) >= min_touching)
+    store_motion(T, r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, enough)
+
+
+@triton.jit
+def _entry(sums, n):
+    return tl.sum(tl.where(tl.arange(0, sums.shape[0]) == n, sums, 0.0), 0)

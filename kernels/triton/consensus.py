@@ -5,19 +5,52 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pcreg.kernels import kabsch
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.rigid_fit import rigid_fit, store_motion
 
 MATCHES = 512  # that a program looks at together
+SAMPLES = 32  # that a program fits motions to
+MIN_INLIERS = tl.constexpr(kabsch.MIN_POINTS)
 
 
 def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tensor:
     """What pcreg.kernels.consensus says."""
-    H, P = len(motions), p.shape[1]
-    sums = p.new_empty((H, 17))
-    limit = torch.full((1,), distance**2, dtype=torch.float64, device=p.device)
-    arguments = motions, p, q, limit, sums, P
-    launch(_inlier_sums, H, arguments, {"MATCHES": MATCHES}, None, num_warps=4)
+    sums = p.new_empty((len(motions), 17))
+    _add_up(motions, p, q, _limit(p, distance), sums)
     return sums
+
+
+def fit_samples(p: Tensor, q: Tensor, samples: Tensor, distance: float) -> tuple[Tensor, Tensor]:
+    """What pcreg.kernels.consensus says."""
+    S, n = samples.shape
+    motions = p.new_zeros((S, 4, 4))
+    near = torch.empty(S, dtype=torch.bool, device=p.device)
+    arguments = p, q, samples.contiguous(), _limit(p, distance), motions, near, p.shape[1], S
+    launch(_fit_samples, -(-S // SAMPLES), arguments, {"N": n, "SAMPLES": SAMPLES}, n, num_warps=1)
+    return motions, near
+
+
+def refit(motions: Tensor, p: Tensor, q: Tensor, distance: float, count: int) -> tuple[Tensor, Tensor]:
+    """What pcreg.kernels.consensus says."""
+    H, limit = len(motions), _limit(p, distance)
+    motions, tried = motions.clone(), motions.clone()
+    scores, sums = p.new_full((H,), -1.0), p.new_empty((H, 17))  # any score is better
+    growing = torch.ones(H, dtype=torch.int32, device=p.device)
+    for _ in range(1 + count):
+        _add_up(tried, p, q, limit, sums)
+        launch(_advance, H, (motions, scores, tried, sums, growing), {}, None, num_warps=1)
+    return motions, growing != 0
+
+
+def _limit(p: Tensor, distance: float) -> Tensor:
+    """Squared, on the device: kernels take numbers in float32 alone."""
+    return torch.full((1,), distance**2, dtype=torch.float64, device=p.device)
+
+
+def _add_up(motions: Tensor, p: Tensor, q: Tensor, limit: Tensor, sums: Tensor) -> None:
+    arguments = motions, p, q, limit, sums, p.shape[1]
+    launch(_inlier_sums, len(motions), arguments, {"MATCHES": MATCHES}, None, num_warps=4)
 
 
 @triton.jit(
@@ -83,3 +116,85 @@ def _inlier_sums(
     tl.store(out + 14, tl.sum(zx, 0))
     tl.store(out + 15, tl.sum(zy, 0))
     tl.store(out + 16, tl.sum(zz, 0))
+
+
+@triton.jit(do_not_specialize_on_alignment=["motions", "scores", "tried", "sums", "growing"])
+def _advance(
+    motions,  # (H, 4, 4) float64, like the next three: the best so far; changed
+    scores,  # (H,), theirs; changed
+    tried,  # (H, 4, 4), what was tried last, and out: what to try next
+    sums,  # (H, 17), of what was tried
+    growing,  # (H,) int32, whether scores grow; changed
+):
+    """Keep a motion that was tried if its score has grown, and fit the next one to its inliers."""
+    h = tl.program_id(0).to(tl.int64)
+    motions, tried, sums = motions + 16 * h, tried + 16 * h, sums + 17 * h
+    score, n = tl.load(sums), tl.load(sums + 1)
+    grown = (tl.load(growing + h) != 0) & (score > tl.load(scores + h))
+    going_on = grown & (n >= MIN_INLIERS)
+    entry = tl.arange(0, 16)
+    tl.store(motions + entry, tl.load(tried + entry), mask=grown)
+    tl.debug_barrier()  # what was tried is read before it is fitted anew
+    tl.store(scores + h, score, mask=grown)
+    tl.store(growing + h, going_on.to(tl.int32))
+    px, py, pz = tl.load(sums + 2), tl.load(sums + 3), tl.load(sums + 4)
+    qx, qy, qz = tl.load(sums + 5), tl.load(sums + 6), tl.load(sums + 7)
+    xx, xy, xz = tl.load(sums + 8), tl.load(sums + 9), tl.load(sums + 10)
+    yx, yy, yz = tl.load(sums + 11), tl.load(sums + 12), tl.load(sums + 13)
+    zx, zy, zz = tl.load(sums + 14), tl.load(sums + 15), tl.load(sums + 16)
+    fit = rigid_fit(n, px, py, pz, qx, qy, qz, xx, xy, xz, yx, yy, yz, zx, zy, zz)
+    r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, exists = fit
+    store_motion(tried, r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, going_on & exists)
+
+
+@triton.jit(
+    do_not_specialize=["P", "S"],
+    do_not_specialize_on_alignment=["p", "q", "samples", "limit", "motions", "near"],
+)
+def _fit_samples(
+    p,  # (3, P) float64, like the next
+    q,  # (3, P)
+    samples,  # (S, N) int64
+    limit,  # (1,) squared metres
+    motions,  # (S, 4, 4) float64, zeros, out
+    near,  # (S,) bool, out
+    P,
+    S,
+    N: tl.constexpr,
+    SAMPLES: tl.constexpr,
+):
+    s = tl.program_id(0).to(tl.int64) * SAMPLES + tl.arange(0, SAMPLES)
+    inside = s < S
+    zero = tl.zeros((SAMPLES,), tl.float64)
+    spx, spy, spz, sqx, sqy, sqz = zero, zero, zero, zero, zero, zero
+    xx, xy, xz, yx, yy, yz, zx, zy, zz = zero, zero, zero, zero, zero, zero, zero, zero, zero
+    for n in tl.static_range(N):
+        px, py, pz, qx, qy, qz = _match(p, q, samples + N * s + n, P, inside)
+        spx, spy, spz = spx + px, spy + py, spz + pz
+        sqx, sqy, sqz = sqx + qx, sqy + qy, sqz + qz
+        xx, xy, xz = xx + px * qx, xy + px * qy, xz + px * qz
+        yx, yy, yz = yx + py * qx, yy + py * qy, yz + py * qz
+        zx, zy, zz = zx + pz * qx, zy + pz * qy, zz + pz * qz
+    fit = rigid_fit(zero + N, spx, spy, spz, sqx, sqy, sqz, xx, xy, xz, yx, yy, yz, zx, zy, zz)
+    r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, good = fit
+    good = good & inside
+    for n in tl.static_range(N):
+        px, py, pz, qx, qy, qz = _match(p, q, samples + N * s + n, P, inside)
+        dx = r00 * px + r01 * py + r02 * pz + tx - qx
+        dy = r10 * px + r11 * py + r12 * pz + ty - qy
+        dz = r20 * px + r21 * py + r22 * pz + tz - qz
+        good = good & (dx * dx + dy * dy + dz * dz < tl.load(limit))
+    T = motions + 16 * s
+    store_motion(T, r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, good)
+    tl.store(T + 15, zero + 1, mask=good)
+    tl.store(near + s, good, mask=inside)
+
+
+@triton.jit
+def _match(p, q, row, P, mask):
+    """The coordinates of matches in rows of samples, given where these are stored."""
+    i = tl.load(row, mask=mask, other=0)
+    px, py = tl.load(p + i, mask=mask, other=0.0), tl.load(p + P + i, mask=mask, other=0.0)
+    qx, qy = tl.load(q + i, mask=mask, other=0.0), tl.load(q + P + i, mask=mask, other=0.0)
+    pz, qz = tl.load(p + 2 * P + i, mask=mask, other=0.0), tl.load(q + 2 * P + i, mask=mask, other=0.0)
+    return px, py, pz, qx, qy, qz

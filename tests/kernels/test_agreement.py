@@ -30,3 +30,17 @@ def test_weighted_sums(N, M, C, by):
     tensors = [torch.from_numpy(rows).to(DEVICE) for rows in (p, q, f, g, T)]
     found = by.weighted_sums(*tensors, DISTANCE, USUAL).cpu().numpy()
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("by", [definition, kernel])
+def test_alignment_takes_like_points_to_each_other(by):
+    rng = np.random.default_rng(0)
+    p, q = rng.uniform(0, 1, (90, 3)), rng.uniform(0, 1, (20, 3))
+    q, f = np.concatenate([q, transform(T, p)]), rng.normal(size=(90, 32)).astype(np.float32)
+    f /= np.linalg.norm(f, axis=1, keepdims=True)
+    g = np.concatenate([rng.normal(size=(20, 32)).astype(np.float32) / 9, f])
+    start = T @ se3(rotation_about([0, 1, 0], 2), np.full(3, 0.01))
+    tensors = [torch.from_numpy(rows).to(DEVICE) for rows in (p, q, f, g, start)]
+    found = by.align(*tensors, DISTANCE, USUAL, 10, 10).cpu().numpy()
+    np.testing.assert_allclose(found, T, atol=1e-9)
+    np.testing.assert_array_equal(by.align(*tensors, DISTANCE, USUAL, 91, 10).cpu().numpy(), start)

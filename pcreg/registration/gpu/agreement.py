@@ -5,12 +5,12 @@ import torch
 from torch import Tensor
 
 from pcreg.features.base import Description
-from pcreg.geometry.se3 import aligning_motion
 from pcreg.geometry.subsample import every_nth
-from pcreg.kernels.agreement import weighted_sums
+from pcreg.kernels.agreement import align
 from pcreg.kernels.nearest import nearest_points
 from pcreg.registration.descriptor_agreement import (
     DEVIATIONS,
+    ITERATIONS,
     MAX_POINTS,
     MIN_TOUCHING,
     DescriptorAgreement,
@@ -49,17 +49,11 @@ class DeviceAgreement(DescriptorAgreement):
         (source,) = (distances < self.distance).nonzero()
         return Touching(source, nearest[source].astype(int), distances[source], cosines[source])
 
-    def _closer(self, T: Floats) -> Floats | None:
-        """By sums over all points, with one wait for the device."""
+    def refine(self, T_target_source: Floats) -> Floats:
+        """With one wait for the device."""
         clouds = self._points, self._target, self._features, self._target_features
-        sums = weighted_sums(*clouds, on(T, self.device), self.distance, self.usual)
-        touching, *found = array(sums).tolist()
-        if touching < MIN_TOUCHING:
-            return None
-        total = np.reshape(found, (4, 4))
-        p_centre, q_centre = total[1:, 0] / total[0, 0], total[0, 1:] / total[0, 0]
-        covariance = total[1:, 1:] - total[0, 0] * np.outer(p_centre, q_centre)
-        return aligning_motion(covariance, p_centre, q_centre)
+        T = on(T_target_source, self.device)
+        return array(align(*clouds, T, self.distance, self.usual, MIN_TOUCHING, ITERATIONS))
 
     def _nearest(self, motions: Floats) -> tuple[Tensor, Tensor, Tensor]:
         """Of motions (H, 4, 4) of the source: metres to the nearest target point, its row, and the cosine.

@@ -5,15 +5,15 @@ from itertools import combinations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from pcreg.kernels.consensus import SUMS, inlier_sums
+from pcreg.kernels.consensus import SUMS, fit_samples, inlier_sums, refit
 from pcreg.registration.gpu.arrays import array, on
 from pcreg.registration.msac import Floats, MatchedPoints, Rows
 from pcreg.registration.prior import Prior
 
 MIN_SAMPLES = 200  # for fewer the host takes as long
 BATCH = 50_000  # samples; for fewer the host takes as long
+REFITS = 10  # at a time; most scores have ceased to grow by then
 
 
 class DeviceMatchedPoints(MatchedPoints):
@@ -42,18 +42,18 @@ class DeviceMatchedPoints(MatchedPoints):
         """On the device where there are many, and nothing is known of the vertical."""
         if len(samples) < MIN_SAMPLES or prior.gravity is not None:
             return super().motions_of(samples, prior)
-        rows = on(samples, self.device)
-        p, q = (side.T[rows] for side in (self._p, self._q))  # (S, n, 3)
-        p_centre, q_centre = p.mean(1, keepdim=True), q.mean(1, keepdim=True)
-        U, _, Vt = torch.linalg.svd((p - p_centre).mT @ (q - q_centre))
-        sign = _determinant(U) * _determinant(Vt)
-        Vt = torch.cat([Vt[:, :2], Vt[:, 2:] * sign[:, None, None]], 1)
-        R = U @ Vt  # for rows of points
-        t = q_centre - p_centre @ R
-        near = (((p @ R + t - q).square().sum(2)) < self.distance**2).all(1)
-        T = np.zeros((int(near.sum()), 4, 4))
-        T[:, :3, :3], T[:, :3, 3], T[:, 3, 3] = array(R[near].mT), array(t[near, 0]), 1
+        motions, near = fit_samples(self._p, self._q, on(samples, self.device), self.distance)
+        T = array(motions[near])
         return T[prior.allows(T, self.distance)]
+
+    def refit(self, motions: Floats) -> Floats:
+        """Some fits at a time without a wait."""
+        growing = np.ones(len(motions))
+        while growing.any():
+            found = refit(on(motions, self.device), self._p, self._q, self.distance, REFITS)
+            rows = array(torch.cat([found[0].view(-1, 16), found[1][:, None].double()], 1))
+            motions, growing = rows[:, :16].reshape(-1, 4, 4), rows[:, 16]
+        return motions
 
     def scores(self, motions: Floats) -> NDArray[np.float32]:
         return self.inlier_sums(motions)[:, 0].astype(np.float32)
@@ -63,8 +63,3 @@ class DeviceMatchedPoints(MatchedPoints):
         if len(motions) == 0:
             return np.empty((0, SUMS))
         return array(inlier_sums(on(motions, self.device), self._p, self._q, self.distance))
-
-
-def _determinant(matrices: Tensor) -> Tensor:
-    """Of each matrix (S, 3, 3): (S,)."""
-    return (torch.linalg.cross(matrices[:, 0], matrices[:, 1]) * matrices[:, 2]).sum(1)
