@@ -1,6 +1,6 @@
 """How long `register` takes to refuse fragments of different scenes of 3DMatch.
 
-    python benchmarks/bench_refusals.py /data/3dmatch [--pairs 6]
+    python benchmarks/bench_refusals.py /data/3dmatch [--pairs 12]
 
 Writes docs/results/refusals.json; `python benchmarks/pages.py` then puts it into docs/benchmarks/speed.md.
 """
@@ -20,7 +20,7 @@ from pcreg.registration.registrar import Registrar
 def main() -> None:
     made = parser(__doc__)
     made.add_argument("root", type=Path)
-    made.add_argument("--pairs", type=int, default=6)
+    made.add_argument("--pairs", type=int, default=12)
     options = made.parse_args()
     dataset = ThreeDMatch(options.root, "3DMatch")
     scenes = sorted({pair.scene for pair in dataset.pairs})
