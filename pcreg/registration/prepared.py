@@ -1,7 +1,10 @@
 """A cloud that is registered with any number of others, and what is computed of it once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from threading import RLock
 
 import numpy as np
 
@@ -13,6 +16,10 @@ from pcreg.registration.local_frame import LocalFrame
 from pcreg.registration.preprocess import MIRROR, DescribedCloud, DownsampledCloud, describe
 from pcreg.registration.single_scale import SingleScaleRegistrar
 
+MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps them in its local frame, in 120 MB
+
+_large = RLock()  # clouds of more points have them there in turn
+
 
 class PreparedCloud:
     """A cloud without outliers in its local frame, its scale, and its descriptions by voxel size.
@@ -21,6 +28,8 @@ class PreparedCloud:
     computed depends on this cloud and the voxel size alone, never on registrations before, and none of it on
     the frame in which the cloud was given.
     """
+
+    _points: np.ndarray | None = None
 
     def __init__(
         self,
@@ -44,10 +53,29 @@ class PreparedCloud:
         """The frame in which everything is computed."""
         return LocalFrame.of(self.cloud.points)
 
-    @cached_property
+    @property
     def points(self) -> np.ndarray:
-        """(N, 3) float64, metres, in the local frame."""
-        return self._local(self.cloud.points)
+        """(N, 3) float64, metres, in the local frame; of more than five million computed each time."""
+        if self._points is not None:
+            return self._points
+        points = self._local(self.cloud.points)
+        if len(points) <= MAX_KEPT_POINTS:
+            self._points = points
+        return points
+
+    def load(self) -> None:
+        """Compute the points now, if they are kept."""
+        if len(self.cloud.points) <= MAX_KEPT_POINTS:
+            _ = self.points
+
+    @contextmanager
+    def _points_in_turn(self) -> Iterator[np.ndarray]:
+        """The points, while no other large cloud has its own in memory."""
+        if len(self.cloud.points) <= MAX_KEPT_POINTS:
+            yield self.points
+            return
+        with _large:
+            yield self.points
 
     @cached_property
     def stated(self) -> np.ndarray | None:
@@ -80,7 +108,8 @@ class PreparedCloud:
     @cached_property
     def sample(self) -> Sample:
         """The points from which its scale is taken; InputError if it has none."""
-        return self.sample_of(self.points, self.name or "cloud")
+        with self._points_in_turn() as points:
+            return self.sample_of(points, self.name or "cloud")
 
     @cached_property
     def voxel(self) -> float:
@@ -118,6 +147,7 @@ class PreparedCloud:
 
     def _downsample(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DownsampledCloud:
         """Its rows are those of the cloud as it was given."""
-        downsampled = scale.downsample(self.points, self.name or "cloud", self.viewpoint or estimated)
+        with self._points_in_turn() as points:
+            downsampled = scale.downsample(points, self.name or "cloud", self.viewpoint or estimated)
         rows = self.cloud.rows
         return downsampled if rows is None else replace(downsampled, rows=rows[downsampled.rows])

@@ -269,7 +269,7 @@ class Registrar:
 
     def _prepared(self, cloud: "Points | PreparedCloud", side: str) -> PreparedCloud:
         prepared = cloud if isinstance(cloud, PreparedCloud) else self.prepare(cloud, name=side)
-        _ = prepared.points  # all that waits for memory now, where each cloud may have a thread
+        prepared.load()  # all that waits for memory now, where each cloud may have a thread
         return prepared
 
     def usable(self, sizes: Sequence[float]) -> Sequence[float]:

@@ -9,6 +9,7 @@ import pytest
 from pcreg import register
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
+from pcreg.registration import prepared
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
@@ -42,6 +43,17 @@ def test_same_seed_same_bits(room, registrar, found):
     again = registrar.register(room.source, room.target, seed=0)
     assert (again.T_target_source == found.T_target_source).all()
     assert (again.inliers, again.reason) == (found.inliers, found.reason)
+
+
+def test_large_clouds_do_not_keep_their_points_and_come_out_the_same(room, registrar, found, monkeypatch):
+    monkeypatch.setattr(prepared, "MAX_KEPT_POINTS", 100)
+    clouds = [registrar.prepare(points) for points in (room.source, room.target)]
+    again = registrar.register(*clouds)
+    assert (again.T_target_source == found.T_target_source).all()
+    assert again.confidence == found.confidence
+    for cloud in clouds:
+        assert cloud.points is not cloud.points
+        np.testing.assert_array_equal(cloud.points, cloud.points)
 
 
 def test_swapped_clouds_give_the_inverse(room, registrar, found):
