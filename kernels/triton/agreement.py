@@ -1,4 +1,4 @@
-"""Weighted sums over what a motion brings together: each program adds up those of a few points."""
+"""Sums over what a motion brings together, each program those of a few points, and the next motion."""
 
 import triton
 import triton.language as tl

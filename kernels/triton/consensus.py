@@ -1,4 +1,4 @@
-"""Sums over the inliers of motions: a program per motion goes through all matches."""
+"""Inliers of motions, a program going through all matches for each, and fits to them and to samples."""
 
 import torch
 import triton
