@@ -24,10 +24,8 @@ from pcreg.geometry.nearest import tree_for_few
 from pcreg.geometry.se3 import lengths
 from pcreg.geometry.subsample import every_nth
 
-MAX_SPACING_QUERIES, MAX_SPACING_POINTS = (
-    2_000,
-    200_000,
-)  # that are asked for their neighbours, and among which
+MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched
+MAX_SPACING_POINTS = 200_000  # among about so many
 SPACING_NEIGHBOR = 7  # the one whose distance is the spacing of the points
 # Correlation of log spacing with log range: of simulated LiDAR scans 0.77 to 0.94 about their middle (after
 # downsampling 0.37 and more), of simulated fragments of depth cameras 0.20 at most.
