@@ -92,7 +92,7 @@ class PreparedMap:
     def _part(self, rows: np.ndarray) -> PreparedCloud:
         """The cloud of these rows of the map, which knows the rows of the file."""
         whole = self.whole
-        kept = np.zeros(len(whole.points), dtype=bool)
+        kept = np.zeros(len(whole.cloud.points), dtype=bool)
         kept[rows] = True
         stated = whole.stated
         viewpoint = stated[kept] if stated is not None and stated.ndim == 2 else stated

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
+from pcreg.registration import prepared
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
@@ -34,6 +35,16 @@ def map_of(rooms, numbers) -> np.ndarray:
 @pytest.fixture(scope="module")
 def prepared_map(rooms, registrar):
     return registrar.prepare(map_of(rooms, (0, 1)), name="map", is_map=True)
+
+
+def test_the_points_of_a_large_map_are_moved_to_its_frame_once(rooms, registrar, monkeypatch):
+    monkeypatch.setattr(prepared, "MAX_KEPT_POINTS", 100)
+    large, moves = registrar.prepare(map_of(rooms, (0, 1)), is_map=True), []
+    monkeypatch.setattr(
+        large.whole, "_local", lambda points: moves.append(1) or large.whole.frame.local(points)
+    )
+    assert len(large._clouds(VOXEL)) > 1
+    assert len(moves) == 1
 
 
 @pytest.mark.parametrize("number", [0, 1])
