@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pcreg.kernels.contrast import logsumexp_apart
 from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.samples import Samples
 from pcreg.kernels.transfer import moved
 from pcreg.training.losses import Batch, draw
 
@@ -31,32 +33,28 @@ class InfoNCE:
         """Of descriptors source (N, C), target (M, C): the scalars `total` and its parts."""
         rows = draw(len(batch.matches), self.positives_per_pair * len(batch.names), generator)
         anchors, partners = batch.matches[moved(rows, source.device)].unbind(1)
-        scale = self.temperature**0.5  # of either side, sooner than of all their products
-        source, target = source / scale, target / scale
-        logits = source[anchors] @ target[partners].T  # (S, S)
-        (starts, ends), voxel = batch.pyramid.groups(0), batch.geometry.voxel
-        near = self._near(ends, partners, partners, voxel).fill_diagonal_(False)
-        logits = logits.masked_fill(near, -torch.inf)
-        forward, backward = logits, logits.T
+        radius = self.ignore_radius * batch.geometry.voxel
+        starts, ends = batch.pyramid.groups(0)
+        # Of either side of a match its place is that of the target.
+        sources = self._samples(source, anchors, ends, partners)
+        targets = self._samples(target, partners, ends, partners)
+        forward = logsumexp_apart(sources, targets, radius, matched=True)
+        backward = logsumexp_apart(targets, sources, radius, matched=True)
         if self.negatives_per_pair:
             count = self.negatives_per_pair * len(batch.names)
             rows = moved(draw(len(target), count, generator), target.device)
-            others = self._others(source[anchors], target[rows], self._near(ends, partners, rows, voxel))
-            forward = torch.cat([forward, others], 1)
+            others = self._samples(target, rows, ends, rows)
+            forward = torch.logaddexp(forward, logsumexp_apart(sources, others, radius, matched=False))
             rows = moved(draw(len(source), count, generator), source.device)
-            others = self._others(target[partners], source[rows], self._near(starts, anchors, rows, voxel))
-            backward = torch.cat([backward, others], 1)
-        # Cross entropies, for which a GPU would copy the transposed logits, there and back
-        forward, backward = ((side.logsumexp(1) - logits.diagonal()).mean() for side in (forward, backward))
+            others = self._samples(source, rows, starts, rows)
+            placed = self._samples(target, partners, starts, anchors)
+            backward = torch.logaddexp(backward, logsumexp_apart(placed, others, radius, matched=False))
+        own = (sources.features * targets.features).sum(1)
+        forward, backward = ((side - own).mean() for side in (forward, backward))
         return {"total": (forward + backward) / 2, "forward": forward, "backward": backward}
 
-    def _others(self, samples: Tensor, negatives: Tensor, ignored: Tensor) -> Tensor:
-        """Logits (S, K) of samples (S, C) with negatives (K, C) but for those `ignored` (S, K)."""
-        return (samples @ negatives.T).masked_fill(ignored, -torch.inf)
-
-    def _near(self, clouds: PointBatch, rows: Tensor, others: Tensor, voxel: float) -> Tensor:
-        """Which of the points `rows` (S,) lie next to which `others` (K,) of the same cloud: (S, K)."""
-        ends = clouds.lengths.cumsum(0)
-        cloud, other = (torch.searchsorted(ends, some.contiguous(), right=True) for some in (rows, others))
-        near = torch.cdist(clouds.points[rows], clouds.points[others]) < self.ignore_radius * voxel
-        return near & (cloud[:, None] == other)
+    def _samples(self, features: Tensor, rows: Tensor, clouds: PointBatch, places: Tensor) -> Samples:
+        """The features (S, C) of `rows` (S,), at the points `places` (S,) of clouds."""
+        # The root of the temperature on either side, sooner than all of it on their products
+        cloud = torch.searchsorted(clouds.lengths.cumsum(0), places.contiguous(), right=True)
+        return Samples(features[rows] / self.temperature**0.5, clouds.points[places], cloud)
