@@ -8,7 +8,7 @@ from pcreg.kernels.alignment import aligned
 from pcreg.kernels.batch_norm import RunningStatistics, plain_batch_norm
 from pcreg.kernels.dataflow import Arrangement
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.row_groups import RowGroups
+from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups
 from pcreg.kernels.tiles import Tiles
 from pcreg.kernels.triplets import Buckets, Triplets
 
@@ -59,7 +59,7 @@ def vvor(
 
 def batch_norm(
     features: Tensor,
-    groups: RowGroups,
+    groups: RowGroups | PaddedRowGroups,
     scale: Tensor,
     shift: Tensor,
     epsilon: float,
@@ -71,13 +71,11 @@ def batch_norm(
 
     features and residual (N, C), scale and shift (C,) float32 -> (N, C) of the dtype of the features. Mean
     and variance are of the rows of one group; `running` sees the groups in their order. Sums are float32.
-    On a GPU results and gradients repeat bit by bit, and there are no second derivatives. Raises ValueError
-    for a group of fewer than two rows, and for groups that are not those of the features.
+    On a GPU results and gradients repeat bit by bit, there are no second derivatives, and padded rows, which
+    belong to no group, become zero and have no gradients. Raises ValueError for a group of fewer than two
+    rows, and for groups that are not those of the features.
     """
-    if min(groups.sizes) < 2:
-        raise ValueError(f"groups of {groups.sizes} rows: a batch norm needs two in each in training")
-    if sum(groups.sizes) != len(features):
-        raise ValueError(f"groups of {groups.sizes} rows are not {len(features)} rows")
+    groups.check(len(features))
     if features.is_cuda and features.dtype != torch.float64:
         from pcreg.kernels.triton import batch_norm as kernel
 

@@ -160,7 +160,7 @@ class _Stream(IterableDataset):
         stays = device == self.batches.ranks.device and can_share(device)
         for number in itertools.count(self.first + worker.id, worker.num_workers):
             batch = self.batches.make(number)
-            yield batch and (batch.to(device) if stays else batch.points_to_cpu())
+            yield batch if batch is None or stays else batch.points_to_cpu()
 
     def __getstate__(self) -> dict:
         """Without the scenes of the training process."""

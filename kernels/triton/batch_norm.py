@@ -4,7 +4,8 @@
     backward    the sums of gradients of every part, then the gradients
 
 Each group is cut into as many parts. The programs of the second launch first add up the parts of their
-group, all in the same order; one of them writes down what is kept. Values are float32, rounded once.
+group, all in the same order; one of them writes down what is kept. Values are float32, rounded once. Rows
+behind all groups, which pad a batch, become zero.
 """
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from pcreg.kernels.alignment import aligned
 from pcreg.kernels.batch_norm import RunningStatistics
-from pcreg.kernels.row_groups import RowGroups
+from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups
 from pcreg.kernels.triton.launch import launch
 
 PARTS = 64  # of a group, a power of two
@@ -25,7 +26,7 @@ ANYWHERE = ["bounds", "scale", "shift", "running_mean", "running_variance", "cou
 
 def batch_norm(
     features: Tensor,
-    groups: RowGroups,
+    groups: RowGroups | PaddedRowGroups,
     scale: Tensor,
     shift: Tensor,
     epsilon: float,
@@ -50,7 +51,7 @@ class _BatchNorm(torch.autograd.Function):
         out, moments = torch.empty_like(features), parts.new_empty((2, G, C))
         mean, variance, count, momentum = running or (None, None, None, 0.0)
         arguments = features, bounds, parts, scale, shift, residual, out, moments
-        arguments = *arguments, mean, variance, count, float(momentum), float(epsilon), G
+        arguments = *arguments, mean, variance, count, float(momentum), float(epsilon), G, len(features)
         kinds = scale.dtype, shift.dtype, None if residual is None else residual.dtype, running is None
         variant = C, features.dtype, relu, *kinds
         launch(_normalize, grid, arguments, {"RELU": relu, **constants}, variant)
@@ -74,7 +75,7 @@ class _BatchNorm(torch.autograd.Function):
         if ctx.residual_dtype is not None and ctx.needs_input_grad[3]:
             grad_residual = torch.empty_like(features, dtype=ctx.residual_dtype)
         arguments = features, bounds, moments, grad_out, out, parts
-        arguments = *arguments, scale, grad_features, grad_residual, grad_vectors, G
+        arguments = *arguments, scale, grad_features, grad_residual, grad_vectors, G, len(features)
         kinds = *kinds, scale.dtype, None if grad_residual is None else grad_residual.dtype
         launch(_gradients, grid, arguments, constants, (C, *kinds))
         return grad_features, grad_vectors[0], grad_vectors[1], grad_residual, *[None] * 4
@@ -107,6 +108,22 @@ def _rows_of(bounds, group, part, PARTS: tl.constexpr):
     size = (end - begin + PARTS - 1) // PARTS
     first = tl.minimum(begin + part * size, end)
     return first, tl.minimum(first + size, end)
+
+
+@triton.jit
+def _clear_padding(
+    out, bounds, n_groups, N, group, part, column, C: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr
+):
+    """Zeros in the columns of a share of the rows behind all groups."""
+    behind = tl.load(bounds + n_groups)
+    size = tl.cdiv(N - behind, n_groups * PARTS)
+    first = behind + (group * PARTS + part) * size
+    last = tl.minimum(first + size, N)
+    for low in tl.range(first, last, ROWS):
+        row = low + tl.arange(0, ROWS)
+        mask = (row < last)[:, None] & (column < C)[None, :]
+        nothing = tl.zeros((ROWS, column.shape[0]), out.dtype.element_ty)
+        tl.store(out + row[:, None] * C + column[None, :], nothing, mask=mask)
 
 
 @triton.jit(do_not_specialize=["n_groups"], do_not_specialize_on_alignment=ANYWHERE)
@@ -157,7 +174,7 @@ def _moments_of(parts, bounds, group, n_groups, column, C: tl.constexpr, PARTS: 
     return n, mean, tl.sum(deviations + away * away * count, 0) / n
 
 
-@triton.jit(do_not_specialize=["n_groups"], do_not_specialize_on_alignment=ANYWHERE)
+@triton.jit(do_not_specialize=["n_groups", "N"], do_not_specialize_on_alignment=ANYWHERE)
 def _normalize(
     features,  # (N, C)
     bounds,  # (G + 1,) int64
@@ -173,6 +190,7 @@ def _normalize(
     momentum,
     epsilon,
     n_groups,
+    N,
     RELU: tl.constexpr,
     C: tl.constexpr,
     PARTS: tl.constexpr,
@@ -212,6 +230,7 @@ def _normalize(
         if RELU:
             y = tl.maximum(y, 0.0, propagate_nan=tl.PropagateNan.ALL)
         tl.store(out + at, y.to(out.dtype.element_ty), mask=mask)
+    _clear_padding(out, bounds, n_groups, N, group, part, column, C, PARTS, ROWS)
 
 
 @triton.jit
@@ -265,7 +284,7 @@ def _sums_of(parts, group, n_groups, column, C: tl.constexpr, PARTS: tl.constexp
     return tl.sum(total, 0), tl.sum(products, 0)
 
 
-@triton.jit(do_not_specialize=["n_groups"], do_not_specialize_on_alignment=ANYWHERE)
+@triton.jit(do_not_specialize=["n_groups", "N"], do_not_specialize_on_alignment=ANYWHERE)
 def _gradients(
     features,  # (N, C)
     bounds,  # (G + 1,) int64
@@ -278,6 +297,7 @@ def _gradients(
     grad_residual,  # (N, C) or None
     grad_vectors,  # (2, C): of scale and shift
     n_groups,
+    N,
     C: tl.constexpr,
     PARTS: tl.constexpr,
     ROWS: tl.constexpr,
@@ -308,3 +328,6 @@ def _gradients(
             tl.store(grad_residual + at, gradient.to(grad_residual.dtype.element_ty), mask=mask)
         away = gradient - (group_total / n)[None, :] - normalized * (group_products / n)[None, :]
         tl.store(grad_features + at, (slope[None, :] * away).to(grad_features.dtype.element_ty), mask=mask)
+    _clear_padding(grad_features, bounds, n_groups, N, group, part, column, C, PARTS, ROWS)
+    if grad_residual is not None:
+        _clear_padding(grad_residual, bounds, n_groups, N, group, part, column, C, PARTS, ROWS)

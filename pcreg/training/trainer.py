@@ -20,6 +20,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import save_weights
 from pcreg.runtime.deterministic import deterministic
@@ -31,12 +32,12 @@ from pcreg.training.averaging import AveragedNetwork
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.distillation import distillation_loss, teacher_descriptors
 from pcreg.training.distributed import ALONE, Ranks
+from pcreg.training.graphed import GraphedNetwork
 from pcreg.training.losses import Batch, HardestContrastive, Loss
 
 log = logging.getLogger(__name__)
 
 PRECISIONS = ("float32", "bfloat16")
-END = object()  # of the batches of an epoch
 
 
 class Batches(Protocol):
@@ -78,16 +79,22 @@ class Trainer:
         self.network = network.to(ranks.device)
         self.parameters = list(self.network.parameters())
         self.averaged = AveragedNetwork(self.network, ema) if ema else None
-        self.describe = ranks.wrap_ddp(self.network)
         self.optimizer = optimizer
         self.scheduler = scheduler or torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
         self.folder = Path(folder)
         self.loss = loss or HardestContrastive()
         self.checkpoint_every, self.seed, self.ranks = checkpoint_every, seed, ranks
+        self.describe = self._in_training(precision)
         self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
         self.state = TrainState()
         self._inconsistent = False
+
+    def _in_training(self, precision: str) -> Callable[[Pyramid], torch.Tensor]:
+        """What gives the network's descriptors, and its gradients. Several processes share them by hooks."""
+        if self.ranks.device == "cpu" or self.ranks.count > 1 or self.network.checkpointing:
+            return self.ranks.wrap_ddp(self.network)
+        return GraphedNetwork(self.network, torch.bfloat16 if precision == "bfloat16" else None)
 
     @property
     def output_network(self) -> ResUNet:
@@ -145,8 +152,8 @@ class Trainer:
                 self.network.train()  # validation left it otherwise
                 trained = self.state.batch > 0
                 asked = perf_counter()
-                made = _stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable)
-                for batch in on_device(made, self.ranks.device):
+                made = batches.epoch(self.state.epoch, self.state.batch)
+                for batch in on_device(made, self.ranks.device, stoppable):
                     loss, came = None, perf_counter()
                     with self._atomic():
                         if self.ranks.all_have(batch is not None):
@@ -289,13 +296,3 @@ class Trainer:
             state=asdict(self.state),
             identity=self.identity,
         )
-
-
-def _stoppable_batches(batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]):
-    """The batches; a signal may interrupt the wait for each."""
-    while True:
-        with stoppable():
-            batch = next(batches, END)
-        if batch is END:
-            return
-        yield batch

@@ -5,7 +5,7 @@ import torch
 
 from pcreg.kernels.batch_norm import RunningStatistics, plain_batch_norm
 from pcreg.kernels.dispatch import batch_norm
-from pcreg.kernels.row_groups import RowGroups
+from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups
 from tests.kernels.clouds import DEVICE, ON_GPU
 
 KERNEL = pytest.importorskip("pcreg.kernels.triton.batch_norm", reason="no triton for this platform")
@@ -91,6 +91,34 @@ def test_groups(sizes, with_residual):
 )
 def test_widths_and_dtypes(C, dtype, relu, with_running):
     check((70, 67) if C < 512 else (5,), C, dtype, True, relu, with_running)
+
+
+@pytest.mark.parametrize("padding", [1, 200])
+def test_padded_rows_change_nothing_and_become_zero(padding):
+    generator, sizes, C = torch.Generator().manual_seed(0), (70, 67), 33
+    rows = sum(sizes)
+    features, residual, grad_out = torch.randn(3, rows, C, generator=generator).to(DEVICE)
+    scale, shift = torch.rand(2, C, generator=generator).to(DEVICE)
+    padded = PaddedRowGroups(rows + padding, torch.tensor([0, 70, rows], device=DEVICE))
+
+    def run(groups, behind):
+        def with_padding(values, fill):
+            return torch.cat([values, values.new_full((behind, C), fill)]).requires_grad_()
+
+        given = with_padding(features, torch.nan), scale, shift, with_padding(residual, torch.nan)
+        given[1].requires_grad_(), given[2].requires_grad_()
+        seen = running(C)
+        out = KERNEL.batch_norm(*given[:1], groups, *given[1:3], 1e-5, seen, given[3], True)
+        gradients = torch.autograd.grad(out, given, with_padding(grad_out, torch.nan))
+        return [out, *gradients, *seen[:3]]
+
+    for found, wanted in zip(run(padded, padding), run(RowGroups(sizes), 0), strict=True):
+        if len(found.shape) == 2:
+            assert not found[rows:].any()
+            found = found[:rows]
+        assert torch.equal(found, wanted)
+    with pytest.raises(ValueError, match="are not 5 rows"):
+        padded.check(5)
 
 
 def test_of_several_groups_the_norm_is_that_of_each():

@@ -1,0 +1,92 @@
+"""A network's passes in training as two launches: CUDA graphs, in which the host has no part.
+
+A step launches some four hundred kernels, for which the host takes longer than the GPU. A graph is captured
+of a pyramid with room to spare, and captured anew where a batch finds no room.
+"""
+
+import torch
+from torch import Tensor
+
+from pcreg.kernels.padded_pyramid import PaddedPyramid
+from pcreg.kernels.pyramid import Pyramid
+from pcreg.models.resunet import ResUNet
+
+
+class GraphedNetwork:
+    """Computes what `network` does. A backward pass leaves the gradients with the parameters.
+
+    It replaces gradients that are there, and holds for the forward pass before it alone. `dtype` is that of
+    autocast, or None for none.
+    """
+
+    def __init__(self, network: ResUNet, dtype: torch.dtype | None):
+        self.network, self.dtype = network, dtype
+        self._passes: _Passes | None = None
+
+    def __call__(self, pyramid: Pyramid) -> Tensor:
+        """The descriptors (N, C) of the points of pyramid.levels[0]."""
+        if self._passes is None or not self._passes.padded.has_room_for(pyramid):
+            padded = PaddedPyramid(pyramid, self._passes and self._passes.padded)
+            self._passes = None  # and its memory, before as much is taken again
+            self._passes = _Passes(self.network, self.dtype, padded, pyramid)
+        # Of any parameter: what needs no gradient would get none.
+        return _Replay.apply(self._passes.parameters[0], self._passes, pyramid)
+
+
+class _Passes:
+    """Captured passes over one padded pyramid."""
+
+    def __init__(self, network: ResUNet, dtype: torch.dtype | None, padded: PaddedPyramid, like: Pyramid):
+        self.padded = padded
+        self.parameters = [each for each in network.parameters() if each.requires_grad]
+        self._forward, self._backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        padded.load(like)
+        stream = torch.cuda.Stream(like.stem.device)
+        stream.wait_stream(torch.cuda.current_stream())
+        # A cache of casted weights would outlive the graph that casts them.
+        cast = torch.autocast("cuda", dtype, enabled=dtype is not None, cache_enabled=False)
+        # Other threads build pyramids meanwhile.
+        capture = {"stream": stream, "capture_error_mode": "thread_local"}
+        with torch.enable_grad(), cast:
+            with torch.cuda.stream(stream):
+                self._compile(network)
+            with torch.cuda.graph(self._forward, **capture):
+                features = network(padded.pyramid)
+            self._grad = torch.zeros_like(features)
+            with torch.cuda.graph(self._backward, pool=self._forward.pool(), **capture):
+                self._grads = torch.autograd.grad(features, self.parameters, self._grad, allow_unused=True)
+        self._features = features.detach()
+
+    def _compile(self, network: ResUNet) -> None:
+        """Run both passes, and forget what norms have seen: kernels cannot be compiled during a capture."""
+        buffers = list(network.buffers())
+        before = [buffer.clone() for buffer in buffers]
+        features = network(self.padded.pyramid)
+        torch.autograd.grad(features, self.parameters, torch.zeros_like(features), allow_unused=True)
+        for buffer, value in zip(buffers, before, strict=True):
+            buffer.copy_(value)
+
+    def forward(self, pyramid: Pyramid) -> Tensor:
+        self.padded.load(pyramid)
+        self._forward.replay()
+        return self._features[: len(pyramid.levels[0])]
+
+    def backward(self, grad: Tensor) -> None:
+        self._grad[: len(grad)] = grad
+        self._grad[len(grad) :] = 0
+        self._backward.replay()
+        for parameter, value in zip(self.parameters, self._grads, strict=True):
+            parameter.grad = value
+
+
+class _Replay(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, parameter, passes, pyramid):
+        ctx.passes = passes
+        return passes.forward(pyramid)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        ctx.passes.backward(grad)
+        return None, None, None
