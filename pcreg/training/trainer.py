@@ -34,10 +34,12 @@ from pcreg.training.distillation import distillation_loss, teacher_descriptors
 from pcreg.training.distributed import ALONE, Ranks
 from pcreg.training.graphed import GraphedNetwork
 from pcreg.training.losses import Batch, HardestContrastive, Loss
+from pcreg.training.scalars import Scalars
 
 log = logging.getLogger(__name__)
 
 PRECISIONS = ("float32", "bfloat16")
+END = object()  # of the batches of an epoch
 
 
 class Batches(Protocol):
@@ -137,7 +139,9 @@ class Trainer:
             deterministic() if self.ranks.device == "cpu" else nullcontext(),  # slower on GPUs
             deferred() as deferral,
             # Steps after the checkpoint were written and will be written again.
-            self._writer(purge_step=self.state.step + 1) as writer,
+            Scalars(
+                self.folder / "tensorboard" if self.ranks.first else None, self.state.step + 1
+            ) as scalars,
             Progress(*columns, console=console, disable=not self.ranks.first or not is_shown()) as progress,
             self._saved_when_stopped(),
         ):
@@ -147,20 +151,20 @@ class Trainer:
             stoppable = deferral.lifted if self.ranks.first else nullcontext
             if self.state == TrainState():
                 with stoppable():
-                    self._validate(validate, writer, 0)
+                    self._validate(validate, scalars, 0)
             while self.state.epoch < epochs:
                 self.network.train()  # validation left it otherwise
                 trained = self.state.batch > 0
                 asked = perf_counter()
-                made = batches.epoch(self.state.epoch, self.state.batch)
-                for batch in on_device(made, self.ranks.device, stoppable):
+                made = _stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable)
+                for batch in on_device(made, self.ranks.device):
                     loss, came = None, perf_counter()
                     with self._atomic():
                         if self.ranks.all_have(batch is not None):
-                            loss = self._step(batch, writer)
+                            loss = self._step(batch, scalars)
                             trained = True
                             times = {"time/wait": came - asked, "time/step": perf_counter() - came}
-                            self._write(writer, times)
+                            scalars.hold(times, self.state.step)
                         self.state.batch += 1
                     if self.state.step % self.checkpoint_every == 0:
                         self._save()
@@ -175,7 +179,7 @@ class Trainer:
                 validated = epoch % validate_every == 0 or epoch == epochs
                 if validated:
                     with stoppable():
-                        figures = self._validate(validate, writer, epoch)
+                        figures = self._validate(validate, scalars, epoch)
                 with self._atomic():
                     if validated:
                         self._keep_best(figures)
@@ -183,7 +187,7 @@ class Trainer:
                     self.state.epoch, self.state.batch = epoch, 0
                     self._save()
             with stoppable():
-                return figures or self._validate(validate, writer, self.state.epoch)
+                return figures or self._validate(validate, scalars, self.state.epoch)
 
     @contextmanager
     def _saved_when_stopped(self) -> Iterator[None]:
@@ -202,15 +206,20 @@ class Trainer:
         yield
         self._inconsistent = False
 
-    def _step(self, batch: Batch, writer) -> float:
-        """One optimiser step; sources and targets pass the network together, with norms of their own."""
+    def _step(self, batch: Batch, scalars: Scalars) -> float:
+        """One optimiser step; sources and targets pass the network together, with norms of their own.
+
+        What is held of the steps before is written while the GPU works.
+        """
         loss = self._loss(batch)
         self.optimizer.zero_grad()
         loss["total"].backward()
         gradient = torch.nn.utils.get_total_norm(
             [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         )
-        *values, norm = torch.stack([*loss.values(), gradient]).tolist()  # the one wait for the device
+        wanted = torch.stack([*loss.values(), gradient])
+        scalars.write()
+        *values, norm = wanted.tolist()  # the one wait for the device
         figures = dict(zip(loss, values, strict=True))
         self._require_finite("loss", figures["total"], batch)
         self._require_finite("gradient", norm, batch)
@@ -218,12 +227,13 @@ class Trainer:
         if self.averaged:
             self.averaged.update(self.network)
         self.state.step += 1
-        scalars = {f"loss/{part}": value for part, value in figures.items()} | {
+        parts = {f"loss/{part}": value for part, value in figures.items()}
+        others = {
             "train/gradient_norm": norm,
             "train/learning_rate": self.scheduler.get_last_lr()[0],
             "train/pairs_left_out": len(batch.left_out),
         }
-        self._write(writer, scalars)
+        scalars.hold(parts | others, self.state.step)
         return figures["total"]
 
     def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
@@ -246,27 +256,15 @@ class Trainer:
             features = teacher(batch.views)
         return teacher_descriptors(features.float(), batch.view_rows)
 
-    def _validate(self, validate, writer, epoch: int) -> dict[str, float]:
+    def _validate(self, validate, scalars: Scalars, epoch: int) -> dict[str, float]:
         if not self.ranks.first:
             return {}
         figures = validate(self.output_network)
         written = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
         log.info("epoch %d: %s", epoch, written)
-        self._write(writer, {f"validation/{name}": value for name, value in figures.items()})
+        scalars.hold({f"validation/{name}": value for name, value in figures.items()}, self.state.step)
+        scalars.write()
         return figures
-
-    def _writer(self, purge_step: int) -> AbstractContextManager:
-        """Of scalars to TensorBoard, by the first process alone."""
-        if not self.ranks.first:
-            return nullcontext()
-        from torch.utils.tensorboard import SummaryWriter
-
-        return SummaryWriter(str(self.folder / "tensorboard"), purge_step=purge_step)
-
-    def _write(self, writer, scalars: dict[str, float]) -> None:
-        if writer is not None:
-            for name, value in scalars.items():
-                writer.add_scalar(name, value, self.state.step)
 
     def _require_finite(self, what: str, value: float, batch: Batch) -> None:
         if not math.isfinite(value):
@@ -296,3 +294,13 @@ class Trainer:
             state=asdict(self.state),
             identity=self.identity,
         )
+
+
+def _stoppable_batches(batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]):
+    """The batches; a signal may interrupt the wait for each."""
+    while True:
+        with stoppable():
+            batch = next(batches, END)
+        if batch is END:
+            return
+        yield batch
