@@ -41,9 +41,10 @@ class PaddedPyramid:
         ends = [(level, level) for level in range(levels)]
         ends += [(level + 1, level) for level in range(levels - 1)]
         ends += [(level, level + 1) for level in range(levels - 1)]
+        repeats = torch.are_deterministic_algorithms_enabled()
         with torch.enable_grad():  # as in training
             self._tiled = [
-                some_dtype_takes_tiles(triplets.n_cells, n[out], size)
+                repeats or some_dtype_takes_tiles(triplets.n_cells, n[out], size)
                 for triplets, (out, _), size in zip(every, ends, T, strict=True)
             ]
         shared, max_shared = _shared(every, self._tiled)

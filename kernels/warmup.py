@@ -23,8 +23,8 @@ def warm_up(
     """Compile what a `network` launches on pyramids of this geometry: how many kernels were not there yet.
 
     With them what builds the pyramids, finds nearest points, compares surfaces and scores motions. The
-    network is rehearsed as it would run now: in inference mode or not, deterministic or not. Takes as many
-    threads as there are `cores`.
+    network is rehearsed as it would run now: in inference mode or not, deterministic or not. Takes so many
+    `cores`.
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton.agreement import align

@@ -7,16 +7,20 @@ A rehearsal notes what would be launched, so that all of it can be compiled side
 
 from collections.abc import Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from threading import Lock
 from typing import NamedTuple
 
 import torch
+from triton import knobs
 from triton.runtime import driver
 
-# That compile: a kernel holds Python's lock for a tenth of its time, and beyond these they wait for it. On an
-# H200's host with 16 cores 5 took 14 s for 43 kernels, 8 took 11.5, 10 took 10.1; 16 took 12 on another.
+from pcreg.kernels.compiler import MIN_CORES, compiler_for
+from pcreg.kernels.triton.variant import Variant, settle, variants_of
+
+# That compile what processes do not: a kernel holds Python's lock for a tenth of its time, and beyond these
+# they wait for it. On an H200's host with 16 cores 5 took 14 s for 43 kernels, 8 took 11.5, 10 took 10.1.
 MAX_THREADS = 10
 
 _compiled: dict[Hashable, "Compiled"] = {}
@@ -72,6 +76,7 @@ def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashab
             with _compiling.setdefault(key, Lock()):
                 known = _compiled.get(key)
                 if known is None:
+                    settle(kernel)
                     compiled = kernel[(grid,)](*arguments, **constants, **options)
                     if compiled is not None:  # None: from Triton's interpreter
                         _compiled[key] = Compiled(compiled, tuple(constants.values()))
@@ -96,11 +101,38 @@ def rehearsal() -> Iterator[Rehearsal]:
 
 
 def compile_noted(noted: Rehearsal, cores: int) -> int:
-    """Compile what a rehearsal noted, on up to as many threads as there are `cores`: how many were not there
-    yet.
+    """Compile what a rehearsal noted, on so many cores: how many kernels were not loaded yet.
+
+    Processes do it where there is much to do. Threads of this process load the kernels, and compile what no
+    other process has: an error is raised here.
     """
-    with ThreadPoolExecutor(min(cores, MAX_THREADS)) as pool:
-        return sum(pool.map(_compile, noted, noted.values()))
+    with ThreadPoolExecutor(min(cores, MAX_THREADS)) as pool, closing(_as_stored(noted, cores)) as stored:
+        loading = [pool.submit(_compile, key, noted[key]) for key in stored]
+        return sum(done.result() for done in loading)
+
+
+def _as_stored(noted: Rehearsal, cores: int) -> Iterator[Hashable]:
+    """The keys of what was noted: those in Triton's cache, others once a process has put them there, and last
+    what none has.
+    """
+    left = [key for key in noted if key not in _compiled]
+    missing: dict[Hashable, Variant] = {}
+    if left and cores >= MIN_CORES and not knobs.runtime.interpret:
+        # A long source takes long: begun last, it would be waited for by all.
+        left.sort(key=lambda key: -len(noted[key].kernel.src))
+        with _where_triton_launches(noted[left[0]].arguments[0].device):
+            variants = zip(left, variants_of(noted[key] for key in left), strict=True)
+            missing = {key: variant for key, variant in variants if variant and not variant.is_stored}
+            target = driver.active.get_current_target() if missing else None
+    yield from (key for key in left if key not in missing)
+    compiler = compiler_for(len(missing), cores)
+    if compiler is not None:
+        keys = list(missing)
+        asked = list(missing.values())
+        for number in compiler.compile(asked, target=vars(target), cache=knobs.cache.dir):
+            del missing[keys[number]]
+            yield keys[number]
+    yield from missing
 
 
 def _compile(key: Hashable, noted: Launch) -> bool:
@@ -108,6 +140,7 @@ def _compile(key: Hashable, noted: Launch) -> bool:
     with _compiling.setdefault(key, Lock()), _where_triton_launches(arguments[0].device):
         if key in _compiled:
             return False
+        settle(kernel)
         compiled = kernel.warmup(*arguments, grid=(1,), **constants, **options)
         if compiled is None:  # from Triton's interpreter
             return False
