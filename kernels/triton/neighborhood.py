@@ -1,6 +1,8 @@
 """Counts, k-th distances and sums around queries: a program per few queries goes through all points.
 
-Of many points some say how far the k-th is at most, and those within that distance are sorted.
+Blocks of points that lie too far from all its queries it leaves out, by the boxes around them: points that
+follow one another, as those of a grid do, lie together. Of many points some say how far the k-th is at most,
+and those within that distance are sorted.
 
 The distance that exactly k points are within is searched for: the number within it is counted again and
 again, some five times where points lie on a surface, as a number that grows with the square of the distance
@@ -27,6 +29,7 @@ COUNT, DISTANCE, SUMS = range(3)  # what is wanted
 WIDTHS = {COUNT: 1, DISTANCE: 1, SUMS: 10}
 # Of each; with few points at a time a program waits for memory again and again, ten sums leave no registers
 POINTS, WARPS = {COUNT: 1024, DISTANCE: 1024, SUMS: 256}, {COUNT: 8, DISTANCE: 8, SUMS: 4}
+COLLECTED = 256  # points at a time where few are near
 
 
 def count_within(queries: Tensor, points: Tensor, radius: float) -> Tensor:
@@ -59,11 +62,10 @@ def _within(queries: Tensor, points: Tensor, most: Tensor, room: int) -> tuple[T
     Q, M = len(queries), len(points)
     squares = queries.new_full((Q, room), torch.inf)
     found = torch.zeros(Q, dtype=torch.int32, device=queries.device)
-    constants = {"QUERIES": QUERIES, "POINTS": POINTS[COUNT]}
-    arguments = queries, points, most, squares, found, Q, M, room
-    launch(
-        _collect, -(-Q // QUERIES), arguments, constants, None, num_warps=WARPS[COUNT], enable_fp_fusion=False
-    )
+    constants = {"QUERIES": QUERIES, "POINTS": COLLECTED}
+    arguments = queries, points, _boxes(points, COLLECTED), most, squares, found, Q, M, room
+    options = {"num_warps": WARPS[SUMS], "enable_fp_fusion": False}
+    launch(_collect, -(-Q // QUERIES), arguments, constants, None, **options)
     return squares, int(found.max())
 
 
@@ -81,19 +83,57 @@ def _around(queries: Tensor, points: Tensor, k: int, most: Tensor, wanted: int) 
     Q, M = len(queries), len(points)
     out = queries.new_empty((Q, WIDTHS[wanted]))
     constants = {"WANTED": wanted, "QUERIES": QUERIES, "POINTS": POINTS[wanted], "STEPS": MAX_STEPS}
-    arguments = queries, points, most, out, Q, M, k
+    arguments = queries, points, _boxes(points, POINTS[wanted]), most, out, Q, M, k
     options = {"num_warps": WARPS[wanted], "enable_fp_fusion": False}
     launch(_neighborhood, -(-Q // QUERIES), arguments, constants, wanted, **options)
     return out
 
 
+def _boxes(points: Tensor, size: int) -> Tensor:
+    """Lower and upper corners (blocks, 6) of so many points each."""
+    blocks = -(-len(points) // size)
+    boxes = points.new_empty((blocks, 6))
+    launch(_bound, blocks, (points, boxes, len(points)), {"POINTS": size}, size)
+    return boxes
+
+
+@triton.jit(do_not_specialize=["M"], do_not_specialize_on_alignment=["points", "boxes"])
+def _bound(
+    points,  # (M, 3) float64
+    boxes,  # (blocks, 6), out
+    M,
+    POINTS: tl.constexpr,
+):
+    p = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
+    for axis in tl.static_range(3):
+        lower = tl.load(points + 3 * p + axis, mask=p < M, other=float("inf"))
+        upper = tl.load(points + 3 * p + axis, mask=p < M, other=float("-inf"))
+        tl.store(boxes + 6 * tl.program_id(0) + axis, tl.min(lower))
+        tl.store(boxes + 6 * tl.program_id(0) + 3 + axis, tl.max(upper))
+
+
+@triton.jit
+def _are_far(boxes, start, x, y, z, limit, POINTS: tl.constexpr):
+    """Whether no point of a block can be within the squared distance `limit` (QUERIES,) of its query.
+
+    What is rounded keeps its order: the computed distance to a box is none beyond that to a point of it.
+    """
+    box = boxes + start // POINTS * 6
+    dx = tl.maximum(tl.maximum(tl.load(box) - x, x - tl.load(box + 3)), 0.0)
+    dy = tl.maximum(tl.maximum(tl.load(box + 1) - y, y - tl.load(box + 4)), 0.0)
+    dz = tl.maximum(tl.maximum(tl.load(box + 2) - z, z - tl.load(box + 5)), 0.0)
+    squared = (dx * dx + dy * dy) + dz * dz
+    return tl.max((squared <= limit[:, None]).to(tl.int32)) == 0
+
+
 @triton.jit(
     do_not_specialize=["Q", "M", "k"],
-    do_not_specialize_on_alignment=["queries", "points", "most", "out"],
+    do_not_specialize_on_alignment=["queries", "points", "boxes", "most", "out"],
 )
 def _neighborhood(
     queries,  # (Q, 3) float64
     points,  # (M, 3) float64
+    boxes,  # around POINTS of them each
     most,  # (Q,) float64, squared metres: nothing beyond counts
     out,  # (Q, 1), or (Q, 10) for sums; float64
     Q,
@@ -109,13 +149,16 @@ def _neighborhood(
     x = tl.load(queries + 3 * q, mask=inside, other=0.0)[:, None]
     y = tl.load(queries + 3 * q + 1, mask=inside, other=0.0)[:, None]
     z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
-    high = tl.load(most + q, mask=inside, other=0.0)
-    n_high, beyond = _count(points, M, x, y, z, high, QUERIES, POINTS)
+    limit = tl.load(most + q, mask=inside, other=-1.0)  # what lies beyond is not looked at
+    high = limit
+    n_high, beyond = _count(points, boxes, M, x, y, z, high, limit, QUERIES, POINTS)
     if WANTED == 0:
         tl.store(out + q, n_high.to(tl.float64), mask=inside)
     else:
         low = tl.zeros((QUERIES,), tl.float64)
-        n_low, next = _count(points, M, x, y, z, low, QUERIES, POINTS)  # `next` is the least beyond `low`
+        n_low, next = _count(
+            points, boxes, M, x, y, z, low, limit, QUERIES, POINTS
+        )  # `next` is the least beyond `low`
         high = tl.where(n_low >= k, low, high)
         open = (n_high > k) & (n_low < k) & (next < high) & inside
         step = 0
@@ -123,7 +166,7 @@ def _neighborhood(
             share = (k - n_low).to(tl.float64) / tl.maximum(n_high - n_low, 1).to(tl.float64)
             share = tl.where(step % 4 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
             middle = tl.where((step % 4 == 3) | (n_low == k - 1), next, low + (high - low) * share)
-            n, beyond = _count(points, M, x, y, z, middle, QUERIES, POINTS)
+            n, beyond = _count(points, boxes, M, x, y, z, middle, limit, QUERIES, POINTS)
             above, below = open & (n >= k), open & (n < k)
             high, n_high = tl.where(above, middle, high), tl.where(above, n, n_high)
             low, n_low = tl.where(below, middle, low), tl.where(below, n, n_low)
@@ -133,20 +176,22 @@ def _neighborhood(
         if WANTED == 1:
             farthest = tl.zeros((QUERIES, POINTS), tl.float64)
             for start in range(0, M, POINTS):
-                _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
-                farthest = tl.where(distance <= high[:, None], tl.maximum(farthest, distance), farthest)
+                if not _are_far(boxes, start, x, y, z, high, POINTS):
+                    _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
+                    farthest = tl.where(distance <= high[:, None], tl.maximum(farthest, distance), farthest)
             tl.store(out + q, tl.max(farthest, 1), mask=inside)
         else:
-            _store_sums(points, M, x, y, z, high, out, q, inside, QUERIES, POINTS)
+            _store_sums(points, boxes, M, x, y, z, high, out, q, inside, QUERIES, POINTS)
 
 
 @triton.jit(
     do_not_specialize=["Q", "M", "room"],
-    do_not_specialize_on_alignment=["queries", "points", "most", "squares", "found"],
+    do_not_specialize_on_alignment=["queries", "points", "boxes", "most", "squares", "found"],
 )
 def _collect(
     queries,  # (Q, 3) float64
     points,  # (M, 3) float64
+    boxes,  # around POINTS of them each
     most,  # (Q,) float64, squared metres
     squares,  # (Q, room) float64, out
     found,  # (Q,) int32, zeros, out
@@ -161,13 +206,14 @@ def _collect(
     x = tl.load(queries + 3 * q, mask=inside, other=0.0)[:, None]
     y = tl.load(queries + 3 * q + 1, mask=inside, other=0.0)[:, None]
     z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
-    limit = tl.load(most + q, mask=inside, other=-1.0)[:, None]
+    limit = tl.load(most + q, mask=inside, other=-1.0)
     counter = tl.broadcast_to((found + q)[:, None], (QUERIES, POINTS))
     for start in range(0, M, POINTS):
-        _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
-        within = distance <= limit
-        at = tl.atomic_add(counter, 1, mask=within, sem="relaxed")
-        tl.store(squares + q[:, None] * room + at, distance, mask=within & (at < room))
+        if not _are_far(boxes, start, x, y, z, limit, POINTS):
+            _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
+            within = distance <= limit[:, None]
+            at = tl.atomic_add(counter, 1, mask=within, sem="relaxed")
+            tl.store(squares + q[:, None] * room + at, distance, mask=within & (at < room))
 
 
 @triton.jit
@@ -181,30 +227,34 @@ def _offsets(points, M, start, x, y, z, POINTS: tl.constexpr):
 
 
 @triton.jit
-def _count(points, M, x, y, z, limit, QUERIES: tl.constexpr, POINTS: tl.constexpr):
-    """How many points lie within the squared distances `limit` (QUERIES,), and the least beyond it."""
+def _count(points, boxes, M, x, y, z, squared, limit, QUERIES: tl.constexpr, POINTS: tl.constexpr):
+    """How many points lie within the squared distances (QUERIES,), and the least beyond, up to the limit."""
     total = tl.zeros((QUERIES, POINTS), tl.int32)
     least = tl.full((QUERIES, POINTS), float("inf"), tl.float64)
     for start in range(0, M, POINTS):
-        _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
-        within = distance <= limit[:, None]
-        total += within.to(tl.int32)
-        least = tl.where(within, least, tl.minimum(least, distance))
+        if not _are_far(boxes, start, x, y, z, limit, POINTS):
+            _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
+            within = distance <= squared[:, None]
+            total += within.to(tl.int32)
+            least = tl.where(within, least, tl.minimum(least, distance))
     return tl.sum(total, 1), tl.min(least, 1)
 
 
 @triton.jit
-def _store_sums(points, M, x, y, z, limit, out, q, inside, QUERIES: tl.constexpr, POINTS: tl.constexpr):
+def _store_sums(
+    points, boxes, M, x, y, z, limit, out, q, inside, QUERIES: tl.constexpr, POINTS: tl.constexpr
+):
     zero = tl.zeros((QUERIES, POINTS), tl.float64)
     n, sx, sy, sz, sxx, sxy, sxz, syy, syz, szz = zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
     for start in range(0, M, POINTS):
-        dx, dy, dz, distance = _offsets(points, M, start, x, y, z, POINTS)
-        within = distance <= limit[:, None]
-        dx, dy, dz = tl.where(within, dx, 0.0), tl.where(within, dy, 0.0), tl.where(within, dz, 0.0)
-        n += tl.where(within, 1.0, 0.0)
-        sx, sy, sz = sx + dx, sy + dy, sz + dz
-        sxx, sxy, sxz = sxx + dx * dx, sxy + dx * dy, sxz + dx * dz
-        syy, syz, szz = syy + dy * dy, syz + dy * dz, szz + dz * dz
+        if not _are_far(boxes, start, x, y, z, limit, POINTS):
+            dx, dy, dz, distance = _offsets(points, M, start, x, y, z, POINTS)
+            within = distance <= limit[:, None]
+            dx, dy, dz = tl.where(within, dx, 0.0), tl.where(within, dy, 0.0), tl.where(within, dz, 0.0)
+            n += tl.where(within, 1.0, 0.0)
+            sx, sy, sz = sx + dx, sy + dy, sz + dz
+            sxx, sxy, sxz = sxx + dx * dx, sxy + dx * dy, sxz + dx * dz
+            syy, syz, szz = syy + dy * dy, syz + dy * dz, szz + dz * dz
     tl.store(out + 10 * q, tl.sum(n, 1), mask=inside)
     tl.store(out + 10 * q + 1, tl.sum(sx, 1), mask=inside)
     tl.store(out + 10 * q + 2, tl.sum(sy, 1), mask=inside)
