@@ -17,7 +17,8 @@ from pcreg.kernels.row_groups import PaddedRowGroups
 from pcreg.kernels.tiles import EMPTY, ROWS, Tiles
 from pcreg.kernels.triplets import Triplets
 
-SPARE = 1.1  # room, as a multiple of what the largest pyramid so far needs
+# Room, as a multiple of what the largest pyramid so far needs, and more where that is little
+SPARE, LEAST_SPARE = 1.1, 64
 
 
 class _Sizes(NamedTuple):
@@ -92,7 +93,7 @@ def _all_triplets(pyramid: Pyramid) -> list[Triplets]:
 
 def _room(sizes: Iterable[int], before: tuple[int, ...]) -> tuple[int, ...]:
     """With some to spare, and no less than before."""
-    room = [int(SPARE * size) + 1 for size in sizes]
+    room = [int(SPARE * size) + LEAST_SPARE for size in sizes]
     return tuple(map(max, room, before or room))
 
 

@@ -149,16 +149,14 @@ def _neighborhood(
     x = tl.load(queries + 3 * q, mask=inside, other=0.0)[:, None]
     y = tl.load(queries + 3 * q + 1, mask=inside, other=0.0)[:, None]
     z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
-    limit = tl.load(most + q, mask=inside, other=-1.0)  # what lies beyond is not looked at
-    high = limit
-    n_high, beyond = _count(points, boxes, M, x, y, z, high, limit, QUERIES, POINTS)
+    high = tl.load(most + q, mask=inside, other=-1.0)  # what lies beyond is not looked at
+    n_high, beyond = _count(points, boxes, M, x, y, z, high, high, QUERIES, POINTS)
     if WANTED == 0:
         tl.store(out + q, n_high.to(tl.float64), mask=inside)
     else:
         low = tl.zeros((QUERIES,), tl.float64)
-        n_low, next = _count(
-            points, boxes, M, x, y, z, low, limit, QUERIES, POINTS
-        )  # `next` is the least beyond `low`
+        # `next` is the least beyond `low`
+        n_low, next = _count(points, boxes, M, x, y, z, low, high, QUERIES, POINTS)
         high = tl.where(n_low >= k, low, high)
         open = (n_high > k) & (n_low < k) & (next < high) & inside
         step = 0
@@ -166,7 +164,7 @@ def _neighborhood(
             share = (k - n_low).to(tl.float64) / tl.maximum(n_high - n_low, 1).to(tl.float64)
             share = tl.where(step % 4 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
             middle = tl.where((step % 4 == 3) | (n_low == k - 1), next, low + (high - low) * share)
-            n, beyond = _count(points, boxes, M, x, y, z, middle, limit, QUERIES, POINTS)
+            n, beyond = _count(points, boxes, M, x, y, z, middle, high, QUERIES, POINTS)
             above, below = open & (n >= k), open & (n < k)
             high, n_high = tl.where(above, middle, high), tl.where(above, n, n_high)
             low, n_low = tl.where(below, middle, low), tl.where(below, n, n_low)
