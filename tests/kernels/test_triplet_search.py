@@ -109,7 +109,7 @@ def test_radius_must_be_positive(radius):
 
 @pytest.mark.parametrize(("stride", "kernel_size"), [(1, 3), (1, 5), (2, 3)])
 @pytest.mark.parametrize("most", [1, 3])
-def test_voxels_equal_those_of_the_cpu(stride, kernel_size, most):
+def test_sorted_voxels_equal_those_of_the_cpu(stride, kernel_size, most):
     """Of two clouds, whose voxels hold up to `most` points each."""
     cells, coarse = [], []
     for seed in range(2):
@@ -125,7 +125,7 @@ def test_voxels_equal_those_of_the_cpu(stride, kernel_size, most):
     on_device = [tensor.to(DEVICE) for tensor in (coarse, cells, coarse_lengths, lengths)]
     if coarse is cells:
         on_device[1] = on_device[0]
-    found = triplet_search.search_voxels(*on_device, stride, kernel_size)
+    found = triplet_search.search_sorted_voxels(*on_device, stride, kernel_size)
     check(found, expected)
     assert (int(expected.counts().max()) > 1) == (most > 1)
     tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)

@@ -11,6 +11,7 @@ from pcreg.kernels.triton.search.index import (
     frame_around,
     frame_of_voxels,
 )
+from pcreg.kernels.triton.search.occupancy import find_by_occupancy
 from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.run import SearchRun
 from pcreg.kernels.triton.search.voxel_run import VoxelRun
@@ -83,7 +84,21 @@ def search_voxels(
     stride: int,
     kernel_size: int,
 ) -> Triplets:
-    """What pcreg.kernels.stencil.voxel_triplets says."""
+    """What pcreg.kernels.stencil.voxel_triplets says: by a bitmap, or else by sorted voxels."""
+    arguments = centre_cells, point_cells, centre_lengths, point_lengths, stride, kernel_size
+    found = find_by_occupancy(*arguments)
+    return search_sorted_voxels(*arguments) if found is None else found
+
+
+def search_sorted_voxels(
+    centre_cells: Tensor,
+    point_cells: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    stride: int,
+    kernel_size: int,
+) -> Triplets:
+    """The same for any number of points in a voxel, and voxels however far apart."""
     points, n_clouds = point_cells.contiguous(), len(point_lengths)
     cloud = cloud_numbers(point_lengths, len(points))
     index = CellIndex.build(points, cloud, frame_of_voxels(points, stride), 1.0, n_clouds)

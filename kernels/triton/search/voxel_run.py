@@ -63,8 +63,7 @@ class VoxelRun(SearchRun):
             segments = k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
             triplets = Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetry)
             if not several and some_dtype_takes_tiles(search.n_cells, row.n_out, length):
-                no_shared = none[: 1 + -(-row.n_out // ROWS)]
-                triplets.take_tiles(Tiles(places, none[:0].long(), none[:0], no_shared, 0))
+                triplets.take_tiles(Tiles.of_single(places, none[: 1 + -(-row.n_out // ROWS)]))
             results.append(triplets)
         return results
 
