@@ -80,10 +80,10 @@ def test_boundary_is_inclusive_and_halves_are_rounded_to_even_on_a_lattice():
 
 
 def test_duplicates_share_a_bucket_in_ascending_order():
-    points = torch.zeros(6, 3)
-    lengths = torch.tensor([2, 4])
+    points = torch.zeros(9, 3)
+    lengths = torch.tensor([2, 7])
     found = check_native(points, points, lengths, lengths, 0.1, 1, 0.1)
-    assert found.j.tolist() == [0, 1, 0, 1, *[2, 3, 4, 5] * 4]
+    assert found.j.tolist() == [0, 1, 0, 1, *list(range(2, 9)) * 7]
 
 
 @pytest.mark.parametrize(("n_queries", "n_points"), [(0, 0), (0, 4), (4, 0)])
@@ -171,6 +171,19 @@ def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypa
             assert torch.equal(found, wanted)
         assert triplets.tiles.max_shared == tiles.max_shared
         assert rows_read(listed_together) == rows_read(triplets)
+
+
+@torch.inference_mode()
+def test_tiles_of_more_kernel_cells_than_are_listed_together():
+    """Beyond the kernel's faces, a quarter of the radius away, many points share buckets."""
+    points, lengths = batch([30])
+    expected = stencil.native_triplets(points, points, lengths, lengths, 0.1, 5, 0.9)
+    points, lengths = points.to(DEVICE), lengths.to(DEVICE)
+    found = triplet_search.search_native(points, points, lengths, lengths, 0.1, 5, 0.9)
+    tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
+    assert {2, 3, 4, 5} <= set(tiles.shared_size.tolist())
+    for brought, wanted in zip(found._arrangements["tiles"].tensors(), tiles.tensors(), strict=True):
+        assert torch.equal(brought.cpu(), wanted)
 
 
 def test_mirrored_triplets_are_the_transposed_ones():

@@ -20,6 +20,7 @@ from pcreg.kernels.triton.search.table import (
     FIRST_OFFSET,
     FIRST_ORDERING,
     FIRST_PROGRAM,
+    FIRST_SOURCE,
     FIRST_TILE,
     FIRST_TRIPLET,
     FOUND,
@@ -46,6 +47,7 @@ from pcreg.kernels.triton.search.table import (
 )
 
 LARGEST = tl.constexpr(1 << 62)
+NO_ROW = tl.constexpr(2**31 - 1)  # behind all rows
 # Cells are chosen in float32, by a radius that is wider by more than that rounds: by a share, and in cells.
 RELATIVE_SLACK, ABSOLUTE_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
 
@@ -230,8 +232,10 @@ def put_in_order(
     unordered,  # (all triplets,) int32: j, in any order within a bucket
     i_out,  # (all triplets,) int32, out, like the next
     j_out,
+    source,  # of the Tiles of all searches, out where a bucket is not shared
     SEARCHES: tl.constexpr,
     BUCKETS: tl.constexpr,
+    EMPTY: tl.constexpr,
 ):
     """Write i, and j in ascending order within each bucket."""
     search, program = search_of_program(table, n_searches, FIRST_ORDERING, SEARCHES)
@@ -246,6 +250,26 @@ def put_in_order(
     size = tl.load(buckets + bucket, mask=exists, other=0) - begin
     size = tl.where(exists, size, 0)
     begin = position(begin, first)
+    # Nearly all buckets have up to four points, which are loaded together and exchanged pairwise.
+    a = tl.load(unordered + begin, mask=size > 0, other=NO_ROW)
+    b = tl.load(unordered + begin + 1, mask=size > 1, other=NO_ROW)
+    c = tl.load(unordered + begin + 2, mask=size > 2, other=NO_ROW)
+    d = tl.load(unordered + begin + 3, mask=size > 3, other=NO_ROW)
+    first_source = tl.load(row + FIRST_SOURCE)
+    if first_source >= 0:
+        alone = tl.where(size == 1, a, EMPTY)
+        tl.store(source + first_source + k * n_out + i, alone, mask=exists & (size < 2))
+    a, b = tl.minimum(a, b), tl.maximum(a, b)
+    c, d = tl.minimum(c, d), tl.maximum(c, d)
+    a, c = tl.minimum(a, c), tl.maximum(a, c)
+    b, d = tl.minimum(b, d), tl.maximum(b, d)
+    b, c = tl.minimum(b, c), tl.maximum(b, c)
+    few = size <= 4
+    _write(i_out, j_out, begin, i, a, few & (size > 0))
+    _write(i_out, j_out, begin + 1, i, b, few & (size > 1))
+    _write(i_out, j_out, begin + 2, i, c, few & (size > 2))
+    _write(i_out, j_out, begin + 3, i, d, few & (size > 3))
+    size = tl.where(few, 0, size)
     most = tl.max(size)
     for n in range(most):
         j = tl.load(unordered + begin + n, mask=n < size, other=0)
@@ -253,5 +277,10 @@ def put_in_order(
         for other in range(most):
             smaller = tl.load(unordered + begin + other, mask=other < size, other=0) < j
             rank += (smaller & (other < size)).to(tl.int32)
-        tl.store(j_out + begin + rank, j, mask=n < size)
-        tl.store(i_out + begin + n, i.to(tl.int32), mask=n < size)
+        _write(i_out, j_out, begin + rank, i, j, n < size)
+
+
+@triton.jit
+def _write(i_out, j_out, at, i, j, mask):
+    tl.store(i_out + at, i.to(tl.int32), mask=mask)
+    tl.store(j_out + at, j, mask=mask)
