@@ -17,6 +17,7 @@ triplet_search = pytest.importorskip("pcreg.kernels.triton.search.triplets")
 position = pytest.importorskip("pcreg.kernels.triton.search.table").position
 Search = pytest.importorskip("pcreg.kernels.triton.search.query").Search
 cell_index = pytest.importorskip("pcreg.kernels.triton.search.index")
+cell_table = pytest.importorskip("pcreg.kernels.triton.search.cell_table")
 
 MANY = 40 if ON_GPU else 1  # times as many points
 
@@ -58,6 +59,26 @@ def test_equals_the_search_on_the_cpu(dtype, offset, kernel_size, radius):
     found = check_native(queries, points, query_lengths, lengths, radius / 2, kernel_size, radius)
     assert len(found) > 0
     check_native(points, points, lengths, lengths, radius / 2, kernel_size, radius)
+
+
+@pytest.mark.parametrize("cells_per_point", [0, 2])
+def test_a_table_of_cells_finds_what_sorted_cells_find(cells_per_point, monkeypatch):
+    """Of centres, too, that lie beyond the points' box or have more clouds than there are."""
+    monkeypatch.setattr(cell_table, "MORE_CELLS", 0)
+    monkeypatch.setattr(cell_table, "CELLS_PER_POINT", cells_per_point)
+    points, lengths = batch([30, 0, 25])
+    moved, cloud = points.to(DEVICE), cell_index.cloud_numbers(lengths.to(DEVICE), len(points))
+    index = cell_table.index_of_box(moved, cloud, cell_index.frame_around(moved, 0.4, 3), 0.4, 3)
+    assert isinstance(index, cell_table.CellTable) == (cells_per_point > 0)
+    check_native(points, points, lengths, lengths, 0.2, 3, 0.4)
+    queries, query_lengths = batch([9, 4, 12], seed=1)
+    check_native(3 * queries - 1, points, query_lengths, lengths, 0.2, 3, 0.4)
+    own, centres = points[: lengths[0]], queries[: query_lengths[0]]
+    first = stencil.native_triplets(centres, own, query_lengths[:1], lengths[:1], 0.2, 3, 0.4)
+    on_device = [tensor.to(DEVICE) for tensor in (queries, own, query_lengths, lengths[:1])]
+    found = triplet_search.search_native(*on_device, 0.2, 3, 0.4)
+    assert torch.equal(found.i.cpu(), first.i)
+    assert torch.equal(found.j.cpu(), first.j)
 
 
 def test_one_cell_as_large_as_the_radius_makes_it_a_radius_search():

@@ -27,8 +27,8 @@ from pcreg.kernels.triton.search.table import (
     FRAME,
     HALF_WIDTH,
     KERNEL_SIZE,
-    KEYS,
     LENGTH,
+    LOOKUP,
     MIRRORED,
     N_CELLS,
     N_CLOUDS,
@@ -65,6 +65,7 @@ def visit(
     BLOCK: tl.constexpr,  # centres
     FLOAT: tl.constexpr,  # dtype of the coordinates
     NORMALS: tl.constexpr,
+    TABLE: tl.constexpr,  # the indices are CellTables
     FILL: tl.constexpr,
 ):
     """Count the triplets of every bucket, or fill in their j in the order in which they are met.
@@ -87,9 +88,9 @@ def visit(
     cloud = tl.load(tl.load(row + CLOUD).to(tl.pointer_type(tl.int32)) + i, mask=exists, other=0).to(tl.int64)
 
     points = tl.load(row + POINTS).to(tl.pointer_type(FLOAT))
-    keys = tl.load(row + KEYS).to(tl.pointer_type(tl.int64))
+    lookup = tl.load(row + LOOKUP).to(tl.pointer_type(tl.int32 if TABLE else tl.int64))
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
-    n_in = tl.load(row + N_IN)
+    n_in, n_clouds = tl.load(row + N_IN), tl.load(row + N_CLOUDS)
     shape_x, shape_y, shape_z = cells_along(frame, 0), cells_along(frame, 1), cells_along(frame, 2)
     size = tl.load(row + SIZE).to(tl.float64, bitcast=True).to(FLOAT)
     radius = tl.load(row + RADIUS).to(tl.float64, bitcast=True)
@@ -124,15 +125,22 @@ def visit(
         high = cell_z + tl.floor(within_z + along_z).to(tl.int64)
         low, high = tl.maximum(low, 0), tl.minimum(high, shape_z - 1)
         seen &= (row_x >= 0) & (row_x < shape_x) & (row_y >= 0) & (row_y < shape_y) & (low <= high)
+        seen &= cloud < n_clouds
         row_key = ((cloud * shape_x + row_x) * shape_y + row_y) * shape_z
-        last = tl.where(seen, row_key + high, -1)
         if (symmetric != 0) & (place == own_row):
             at = n
+        elif TABLE:
+            at = tl.load(lookup + row_key + low, mask=seen, other=0).to(tl.int64)
         else:
-            at = lower_bound(keys, n_in, row_key + low, seen, steps)
-        key = tl.load(keys + at, mask=seen & (at < n_in), other=LARGEST)
-        while tl.max((key <= last).to(tl.int32), 0) > 0:
-            near = key <= last
+            at = lower_bound(lookup, n_in, row_key + low, seen, steps)
+        if TABLE:
+            end = tl.load(lookup + row_key + high + 1, mask=seen, other=0)
+            going = seen & (at < end)
+        else:
+            last = tl.where(seen, row_key + high, -1)
+            going = tl.load(lookup + at, mask=seen & (at < n_in), other=LARGEST) <= last
+        while tl.max(going.to(tl.int32), 0) > 0:
+            near = going
             dx = tl.load(points + 3 * at, mask=near, other=0.0) - x
             dy = tl.load(points + 3 * at + 1, mask=near, other=0.0) - y
             dz = tl.load(points + 3 * at + 2, mask=near, other=0.0) - z
@@ -164,7 +172,10 @@ def visit(
                 bucket = buckets + first_bucket + k * n_out + j
                 _enter(bucket, first_triplet, k_offsets + k, i, j_out, near, FILL)
             at += 1
-            key = tl.load(keys + at, mask=(key <= last) & (at < n_in), other=LARGEST)
+            if TABLE:
+                going = at < end
+            else:
+                going = tl.load(lookup + at, mask=going & (at < n_in), other=LARGEST) <= last
 
 
 @triton.jit

@@ -1,8 +1,8 @@
 """Searches that run together on a GPU: triplets are counted, then filled in, without a sort.
 
-For each centre a program visits the rows of cells that can hold neighbours: a binary search among the
-sorted cells, then a short scan. Where the centres are the points themselves it visits half of them, since
-a triplet (i, j, k) tells which (j, i, k') there is.
+For each centre a program visits the rows of cells that can hold neighbours: a look into the table of cells,
+or a binary search among the sorted ones, then a short scan. Where the centres are the points themselves it
+visits half of them, since a triplet (i, j, k) tells which (j, i, k') there is.
 
     visit       how many points each bucket (k, i) holds
     scan        where each bucket begins: that groups by k, then i
@@ -20,13 +20,14 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.cells import MAX_KEY
 from pcreg.kernels.dataflow import some_dtype_takes_tiles
 from pcreg.kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.search.cell_table import CellTable
+from pcreg.kernels.triton.search.index import check_numbered
 from pcreg.kernels.triton.search.kernels import put_in_order, segment, visit
 from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.table import Found, Row, bits, on_device
@@ -46,7 +47,7 @@ class SearchRun:
         if len({search.kind for search in searches}) > 1:
             raise ValueError(
                 "searches run together if all are native or all of voxels, with normals or without, "
-                "and of one dtype"
+                "of one dtype, and by one kind of index"
             )
         self.searches, self.device = searches, searches[0].centres.device
         self.rows, self.totals = _rows(searches)
@@ -102,15 +103,8 @@ class SearchRun:
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
         numbers, columns = known.tolist(), len(Found._fields)  # waits for the device
         found = [Found(*numbers[first : first + columns]) for first in range(0, sizes, columns)]
-        self._check_numbered(max(one.n_cells for one in found))
+        check_numbered(max(one.n_cells for one in found))
         return found
-
-    @staticmethod
-    def _check_numbered(n_cells: int) -> None:
-        if n_cells > MAX_KEY:
-            raise ValueError(
-                "these clouds are not finite, or span more cells than 62 bits number; take larger cells"
-            )
 
     def _place(self, found: list[Found]) -> None:
         """Say in the table where the triplets and the source of each search begin, if it does not already."""
@@ -154,6 +148,7 @@ class SearchRun:
             "BLOCK": BLOCK,
             "FLOAT": tl.float64 if wide else tl.float32,
             "NORMALS": self.searches[0].normals is not None,
+            "TABLE": isinstance(self.searches[0].index, CellTable),
             "FILL": fill,
         }
         arguments = self.table, len(self.rows), self.steps, buckets, k_offsets, j
@@ -198,10 +193,10 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 cloud=search.cloud.data_ptr(),
                 n_out=n_out,
                 points=0 if search.radius is None else index.points.data_ptr(),
-                keys=index.keys.data_ptr(),
+                lookup=index.lookup.data_ptr(),
                 order=index.order.data_ptr(),
                 frame=index.frame.data_ptr(),
-                n_in=index.keys.shape[0],
+                n_in=index.order.shape[0],
                 n_clouds=index.n_clouds,
                 size=bits(search.size),
                 radius=bits(search.radius or 0.0),

@@ -18,8 +18,8 @@ class Row(NamedTuple):
     point_normals: int  # (P, 3), row by row
     cloud: int  # (N,) int32
     n_out: int
-    points: int  # (P, 3), this and the next three of a CellIndex
-    keys: int  # (P,)
+    points: int  # (P, 3), this and the next three of a CellIndex or CellTable
+    lookup: int  # (P,) int64 keys, or (cells + 1,) int32 starts
     order: int  # (P,)
     frame: int  # (7,)
     n_in: int
@@ -54,7 +54,7 @@ COLUMNS = tl.constexpr(len(Row._fields))
     CLOUD,
     N_OUT,
     POINTS,
-    KEYS,
+    LOOKUP,
     ORDER,
     FRAME,
     N_IN,

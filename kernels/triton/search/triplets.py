@@ -1,9 +1,12 @@
 """Triplets found on a GPU: of one convolution, or of all layers of a network together."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.triton.search.cell_table import CellTable, index_of_box
 from pcreg.kernels.triton.search.index import (
     EDGE_SLACK,
     CellIndex,
@@ -30,7 +33,8 @@ def search_native(
     normals: tuple[Tensor, Tensor] | None = None,
 ) -> Triplets:
     """What pcreg.kernels.stencil.native_triplets says."""
-    search = _native(centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals)
+    lengths = centre_lengths, point_lengths
+    search = _native(centres, points, *lengths, size, kernel_size, radius, normals, index_of_box)
     return find_triplets([search])[0]
 
 
@@ -45,7 +49,8 @@ def count_native(
     normals: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """How many points each centre finds in each cell of its kernel: (K, N) int32."""
-    search = _native(centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals)
+    lengths = centre_lengths, point_lengths
+    search = _native(centres, points, *lengths, size, kernel_size, radius, normals, CellIndex.build)
     return count_triplets(search)
 
 
@@ -58,6 +63,7 @@ def _native(
     kernel_size: int,
     radius: float,
     normals: tuple[Tensor, Tensor] | None,
+    build: Callable[[Tensor, Tensor, Tensor, float, int], CellIndex | CellTable],
 ) -> Search:
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
@@ -67,7 +73,7 @@ def _native(
         )
     edge, n_clouds = radius * (1 + EDGE_SLACK), len(point_lengths)
     cloud = cloud_numbers(point_lengths, len(points))
-    index = CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
+    index = build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
     symmetric = centres is points
     centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
     centres = centres.contiguous()

@@ -20,6 +20,7 @@ from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.search.index import check_numbered
 from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.run import BLOCK, SearchRun
 from pcreg.kernels.triton.search.table import on_device
@@ -84,7 +85,7 @@ class VoxelRun(SearchRun):
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells + 1 for search in self.searches)))
         self._launch(segment_voxels, len(self.rows), (begins, k_offsets, found), CELLS=cells, BLOCK=BLOCK)
         lengths, in_one, n_cells = zip(*found.tolist(), strict=True)  # waits for the device
-        self._check_numbered(max(n_cells))
+        check_numbered(max(n_cells))
         return begins, lengths, any(in_one)
 
     def _find(self, counts: Tensor, found: Tensor, several: bool, count: bool) -> None:
