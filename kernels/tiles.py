@@ -36,8 +36,12 @@ class Tiles:
     @staticmethod
     def of_identity(rows: Tensor) -> "Tiles":
         """Of triplets that connect each row (N,) int32 to itself, by one kernel cell."""
-        none = rows.new_zeros(-(-len(rows) // ROWS) + 1)
-        return Tiles(rows[None], rows[:0].long(), rows[:0], none, 0)
+        return Tiles.of_single(rows[None], rows.new_zeros(-(-len(rows) // ROWS) + 1))
+
+    @staticmethod
+    def of_single(source: Tensor, none: Tensor) -> "Tiles":
+        """Of buckets of no more than one point, which leave none (tiles + 1,) int32 zeros shared."""
+        return Tiles(source, none[:0].long(), none[:0], none, 0)
 
     @staticmethod
     def build(i: Tensor, j: Tensor, k_offsets: Tensor, n_out: int) -> "Tiles":

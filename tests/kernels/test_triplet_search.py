@@ -17,6 +17,7 @@ triplet_search = pytest.importorskip("pcreg.kernels.triton.search.triplets")
 position = pytest.importorskip("pcreg.kernels.triton.search.table").position
 Search = pytest.importorskip("pcreg.kernels.triton.search.query").Search
 cell_index = pytest.importorskip("pcreg.kernels.triton.search.index")
+cell_table = pytest.importorskip("pcreg.kernels.triton.search.cell_table")
 
 MANY = 40 if ON_GPU else 1  # times as many points
 
@@ -60,6 +61,26 @@ def test_equals_the_search_on_the_cpu(dtype, offset, kernel_size, radius):
     check_native(points, points, lengths, lengths, radius / 2, kernel_size, radius)
 
 
+@pytest.mark.parametrize("cells_per_point", [0, 2])
+def test_a_table_of_cells_finds_what_sorted_cells_find(cells_per_point, monkeypatch):
+    """Of centres, too, that lie beyond the points' box or have more clouds than there are."""
+    monkeypatch.setattr(cell_table, "MORE_CELLS", 0)
+    monkeypatch.setattr(cell_table, "CELLS_PER_POINT", cells_per_point)
+    points, lengths = batch([30, 0, 25])
+    moved, cloud = points.to(DEVICE), cell_index.cloud_numbers(lengths.to(DEVICE), len(points))
+    index = cell_table.index_of_box(moved, cloud, cell_index.frame_around(moved, 0.4, 3), 0.4, 3)
+    assert isinstance(index, cell_table.CellTable) == (cells_per_point > 0)
+    check_native(points, points, lengths, lengths, 0.2, 3, 0.4)
+    queries, query_lengths = batch([9, 4, 12], seed=1)
+    check_native(3 * queries - 1, points, query_lengths, lengths, 0.2, 3, 0.4)
+    own, centres = points[: lengths[0]], queries[: query_lengths[0]]
+    first = stencil.native_triplets(centres, own, query_lengths[:1], lengths[:1], 0.2, 3, 0.4)
+    on_device = [tensor.to(DEVICE) for tensor in (queries, own, query_lengths, lengths[:1])]
+    found = triplet_search.search_native(*on_device, 0.2, 3, 0.4)
+    assert torch.equal(found.i.cpu(), first.i)
+    assert torch.equal(found.j.cpu(), first.j)
+
+
 def test_one_cell_as_large_as_the_radius_makes_it_a_radius_search():
     points, lengths = random_batch([9, 0, 14], dtype=torch.float64)
     queries, query_lengths = random_batch([7, 3, 11], seed=1, dtype=torch.float64)
@@ -80,10 +101,10 @@ def test_boundary_is_inclusive_and_halves_are_rounded_to_even_on_a_lattice():
 
 
 def test_duplicates_share_a_bucket_in_ascending_order():
-    points = torch.zeros(6, 3)
-    lengths = torch.tensor([2, 4])
+    points = torch.zeros(9, 3)
+    lengths = torch.tensor([2, 7])
     found = check_native(points, points, lengths, lengths, 0.1, 1, 0.1)
-    assert found.j.tolist() == [0, 1, 0, 1, *[2, 3, 4, 5] * 4]
+    assert found.j.tolist() == [0, 1, 0, 1, *list(range(2, 9)) * 7]
 
 
 @pytest.mark.parametrize(("n_queries", "n_points"), [(0, 0), (0, 4), (4, 0)])
@@ -109,7 +130,7 @@ def test_radius_must_be_positive(radius):
 
 @pytest.mark.parametrize(("stride", "kernel_size"), [(1, 3), (1, 5), (2, 3)])
 @pytest.mark.parametrize("most", [1, 3])
-def test_voxels_equal_those_of_the_cpu(stride, kernel_size, most):
+def test_sorted_voxels_equal_those_of_the_cpu(stride, kernel_size, most):
     """Of two clouds, whose voxels hold up to `most` points each."""
     cells, coarse = [], []
     for seed in range(2):
@@ -125,7 +146,7 @@ def test_voxels_equal_those_of_the_cpu(stride, kernel_size, most):
     on_device = [tensor.to(DEVICE) for tensor in (coarse, cells, coarse_lengths, lengths)]
     if coarse is cells:
         on_device[1] = on_device[0]
-    found = triplet_search.search_voxels(*on_device, stride, kernel_size)
+    found = triplet_search.search_sorted_voxels(*on_device, stride, kernel_size)
     check(found, expected)
     assert (int(expected.counts().max()) > 1) == (most > 1)
     tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
@@ -171,6 +192,19 @@ def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypa
             assert torch.equal(found, wanted)
         assert triplets.tiles.max_shared == tiles.max_shared
         assert rows_read(listed_together) == rows_read(triplets)
+
+
+@torch.inference_mode()
+def test_tiles_of_more_kernel_cells_than_are_listed_together():
+    """Beyond the kernel's faces, a quarter of the radius away, many points share buckets."""
+    points, lengths = batch([30])
+    expected = stencil.native_triplets(points, points, lengths, lengths, 0.1, 5, 0.9)
+    points, lengths = points.to(DEVICE), lengths.to(DEVICE)
+    found = triplet_search.search_native(points, points, lengths, lengths, 0.1, 5, 0.9)
+    tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
+    assert {2, 3, 4, 5} <= set(tiles.shared_size.tolist())
+    for brought, wanted in zip(found._arrangements["tiles"].tensors(), tiles.tensors(), strict=True):
+        assert torch.equal(brought.cpu(), wanted)
 
 
 def test_mirrored_triplets_are_the_transposed_ones():

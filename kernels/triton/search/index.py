@@ -43,6 +43,11 @@ class CellIndex:
         keys, order = torch.sort(keys, stable=True)
         return CellIndex(points, keys, order, cloud, frame, edge, n_clouds)
 
+    @property
+    def lookup(self) -> Tensor:
+        """Where a search begins to look for a cell."""
+        return self.keys
+
     @cached_property
     def points(self) -> Tensor:
         """(P, 3) in the order of cells."""
@@ -64,6 +69,14 @@ class CellIndex:
         variant = points.dtype
         launch(_pick, -(-M // BLOCK), arguments, {"BLOCK": BLOCK}, variant, enable_fp_fusion=False)
         return rows, points, cloud
+
+
+def check_numbered(n_cells: float) -> None:
+    """ValueError if keys cannot number so many cells."""
+    if n_cells > MAX_KEY:
+        raise ValueError(
+            "these clouds are not finite, or span more cells than 62 bits number; take larger cells"
+        )
 
 
 def cloud_numbers(lengths: Tensor, n_rows: int) -> Tensor:
@@ -153,11 +166,17 @@ def _cells(
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < P
-    key = tl.load(cloud + n, mask=inside, other=0).to(tl.int64)
+    tl.store(keys + n, number_of_cell(points, cloud, frame, n, inside), mask=inside)
+
+
+@triton.jit
+def number_of_cell(points, cloud, frame, n, inside):
+    """The number of the cell, int64, in which the points of rows `n` lie."""
+    number = tl.load(cloud + n, mask=inside, other=0).to(tl.int64)
     for axis in tl.static_range(3):
         coordinate = tl.load(points + 3 * n + axis, mask=inside, other=0.0)
-        key = key * cells_along(frame, axis) + cell_of(coordinate, frame, axis)
-    tl.store(keys + n, key, mask=inside)
+        number = number * cells_along(frame, axis) + cell_of(coordinate, frame, axis)
+    return number
 
 
 @triton.jit

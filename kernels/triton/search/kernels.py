@@ -20,14 +20,15 @@ from pcreg.kernels.triton.search.table import (
     FIRST_OFFSET,
     FIRST_ORDERING,
     FIRST_PROGRAM,
+    FIRST_SOURCE,
     FIRST_TILE,
     FIRST_TRIPLET,
     FOUND,
     FRAME,
     HALF_WIDTH,
     KERNEL_SIZE,
-    KEYS,
     LENGTH,
+    LOOKUP,
     MIRRORED,
     N_CELLS,
     N_CLOUDS,
@@ -46,6 +47,7 @@ from pcreg.kernels.triton.search.table import (
 )
 
 LARGEST = tl.constexpr(1 << 62)
+NO_ROW = tl.constexpr(2**31 - 1)  # behind all rows
 # Cells are chosen in float32, by a radius that is wider by more than that rounds: by a share, and in cells.
 RELATIVE_SLACK, ABSOLUTE_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
 
@@ -63,6 +65,7 @@ def visit(
     BLOCK: tl.constexpr,  # centres
     FLOAT: tl.constexpr,  # dtype of the coordinates
     NORMALS: tl.constexpr,
+    TABLE: tl.constexpr,  # the indices are CellTables
     FILL: tl.constexpr,
 ):
     """Count the triplets of every bucket, or fill in their j in the order in which they are met.
@@ -85,9 +88,9 @@ def visit(
     cloud = tl.load(tl.load(row + CLOUD).to(tl.pointer_type(tl.int32)) + i, mask=exists, other=0).to(tl.int64)
 
     points = tl.load(row + POINTS).to(tl.pointer_type(FLOAT))
-    keys = tl.load(row + KEYS).to(tl.pointer_type(tl.int64))
+    lookup = tl.load(row + LOOKUP).to(tl.pointer_type(tl.int32 if TABLE else tl.int64))
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
-    n_in = tl.load(row + N_IN)
+    n_in, n_clouds = tl.load(row + N_IN), tl.load(row + N_CLOUDS)
     shape_x, shape_y, shape_z = cells_along(frame, 0), cells_along(frame, 1), cells_along(frame, 2)
     size = tl.load(row + SIZE).to(tl.float64, bitcast=True).to(FLOAT)
     radius = tl.load(row + RADIUS).to(tl.float64, bitcast=True)
@@ -122,15 +125,22 @@ def visit(
         high = cell_z + tl.floor(within_z + along_z).to(tl.int64)
         low, high = tl.maximum(low, 0), tl.minimum(high, shape_z - 1)
         seen &= (row_x >= 0) & (row_x < shape_x) & (row_y >= 0) & (row_y < shape_y) & (low <= high)
+        seen &= cloud < n_clouds
         row_key = ((cloud * shape_x + row_x) * shape_y + row_y) * shape_z
-        last = tl.where(seen, row_key + high, -1)
         if (symmetric != 0) & (place == own_row):
             at = n
+        elif TABLE:
+            at = tl.load(lookup + row_key + low, mask=seen, other=0).to(tl.int64)
         else:
-            at = lower_bound(keys, n_in, row_key + low, seen, steps)
-        key = tl.load(keys + at, mask=seen & (at < n_in), other=LARGEST)
-        while tl.max((key <= last).to(tl.int32), 0) > 0:
-            near = key <= last
+            at = lower_bound(lookup, n_in, row_key + low, seen, steps)
+        if TABLE:
+            end = tl.load(lookup + row_key + high + 1, mask=seen, other=0)
+            going = seen & (at < end)
+        else:
+            last = tl.where(seen, row_key + high, -1)
+            going = tl.load(lookup + at, mask=seen & (at < n_in), other=LARGEST) <= last
+        while tl.max(going.to(tl.int32), 0) > 0:
+            near = going
             dx = tl.load(points + 3 * at, mask=near, other=0.0) - x
             dy = tl.load(points + 3 * at + 1, mask=near, other=0.0) - y
             dz = tl.load(points + 3 * at + 2, mask=near, other=0.0) - z
@@ -162,7 +172,10 @@ def visit(
                 bucket = buckets + first_bucket + k * n_out + j
                 _enter(bucket, first_triplet, k_offsets + k, i, j_out, near, FILL)
             at += 1
-            key = tl.load(keys + at, mask=(key <= last) & (at < n_in), other=LARGEST)
+            if TABLE:
+                going = at < end
+            else:
+                going = tl.load(lookup + at, mask=going & (at < n_in), other=LARGEST) <= last
 
 
 @triton.jit
@@ -230,8 +243,10 @@ def put_in_order(
     unordered,  # (all triplets,) int32: j, in any order within a bucket
     i_out,  # (all triplets,) int32, out, like the next
     j_out,
+    source,  # of the Tiles of all searches, out where a bucket is not shared
     SEARCHES: tl.constexpr,
     BUCKETS: tl.constexpr,
+    EMPTY: tl.constexpr,
 ):
     """Write i, and j in ascending order within each bucket."""
     search, program = search_of_program(table, n_searches, FIRST_ORDERING, SEARCHES)
@@ -246,6 +261,26 @@ def put_in_order(
     size = tl.load(buckets + bucket, mask=exists, other=0) - begin
     size = tl.where(exists, size, 0)
     begin = position(begin, first)
+    # Nearly all buckets have up to four points, which are loaded together and exchanged pairwise.
+    a = tl.load(unordered + begin, mask=size > 0, other=NO_ROW)
+    b = tl.load(unordered + begin + 1, mask=size > 1, other=NO_ROW)
+    c = tl.load(unordered + begin + 2, mask=size > 2, other=NO_ROW)
+    d = tl.load(unordered + begin + 3, mask=size > 3, other=NO_ROW)
+    first_source = tl.load(row + FIRST_SOURCE)
+    if first_source >= 0:
+        alone = tl.where(size == 1, a, EMPTY)
+        tl.store(source + first_source + k * n_out + i, alone, mask=exists & (size < 2))
+    a, b = tl.minimum(a, b), tl.maximum(a, b)
+    c, d = tl.minimum(c, d), tl.maximum(c, d)
+    a, c = tl.minimum(a, c), tl.maximum(a, c)
+    b, d = tl.minimum(b, d), tl.maximum(b, d)
+    b, c = tl.minimum(b, c), tl.maximum(b, c)
+    few = size <= 4
+    _write(i_out, j_out, begin, i, a, few & (size > 0))
+    _write(i_out, j_out, begin + 1, i, b, few & (size > 1))
+    _write(i_out, j_out, begin + 2, i, c, few & (size > 2))
+    _write(i_out, j_out, begin + 3, i, d, few & (size > 3))
+    size = tl.where(few, 0, size)
     most = tl.max(size)
     for n in range(most):
         j = tl.load(unordered + begin + n, mask=n < size, other=0)
@@ -253,5 +288,10 @@ def put_in_order(
         for other in range(most):
             smaller = tl.load(unordered + begin + other, mask=other < size, other=0) < j
             rank += (smaller & (other < size)).to(tl.int32)
-        tl.store(j_out + begin + rank, j, mask=n < size)
-        tl.store(i_out + begin + n, i.to(tl.int32), mask=n < size)
+        _write(i_out, j_out, begin + rank, i, j, n < size)
+
+
+@triton.jit
+def _write(i_out, j_out, at, i, j, mask):
+    tl.store(i_out + at, i.to(tl.int32), mask=mask)
+    tl.store(j_out + at, j, mask=mask)

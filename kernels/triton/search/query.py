@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pcreg.kernels.triplets import Symmetry
+from pcreg.kernels.triton.search.cell_table import CellTable
 from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex
 
 
@@ -20,7 +21,7 @@ class Search:
     which need a radius, kernel cells are those of kernels/ppf_cells.py.
     """
 
-    index: CellIndex
+    index: CellIndex | CellTable  # the latter if native
     centres: Tensor  # (N, 3) contiguous, of the dtype of the points: float32, float64, or of voxels int64
     cloud: Tensor  # (N,) int32
     size: float  # metres, the edge of a kernel cell
@@ -32,9 +33,9 @@ class Search:
     symmetric: bool = False  # the centres are the points
 
     @property
-    def kind(self) -> tuple[bool, bool, torch.dtype]:
+    def kind(self) -> tuple[bool, bool, torch.dtype, type]:
         """Searches run together if they are of one kind."""
-        return self.radius is None, self.normals is not None, self.centres.dtype
+        return self.radius is None, self.normals is not None, self.centres.dtype, type(self.index)
 
     @property
     def symmetry(self) -> Symmetry:

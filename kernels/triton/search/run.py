@@ -1,8 +1,8 @@
 """Searches that run together on a GPU: triplets are counted, then filled in, without a sort.
 
-For each centre a program visits the rows of cells that can hold neighbours: a binary search among the
-sorted cells, then a short scan. Where the centres are the points themselves it visits half of them, since
-a triplet (i, j, k) tells which (j, i, k') there is.
+For each centre a program visits the rows of cells that can hold neighbours: a look into the table of cells,
+or a binary search among the sorted ones, then a short scan. Where the centres are the points themselves it
+visits half of them, since a triplet (i, j, k) tells which (j, i, k') there is.
 
     visit       how many points each bucket (k, i) holds
     scan        where each bucket begins: that groups by k, then i
@@ -14,24 +14,24 @@ is kept: beside the triplets there are two int32 per bucket at first, then one, 
 Places are 64 bits wide; the scan is an int32 that may wrap around, as a segment has less than 2^31 triplets.
 """
 
-from itertools import accumulate
 from typing import NamedTuple
 
 import torch
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.cells import MAX_KEY
 from pcreg.kernels.dataflow import some_dtype_takes_tiles
 from pcreg.kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.search.cell_table import CellTable
+from pcreg.kernels.triton.search.index import check_numbered
 from pcreg.kernels.triton.search.kernels import put_in_order, segment, visit
 from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.table import Found, Row, bits, on_device
-from pcreg.kernels.triton.search.tile_kernels import fill_tiles, size_tiles
+from pcreg.kernels.triton.search.tile_kernels import share_tiles, size_tiles
 
 BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
 BUCKETS = 128  # of a program that puts them in order
@@ -47,7 +47,7 @@ class SearchRun:
         if len({search.kind for search in searches}) > 1:
             raise ValueError(
                 "searches run together if all are native or all of voxels, with normals or without, "
-                "and of one dtype"
+                "of one dtype, and by one kind of index"
             )
         self.searches, self.device = searches, searches[0].centres.device
         self.rows, self.totals = _rows(searches)
@@ -59,25 +59,16 @@ class SearchRun:
     def triplets(self) -> list[Triplets]:
         """The triplets of each search, with their Tiles where a convolution may take them."""
         found = self._count()
-        self.rows = [
-            row._replace(first_triplet=first, first_source=source)
-            for row, first, source in zip(
-                self.rows,
-                accumulate((one.length for one in found), initial=0),
-                self._first_sources(found),
-                strict=False,
-            )
-        ]
-        self.table = on_device(self.rows, self.device)
-        i, j = self._fill(sum(one.length for one in found))
+        self._place(found)
+        i, j, tiles = self._fill(found)
         results = []
         for search, row, one in zip(self.searches, self.rows, found, strict=True):
             mine = slice(row.first_triplet, row.first_triplet + one.length)
             segments = self.k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
-            results.append(Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetry))
-        for triplets, tiles in zip(results, self._tiles(j, found), strict=True):
-            if tiles is not None:
-                triplets.take_tiles(tiles)
+            triplets = Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetry)
+            if row.first_source >= 0:
+                triplets.take_tiles(self._tiles(row, one, *tiles))
+            results.append(triplets)
         return results
 
     def counts(self) -> list[Tensor]:
@@ -93,82 +84,79 @@ class SearchRun:
         """(1 + all buckets,) int32: how many points each holds, behind a zero."""
         self.table = on_device(self.rows, self.device)
         counts = self._zeros(1 + self.totals.buckets)
-        self.k_offsets = self._empty(self.totals.offsets, dtype=torch.int64)
-        self._visit(counts, counts, fill=False)
+        nothing = self.table  # is not read
+        self._visit(counts, nothing, counts, fill=False)
         return counts
 
     def _count(self) -> list[Found]:
         counts = self._visited()
-        shared = self._zeros(1 + self.totals.tiles)
-        sizes = self._zeros(len(self.rows), len(Found._fields), dtype=torch.int64)
-        arguments = counts, shared, sizes
+        sizes = len(self.rows) * len(Found._fields)
+        known = self._zeros(sizes + self.totals.offsets, dtype=torch.int64)
+        self.k_offsets = known[sizes:]
+        shared, self.n_of_size = self._zeros(1 + self.totals.tiles), self._empty(self.totals.tiles, 2)
+        arguments = counts, shared, self.n_of_size, known
         self._launch(size_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, TILE=TILE)
         self.buckets = torch.cumsum(counts, 0, dtype=torch.int32)
         self.tile_offsets = torch.cumsum(shared, 0, dtype=torch.int32)
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells for search in self.searches)))
-        arguments = self.buckets, self.tile_offsets, self.k_offsets, sizes
+        arguments = self.buckets, self.tile_offsets, self.k_offsets, known
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
-        found = [Found(*size) for size in sizes.tolist()]  # waits for the device
-        self._check_numbered(max(one.n_cells for one in found))
+        numbers, columns = known.tolist(), len(Found._fields)  # waits for the device
+        found = [Found(*numbers[first : first + columns]) for first in range(0, sizes, columns)]
+        check_numbered(max(one.n_cells for one in found))
         return found
 
-    @staticmethod
-    def _check_numbered(n_cells: int) -> None:
-        if n_cells > MAX_KEY:
-            raise ValueError(
-                "these clouds are not finite, or span more cells than 62 bits number; take larger cells"
-            )
-
-    def _fill(self, length: int) -> tuple[Tensor, Tensor]:
-        unordered = self._empty(length)
-        self._visit(self.buckets, unordered, fill=True)
-        i, j = self._empty(length), self._empty(length)
-        arguments = self.buckets, self.k_offsets, unordered, i, j
-        self._launch(put_in_order, self.totals.ordering, arguments, SEARCHES=self.n_rows, BUCKETS=BUCKETS)
-        return i, j
-
-    def _tiles(self, j: Tensor, found: list[Found]) -> list[Tiles | None]:
-        sources = self._empty(sum(row.n_buckets for row in self.rows if row.first_source >= 0))
-        first, size = self._empty(found[-1].shared, dtype=torch.int64), self._empty(found[-1].shared)
-        arguments = self.buckets, self.k_offsets, j, self.tile_offsets, sources, first, size
-        names = {"TILE": TILE, "SIZES": SIZES, "EMPTY": EMPTY, "FIRST_SHARED": FIRST_SHARED, "CELLS": CELLS}
-        self._launch(fill_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, **names)
-        tiles = []
+    def _place(self, found: list[Found]) -> None:
+        """Say in the table where the triplets and the source of each search begin, if it does not already."""
+        rows, first_triplet, first_source = [], 0, 0
         for row, one in zip(self.rows, found, strict=True):
-            if row.first_source < 0:
-                tiles.append(None)
-                continue
-            source = sources[row.first_source : row.first_source + row.n_buckets].view(
-                row.kernel_size**3, row.n_out
+            wanted = some_dtype_takes_tiles(row.kernel_size**3, row.n_out, one.length)
+            rows.append(
+                row._replace(first_triplet=first_triplet, first_source=first_source if wanted else -1)
             )
-            offsets = self.tile_offsets[row.first_tile : row.first_tile + -(-row.n_out // TILE) + 1]
-            tiles.append(Tiles(source, first, size, offsets, one.max_shared))
-        return tiles
+            first_triplet += one.length
+            first_source += row.n_buckets if wanted else 0
+        if rows != self.rows:
+            self.rows, self.table = rows, on_device(rows, self.device)
 
-    def _visit(self, buckets: Tensor, j: Tensor, fill: bool) -> None:
+    def _fill(self, found: list[Found]) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """i, j and the tensors of all Tiles: source, shared_first and shared_size."""
+        length = sum(one.length for one in found)
+        unordered = self._empty(length)
+        self._visit(self.buckets, self.k_offsets, unordered, fill=True)
+        i, j = self._empty(length), self._empty(length)
+        source = self._empty(sum(row.n_buckets for row in self.rows if row.first_source >= 0))
+        arguments = self.buckets, self.k_offsets, unordered, i, j, source
+        names = {"SEARCHES": self.n_rows, "BUCKETS": BUCKETS, "EMPTY": EMPTY}
+        self._launch(put_in_order, self.totals.ordering, arguments, **names)
+        first, size = self._empty(found[-1].shared, dtype=torch.int64), self._empty(found[-1].shared)
+        of_tiles = self.tile_offsets, self.n_of_size, source, first, size
+        arguments = self.buckets, self.k_offsets, *of_tiles
+        names = {"TILE": TILE, "SIZES": SIZES, "FIRST_SHARED": FIRST_SHARED, "CELLS": CELLS}
+        self._launch(share_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, **names)
+        return i, j, (source, first, size)
+
+    def _tiles(self, row: Row, found: Found, source: Tensor, first: Tensor, size: Tensor) -> Tiles:
+        source = source[row.first_source : row.first_source + row.n_buckets]
+        offsets = self.tile_offsets[row.first_tile : row.first_tile + -(-row.n_out // TILE) + 1]
+        return Tiles(source.view(row.kernel_size**3, row.n_out), first, size, offsets, found.max_shared)
+
+    def _visit(self, buckets: Tensor, k_offsets: Tensor, j: Tensor, fill: bool) -> None:
         wide = self.searches[0].centres.dtype == torch.float64
         constants = {
             "SEARCHES": self.n_rows,
             "BLOCK": BLOCK,
             "FLOAT": tl.float64 if wide else tl.float32,
             "NORMALS": self.searches[0].normals is not None,
+            "TABLE": isinstance(self.searches[0].index, CellTable),
             "FILL": fill,
         }
-        arguments = self.table, len(self.rows), self.steps, buckets, self.k_offsets, j
+        arguments = self.table, len(self.rows), self.steps, buckets, k_offsets, j
         options = {"num_warps": 1, "enable_fp_fusion": False}  # distances are, to the last bit, the CPU's
         launch(visit, self.totals.programs, arguments, constants, tuple(constants.values()), **options)
 
     def _launch(self, kernel, grid: int, arguments: tuple, **constants: int) -> None:
         launch(kernel, grid, (self.table, len(self.rows), *arguments), constants, tuple(constants.values()))
-
-    def _first_sources(self, found: list[Found]) -> list[int]:
-        """Where the source of each search's Tiles begins among all; -1 if no convolution takes them."""
-        firsts, first = [], 0
-        for row, one in zip(self.rows, found, strict=True):
-            wanted = some_dtype_takes_tiles(row.kernel_size**3, row.n_out, one.length)
-            firsts.append(first if wanted else -1)
-            first += row.n_buckets if wanted else 0
-        return firsts
 
     def _empty(self, *shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
         return torch.empty(shape, dtype=dtype, device=self.device)
@@ -205,10 +193,10 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 cloud=search.cloud.data_ptr(),
                 n_out=n_out,
                 points=0 if search.radius is None else index.points.data_ptr(),
-                keys=index.keys.data_ptr(),
+                lookup=index.lookup.data_ptr(),
                 order=index.order.data_ptr(),
                 frame=index.frame.data_ptr(),
-                n_in=index.keys.shape[0],
+                n_in=index.order.shape[0],
                 n_clouds=index.n_clouds,
                 size=bits(search.size),
                 radius=bits(search.radius or 0.0),
@@ -223,6 +211,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 first_program=first.programs,
                 shares=shares,
                 first_ordering=first.ordering,
+                first_source=first.buckets,
             )
         )
         first = _Totals(

@@ -3,6 +3,7 @@
 import struct
 from typing import NamedTuple
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -17,8 +18,8 @@ class Row(NamedTuple):
     point_normals: int  # (P, 3), row by row
     cloud: int  # (N,) int32
     n_out: int
-    points: int  # (P, 3), this and the next three of a CellIndex
-    keys: int  # (P,)
+    points: int  # (P, 3), this and the next three of a CellIndex or CellTable
+    lookup: int  # (P,) int64 keys, or (cells + 1,) int32 starts
     order: int  # (P,)
     frame: int  # (7,)
     n_in: int
@@ -38,7 +39,7 @@ class Row(NamedTuple):
     first_ordering: int
     places: int = 0  # of voxels: (K, N), where the points of each bucket begin
     first_triplet: int = 0  # known once they are counted
-    first_source: int = -1  # of the sources of all Tiles; -1: not wanted
+    first_source: int = -1  # of the sources of all Tiles; -1: not wanted, which is known then
 
     @property
     def n_buckets(self) -> int:
@@ -53,7 +54,7 @@ COLUMNS = tl.constexpr(len(Row._fields))
     CLOUD,
     N_OUT,
     POINTS,
-    KEYS,
+    LOOKUP,
     ORDER,
     FRAME,
     N_IN,
@@ -92,7 +93,7 @@ LENGTH, SHARED, MAX_SHARED, N_CELLS = map(tl.constexpr, range(len(Found._fields)
 
 def on_device(rows: list[Row], device: torch.device) -> Tensor:
     """(searches, COLUMNS) int64."""
-    return torch.tensor(rows, dtype=torch.int64).to(device, non_blocking=True)
+    return torch.from_numpy(np.array(rows, np.int64)).to(device, non_blocking=True)
 
 
 def bits(value: float) -> int:

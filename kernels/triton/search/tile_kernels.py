@@ -25,7 +25,8 @@ def size_tiles(
     n_searches,
     counts,  # (1 + all buckets,), the size of each bucket behind it
     n_shared,  # (1 + all tiles,) int32, out: shared buckets, behind each tile
-    found,  # (searches, FOUND) int64, out: MAX_SHARED
+    n_of_size,  # (all tiles, 2) int32, out: how many of them have two and three points
+    found,  # (searches, FOUND) int64, zeros, out: MAX_SHARED
     SEARCHES: tl.constexpr,
     TILE: tl.constexpr,
 ):
@@ -34,63 +35,91 @@ def size_tiles(
     n_out, kernel_size = tl.load(row + N_OUT), tl.load(row + KERNEL_SIZE)
     i = tile * TILE + tl.arange(0, TILE)
     counts += 1 + tl.load(row + FIRST_BUCKET) + i
-    shared = tl.zeros((TILE,), tl.int32)
+    shared, twos, threes = (
+        tl.zeros((TILE,), tl.int32),
+        tl.zeros((TILE,), tl.int32),
+        tl.zeros((TILE,), tl.int32),
+    )
     for k in range(kernel_size * kernel_size * kernel_size):
-        shared += (tl.load(counts + k * n_out, mask=i < n_out, other=0) > 1).to(tl.int32)
+        count = tl.load(counts + k * n_out, mask=i < n_out, other=0)
+        shared += (count > 1).to(tl.int32)
+        twos += (count == 2).to(tl.int32)
+        threes += (count == 3).to(tl.int32)
+    n_of_size += 2 * tl.program_id(0)
+    tl.store(n_of_size, tl.sum(twos))
+    tl.store(n_of_size + 1, tl.sum(threes))
     tl.store(n_shared + 1 + tl.program_id(0), tl.sum(shared))
     tl.atomic_max(found + search * FOUND + MAX_SHARED, tl.sum(shared).to(tl.int64), sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["n_searches"])
-def fill_tiles(
+def share_tiles(
     table,
     n_searches,
     buckets,  # (1 + all buckets,), where each ends
     k_offsets,
-    j,  # (all triplets,)
     tile_offsets,  # (1 + all tiles,)
-    source,  # of all searches, out
+    n_of_size,  # (all tiles, 2)
+    source,  # of all searches, out where a bucket is shared
     shared_first,  # of all searches, out, like the next; counted from the search's first triplet
     shared_size,
     SEARCHES: tl.constexpr,
     TILE: tl.constexpr,
     SIZES: tl.constexpr,
-    EMPTY: tl.constexpr,
     FIRST_SHARED: tl.constexpr,
     CELLS: tl.constexpr,
 ):
+    """List the shared buckets of each tile."""
+    tl.static_assert(SIZES == 5)  # of two, three, and more points
     search, tile = search_of_program(table, n_searches, FIRST_TILE, SEARCHES)
     row = table + search * COLUMNS
-    if tl.load(row + FIRST_SOURCE) < 0:
+    twos, end = tl.load(tile_offsets + tl.program_id(0)), tl.load(tile_offsets + tl.program_id(0) + 1)
+    first_source = tl.load(row + FIRST_SOURCE)
+    if (first_source < 0) | (twos == end):
         return
-    source += tl.load(row + FIRST_SOURCE)
     n_out, kernel_size = tl.load(row + N_OUT), tl.load(row + KERNEL_SIZE)
-    first_bucket, first_triplet = tl.load(row + FIRST_BUCKET), tl.load(row + FIRST_TRIPLET)
+    i = tile * TILE + tl.arange(0, TILE)
+    exists = i < n_out
+    first_bucket = tl.load(row + FIRST_BUCKET) + i
+    source += first_source + i
     k_offsets += tl.load(row + FIRST_OFFSET)
+    first_triplet = tl.load(row + FIRST_TRIPLET)
     K = kernel_size * kernel_size * kernel_size
-    i = tile * TILE + tl.arange(0, TILE)[None, :]
-    first_slot = tl.load(tile_offsets + tl.program_id(0))
-    slot, largest = first_slot, 1
-    # Size 1, what is not shared, comes first and tells how large the others are.
-    for size in range(1, SIZES):
-        if size <= largest:
-            for k_low in range(0, K, CELLS):
-                k = k_low + tl.arange(0, CELLS)[:, None]
-                exists = (k < K) & (i < n_out)
-                bucket = first_bucket + k * n_out + i
-                begin = tl.load(buckets + bucket - 1, mask=exists & (bucket > 0), other=0)
-                count = tl.where(exists, tl.load(buckets + bucket, mask=exists, other=0) - begin, 0)
-                begin = position(begin, first_triplet + tl.load(k_offsets + k, mask=k < K, other=0))
-                if size == 1:
-                    alone = tl.load(j + begin, mask=count == 1, other=EMPTY)
-                    tl.store(source + k * n_out + i, alone, mask=exists & (count < 2))
-                    largest = tl.maximum(largest, tl.max(count))
-                else:
-                    chosen = tl.minimum(count, SIZES - 1) == size
-                    ones = chosen.to(tl.int32)
-                    of_row = tl.sum(ones, 0)  # summed along k, which a thread does by itself
-                    at = slot + (tl.cumsum(of_row, 0) - of_row)[None, :] + tl.cumsum(ones, 0) - ones
-                    tl.store(source + k * n_out + i, FIRST_SHARED - (at - first_slot), mask=chosen)
-                    tl.store(shared_first + at, begin - first_triplet, mask=chosen)
-                    tl.store(shared_size + at, count, mask=chosen)
-                    slot += tl.sum(ones)
+    to_source = FIRST_SHARED + twos
+    threes = twos + tl.load(n_of_size + 2 * tl.program_id(0))
+    more = threes + tl.load(n_of_size + 2 * tl.program_id(0) + 1)
+    for k_low in range(0, K, CELLS):
+        k_high = tl.minimum(k_low + CELLS, K)
+        n_twos = tl.zeros((TILE,), tl.int32)
+        n_threes, n_more = n_twos, n_twos
+        for k in range(k_low, k_high):
+            _, size = _bucket(buckets, first_bucket + k * n_out, exists)
+            n_twos += (size == 2).to(tl.int32)
+            n_threes += (size == 3).to(tl.int32)
+            n_more += (size > 3).to(tl.int32)
+        two, three, one_more = twos + _before(n_twos), threes + _before(n_threes), more + _before(n_more)
+        for k in range(k_low, k_high):
+            begin, size = _bucket(buckets, first_bucket + k * n_out, exists)
+            shared = size > 1
+            at = tl.where(size == 2, two, tl.where(size == 3, three, one_more))
+            first = position(begin, first_triplet + tl.load(k_offsets + k)) - first_triplet
+            tl.store(source + k * n_out, to_source - at, mask=shared)
+            tl.store(shared_first + at, first, mask=shared)
+            tl.store(shared_size + at, size, mask=shared)
+            two += (size == 2).to(tl.int32)
+            three += (size == 3).to(tl.int32)
+            one_more += (size > 3).to(tl.int32)
+        twos, threes, more = twos + tl.sum(n_twos), threes + tl.sum(n_threes), more + tl.sum(n_more)
+
+
+@triton.jit
+def _bucket(buckets, bucket, exists):
+    """Where a bucket begins, as the scan says, and its size."""
+    begin = tl.load(buckets + bucket - 1, mask=exists & (bucket > 0), other=0)
+    return begin, tl.load(buckets + bucket, mask=exists, other=0) - begin
+
+
+@triton.jit
+def _before(counts):
+    """The sum of the counts before each."""
+    return tl.cumsum(counts, 0) - counts

@@ -1,9 +1,12 @@
 """Triplets found on a GPU: of one convolution, or of all layers of a network together."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.triton.search.cell_table import CellTable, index_of_box
 from pcreg.kernels.triton.search.index import (
     EDGE_SLACK,
     CellIndex,
@@ -11,6 +14,7 @@ from pcreg.kernels.triton.search.index import (
     frame_around,
     frame_of_voxels,
 )
+from pcreg.kernels.triton.search.occupancy import find_by_occupancy
 from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.run import SearchRun
 from pcreg.kernels.triton.search.voxel_run import VoxelRun
@@ -29,7 +33,8 @@ def search_native(
     normals: tuple[Tensor, Tensor] | None = None,
 ) -> Triplets:
     """What pcreg.kernels.stencil.native_triplets says."""
-    search = _native(centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals)
+    lengths = centre_lengths, point_lengths
+    search = _native(centres, points, *lengths, size, kernel_size, radius, normals, index_of_box)
     return find_triplets([search])[0]
 
 
@@ -44,7 +49,8 @@ def count_native(
     normals: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """How many points each centre finds in each cell of its kernel: (K, N) int32."""
-    search = _native(centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals)
+    lengths = centre_lengths, point_lengths
+    search = _native(centres, points, *lengths, size, kernel_size, radius, normals, CellIndex.build)
     return count_triplets(search)
 
 
@@ -57,6 +63,7 @@ def _native(
     kernel_size: int,
     radius: float,
     normals: tuple[Tensor, Tensor] | None,
+    build: Callable[[Tensor, Tensor, Tensor, float, int], CellIndex | CellTable],
 ) -> Search:
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
@@ -66,7 +73,7 @@ def _native(
         )
     edge, n_clouds = radius * (1 + EDGE_SLACK), len(point_lengths)
     cloud = cloud_numbers(point_lengths, len(points))
-    index = CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
+    index = build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
     symmetric = centres is points
     centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
     centres = centres.contiguous()
@@ -83,7 +90,21 @@ def search_voxels(
     stride: int,
     kernel_size: int,
 ) -> Triplets:
-    """What pcreg.kernels.stencil.voxel_triplets says."""
+    """What pcreg.kernels.stencil.voxel_triplets says: by a bitmap, or else by sorted voxels."""
+    arguments = centre_cells, point_cells, centre_lengths, point_lengths, stride, kernel_size
+    found = find_by_occupancy(*arguments)
+    return search_sorted_voxels(*arguments) if found is None else found
+
+
+def search_sorted_voxels(
+    centre_cells: Tensor,
+    point_cells: Tensor,
+    centre_lengths: Tensor,
+    point_lengths: Tensor,
+    stride: int,
+    kernel_size: int,
+) -> Triplets:
+    """The same for any number of points in a voxel, and voxels however far apart."""
     points, n_clouds = point_cells.contiguous(), len(point_lengths)
     cloud = cloud_numbers(point_lengths, len(points))
     index = CellIndex.build(points, cloud, frame_of_voxels(points, stride), 1.0, n_clouds)

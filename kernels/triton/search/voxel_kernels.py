@@ -14,7 +14,7 @@ from pcreg.kernels.triton.search.table import (
     FRAME,
     HALF_WIDTH,
     KERNEL_SIZE,
-    KEYS,
+    LOOKUP,
     MIRRORED,
     N_CLOUDS,
     N_IN,
@@ -56,7 +56,7 @@ def find_voxels(
     i = block * BLOCK + tl.arange(0, BLOCK)
     exists = i < n_out
     cloud = tl.load(tl.load(row + CLOUD).to(tl.pointer_type(tl.int32)) + i, mask=exists, other=0).to(tl.int64)
-    keys = tl.load(row + KEYS).to(tl.pointer_type(tl.int64))
+    keys = tl.load(row + LOOKUP).to(tl.pointer_type(tl.int64))
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
     places = tl.load(row + PLACES).to(tl.pointer_type(tl.int32))
     n_in = tl.load(row + N_IN)
@@ -166,7 +166,7 @@ def list_voxels(
     search, program = search_of_program(table, n_searches, FIRST_ORDERING, SEARCHES)
     row = table + search * COLUMNS
     n_in, n_out = tl.load(row + N_IN), tl.load(row + N_OUT)
-    keys = tl.load(row + KEYS).to(tl.pointer_type(tl.int64))
+    keys = tl.load(row + LOOKUP).to(tl.pointer_type(tl.int64))
     order = tl.load(row + ORDER).to(tl.pointer_type(tl.int64))
     blocks = tl.cdiv(n_out, BLOCK * LISTED)
     k, i = program // blocks, program % blocks * BLOCK * LISTED + tl.arange(0, BLOCK * LISTED)

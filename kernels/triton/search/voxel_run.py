@@ -20,6 +20,7 @@ from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.search.index import check_numbered
 from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.run import BLOCK, SearchRun
 from pcreg.kernels.triton.search.table import on_device
@@ -63,8 +64,7 @@ class VoxelRun(SearchRun):
             segments = k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
             triplets = Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetry)
             if not several and some_dtype_takes_tiles(search.n_cells, row.n_out, length):
-                no_shared = none[: 1 + -(-row.n_out // ROWS)]
-                triplets.take_tiles(Tiles(places, none[:0].long(), none[:0], no_shared, 0))
+                triplets.take_tiles(Tiles.of_single(places, none[: 1 + -(-row.n_out // ROWS)]))
             results.append(triplets)
         return results
 
@@ -85,7 +85,7 @@ class VoxelRun(SearchRun):
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells + 1 for search in self.searches)))
         self._launch(segment_voxels, len(self.rows), (begins, k_offsets, found), CELLS=cells, BLOCK=BLOCK)
         lengths, in_one, n_cells = zip(*found.tolist(), strict=True)  # waits for the device
-        self._check_numbered(max(n_cells))
+        check_numbered(max(n_cells))
         return begins, lengths, any(in_one)
 
     def _find(self, counts: Tensor, found: Tensor, several: bool, count: bool) -> None:
