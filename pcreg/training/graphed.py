@@ -41,13 +41,14 @@ class _Passes:
         self.parameters = [each for each in network.parameters() if each.requires_grad]
         self._forward, self._backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         padded.load(like)
-        stream = torch.cuda.Stream(like.stem.device)
-        stream.wait_stream(torch.cuda.current_stream())
+        device = like.stem.device
+        stream = torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
         # A cache of casted weights would outlive the graph that casts them.
         cast = torch.autocast("cuda", dtype, enabled=dtype is not None, cache_enabled=False)
         # Other threads build pyramids meanwhile.
         capture = {"stream": stream, "capture_error_mode": "thread_local"}
-        with torch.enable_grad(), cast:
+        with torch.cuda.device(device), torch.enable_grad(), cast:
             with torch.cuda.stream(stream):
                 self._compile(network)
             with torch.cuda.graph(self._forward, **capture):
