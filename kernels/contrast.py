@@ -6,9 +6,7 @@ The matrix of all similarities is the definition, and never lies in the memory o
 import torch
 from torch import Tensor
 
-from pcreg.kernels.samples import Samples
-
-IGNORED = -1e30  # a logit that counts for nothing; finite, for gradients
+from pcreg.kernels.samples import IGNORED, Samples
 
 
 def logsumexp_apart(queries: Samples, keys: Samples, radius: float, matched: bool) -> Tensor:

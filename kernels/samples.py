@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+IGNORED = -1e30  # similarity of samples that do not count; finite, for gradients
+
 
 @dataclass(frozen=True)
 class Samples:

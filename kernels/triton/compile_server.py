@@ -86,6 +86,6 @@ def _work(kernels: list, variants: list[Variant], numbers: int, answers: int) ->
         try:
             compiled = kernels[number].preload(variants[number].data)
             error = None if compiled.hash == variants[number].hash else "its source has changed"
-        except Exception:
+        except Exception:  # whatever it is: the parent tells it, and compiles the kernel itself
             error = traceback.format_exc()[-MAX_ERROR:]
         os.write(answers, f"{json.dumps([number, error])}\n".encode())

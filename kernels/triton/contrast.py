@@ -10,13 +10,12 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.alignment import aligned
-from pcreg.kernels.samples import Samples
+from pcreg.kernels.samples import IGNORED, Samples
 from pcreg.kernels.triton.blocks import MIN_BLOCK, power_of_two
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.precision import add_product, parts_of, takes_parts
 
 BLOCK = 64  # rows of a program, and columns at a time
-IGNORED = tl.constexpr(-1e30)  # a logit that counts for nothing
 SHARES = 4  # of the columns: 8,192 rows alone would leave a GPU half empty
 PLACES = ["row_points", "row_cloud", "column_points", "column_cloud"]
 
@@ -35,7 +34,7 @@ class _LogSumExp(torch.autograd.Function):
         S, K = len(queries), len(keys)
         parts = queries.new_empty((SHARES, S))
         arguments = queries, keys, *places, parts, S, K, radius * radius
-        constants = _constants(queries, matched)
+        constants = _constants(queries, matched) | {"IGNORED": IGNORED}
         launch(_logsumexp, -(-S // BLOCK) * SHARES, arguments, constants, tuple(constants.values()))
         sums = parts.logsumexp(0)
         ctx.save_for_backward(queries, keys, *places, sums)
@@ -118,6 +117,28 @@ def _are_near(row, row_place, column, column_place, radius_squared, MATCHED: tl.
     return near
 
 
+@triton.jit
+def _compared(
+    x,
+    row,
+    place,
+    columns,
+    points,
+    cloud,
+    column,
+    count,
+    radius_squared,
+    C: tl.constexpr,
+    DEPTH: tl.constexpr,
+    MATCHED: tl.constexpr,
+    IN_PARTS: tl.constexpr,
+):
+    """Of some columns the features, their similarities with the rows (R, M), and which of them are near."""
+    y, other = _features(columns, column, count, C, DEPTH), _place(points, cloud, column, count)
+    near = _are_near(row, place, column, other, radius_squared, MATCHED)
+    return y, _product(x, tl.trans(y), IN_PARTS), near
+
+
 @triton.jit(do_not_specialize=["S", "K", "radius_squared"], do_not_specialize_on_alignment=PLACES)
 def _logsumexp(
     queries,  # (S, C)
@@ -136,15 +157,15 @@ def _logsumexp(
     SHARES: tl.constexpr,
     MATCHED: tl.constexpr,
     IN_PARTS: tl.constexpr,
+    IGNORED: tl.constexpr,
 ):
     row, share = tl.program_id(0) // SHARES * BLOCK + tl.arange(0, BLOCK), tl.program_id(0) % SHARES
     x, place = _features(queries, row, S, C, DEPTH), _place(row_points, row_cloud, row, S)
     largest, total = tl.full((BLOCK,), float("-inf"), tl.float32), tl.zeros((BLOCK,), tl.float32)
     for low in range(share * BLOCK, K, SHARES * BLOCK):
         column = low + tl.arange(0, BLOCK)
-        logits = _product(x, tl.trans(_features(keys, column, K, C, DEPTH)), IN_PARTS)
-        other = _place(column_points, column_cloud, column, K)
-        near = _are_near(row, place, column, other, radius_squared, MATCHED)
+        where = column_points, column_cloud, column, K, radius_squared
+        _, logits, near = _compared(x, row, place, keys, *where, C, DEPTH, MATCHED, IN_PARTS)
         logits = tl.where(near, IGNORED, logits)
         logits = tl.where((column < K)[None, :], logits, float("-inf"))
         above = tl.maximum(largest, tl.max(logits, 1))
@@ -188,10 +209,8 @@ def _gradients(
     total = tl.zeros((BLOCK, DEPTH), tl.float32)
     for low in range(share * BLOCK, M, SHARES * BLOCK):
         column = low + tl.arange(0, BLOCK)
-        y = _features(columns, column, M, C, DEPTH)
-        logits = _product(x, tl.trans(y), IN_PARTS)
-        other = _place(column_points, column_cloud, column, M)
-        near = _are_near(row, place, column, other, radius_squared, MATCHED)
+        where = column_points, column_cloud, column, M, radius_squared
+        y, logits, near = _compared(x, row, place, columns, *where, C, DEPTH, MATCHED, IN_PARTS)
         if OF_QUERIES:
             whole, slope = _of_queries(sums, grad, row, R)
             whole, slope = whole[:, None], slope[:, None]

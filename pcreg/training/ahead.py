@@ -1,11 +1,26 @@
 """The next batch is brought to the GPU, and its pyramid built, while a step is taken on the one before."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 
 import torch
 
 from pcreg.training.losses import Batch
+
+END = object()  # of the batches of an epoch
+
+
+def stoppable_batches(
+    batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]
+) -> Iterator[Batch | None]:
+    """The batches; a signal may interrupt the wait for each."""
+    while True:
+        with stoppable():
+            batch = next(batches, END)
+        if batch is END:
+            return
+        yield batch
 
 
 def on_device(batches: Iterable[Batch | None], device: str) -> Iterator[Batch | None]:

@@ -9,7 +9,7 @@ import logging
 import math
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
@@ -27,7 +27,7 @@ from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
-from pcreg.training.ahead import on_device
+from pcreg.training.ahead import on_device, stoppable_batches
 from pcreg.training.averaging import AveragedNetwork
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.distillation import distillation_loss, teacher_descriptors
@@ -39,7 +39,6 @@ from pcreg.training.scalars import Scalars
 log = logging.getLogger(__name__)
 
 PRECISIONS = ("float32", "bfloat16")
-END = object()  # of the batches of an epoch
 
 
 class Batches(Protocol):
@@ -156,7 +155,7 @@ class Trainer:
                 self.network.train()  # validation left it otherwise
                 trained = self.state.batch > 0
                 asked = perf_counter()
-                made = _stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable)
+                made = stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable)
                 for batch in on_device(made, self.ranks.device):
                     loss, came = None, perf_counter()
                     with self._atomic():
@@ -294,13 +293,3 @@ class Trainer:
             state=asdict(self.state),
             identity=self.identity,
         )
-
-
-def _stoppable_batches(batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]):
-    """The batches; a signal may interrupt the wait for each."""
-    while True:
-        with stoppable():
-            batch = next(batches, END)
-        if batch is END:
-            return
-        yield batch
