@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pcreg.datasets.jagged import Jagged
 from pcreg.geometry.se3 import inverse, limited_rotation, random_rotation, se3
+from pcreg.kernels.transfer import moved as to_device
 from pcreg.runtime.errors import InputError
 
 BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64 beams, about
@@ -23,8 +24,8 @@ Floats: TypeAlias = NDArray[np.float64]
 class Augmentation:
     """Crop clouds, drop points and beams, scale pairs, move viewpoints; then rotate clouds and add jitter.
 
-    Of several pairs at once: sources, as many targets, and T_target_source of each. The truth follows every
-    change; the translation is scaled along with the clouds.
+    Of several pairs at once: the clouds are all sources and then all targets, the motions T_target_source of
+    each pair. The truth follows every change; the translation is scaled along with the clouds.
     """
 
     rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
@@ -54,21 +55,16 @@ class Augmentation:
                 raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
 
     def reduce(
-        self,
-        sources: Sequence[Tensor],
-        targets: Sequence[Tensor],
-        motions: Sequence[Floats],
-        rng: np.random.Generator,
-    ) -> tuple[list[Tensor], list[Tensor], list[Floats]]:
-        """Crop, drop, scale and move viewpoints: sources (N, 3), targets (M, 3), T (4, 4) -> the three.
+        self, clouds: Jagged, motions: Sequence[Floats], rng: np.random.Generator
+    ) -> tuple[Jagged, list[Floats]]:
+        """Crop, drop, scale and move viewpoints: clouds of points (N, 3), T (4, 4) -> the two.
 
         Each cloud stays in its sensor's frame, to be downsampled there as at inference; or, as where the
         sensor's place is only estimated, in one beside it.
         """
-        clouds = Jagged.of([*sources, *targets])
         if self.crop or self.drop or self.beams:
             clouds = clouds.take(self._kept(clouds, rng).nonzero()[:, 0])
-        factor = rng.uniform(*self.scale, len(sources))
+        factor = rng.uniform(*self.scale, len(motions))
         points = clouds.points * clouds.of_points(np.tile(factor, 2))[:, None]
         places = self._viewpoints(clouds, points, rng)
         moved = []
@@ -78,20 +74,15 @@ class Augmentation:
             moved.append(T)
         if places.any():
             points = points - clouds.of_points(places)
-        return *_halves(points, clouds.sizes), moved
+        return Jagged(points, clouds.sizes), moved
 
     def move(
-        self,
-        sources: Sequence[Tensor],
-        targets: Sequence[Tensor],
-        motions: Sequence[Floats],
-        rng: np.random.Generator,
-    ) -> tuple[list[Tensor], list[Tensor], list[Floats]]:
-        """Rotate and add jitter: sources (N, 3), targets (M, 3), T (4, 4) -> the three."""
-        clouds, count = Jagged.of([*sources, *targets]), len(sources)
-        moved = list(motions)
+        self, clouds: Jagged, motions: Sequence[Floats], rng: np.random.Generator
+    ) -> tuple[Jagged, list[Floats]]:
+        """Rotate and add jitter: clouds of points (N, 3), T (4, 4) -> the two."""
+        moved, count = list(motions), len(motions)
         if self.rotate:
-            turns = [random_rotation(rng) for _ in sources]
+            turns = [random_rotation(rng) for _ in motions]
             others = [limited_rotation(rng, self.max_relative_rotation) @ turn for turn in turns]
             turns = [se3(R, np.zeros(3)) for R in (*turns, *others)]
             clouds = clouds.moved(turns)
@@ -102,7 +93,7 @@ class Augmentation:
                 points.shape, generator=_noise(points, rng), device=points.device, dtype=points.dtype
             )
             points = points + self.jitter * noise
-        return *_halves(points, clouds.sizes), moved
+        return Jagged(points, clouds.sizes), moved
 
     def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> Floats:
         """Where the origins of the clouds with these `points` (N, 3) are moved: (B, 3), mostly zeros.
@@ -115,7 +106,7 @@ class Augmentation:
             sizes = np.array(clouds.sizes)
             moved = np.flatnonzero((rng.random(len(sizes)) < self.viewpoint) & (sizes > 0))
             rows = (np.cumsum(sizes) - sizes + rng.integers(np.maximum(sizes, 1)))[moved]
-            found = points[torch.from_numpy(rows).to(points.device)].cpu().numpy()
+            found = points[to_device(torch.from_numpy(rows), points.device)].cpu().numpy()
             places[moved] = rng.uniform(0, 0.5, (len(moved), 1)) * found
         return places
 
@@ -134,16 +125,10 @@ class Augmentation:
             elevation = torch.atan2(points[:, 2], torch.hypot(points[:, 0], points[:, 1]))
             start = 90 + clouds.of_points(rng.uniform(0, BEAM_SPACING, count))
             bands = torch.floor((torch.rad2deg(elevation) + start) / BEAM_SPACING).long()
-            share = torch.from_numpy(rng.uniform(0, self.beams, (count, 1))).to(points.device)
+            share = to_device(torch.from_numpy(rng.uniform(0, self.beams, (count, 1))), points.device)
             missing = _uniform(count * BANDS, noise).view(count, BANDS) < share
             kept &= ~missing[clouds.cloud, bands]
         return kept
-
-
-def _halves(points: Tensor, sizes: list[int]) -> tuple[list[Tensor], list[Tensor]]:
-    """Points (N, 3) as clouds of these sizes: the first half of them, and the second."""
-    clouds = list(points.split(sizes))
-    return clouds[: len(sizes) // 2], clouds[len(sizes) // 2 :]
 
 
 def _rank(clouds: Jagged, values: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import Dataset
 
 from pcreg.datasets.altered import Mixture
+from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.loading import load
 from pcreg.datasets.preparation import Downsampled, Preparation, RawPair, Sample, scaled_clouds
 from pcreg.io.pairs import PairDataset, keep_evenly
@@ -103,10 +104,9 @@ class Collate:
         kept = [sample for sample in samples if len(sample.matches) >= MIN_MATCHES]
         if not kept:
             return None
-        matches, rows = [], np.zeros(2, dtype=np.int64)
-        for sample in kept:
-            matches.append(sample.matches + torch.from_numpy(rows).to(sample.matches.device))
-            rows = rows + np.array([len(sample.source), len(sample.target)])
+        matches = Jagged.of([sample.matches for sample in kept])
+        sizes = np.array([(len(sample.source), len(sample.target)) for sample in kept])
+        matches = matches.points + matches.of_points(sizes.cumsum(0) - sizes)
         sources, source_rows = self._at_all_scales([(each.source, each.source_coarser) for each in kept])
         targets, target_rows = self._at_all_scales([(each.target, each.target_coarser) for each in kept])
         views, view_rows = self._views(kept)
@@ -120,7 +120,7 @@ class Collate:
         left_out = [sample.name for sample in samples if len(sample.matches) < MIN_MATCHES]
         names = [sample.name for sample in kept]
         rows = source_rows, target_rows, views, view_rows
-        return TrainingBatch(names, pyramid, torch.cat(matches), left_out, self.geometry, *rows)
+        return TrainingBatch(names, pyramid, matches, left_out, self.geometry, *rows)
 
     def _at_all_scales(self, clouds: list[tuple[torch.Tensor, Sequence[Downsampled]]]) -> tuple:
         """What scaled_clouds gives of clouds and their `coarser`; the clouds and None with one scale."""

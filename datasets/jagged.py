@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pcreg.kernels.cells import counts_of_sorted
+from pcreg.kernels.transfer import moved
 
 
 @dataclass(frozen=True)
 class Jagged:
-    """B clouds with N points in all."""
+    """B clouds with N points in all, or other rows of B parts."""
 
     points: Tensor  # (N, 3)
     sizes: list[int]  # (B,) of the clouds
@@ -27,7 +28,7 @@ class Jagged:
     @cached_property
     def lengths(self) -> Tensor:
         """(B,) int64, the sizes where the points are."""
-        return torch.tensor(self.sizes, device=self.points.device)
+        return moved(torch.tensor(self.sizes), self.points.device)
 
     @cached_property
     def first(self) -> Tensor:
@@ -43,6 +44,12 @@ class Jagged:
         """The points of each cloud."""
         return list(self.points.split(self.sizes))
 
+    def halves(self) -> tuple["Jagged", "Jagged"]:
+        """The first half of the clouds, and the second."""
+        sizes, half = self.sizes, len(self.sizes) // 2
+        points = self.points.split([sum(sizes[:half]), sum(sizes[half:])])
+        return Jagged(points[0], sizes[:half]), Jagged(points[1], sizes[half:])
+
     def take(self, rows: Tensor) -> "Jagged":
         """The points in rows (M,) int64 that come cloud by cloud. The device is waited for."""
         return Jagged(self.points[rows], self._sizes_of(rows))
@@ -55,9 +62,9 @@ class Jagged:
         sizes: list[int] = counts_of_sorted(self.cloud[rows], len(self.sizes)).tolist()
         return sizes
 
-    def of_points(self, values: NDArray[np.float64]) -> Tensor:
+    def of_points(self, values: NDArray[np.generic]) -> Tensor:
         """Values (B, ...) of the clouds for each of their points: (N, ...), in the points' dtype."""
-        return torch.from_numpy(values).to(self.points)[self.cloud]
+        return moved(torch.from_numpy(values).to(self.points.dtype), self.points.device)[self.cloud]
 
     def moved(self, motions: Sequence[NDArray[np.float64]]) -> "Jagged":
         """Each cloud moved by its motion (4, 4)."""

@@ -84,37 +84,37 @@ class Preparation:
             raise InputError(f"scales={scales}: a network with model.snap=true sees one; give scales=[1]")
 
     def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
-        *raw, motions = self.augment.reduce(
-            [pair.source.double() for pair in pairs],
-            [pair.target.double() for pair in pairs],
-            [pair.T_target_source for pair in pairs],
-            rng,
-        )
-        clouds = [self._downsample(side, rng) for side in raw]
-        coarser = [self._coarser(side) for side in clouds]
-        views = [self._views(*sides, rng) for sides in zip(raw, clouds, strict=True)]
-        joined = [list(map(_with_views, *side)) for side in zip(clouds, views, strict=True)]
-        *moved, motions = self.augment.move(*joined, motions, rng)  # a cloud and its views move as one
-        parts = [list(map(_apart, *side)) for side in zip(moved, clouds, views, strict=True)]
-        clouds, views = ([[part[n] for part in side] for side in parts] for n in (0, 1))
-        if self.snap:
-            clouds = [self._downsample(side, rng) for side in clouds]
-        sources, targets = clouds
-        aligned = Jagged.of(sources).moved(motions).split()
-        matches = matching_rows(aligned, targets, self.positive_radius)
-        names = [pair.name for pair in pairs]
-        columns = names, sources, targets, matches, *coarser, *views
-        return [Sample(*each) for each in zip(*columns, strict=True)]
+        """Every step takes all clouds at once, the sources and then the targets."""
+        raw = Jagged.of([*(pair.source for pair in pairs), *(pair.target for pair in pairs)])
+        raw = Jagged(raw.points.double(), raw.sizes)
+        raw, motions = self.augment.reduce(raw, [pair.T_target_source for pair in pairs], rng)
+        clouds = self._downsample(raw, rng)
+        coarser = self._coarser(clouds.split())
+        views = self._views(raw.split(), clouds.split(), rng)
+        joined = Jagged.of(list(map(_with_views, clouds.split(), views))) if self.views else clouds
+        moved, motions = self.augment.move(joined, motions, rng)  # a cloud and its views move as one
+        if self.views:
+            parts = map(_apart, moved.split(), clouds.sizes, views)
+            alone, views = map(list, zip(*parts, strict=True))
+            moved = Jagged.of(alone)
+        clouds = self._downsample(moved, rng) if self.snap else moved
+        sources, targets = clouds.halves()
+        matches = matching_rows(sources.moved(motions), targets, self.positive_radius)
+        columns = [pair.name for pair in pairs], sources.split(), targets.split(), matches
+        sides = (part for both in (coarser, views) for part in (both[: len(pairs)], both[len(pairs) :]))
+        return [Sample(*each) for each in zip(*columns, *sides, strict=True)]
 
-    def _downsample(self, clouds: Sequence[Tensor], rng: np.random.Generator) -> list[Tensor]:
+    def _downsample(self, clouds: Jagged, rng: np.random.Generator) -> Jagged:
         """Of each cloud one point per voxel, as pcreg/geometry/voxel_grid.py; `maximum_points` of them."""
-        joined, kept = Jagged.of(clouds), []
-        for cloud in joined.take(_sampled(joined, self.voxel)).split():
+        sampled, kept = clouds.take(_sampled(clouds, self.voxel)), []
+        if max(sampled.sizes) <= self.maximum_points:
+            return sampled
+        for cloud in sampled.split():
             if len(cloud) > self.maximum_points:
                 rows = np.sort(rng.choice(len(cloud), self.maximum_points, replace=False))
                 cloud = cloud[torch.from_numpy(rows).to(cloud.device)]
             kept.append(cloud)
-        return kept
+        return Jagged.of(kept)
 
     def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Downsampled]]:
         """Of each cloud what is left at each scale but the first."""
@@ -187,13 +187,12 @@ def nearest_in_voxel(clouds: Sequence[Tensor], sampled: Sequence[Tensor], voxel:
     return list((row - among.first[joined.cloud]).split(joined.sizes))
 
 
-def matching_rows(sources: Sequence[Tensor], targets: Sequence[Tensor], radius: float) -> list[Tensor]:
+def matching_rows(sources: Jagged, targets: Jagged, radius: float) -> list[Tensor]:
     """For each source (N, 3) and target (M, 3): all (P, 2) int64 rows at most `radius` from each other."""
-    source, target = Jagged.of(sources), Jagged.of(targets)
-    i, j = _within(source, target, radius)
-    cloud = source.cloud[i]
-    local = torch.stack([i - source.first[cloud], j - target.first[cloud]], 1)
-    return list(local.split(counts_of_sorted(cloud, len(source.sizes)).tolist()))
+    i, j = _within(sources, targets, radius)
+    cloud = sources.cloud[i]
+    local = torch.stack([i - sources.first[cloud], j - targets.first[cloud]], 1)
+    return list(local.split(counts_of_sorted(cloud, len(sources.sizes)).tolist()))
 
 
 def _sampled(clouds: Jagged, voxel: float, origins: Tensor | None = None) -> Tensor:
@@ -213,7 +212,7 @@ def _with_views(cloud: Tensor, views: Sequence[TeacherView]) -> Tensor:
     return torch.cat([cloud, *(view.points for view in views)]) if views else cloud
 
 
-def _apart(joined: Tensor, cloud: Tensor, views: Sequence[TeacherView]) -> tuple[Tensor, list[TeacherView]]:
-    """The `joined` points as those of a cloud and its views, of which they are another version."""
-    own, *others = joined.split([len(cloud), *(len(view.points) for view in views)])
+def _apart(joined: Tensor, size: int, views: Sequence[TeacherView]) -> tuple[Tensor, list[TeacherView]]:
+    """The `joined` points as those of a cloud of this size and its views, which were elsewhere before."""
+    own, *others = joined.split([size, *(len(view.points) for view in views)])
     return own, [replace(view, points=points) for view, points in zip(views, others, strict=True)]

@@ -33,7 +33,7 @@ class PointBatch:
         """
         clouds = [torch.as_tensor(cloud, dtype=torch.float64) for cloud in clouds]
         points = torch.cat(clouds) if clouds else torch.empty(0, 3, dtype=torch.float64)
-        lengths = torch.tensor([len(cloud) for cloud in clouds], dtype=torch.int64, device=points.device)
+        lengths = moved(torch.tensor([len(cloud) for cloud in clouds], dtype=torch.int64), points.device)
         cloud = torch.repeat_interleave(lengths, output_size=len(points))
         lowest = points.new_full((len(clouds), 3), torch.inf)
         corner = lowest.scatter_reduce(0, cloud[:, None].expand(-1, 3), points, "amin")[cloud]

@@ -97,5 +97,7 @@ def _nearest(points: Tensor, downsampled: Tensor) -> Tensor:
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:
-    array: NDArray[np.float32] = tensor.float().cpu().numpy()
+    # In memory of NumPy's, which comes in large pages: of 7 MB each small one took longer than what it holds
+    array = np.empty(tensor.shape, np.float32)
+    torch.from_numpy(array).copy_(tensor)
     return array

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from pcreg.datasets.augment import Augmentation
+from pcreg.datasets.jagged import Jagged
 from pcreg.geometry.se3 import rotation_about, rotation_error, se3, transform
 from pcreg.runtime.errors import InputError
 
@@ -10,8 +11,9 @@ T = se3(rotation_about([1, 2, 3], 40), np.array([1.0, -2.0, 0.5]))
 
 
 def change(augmentation, source, target, T, rng):
-    changed = augmentation.move(*augmentation.reduce([source], [target], [T], rng), rng)
-    return [of_pairs[0] for of_pairs in changed]
+    clouds, motions = augmentation.reduce(Jagged.of([source, target]), [T], rng)
+    clouds, motions = augmentation.move(clouds, motions, rng)
+    return *clouds.split(), motions[0]
 
 
 def corresponding(n=50):
@@ -46,8 +48,8 @@ def test_viewpoints_move_along_a_ray_and_the_truth_with_them():
     moved = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        changed = Augmentation(viewpoint=0.25).reduce([source], [target], [T], rng)
-        new_source, new_target, new_T = (of_pairs[0] for of_pairs in changed)
+        clouds, (new_T,) = Augmentation(viewpoint=0.25).reduce(Jagged.of([source, target]), [T], rng)
+        new_source, new_target = clouds.split()
         np.testing.assert_allclose(transform(new_T, new_source.numpy()), new_target, atol=1e-12)
         for old, new in ((source, new_source), (target, new_target)):
             place = (old - new)[0]  # of the new origin
@@ -130,8 +132,9 @@ def test_pairs_are_changed_together_and_each_for_itself():
     pairs = [corresponding(count) for count in (200, 0, 300, 100)]
     sources, targets = map(list, zip(*pairs, strict=True))
     rng = np.random.default_rng(0)
-    reduced = augmentation.reduce(sources, targets, [T] * 4, rng)
-    sources, targets, motions = augmentation.move(*reduced, rng)
+    reduced = augmentation.reduce(Jagged.of([*sources, *targets]), [T] * 4, rng)
+    clouds, motions = augmentation.move(*reduced, rng)
+    sources, targets = (side.split() for side in clouds.halves())
     assert [len(cloud) for cloud in (sources[1], targets[1])] == [0, 0]
     scales = []
     for source, target, motion, (old, _) in zip(sources, targets, motions, pairs, strict=True):

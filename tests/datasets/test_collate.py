@@ -6,6 +6,7 @@ import torch
 
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.collate import Batches, TrainingPairs
+from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.preparation import Preparation, RawPair, matching_rows
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import Pair
@@ -23,7 +24,7 @@ def preparation(augment=None):
 def test_matches_are_all_rows_within_the_radius():
     source = torch.tensor([[0.0, 0, 0], [1, 0, 0]])
     target = torch.tensor([[0.05, 0, 0], [0, 0.09, 0], [5, 5, 5]])
-    moved = [source + 1, source], [target + 1, target[1:]]
+    moved = Jagged.of([source + 1, source]), Jagged.of([target + 1, target[1:]])
     first, second = matching_rows(*moved, 0.1)
     assert first.tolist() == [[0, 0], [0, 1]]
     assert second.tolist() == [[0, 0]]
