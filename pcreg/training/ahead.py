@@ -26,8 +26,8 @@ def stoppable_batches(
 def on_device(batches: Iterable[Batch | None], device: str) -> Iterator[Batch | None]:
     """The batches on the device, in their order; None stays None.
 
-    On a GPU a thread and a stream of their own bring each one there. What a batch holds must be in no kernel
-    any more when the next one is asked for: the thread may take its memory again.
+    On a GPU a thread and a stream of their own bring each one there. Who takes a batch keeps it until the
+    GPU has done with it: then the thread may take its memory again.
     """
     if device == "cpu":
         for batch in batches:

@@ -47,7 +47,7 @@ class Ranks:
         """Whether all processes have it: a step is made by all or by none."""
         if self.count == 1:
             return something
-        flag = torch.tensor(int(something), device=self.device)
+        flag = torch.tensor(int(something))  # on the CPU: GPUs have other things to do
         distributed.all_reduce(flag, distributed.ReduceOp.MIN)
         return bool(flag)
 
@@ -86,7 +86,8 @@ def init_distributed(device: str) -> Iterator[Ranks]:
         device = f"cuda:{local}"
         torch.cuda.set_device(local)
     end_with(os.getppid())
-    distributed.init_process_group("gloo" if device == "cpu" else "nccl", timeout=TIMEOUT)
+    backends = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
+    distributed.init_process_group(backends, timeout=TIMEOUT)
     try:
         yield Ranks(distributed.get_rank(), distributed.get_world_size(), device)
     except BaseException:

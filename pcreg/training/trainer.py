@@ -6,7 +6,6 @@ randomness is drawn from (seed, epoch, batch), never from global state.
 """
 
 import logging
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -34,6 +33,7 @@ from pcreg.training.distillation import distillation_loss, teacher_descriptors
 from pcreg.training.distributed import ALONE, Ranks
 from pcreg.training.graphed import GraphedNetwork
 from pcreg.training.losses import Batch, HardestContrastive, Loss
+from pcreg.training.outcome import Outcome
 from pcreg.training.scalars import Scalars
 
 log = logging.getLogger(__name__)
@@ -89,6 +89,9 @@ class Trainer:
         self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
         self.state = TrainState()
+        self.scalars = Scalars(None, 0)
+        self._unread: Outcome | None = None  # of the last step
+        self._note = ""  # beside the progress bar
         self._inconsistent = False
 
     def _in_training(self, precision: str) -> Callable[[Pyramid], torch.Tensor]:
@@ -140,7 +143,7 @@ class Trainer:
             # Steps after the checkpoint were written and will be written again.
             Scalars(
                 self.folder / "tensorboard" if self.ranks.first else None, self.state.step + 1
-            ) as scalars,
+            ) as self.scalars,
             Progress(*columns, console=console, disable=not self.ranks.first or not is_shown()) as progress,
             self._saved_when_stopped(),
         ):
@@ -150,24 +153,26 @@ class Trainer:
             stoppable = deferral.lifted if self.ranks.first else nullcontext
             if self.state == TrainState():
                 with stoppable():
-                    self._validate(validate, scalars, 0)
+                    self._validate(validate, 0)
             while self.state.epoch < epochs:
                 self.network.train()  # validation left it otherwise
                 trained = self.state.batch > 0
                 asked = perf_counter()
                 made = stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable)
                 for batch in on_device(made, self.ranks.device):
-                    loss, came = None, perf_counter()
+                    came = perf_counter()
                     with self._atomic():
                         if self.ranks.all_have(batch is not None):
-                            loss = self._step(batch, scalars)
-                            trained = True
+                            outcome = self._step(batch)
+                            self.scalars.write()  # as is what follows, while the GPU works
+                            self._read()
+                            self._unread, trained = outcome, True
                             times = {"time/wait": came - asked, "time/step": perf_counter() - came}
-                            scalars.hold(times, self.state.step)
+                            self.scalars.hold(times, self.state.step)
                         self.state.batch += 1
                     if self.state.step % self.checkpoint_every == 0:
                         self._save()
-                    progress.update(bar, advance=1, note="" if loss is None else f"loss {loss:.3f}")
+                    progress.update(bar, advance=1, note=self._note)
                     asked = perf_counter()
                 if not trained:
                     raise InputError(
@@ -178,7 +183,7 @@ class Trainer:
                 validated = epoch % validate_every == 0 or epoch == epochs
                 if validated:
                     with stoppable():
-                        figures = self._validate(validate, scalars, epoch)
+                        figures = self._validate(validate, epoch)
                 with self._atomic():
                     if validated:
                         self._keep_best(figures)
@@ -186,7 +191,7 @@ class Trainer:
                     self.state.epoch, self.state.batch = epoch, 0
                     self._save()
             with stoppable():
-                return figures or self._validate(validate, scalars, self.state.epoch)
+                return figures or self._validate(validate, self.state.epoch)
 
     @contextmanager
     def _saved_when_stopped(self) -> Iterator[None]:
@@ -205,10 +210,11 @@ class Trainer:
         yield
         self._inconsistent = False
 
-    def _step(self, batch: Batch, scalars: Scalars) -> float:
+    def _step(self, batch: Batch) -> Outcome:
         """One optimiser step; sources and targets pass the network together, with norms of their own.
 
-        What is held of the steps before is written while the GPU works.
+        The device is not waited for. Where a loss is not finite the weights are lost, which `_read` tells
+        before they are written or validated.
         """
         loss = self._loss(batch)
         self.optimizer.zero_grad()
@@ -216,24 +222,20 @@ class Trainer:
         gradient = torch.nn.utils.get_total_norm(
             [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         )
-        wanted = torch.stack([*loss.values(), gradient])
-        scalars.write()
-        *values, norm = wanted.tolist()  # the one wait for the device
-        figures = dict(zip(loss, values, strict=True))
-        self._require_finite("loss", figures["total"], batch)
-        self._require_finite("gradient", norm, batch)
+        self.state.step += 1
+        outcome = Outcome.of(self.state.step, batch, self.scheduler.get_last_lr()[0], loss, gradient)
         self.optimizer.step()
         if self.averaged:
             self.averaged.update(self.network)
-        self.state.step += 1
-        parts = {f"loss/{part}": value for part, value in figures.items()}
-        others = {
-            "train/gradient_norm": norm,
-            "train/learning_rate": self.scheduler.get_last_lr()[0],
-            "train/pairs_left_out": len(batch.left_out),
-        }
-        scalars.hold(parts | others, self.state.step)
-        return figures["total"]
+        return outcome
+
+    def _read(self) -> None:
+        """Wait for the outcome of the last step that is not read, if there is one."""
+        outcome, self._unread = self._unread, None
+        if outcome is not None:
+            found = outcome.read()
+            self.scalars.hold(found, outcome.step)
+            self._note = f"loss {found['loss/total']:.3f}"
 
     def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
         state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
@@ -255,22 +257,16 @@ class Trainer:
             features = teacher(batch.views)
         return teacher_descriptors(features.float(), batch.view_rows)
 
-    def _validate(self, validate, scalars: Scalars, epoch: int) -> dict[str, float]:
+    def _validate(self, validate, epoch: int) -> dict[str, float]:
+        self._read()
         if not self.ranks.first:
             return {}
         figures = validate(self.output_network)
         written = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in figures.items())
         log.info("epoch %d: %s", epoch, written)
-        scalars.hold({f"validation/{name}": value for name, value in figures.items()}, self.state.step)
-        scalars.write()
+        self.scalars.hold({f"validation/{name}": value for name, value in figures.items()}, self.state.step)
+        self.scalars.write()
         return figures
-
-    def _require_finite(self, what: str, value: float, batch: Batch) -> None:
-        if not math.isfinite(value):
-            raise InputError(
-                f"step {self.state.step + 1}: the {what} is {value} on {', '.join(batch.names)}; "
-                "look at these clouds and their poses, or lower optimizer.lr"
-            )
 
     def _keep_best(self, figures: dict[str, float]) -> None:
         if not self.ranks.first:
@@ -282,6 +278,7 @@ class Trainer:
             save_weights(self.folder / "best.safetensors", self.output_network)
 
     def _save(self) -> None:
+        self._read()
         if not self.ranks.first:
             return
         save_checkpoint(

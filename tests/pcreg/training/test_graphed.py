@@ -73,13 +73,24 @@ def test_a_training_is_that_without_graphs(tmp_path, monkeypatch):
     def losses(folder):
         made, seen = trainer(folder, ranks=Ranks(device="cuda")), []
         step = made._step
-        made._step = lambda *arguments: seen.append(step(*arguments)) or seen[-1]
+        made._step = lambda batch: seen.append(step(batch)) or seen[-1]
         made.fit(replace(batches(), on_gpu=True), 2, unvalidated)
-        return seen
+        return [outcome.read()["loss/total"] for outcome in seen]
 
     graphed = losses(tmp_path / "graphed")
     monkeypatch.setattr("pcreg.training.trainer.GraphedNetwork", lambda network, dtype: network)
     np.testing.assert_allclose(graphed, losses(tmp_path / "plain"), rtol=1e-2)
+
+
+def test_a_step_does_not_wait_for_the_gpu(tmp_path):
+    made = trainer(tmp_path, ranks=Ranks(device="cuda"))
+    batch = next(replace(batches(), on_gpu=True).epoch(0)).to("cuda")
+    made.network.train()
+    made._step(batch).read()  # captures graphs, and compiles
+    torch.cuda._sleep(2**30)  # half a second or more
+    outcome = made._step(batch)
+    assert not outcome.there.query()
+    outcome.read()
 
 
 def unvalidated(network):
