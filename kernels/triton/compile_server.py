@@ -6,6 +6,7 @@ import struct
 import sys
 import time
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from pkgutil import walk_packages
 from select import select
@@ -13,6 +14,7 @@ from threading import Thread
 
 from triton import knobs
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia import driver as nvidia
 from triton.runtime import driver
 from triton.runtime.cache import triton_key
 
@@ -38,12 +40,12 @@ def serve(cores: int, parent: int) -> None:
     """
     answers = os.dup(1)
     os.dup2(2, 1)  # what a compiler prints is no answer
-    checksum = Thread(target=triton_key)  # half a second, beside the imports
-    checksum.start()
+    meanwhile = Thread(target=_prepare)
+    meanwhile.start()
     package = sys.modules[__package__]
     for module in walk_packages(package.__path__, f"{__package__}."):
         import_module(module.name)
-    checksum.join()  # no thread may run where a process forks
+    meanwhile.join()  # no thread may run where a process forks
     line = _request(parent)
     if not line:
         return
@@ -68,6 +70,13 @@ def serve(cores: int, parent: int) -> None:
         os.wait()
 
 
+def _prepare() -> None:
+    """What takes half a second each, beside the imports: a checksum, and what loads kernels, made by C's."""
+    triton_key()
+    with suppress(AssertionError):  # no driver of a GPU is found, which is for the parent to say
+        nvidia.CudaUtils()
+
+
 def _request(parent: int) -> str:
     """The line that the parent writes; nothing if it has ended or takes too long.
 
@@ -86,6 +95,8 @@ def _work(kernels: list, variants: list[Variant], numbers: int, answers: int) ->
         try:
             compiled = kernels[number].preload(variants[number].data)
             error = None if compiled.hash == variants[number].hash else "its source has changed"
+            if hasattr(nvidia, "make_launcher"):  # Triton 3.6 has C's compiler make one for each signature
+                nvidia.CudaLauncher(compiled.src, compiled.metadata)
         except Exception:  # whatever it is: the parent tells it, and compiles the kernel itself
             error = traceback.format_exc()[-MAX_ERROR:]
         os.write(answers, f"{json.dumps([number, error])}\n".encode())
