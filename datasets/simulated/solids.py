@@ -1,10 +1,13 @@
 """Scenes made of simple solids: unit shapes moved by affine maps."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+AXES = np.eye(3)
+NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # after and before x, y, z, in a circle
 
 
 class Shape(IntEnum):
@@ -41,7 +44,7 @@ class Solids:
 
     def uneven(self, relief: float) -> "Solids":
         """All of them with this relief in metres."""
-        return replace(self, relief=np.full(len(self), relief))
+        return Solids(self.shape, self.T_world_unit, np.full(len(self), relief))
 
     def copies(self, T: np.ndarray) -> "Solids":
         """All of them moved by each of T (N, 4, 4): N P solids, copy after copy."""
@@ -52,20 +55,22 @@ class Solids:
     def join(*parts: "Solids") -> "Solids":
         if not parts:
             return Solids(np.empty(0, np.int64), np.empty((0, 4, 4)))
-        return Solids(*(np.concatenate(arrays) for arrays in zip(*map(_arrays, parts), strict=True)))
+        return Solids(
+            np.concatenate([part.shape for part in parts]),
+            np.concatenate([part.T_world_unit for part in parts]),
+            np.concatenate([part.relief for part in parts]),
+        )
 
 
 def box(low: ArrayLike, high: ArrayLike) -> Solids:
     """The boxes between pairs of corners (N, 3) or (3,), along the axes."""
-    low, high = np.broadcast_arrays(np.atleast_2d(low).astype(float), np.atleast_2d(high).astype(float))
-    return _solids(Shape.BOX, np.eye(3) * ((high - low) / 2)[:, None], (low + high) / 2)
+    low, high = _rows(low), _rows(high)
+    return _along_axes(Shape.BOX, (high - low) / 2, (low + high) / 2)
 
 
 def ball(radius: ArrayLike, centre: ArrayLike, squash: ArrayLike = (1, 1, 1)) -> Solids:
     """Balls of a radius each, or one for all, about centres (N, 3) or (3,); with `squash` ellipsoids."""
-    centre = np.atleast_2d(centre).astype(float)
-    size = np.broadcast_to(np.reshape(radius, (-1, 1)) * np.asarray(squash, float), centre.shape)
-    return _solids(Shape.BALL, np.eye(3) * size[:, None], centre)
+    return _along_axes(Shape.BALL, np.reshape(radius, (-1, 1)) * np.asarray(squash, float), _rows(centre))
 
 
 def rod(radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
@@ -80,54 +85,74 @@ def cone(radius: ArrayLike, bottom: ArrayLike, tip: ArrayLike) -> Solids:
 
 def stacked(*values: ArrayLike) -> np.ndarray:
     """Rows (N, len(values)) for the four functions below, of numbers and arrays (N,)."""
-    return np.stack(np.broadcast_arrays(*map(np.atleast_1d, values)), 1)
+    rows = np.empty((np.broadcast(*values).size, len(values)))
+    for column, value in enumerate(values):
+        rows[:, column] = value
+    return rows
 
 
 def boxes(rows: ArrayLike) -> Solids:
     """Boxes, one per row: the lower corner and the upper one (N, 6)."""
-    rows = np.reshape(rows, (-1, 6))
+    rows = _rows(rows, 6)
     return box(rows[:, :3], rows[:, 3:])
 
 
 def balls(rows: ArrayLike) -> Solids:
     """Ellipsoids along the axes, one per row: the centre and the three radii (N, 6)."""
-    rows = np.reshape(rows, (-1, 6))
-    return ball(1.0, rows[:, :3], rows[:, 3:])
+    rows = _rows(rows, 6)
+    return _along_axes(Shape.BALL, rows[:, 3:], rows[:, :3])
 
 
 def rods(rows: ArrayLike) -> Solids:
     """Cylinders, one per row: the radius and the centres of both ends (N, 7)."""
-    rows = np.reshape(rows, (-1, 7))
+    rows = _rows(rows, 7)
     return rod(rows[:, :1], rows[:, 1:4], rows[:, 4:])
 
 
 def cones(rows: ArrayLike) -> Solids:
     """Cones, one per row: the radius, the centre of the base and the tip (N, 7)."""
-    rows = np.reshape(rows, (-1, 7))
+    rows = _rows(rows, 7)
     return cone(rows[:, :1], rows[:, 1:4], rows[:, 4:])
 
 
-def _arrays(solids: Solids) -> tuple[np.ndarray, ...]:
-    return solids.shape, solids.T_world_unit, solids.relief
+# Most calls below make a handful of solids, and a scene takes hundreds of calls: what counts is how few
+# functions of NumPy they call, and that these are cheap ones.
 
 
-def _solids(shape: Shape, linear: np.ndarray, centre: np.ndarray) -> Solids:
+def _rows(values: ArrayLike, width: int = 3) -> np.ndarray:
+    return np.asarray(values, float).reshape(-1, width)
+
+
+def _flat(shape: Shape, centre: np.ndarray) -> Solids:
+    """Solids of no size about centres (N, 3): their axes (N, 3, 3) are still zero."""
     T = np.zeros((len(centre), 4, 4))
-    T[:, :3, :3], T[:, :3, 3], T[:, 3, 3] = linear, centre, 1
-    return Solids(np.full(len(centre), shape, np.int64), T)
+    T[:, :3, 3], T[:, 3, 3] = centre, 1
+    return Solids(np.full(len(centre), int(shape), np.int64), T)
+
+
+def _along_axes(shape: Shape, size: np.ndarray, centre: np.ndarray) -> Solids:
+    solids = _flat(shape, centre)
+    solids.T_world_unit.reshape(-1, 16)[:, :11:5] = size  # the first three of the diagonal
+    return solids
 
 
 def _along(shape: Shape, radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
-    bottom, top = np.broadcast_arrays(np.atleast_2d(bottom).astype(float), np.atleast_2d(top).astype(float))
+    bottom, top = _rows(bottom), _rows(top)
     half = (top - bottom) / 2
-    axis = half / np.linalg.norm(half, axis=1, keepdims=True)
-    across = _cross(axis, np.eye(3)[np.abs(axis).argmin(1)])
-    across *= np.reshape(radius, (-1, 1)) / np.linalg.norm(across, axis=1, keepdims=True)
-    linear = np.stack([across, _cross(axis, across), half], 2)
-    return _solids(shape, linear, (bottom + top) / 2)
+    axis = half / _length(half)
+    across = _cross(axis, AXES.take(np.abs(axis).argmin(1), 0))
+    across *= _rows(radius, 1) / _length(across)
+    solids = _flat(shape, (bottom + top) / 2)
+    for column, direction in enumerate((across, _cross(axis, across), half)):
+        solids.T_world_unit[:, :3, column] = direction
+    return solids
+
+
+def _length(rows: np.ndarray) -> np.ndarray:
+    """Of rows (N, 3): (N, 1). NumPy's `norm` takes twice as long for a few."""
+    return np.sqrt(np.add.reduce(rows * rows, 1, keepdims=True))
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of rows (N, 3) each: NumPy's own takes four times as long for a few."""
-    (ax, ay, az), (bx, by, bz) = a.T, b.T
-    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], 1)
+    """Of rows (N, 3) each: NumPy's own takes many times as long for a few."""
+    return a.take(NEXT, 1) * b.take(LAST, 1) - a.take(LAST, 1) * b.take(NEXT, 1)
