@@ -210,7 +210,7 @@ def plant(rng: np.random.Generator, size: float = 0.3) -> Solids:
         lean = size * rng.normal(0, 0.25, 2) * (0.2 if blade else 1)
         turns.append(pose(*lean, up, rng.uniform(0, 360), -rng.uniform(-30, 80), rng.uniform(-30, 30)))
         stalks.append((0.003, 0, 0, pot, *lean, up))
-    leaves = Solids.join(*([leaf] * count)).placed(np.stack(turns))
+    leaves = leaf.copies(np.stack(turns))
     body = [ring(pot * 0.75, 0, pot * 1.6, 12, 0.008, 1.3), rods([(pot * 0.8, 0, 0, 0, 0, 0, pot * 1.35)])]
     return Solids.join(*body, leaves, *([] if blade else [rods(stalks)]))
 

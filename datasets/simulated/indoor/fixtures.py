@@ -80,9 +80,8 @@ def curtain(rng: np.random.Generator) -> Piece:
 def blinds(rng: np.random.Generator) -> Piece:
     half, top, low = rng.uniform([0.3, 1.9, 0.8], [0.8, 2.2, 1.4])
     z = np.arange(low, top, rng.uniform(0.035, 0.06))
-    slats = Solids.join(*([boxes([(-half, -0.02, -0.002, half, 0.02, 0.002)])] * len(z)))
-    tilt = rng.uniform(10, 60)
-    return Piece(slats.placed(np.stack([pose(0, -0.04, a, 0, 0, tilt) for a in z])))
+    slat, tilt = boxes([(-half, -0.02, -0.002, half, 0.02, 0.002)]), rng.uniform(10, 60)
+    return Piece(slat.copies(np.stack([pose(0, -0.04, a, 0, 0, tilt) for a in z])))
 
 
 def pipes(rng: np.random.Generator) -> Piece:

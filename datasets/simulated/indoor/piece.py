@@ -6,6 +6,8 @@ Small things, and things that stand free, have their middle at the origin. Metre
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from math import cos, radians, sin
 
 import numpy as np
 
@@ -27,8 +29,9 @@ def pose(
     x: float = 0.0, y: float = 0.0, z: float = 0.0, yaw: float = 0.0, pitch: float = 0.0, roll: float = 0.0
 ) -> np.ndarray:
     """The motion (4, 4) that turns about x, then y, then z, in degrees, and moves to (x, y, z)."""
-    cx, cy, cz = np.cos(angles := np.radians([roll, pitch, yaw]))
-    sx, sy, sz = np.sin(angles)
+    roll, pitch, yaw = radians(roll), radians(pitch), radians(yaw)
+    cx, cy, cz = cos(roll), cos(pitch), cos(yaw)
+    sx, sy, sz = sin(roll), sin(pitch), sin(yaw)
     return np.array(
         [
             [cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx, x],
@@ -61,5 +64,10 @@ def ring(
     length = np.hypot(z1 - z0, radius * (flare - 1))
     lean = np.degrees(np.arctan2(radius * (flare - 1), z1 - z0))
     slat = boxes([(-thickness / 2, -wide, -length / 2, thickness / 2, wide, length / 2)])
-    turns = [pose(yaw=360 * n / count) @ pose(middle, 0, (z0 + z1) / 2, 0, lean) for n in range(count)]
-    return Solids.join(*([slat] * count)).placed(np.stack(turns))
+    return slat.copies(_turns(count) @ pose(middle, 0, (z0 + z1) / 2, 0, lean))
+
+
+@cache
+def _turns(count: int) -> np.ndarray:
+    """Motions (count, 4, 4): a whole turn about the z axis in even steps, from none on."""
+    return np.stack([pose(yaw=360 * n / count) for n in range(count)])
