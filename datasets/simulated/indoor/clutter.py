@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from pcreg.datasets.simulated.indoor.draws import between, one_of
 from pcreg.datasets.simulated.indoor.piece import extent, pose, ring
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods, stacked
 
@@ -65,16 +66,16 @@ def assembly(rng: np.random.Generator) -> Solids:
             part = rods([(a / 2, 0, 0, -c / 2, 0, 0, c / 2)])
         else:
             part = cones([(a / 2, 0, 0, -c / 2, 0, 0, c / 2)])
-        x, y, z = size * rng.uniform([-0.5, -0.5, 0.1], [0.5, 0.5, 0.9])
+        x, y, z = (size * share for share in between(rng, [-0.5, -0.5, 0.1], [0.5, 0.5, 0.9]))
         upright = rng.random() < 0.6
         tilt = np.zeros(2) if upright else rng.uniform(-90, 90, 2)
-        parts.append(part.placed(pose(x, y, z, rng.choice([0, 90, rng.uniform(0, 90)]), *tilt)))
+        parts.append(part.placed(pose(x, y, z, one_of(rng, [0, 90, rng.uniform(0, 90)]), *tilt)))
     return Solids.join(*parts)
 
 
 def carton(rng: np.random.Generator) -> Solids:
     """A closed box, an open one with flaps, or a stack."""
-    a, b, c = rng.uniform([0.06, 0.05, 0.03], [0.4, 0.35, 0.35]) / 2
+    a, b, c = between(rng, [0.03, 0.025, 0.015], [0.2, 0.175, 0.175])  # half of each edge
     if rng.random() < 0.7:
         rows, z = [], 0.0
         for _ in range(rng.integers(1, 4)):
@@ -162,7 +163,7 @@ def kettle(rng: np.random.Generator) -> Solids:
 
 
 def monitor(rng: np.random.Generator) -> Solids:
-    w, h, foot = rng.uniform([0.2, 0.13, 0.08], [0.33, 0.22, 0.18])
+    w, h, foot = between(rng, [0.2, 0.13, 0.08], [0.33, 0.22, 0.18])
     screen = boxes([(-w, -0.02, 0, w, 0.02, 2 * h), (-w * 0.6, 0.02, h * 0.5, w * 0.6, 0.06, 1.4 * h)])
     stand = boxes([(-0.12, -0.09, 0, 0.12, 0.09, 0.015), (-0.03, 0.02, 0, 0.03, 0.05, foot + h)])
     return Solids.join(screen.placed(pose(z=foot, roll=rng.uniform(-12, 6))), stand)
@@ -175,7 +176,7 @@ def keyboard(rng: np.random.Generator) -> Solids:
 
 
 def laptop(rng: np.random.Generator) -> Solids:
-    w, d = rng.uniform([0.14, 0.1], [0.19, 0.13])
+    w, d = between(rng, [0.14, 0.1], [0.19, 0.13])
     lid = boxes([(-w, -0.005, 0, w, 0.005, 2 * d)]).placed(pose(0, d, 0.02, roll=rng.uniform(-40, -5)))
     return Solids.join(boxes([(-w, -d, 0, w, d, 0.02)]), lid)
 
@@ -226,7 +227,7 @@ def cable(rng: np.random.Generator) -> Solids:
 
 def bag(rng: np.random.Generator) -> Solids:
     """A rucksack or a shopping bag with its handles."""
-    a, b, c = rng.uniform([0.1, 0.06, 0.12], [0.22, 0.14, 0.26])
+    a, b, c = between(rng, [0.1, 0.06, 0.12], [0.22, 0.14, 0.26])
     body = balls([(0, 0, c * 0.9, a, b, c), (0, -b * 0.5, c * 0.6, a * 0.75, b * 0.8, c * 0.5)])
     block = boxes([(-a * 0.8, -b * 0.7, 0, a * 0.8, b * 0.7, c * 1.4)])
     angles = np.linspace(0, np.pi, 6)
@@ -245,7 +246,7 @@ def cloth(rng: np.random.Generator) -> Solids:
             pose(
                 *(size * rng.uniform(-0.6, 0.6, 2)),
                 radii[n, 2] * 0.7,
-                *rng.uniform([0, -20, -20], [360, 20, 20]),
+                *between(rng, [0, -20, -20], [360, 20, 20]),
             )
             for n in range(count)
         ]
@@ -287,7 +288,7 @@ def cup_of_pens(rng: np.random.Generator) -> Solids:
 
 
 def basket(rng: np.random.Generator) -> Solids:
-    r, h = rng.uniform([0.1, 0.12], [0.22, 0.4])
+    r, h = between(rng, [0.1, 0.12], [0.22, 0.4])
     parts = [ring(r, 0, h, 16, 0.008, rng.uniform(0.95, 1.3)), rods([(r, 0, 0, 0, 0, 0, 0.01)])]
     if rng.random() < 0.6:
         parts.append(cloth(rng).placed(pose(z=h * rng.uniform(0.3, 0.8)) @ np.diag([r * 4, r * 4, 1.5, 1])))

@@ -8,12 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import assembly, blob, clutter, lathe, plant
+from pcreg.datasets.simulated.indoor.draws import between, one_of
 from pcreg.datasets.simulated.indoor.piece import Piece, pose, ring
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods, stacked
 
 
 def radiator(rng: np.random.Generator) -> Piece:
-    half, z0, z1 = rng.uniform([0.25, 0.08, 0.45], [0.8, 0.15, 0.9])
+    half, z0, z1 = between(rng, [0.25, 0.08, 0.45], [0.8, 0.15, 0.9])
     if rng.random() < 0.5:  # ribs
         x = np.arange(-half, half, rng.uniform(0.05, 0.1))
         ribs = boxes(stacked(x, -0.13, z0, x + 0.045, -0.03, z1))
@@ -32,7 +33,7 @@ def pictures(rng: np.random.Generator) -> Piece:
     """Frames, mirrors, boards or a clock."""
     rows, x = [], -0.6
     for _ in range(rng.integers(1, 4)):
-        half, tall, t = rng.uniform([0.1, 0.1, 0.01], [0.45, 0.4, 0.04])
+        half, tall, t = between(rng, [0.1, 0.1, 0.01], [0.45, 0.4, 0.04])
         z = rng.uniform(1.35, 1.7)
         rows.append((x, -t, z - tall, x + 2 * half, 0, z + tall))
         if rng.random() < 0.5:
@@ -45,7 +46,7 @@ def pictures(rng: np.random.Generator) -> Piece:
 
 
 def television(rng: np.random.Generator) -> Piece:
-    half, tall, z = rng.uniform([0.35, 0.2, 0.45], [0.7, 0.42, 0.65])
+    half, tall, z = between(rng, [0.35, 0.2, 0.45], [0.7, 0.42, 0.65])
     low = boxes(
         [
             (-half * 1.2, -0.45, 0, half * 1.2, -0.02, z - 0.1),
@@ -64,7 +65,7 @@ def television(rng: np.random.Generator) -> Piece:
 
 def curtain(rng: np.random.Generator) -> Piece:
     """A wavy sheet from a rail: upright ellipses side by side, every other one further out."""
-    half, top, low = rng.uniform([0.3, 2.0, 0.02], [1.2, 2.4, 0.9])
+    half, top, low = between(rng, [0.3, 2.0, 0.02], [1.2, 2.4, 0.9])
     fold = rng.uniform(0.04, 0.11)
     x = np.arange(-half, half, fold)
     out = rng.normal(0, 0.015, len(x)) - 0.09 + np.where(np.arange(len(x)) % 2, 0.5, -0.5) * fold * 0.5
@@ -78,7 +79,7 @@ def curtain(rng: np.random.Generator) -> Piece:
 
 
 def blinds(rng: np.random.Generator) -> Piece:
-    half, top, low = rng.uniform([0.3, 1.9, 0.8], [0.8, 2.2, 1.4])
+    half, top, low = between(rng, [0.3, 1.9, 0.8], [0.8, 2.2, 1.4])
     z = np.arange(low, top, rng.uniform(0.035, 0.06))
     slat, tilt = boxes([(-half, -0.02, -0.002, half, 0.02, 0.002)]), rng.uniform(10, 60)
     return Piece(slat.copies(np.stack([pose(0, -0.04, a, 0, 0, tilt) for a in z])))
@@ -88,25 +89,25 @@ def pipes(rng: np.random.Generator) -> Piece:
     """Water or heating pipes, or a cable duct, up or along the wall."""
     rows = []
     for n in range(rng.integers(1, 4)):
-        r, y = rng.uniform([0.008, -0.09], [0.05, -0.04])
+        r, y = between(rng, [0.008, -0.09], [0.05, -0.04])
         if rng.random() < 0.6:
             rows.append((r, n * 0.12, y, 0, n * 0.12, y, 2.6))
         else:
-            z = rng.choice([0.15, 0.3, 2.1, 2.3]) + n * 0.1
+            z = one_of(rng, [0.15, 0.3, 2.1, 2.3]) + n * 0.1
             rows += [(r, -0.8, y, z, 0.8, y, z), (r * 1.3, 0.3, y, z, 0.38, y, z)]
     return Piece(rods(rows))
 
 
 def column(rng: np.random.Generator) -> Piece:
     """A chimney breast, a pilaster, a round column."""
-    half, d = rng.uniform([0.12, 0.1], [0.5, 0.4])
+    half, d = between(rng, [0.12, 0.1], [0.5, 0.4])
     if rng.random() < 0.3:
         return Piece(rods([(half * 0.6, 0, -half * 0.6, 0, 0, -half * 0.6, 3.2)]))
     return Piece(boxes([(-half, -d, 0, half, 0, 3.2), (-half - 0.015, -d - 0.015, 0, half + 0.015, 0, 0.09)]))
 
 
 def fireplace(rng: np.random.Generator) -> Piece:
-    half, d, h = rng.uniform([0.5, 0.25, 0.95], [0.75, 0.4, 1.2])
+    half, d, h = between(rng, [0.5, 0.25, 0.95], [0.75, 0.4, 1.2])
     rows = [
         (-half, -d, 0, -half * 0.6, 0, h),
         (half * 0.6, -d, 0, half, 0, h),
@@ -125,7 +126,7 @@ def fireplace(rng: np.random.Generator) -> Piece:
 
 def door(rng: np.random.Generator) -> Piece:
     """A closed door with its frame, or one that stands open before the wall."""
-    half, h = rng.uniform([0.35, 1.95], [0.5, 2.15])
+    half, h = between(rng, [0.35, 1.95], [0.5, 2.15])
     frame = [
         (-half - 0.08, -0.03, 0, -half, 0, h + 0.08),
         (half, -0.03, 0, half + 0.08, 0, h + 0.08),
@@ -155,7 +156,7 @@ def door(rng: np.random.Generator) -> Piece:
 def stairs(rng: np.random.Generator) -> Piece:
     """A flight along the wall with its railing."""
     count, wide = rng.integers(4, 13), rng.uniform(0.7, 1.1)
-    run, rise = rng.uniform([0.24, 0.15], [0.3, 0.2])
+    run, rise = between(rng, [0.24, 0.15], [0.3, 0.2])
     x = (np.arange(count) - count / 2) * run
     z = np.arange(1, count + 1) * rise
 
@@ -174,7 +175,7 @@ def railing(rng: np.random.Generator) -> Piece:
 
 
 def bin(rng: np.random.Generator) -> Piece:
-    r, h = rng.uniform([0.1, 0.22], [0.2, 0.65])
+    r, h = between(rng, [0.1, 0.22], [0.2, 0.65])
     parts = [ring(r, 0, h, 16, 0.006, rng.uniform(1, 1.3)), rods([(r * 0.98, 0, 0, 0, 0, 0, 0.02)])]
     if rng.random() < 0.5:
         parts.append(blob(rng).placed(pose(z=h * 0.6)))
@@ -184,7 +185,7 @@ def bin(rng: np.random.Generator) -> Piece:
 
 
 def floor_lamp(rng: np.random.Generator) -> Piece:
-    top, r = rng.uniform([1.3, 0.12], [1.8, 0.24])
+    top, r = between(rng, [1.3, 0.12], [1.8, 0.24])
     shade = ring(r, top, top + rng.uniform(0.2, 0.35), 16, 0.005, rng.uniform(0.5, 1))
     return Piece(Solids.join(shade, rods([(0.15, 0, 0, 0, 0, 0, 0.03), (0.014, 0, 0, 0, 0, 0, top + 0.1)])))
 
@@ -201,7 +202,7 @@ def big_thing(rng: np.random.Generator) -> Piece:
 
 def easel(rng: np.random.Generator) -> Piece:
     """A tripod with a board, a music stand, a tripod with a device."""
-    h, spread = rng.uniform([1.0, 0.25], [1.6, 0.45])
+    h, spread = between(rng, [1.0, 0.25], [1.6, 0.45])
     angles = np.arange(3) * 2 * np.pi / 3 + rng.uniform(0, 2)
     legs = rods([(0.012, spread * np.cos(a), spread * np.sin(a), 0, 0, 0, h * 0.9) for a in angles])
     top = (
@@ -214,7 +215,7 @@ def easel(rng: np.random.Generator) -> Piece:
 
 def ladder(rng: np.random.Generator) -> Piece:
     """Leans at the wall; or a broom and sticks."""
-    h, half = rng.uniform([1.3, 0.15], [2.2, 0.22])
+    h, half = between(rng, [1.3, 0.15], [2.2, 0.22])
     rows = [(0.018, x, -0.4, 0, x, -0.05, h) for x in (-half, half)]
     rows += [
         (0.014, -half, -0.4 + 0.35 * t, h * t, half, -0.4 + 0.35 * t, h * t) for t in np.arange(0.12, 1, 0.14)
@@ -264,7 +265,7 @@ def pendant(rng: np.random.Generator, ceiling: float) -> Solids:
     """A lamp under the ceiling: hanging, or flat."""
     if rng.random() < 0.5:
         return boxes([(-0.6, -0.12, ceiling - 0.08, 0.6, 0.12, ceiling)])
-    drop, r = rng.uniform([0.3, 0.1], [0.9, 0.3])
+    drop, r = between(rng, [0.3, 0.1], [0.9, 0.3])
     cord = rods([(0.008, 0, 0, ceiling - drop, 0, 0, ceiling)])
     shade = (
         balls([(0, 0, ceiling - drop, r, r, r * 0.7)])
@@ -276,7 +277,7 @@ def pendant(rng: np.random.Generator, ceiling: float) -> Solids:
 
 def beams(rng: np.random.Generator, width: float, depth: float, ceiling: float) -> Solids:
     """Beams or ducts under the ceiling."""
-    size, step = rng.uniform([0.06, 0.5], [0.2, 1.4])
+    size, step = between(rng, [0.06, 0.5], [0.2, 1.4])
     if rng.random() < 0.5:
         y = np.arange(step / 2, depth, step)
         return boxes([(0, a - size / 2, ceiling - size, width, a + size / 2, ceiling) for a in y])

@@ -3,6 +3,7 @@
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import clutter
+from pcreg.datasets.simulated.indoor.draws import between, one_of
 from pcreg.datasets.simulated.indoor.piece import Piece, pose, ring
 from pcreg.datasets.simulated.indoor.storage import fronts
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
@@ -10,7 +11,7 @@ from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
 
 def counter(rng: np.random.Generator) -> Piece:
     """A worktop over cupboards: with a sink, a hob and an oven, or neither; often cupboards above."""
-    half, d, h = rng.uniform([0.3, 0.55, 0.85], [1.2, 0.68, 0.95])
+    half, d, h = between(rng, [0.3, 0.55, 0.85], [1.2, 0.68, 0.95])
     columns = max(1, round(2 * half / 0.55))
     parts = [fronts(rng, -half, half, -d + 0.04, 0.1, h - 0.05, columns, rng.integers(1, 4))]
     body = [(-half, -d + 0.04, 0.1, half, 0, h - 0.04), (-half, -d + 0.1, 0, half, 0, 0.1)]
@@ -50,7 +51,7 @@ def counter(rng: np.random.Generator) -> Piece:
 
 
 def fridge(rng: np.random.Generator) -> Piece:
-    half, d, h = rng.uniform([0.28, 0.58, 0.85], [0.4, 0.75, 2.0])
+    half, d, h = between(rng, [0.28, 0.58, 0.85], [0.4, 0.75, 2.0])
     split = rng.uniform(0.3, 0.7) * h
     rows = [
         (-half, -d, 0.03, half, 0, h),
@@ -69,7 +70,7 @@ def fridge(rng: np.random.Generator) -> Piece:
 
 def machine(rng: np.random.Generator) -> Piece:
     """A washing machine, a dishwasher or an oven of its own."""
-    half, d, h = rng.uniform([0.28, 0.5, 0.8], [0.32, 0.65, 0.9])
+    half, d, h = between(rng, [0.28, 0.5, 0.8], [0.32, 0.65, 0.9])
     parts = [
         boxes(
             [(-half, -d, 0.02, half, 0, h), (-half + 0.02, -d - 0.015, h - 0.13, half - 0.02, -d, h - 0.02)]
@@ -86,7 +87,7 @@ def machine(rng: np.random.Generator) -> Piece:
 
 
 def microwave_stand(rng: np.random.Generator) -> Piece:
-    half, d, h = rng.uniform([0.25, 0.35, 0.7], [0.35, 0.5, 0.95])
+    half, d, h = between(rng, [0.25, 0.35, 0.7], [0.35, 0.5, 0.95])
     rows = [(x - 0.015, y - 0.015, 0, x + 0.015, y + 0.015, h) for x in (-half, half) for y in (-d, -0.03)]
     rows += [(-half, -d, z - 0.02, half, 0, z) for z in (0.2, h * 0.55, h)]
     oven = [
@@ -98,7 +99,7 @@ def microwave_stand(rng: np.random.Generator) -> Piece:
 
 def tap(rng: np.random.Generator) -> Solids:
     """A tap at the origin, its arm to -y."""
-    h, arm = rng.uniform([0.1, 0.1], [0.32, 0.22])
+    h, arm = between(rng, [0.1, 0.1], [0.32, 0.22])
     return Solids.join(
         rods(
             [
@@ -113,7 +114,7 @@ def tap(rng: np.random.Generator) -> Solids:
 
 
 def toilet(rng: np.random.Generator) -> Piece:
-    h, long = rng.uniform([0.38, 0.26], [0.45, 0.32])
+    h, long = between(rng, [0.38, 0.26], [0.45, 0.32])
     parts = [balls([(0, -0.42, h - 0.12, 0.2, long, 0.2), (0, -0.35, 0.12, 0.13, 0.2, 0.25)])]
     parts.append(
         boxes(
@@ -124,13 +125,13 @@ def toilet(rng: np.random.Generator) -> Piece:
         )
     )
     seat = ring(0.17, 0, 0.03, 16, 0.06).placed(pose(0, -0.42, h + 0.02) @ np.diag([1, 1.35, 1, 1]))
-    lid = balls([(0, 0, 0.22, 0.19, 0.02, 0.24)]).placed(pose(0, -0.2, h + 0.04, 0, 0, rng.choice([-4, 78])))
+    lid = balls([(0, 0, 0.22, 0.19, 0.02, 0.24)]).placed(pose(0, -0.2, h + 0.04, 0, 0, one_of(rng, [-4, 78])))
     return Piece(Solids.join(*parts, seat, lid), [(-0.18, -0.18, 0.18, -0.03, h + 0.4)])
 
 
 def washbasin(rng: np.random.Generator) -> Piece:
     """A basin on a foot or a cupboard, a mirror above."""
-    half, d, h = rng.uniform([0.22, 0.4, 0.8], [0.45, 0.55, 0.9])
+    half, d, h = between(rng, [0.22, 0.4, 0.8], [0.45, 0.55, 0.9])
     rim = [(-half, -d, h - 0.14, -half + 0.05, 0, h), (half - 0.05, -d, h - 0.14, half, 0, h)]
     rim += [
         (-half, -d, h - 0.14, half, -d + 0.05, h),
@@ -152,7 +153,7 @@ def washbasin(rng: np.random.Generator) -> Piece:
 
 
 def bath(rng: np.random.Generator) -> Piece:
-    half, d, h = rng.uniform([0.75, 0.65, 0.5], [0.9, 0.8, 0.62])
+    half, d, h = between(rng, [0.75, 0.65, 0.5], [0.9, 0.8, 0.62])
     t = rng.uniform(0.05, 0.1)
     rows = [
         (-half, -d, 0, half, -d + t, h),
@@ -170,7 +171,7 @@ def bath(rng: np.random.Generator) -> Piece:
 
 
 def towel_rail(rng: np.random.Generator) -> Piece:
-    half, z = rng.uniform([0.2, 1.0], [0.35, 1.5])
+    half, z = between(rng, [0.2, 1.0], [0.35, 1.5])
     bars = [(0.01, -half, -0.07, a, half, -0.07, a) for a in z + np.arange(rng.integers(1, 7)) * 0.08]
     towel = boxes(
         [(-half * 0.7, -0.1, z - rng.uniform(0.3, 0.6), half * rng.uniform(0, 0.9), -0.05, z + 0.02)]

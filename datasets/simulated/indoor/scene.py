@@ -9,6 +9,7 @@ import numpy as np
 
 from pcreg.datasets.simulated.indoor import fixtures
 from pcreg.datasets.simulated.indoor.clutter import clutter
+from pcreg.datasets.simulated.indoor.draws import between, one_of
 from pcreg.datasets.simulated.indoor.piece import extent, pose
 from pcreg.datasets.simulated.indoor.shell import WALL, Opening, passage_beyond, shell, walls
 from pcreg.datasets.simulated.indoor.styles import STYLES, WALL_PIECES, Style, furnished, laden
@@ -29,12 +30,9 @@ def indoor_scene(rng: np.random.Generator, house: np.random.Generator | None = N
     Rooms drawn with a `house`, a generator in the same state, have one style and the same few pieces of
     furniture.
     """
-    if house is not None:
-        style = furnished(STYLES[house.integers(len(STYLES))], house)
-    else:
-        style = STYLES[rng.integers(len(STYLES))]
+    style = one_of(rng, STYLES) if house is None else furnished(one_of(house, STYLES), house)
     if rng.random() < 0.3:
-        return _two_rooms(rng, style, style if house is not None else STYLES[rng.integers(len(STYLES))])
+        return _two_rooms(rng, style, one_of(rng, STYLES) if house is None else style)
     width, depth, height = _size(rng, style)
     solids = _room(rng, style, width, depth, height, _openings(rng, width, depth))
     return Scene(solids, np.array([(0, 0, width, depth)]))
@@ -92,7 +90,7 @@ def _room(
 ) -> Solids:
     parts = [shell(rng, width, depth, height, openings)]
     taken = _Floor(width, depth)
-    load = rng.choice([4.0, 9.0, 16.0, 25.0])  # things per square metre of table, in this household
+    load = one_of(rng, [4.0, 9.0, 16.0, 25.0])  # things per square metre of table, in this household
     for (T, _), holes in zip(walls(width, depth), openings, strict=True):
         for x0, x1, z0, _ in holes:
             if z0 == 0:
@@ -105,23 +103,25 @@ def _room(
         T, length = walls(width, depth)[n]
         parts += _along_wall(rng, style, T, length, openings[n], taken, load)
     for _ in range(rng.poisson(width * depth / 5) if style.free else 0):
-        piece = laden(rng, style.free[rng.integers(len(style.free))](rng), load)
-        yaw = rng.choice([0, 90, 180, 270]) + rng.normal(0, 12)
+        piece = laden(rng, one_of(rng, style.free)(rng), load)
+        yaw = one_of(rng, [0, 90, 180, 270]) + rng.normal(0, 12)
         for _ in range(4):
-            T = pose(*rng.uniform(0.6, [width - 0.6, depth - 0.6]), 0, yaw)
+            T = pose(*_somewhere(rng, width, depth, 0.6), 0, yaw)
             if taken.fits(T, piece.solids, 0.15):
                 parts.append(piece.solids.placed(T))
                 break
-    for _ in range(rng.poisson(width * depth * rng.choice([0.4, 1.2, 2.5]))):
-        T = pose(*rng.uniform(0.15, [width - 0.15, depth - 0.15]))
+    for _ in range(rng.poisson(width * depth * one_of(rng, [0.4, 1.2, 2.5]))):
+        T = pose(*_somewhere(rng, width, depth, 0.15))
         parts.append(clutter(rng, 0.45).placed(T))
     for _ in range(rng.integers(1, 4)):
-        parts.append(
-            fixtures.pendant(rng, height).placed(pose(*rng.uniform(0.5, [width - 0.5, depth - 0.5])))
-        )
+        parts.append(fixtures.pendant(rng, height).placed(pose(*_somewhere(rng, width, depth, 0.5))))
     if rng.random() < 0.25:
         parts.append(fixtures.beams(rng, width, depth, height))
     return _worn(rng, Solids.join(*parts))
+
+
+def _somewhere(rng: np.random.Generator, width: float, depth: float, margin: float) -> list[float]:
+    return between(rng, [margin, margin], [width - margin, depth - margin])
 
 
 def _worn(rng: np.random.Generator, solids: Solids) -> Solids:
@@ -138,7 +138,7 @@ def _at_window(rng: np.random.Generator, x: float) -> Solids:
         parts.append(fixtures.radiator(rng).solids.placed(pose(x)))
     kind = rng.random()
     if kind < 0.4:
-        side = rng.choice([-1, 1])
+        side = one_of(rng, [-1, 1])
         parts.append(fixtures.curtain(rng).solids.placed(pose(x + side * rng.uniform(0.3, 0.8))))
     elif kind < 0.55:
         parts.append(fixtures.blinds(rng).solids.placed(pose(x)))
@@ -160,7 +160,7 @@ def _along_wall(
         if rng.random() > style.full**0.5:
             x += rng.uniform(0.2, 1.0)
             continue
-        piece = style.wall[rng.integers(len(style.wall))](rng)
+        piece = one_of(rng, style.wall)(rng)
         low, high = extent(piece.solids)
         end = x + high[0] - low[0]
         blocked = any(x < x1 and end > x0 and high[2] > z0 + 0.1 for x0, x1, z0, _ in holes)
@@ -176,9 +176,9 @@ def _along_wall(
             x += 0.3
             continue
         parts.append(laden(rng, piece, load).solids.placed(place))
-        x = end + rng.choice([0.005, rng.uniform(0.0, 0.5)])
+        x = end + one_of(rng, [0.005, rng.uniform(0.0, 0.5)])
     for _ in range(rng.poisson(length * 1.3)):
-        hung = WALL_PIECES[rng.integers(len(WALL_PIECES))](rng).solids
+        hung = one_of(rng, WALL_PIECES)(rng).solids
         x = rng.uniform(0.3, length - 0.3)
         if not any(x0 - 0.5 < x < x1 + 0.5 for x0, x1, _, _ in holes):
             parts.append(hung.placed(T @ pose(x, 0, 0, rng.normal(0, 0.5), rng.normal(0, 0.7))))

@@ -3,13 +3,14 @@
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import cloth
+from pcreg.datasets.simulated.indoor.draws import between
 from pcreg.datasets.simulated.indoor.piece import Piece, pose
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
 
 
 def chair(rng: np.random.Generator) -> Piece:
     """A chair with four legs and a back of a board, slats or rails."""
-    w, d, seat, top = rng.uniform([0.19, 0.19, 0.42, 0.75], [0.25, 0.24, 0.49, 1.05])
+    w, d, seat, top = between(rng, [0.19, 0.19, 0.42, 0.75], [0.25, 0.24, 0.49, 1.05])
     leg, splay = rng.uniform(0.012, 0.024), rng.uniform(0, 0.05)
     legs = [
         (leg, x * (1 + splay * 4), y * (1 + splay * 4), 0, x, y, seat)
@@ -43,7 +44,7 @@ def chair(rng: np.random.Generator) -> Piece:
 
 def office_chair(rng: np.random.Generator) -> Piece:
     """On five castors, with a padded seat and back."""
-    seat, w = rng.uniform([0.42, 0.23], [0.55, 0.28])
+    seat, w = between(rng, [0.42, 0.23], [0.55, 0.28])
     angles = np.arange(5) * 2 * np.pi / 5 + rng.uniform(0, 1)
     feet = np.c_[0.3 * np.cos(angles), 0.3 * np.sin(angles)]
     spokes = [(0.022, 0, 0, 0.12, *foot, 0.07) for foot in feet]
@@ -78,7 +79,7 @@ def office_chair(rng: np.random.Generator) -> Piece:
 
 
 def stool(rng: np.random.Generator) -> Piece:
-    r, h, splay = rng.uniform([0.14, 0.4, 1.0], [0.2, 0.8, 1.5])
+    r, h, splay = between(rng, [0.14, 0.4, 1.0], [0.2, 0.8, 1.5])
     angles = np.arange(4) * np.pi / 2
     feet = r * 0.8 * np.c_[np.cos(angles), np.sin(angles)]
     legs = [(0.014, *(foot * splay), 0, *foot, h) for foot in feet]
@@ -90,7 +91,7 @@ def stool(rng: np.random.Generator) -> Piece:
 def sofa(rng: np.random.Generator) -> Piece:
     """One to three seats, padded, with cushions."""
     seats = rng.integers(1, 4)
-    w, d, seat, top = rng.uniform([0.26, 0.75, 0.36, 0.68], [0.36, 1.0, 0.48, 1.0])
+    w, d, seat, top = between(rng, [0.26, 0.75, 0.36, 0.68], [0.36, 1.0, 0.48, 1.0])
     half, arm, thick = seats * w, rng.uniform(0.1, 0.25), rng.uniform(0.15, 0.28)
     base = [(-half - arm, -d, 0.06, half + arm, 0, seat - 0.12)]
     base += [(x - arm / 2, -d, 0.06, x + arm / 2, 0, seat + 0.2) for x in (-half - arm / 2, half + arm / 2)]
@@ -138,7 +139,7 @@ def sofa(rng: np.random.Generator) -> Piece:
 
 def bed(rng: np.random.Generator) -> Piece:
     """Head to the wall: frame, mattress, pillows, a rumpled blanket."""
-    w, d, top = rng.uniform([0.45, 1.9, 0.4], [0.95, 2.1, 0.65])
+    w, d, top = between(rng, [0.45, 1.9, 0.4], [0.95, 2.1, 0.65])
     head = rng.uniform(0.7, 1.2)
     parts = [boxes([(-w, -d, 0.1, w, 0, top - 0.2), (-w, -0.06, 0, w, 0, head)])]
     parts.append(boxes([(-w + 0.02, -d + 0.02, top - 0.2, w - 0.02, -0.06, top)]).uneven(0.012))
@@ -159,9 +160,9 @@ def bed(rng: np.random.Generator) -> Piece:
     place = np.stack(
         [
             pose(
-                *rng.uniform([-w, -d], [w, -0.8]),
+                *between(rng, [-w, -d], [w, -0.8]),
                 top + rng.uniform(-0.02, 0.03),
-                *rng.uniform([0, -8, -8], [180, 8, 8]),
+                *between(rng, [0, -8, -8], [180, 8, 8]),
             )
             for _ in range(fold)
         ]

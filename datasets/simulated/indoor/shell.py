@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pcreg.datasets.simulated.indoor.draws import between, one_of
 from pcreg.datasets.simulated.indoor.piece import pose
 from pcreg.datasets.simulated.solids import Solids, boxes, rods
 
@@ -56,21 +57,21 @@ def _wall(
             rows.append((x0 - 0.05, -rng.uniform(0.03, 0.2), z0 - 0.03, x1 + 0.05, 0, z0))
             for a in np.linspace(x0, x1, rng.integers(2, 5)):
                 rows.append((a - 0.03, 0.06, z0, a + 0.03, 0.11, z1))
-            for a in (z0 + 0.03, z1 - 0.03, z0 + (z1 - z0) * rng.choice([0.35, 0.65, 1.0])):
+            for a in (z0 + 0.03, z1 - 0.03, z0 + (z1 - z0) * one_of(rng, [0.35, 0.65, 1.0])):
                 rows.append((x0, 0.06, a - 0.03, x1, 0.11, a + 0.03))
         x = x1
     rows += [(x, 0, 0, length + WALL, WALL, height), (x, -0.012, 0, length, 0, skirting)]
     if cornice:
         rows.append((0, -cornice, height - cornice, length, 0, height))
     for _ in range(rng.integers(1, 5)):  # sockets and switches
-        at, z = rng.uniform(0.2, length - 0.2), rng.choice([0.3, 1.1])
+        at, z = rng.uniform(0.2, length - 0.2), one_of(rng, [0.3, 1.1])
         rows.append((at - 0.04, -0.012, z - 0.04, at + 0.04, 0, z + 0.04))
     return boxes([row for row in rows if row[3] > row[0] and row[5] > row[2]])
 
 
 def passage_beyond(rng: np.random.Generator, height: float) -> Solids:
     """What one sees through a passage: a piece of corridor behind the wall, y from WALL to about 2 m."""
-    deep, half = rng.uniform([0.9, 0.8], [2.5, 2.5])
+    deep, half = between(rng, [0.9, 0.8], [2.5, 2.5])
     rows = [
         (-half, WALL + deep, 0, half, WALL + deep + 0.1, height),
         (-half - 0.1, WALL, 0, -half, WALL + deep, height),

@@ -3,13 +3,14 @@
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import clutter
+from pcreg.datasets.simulated.indoor.draws import between
 from pcreg.datasets.simulated.indoor.piece import Piece, pose
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods, stacked
 
 
 def shelf(rng: np.random.Generator) -> Piece:
     """Boards between sides, each carrying books, things or nothing."""
-    half, d, top = rng.uniform([0.25, 0.22, 0.8], [0.8, 0.42, 2.2])
+    half, d, top = between(rng, [0.25, 0.22, 0.8], [0.8, 0.42, 2.2])
     bays, rows = max(1, round(half / 0.4)), rng.integers(2, 7)
     x = np.linspace(-half, half, bays + 1)
     z = np.linspace(rng.uniform(0.04, 0.12), top, rows + 1)
@@ -26,7 +27,7 @@ def shelf(rng: np.random.Generator) -> Piece:
 
 def wall_shelf(rng: np.random.Generator) -> Piece:
     """One or two boards on the wall, at chest height or higher."""
-    half, d = rng.uniform([0.25, 0.15], [0.7, 0.3])
+    half, d = between(rng, [0.25, 0.15], [0.7, 0.3])
     parts = []
     for z in rng.uniform(1.1, 1.4) + np.arange(rng.integers(1, 3)) * 0.38:
         parts.append(boxes([(-half, -d, z - 0.025, half, 0, z)]))
@@ -38,9 +39,9 @@ def cabinet(rng: np.random.Generator) -> Piece:
     """Doors and drawers with handles or knobs: chests, sideboards, wardrobes."""
     tall = rng.random() < 0.35
     half, d, top = (
-        rng.uniform([0.35, 0.38, 1.7], [0.9, 0.65, 2.3])
+        between(rng, [0.35, 0.38, 1.7], [0.9, 0.65, 2.3])
         if tall
-        else rng.uniform([0.3, 0.35, 0.5], [0.9, 0.55, 1.25])
+        else between(rng, [0.3, 0.35, 0.5], [0.9, 0.55, 1.25])
     )
     columns = max(1, round(half / rng.uniform(0.2, 0.35)))
     rows = rng.integers(1, 3) if tall else rng.integers(1, 6)
@@ -98,7 +99,7 @@ def fronts(
 
 def rack_with_clothes(rng: np.random.Generator) -> Piece:
     """A rail on two stands, clothes hanging from it."""
-    half, top = rng.uniform([0.35, 1.3], [0.8, 1.7])
+    half, top = between(rng, [0.35, 1.3], [0.8, 1.7])
     frame = [(0.015, x, -0.25, 0, x, -0.25, top) for x in (-half, half)] + [
         (0.015, -half, -0.25, top, half, -0.25, top)
     ]
@@ -109,7 +110,7 @@ def rack_with_clothes(rng: np.random.Generator) -> Piece:
 
 
 def coat_hooks(rng: np.random.Generator) -> Piece:
-    half, z = rng.uniform([0.2, 1.5], [0.6, 1.8])
+    half, z = between(rng, [0.2, 1.5], [0.6, 1.8])
     board = boxes([(-half, -0.02, z - 0.05, half, 0, z + 0.05)])
     hung = garments(rng, rng.integers(1, 6), half, z).placed(pose(y=-0.12))
     return Piece(Solids.join(board, hung))
@@ -119,7 +120,7 @@ def garments(rng: np.random.Generator, count: int, half: float, top: float) -> S
     """Coats, dresses and towels that hang from height `top` at y = 0, between -half and half."""
     parts = []
     for x in rng.uniform(-half, half, count):
-        long, wide, thick = rng.uniform([0.25, 0.14, 0.03], [0.6, 0.26, 0.09])
+        long, wide, thick = between(rng, [0.25, 0.14, 0.03], [0.6, 0.26, 0.09])
         body = balls(
             [
                 (0, 0, -long, thick, wide, long),
@@ -141,7 +142,7 @@ def safe_stack(rng: np.random.Generator) -> Piece:
     for x in np.arange(rng.integers(1, 4)) * 0.45:
         z = 0.0
         for _ in range(rng.integers(1, 4)):
-            w, d, h = rng.uniform([0.12, 0.2, 0.15], [0.22, 0.45, 0.4])
+            w, d, h = between(rng, [0.12, 0.2, 0.15], [0.22, 0.45, 0.4])
             shift = rng.normal(0, 0.03)
             rows.append((x - w + shift, -d - 0.02, z, x + w + shift, -0.02, z + h))
             z += h

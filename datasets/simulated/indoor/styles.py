@@ -7,6 +7,7 @@ import numpy as np
 
 from pcreg.datasets.simulated.indoor import fixtures, kitchen, seats, storage, tables
 from pcreg.datasets.simulated.indoor.clutter import clutter
+from pcreg.datasets.simulated.indoor.draws import between, one_of
 from pcreg.datasets.simulated.indoor.piece import Piece, extent, pose
 from pcreg.datasets.simulated.solids import Solids
 
@@ -42,8 +43,8 @@ def laden(rng: np.random.Generator, piece: Piece, load: float) -> Piece:
         area = (x1 - x0) * (y1 - y0)
         margin = min(0.08, (x1 - x0) / 3, (y1 - y0) / 3)
         for _ in range(min(rng.poisson(area * load), 24)):
-            at = rng.uniform([x0 + margin, y0 + margin], [x1 - margin, y1 - margin])
-            things.append(clutter(rng, rng.choice([0.15, 0.3, 0.45])).placed(pose(*at, z)))
+            at = between(rng, [x0 + margin, y0 + margin], [x1 - margin, y1 - margin])
+            things.append(clutter(rng, one_of(rng, [0.15, 0.3, 0.45])).placed(pose(*at, z)))
     return piece.carrying(things)
 
 
@@ -53,7 +54,7 @@ def dining(rng: np.random.Generator) -> Piece:
     low, high = extent(piece.solids)
     parts = []
     for _ in range(rng.integers(1, 7)):
-        side, along = rng.choice([-1, 1]), rng.uniform(low[0] + 0.15, high[0] - 0.15)
+        side, along = one_of(rng, [-1, 1]), rng.uniform(low[0] + 0.15, high[0] - 0.15)
         away = side * (high[1] + rng.uniform(-0.1, 0.35))
         parts.append(chair.placed(pose(along, away, 0, (0 if side > 0 else 180) + rng.normal(0, 15))))
     return piece.carrying(parts)
@@ -62,7 +63,7 @@ def dining(rng: np.random.Generator) -> Piece:
 def chair_rows(rng: np.random.Generator) -> Piece:
     """Rows of one kind of chair, as in a lecture room."""
     maker = (seats.chair, seats.chair, seats.stool)[rng.integers(3)]
-    chair, step = maker(rng).solids, rng.uniform([0.5, 0.75], [0.65, 1.0])
+    chair, step = maker(rng).solids, between(rng, [0.5, 0.75], [0.65, 1.0])
     columns, rows = rng.integers(2, 6), rng.integers(1, 5)
     places = [
         pose((c - columns / 2) * step[0], (r - rows / 2) * step[1], 0, rng.normal(0, 4))

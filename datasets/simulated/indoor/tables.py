@@ -5,13 +5,14 @@ from itertools import pairwise
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import keyboard, monitor
+from pcreg.datasets.simulated.indoor.draws import between
 from pcreg.datasets.simulated.indoor.piece import Piece, pose
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
 
 
 def table(rng: np.random.Generator) -> Piece:
     """Round or square, on legs or a foot; its middle at the origin."""
-    h, w, d = rng.uniform([0.68, 0.35, 0.35], [0.78, 1.0, 0.55])
+    h, w, d = between(rng, [0.68, 0.35, 0.35], [0.78, 1.0, 0.55])
     thick = rng.uniform(0.018, 0.05)
     if rng.random() < 0.3:
         r = d
@@ -23,7 +24,7 @@ def table(rng: np.random.Generator) -> Piece:
 
 
 def low_table(rng: np.random.Generator) -> Piece:
-    h, w, d, thick = rng.uniform([0.3, 0.3, 0.25, 0.015], [0.5, 0.65, 0.45, 0.05])
+    h, w, d, thick = between(rng, [0.3, 0.3, 0.25, 0.015], [0.5, 0.65, 0.45, 0.05])
     tops = [(-w, -d, w, d, h)]
     body = [_on_legs(rng, w, d, h, thick)]
     if rng.random() < 0.5:
@@ -34,7 +35,7 @@ def low_table(rng: np.random.Generator) -> Piece:
 
 def desk(rng: np.random.Generator) -> Piece:
     """Against a wall, with drawers, often with a screen."""
-    w, d, h = rng.uniform([0.5, 0.55, 0.7], [0.95, 0.85, 0.78])
+    w, d, h = between(rng, [0.5, 0.55, 0.7], [0.95, 0.85, 0.78])
     rows = [(-w, -d, h - 0.03, w, -0.01, h), (-w, -d + 0.05, 0, -w + 0.03, -0.05, h)]
     rows += [(w - 0.03, -d + 0.05, 0, w, -0.05, h), (-w, -0.06, h * 0.5, w, -0.04, h)]
     if rng.random() < 0.7:
@@ -51,7 +52,7 @@ def desk(rng: np.random.Generator) -> Piece:
 
 
 def bedside(rng: np.random.Generator) -> Piece:
-    w, d, h = rng.uniform([0.18, 0.3, 0.4], [0.28, 0.45, 0.65])
+    w, d, h = between(rng, [0.18, 0.3, 0.4], [0.28, 0.45, 0.65])
     rows = [(-w, -d, 0.1, w, 0, h), (-w + 0.02, -d - 0.015, 0.14, w - 0.02, -d, h - 0.04)]
     legs = [(0.015, x, y, 0, x, y, 0.1) for x in (-w * 0.8, w * 0.8) for y in (-d * 0.9, -0.05)]
     knob = balls([(0, -d - 0.03, h * 0.6, 0.015, 0.02, 0.015)])
@@ -59,7 +60,7 @@ def bedside(rng: np.random.Generator) -> Piece:
 
 
 def piano(rng: np.random.Generator) -> Piece:
-    w, d, h = rng.uniform([0.68, 0.5, 1.05], [0.76, 0.65, 1.3])
+    w, d, h = between(rng, [0.68, 0.5, 1.05], [0.76, 0.65, 1.3])
     rows = [
         (-w, -d * 0.55, 0, w, 0, h),
         (-w, -d, 0.6, w, -d * 0.5, 0.72),
