@@ -59,7 +59,8 @@ def least_directions(scatter: Tensor) -> Tensor:
 
 def centred(sums: Tensor) -> Tensor:
     """Scatter matrices (Q, 3, 3) from sums (Q, 10) over offsets: of 1, x, y, z, xx, xy, xz, yy, yz, zz."""
-    count, first, second = sums[:, 0], sums[:, 1:4], sums[:, [4, 5, 6, 5, 7, 8, 6, 8, 9]].view(-1, 3, 3)
+    count, first, (xx, xy, xz, yy, yz, zz) = sums[:, 0], sums[:, 1:4], sums[:, 4:].unbind(1)
+    second = torch.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], 1).view(-1, 3, 3)
     return second - first[:, :, None] * first[:, None] / count[:, None, None]
 
 

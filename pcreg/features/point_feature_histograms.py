@@ -48,7 +48,7 @@ def histograms(points: Tensor, normals: Tensor, neighbors: int, radius: float) -
 
 def _pairs(points: Tensor, neighbors: int, radius: float) -> tuple[Tensor, Tensor, Tensor]:
     """Rows i and j (P,) of points and their neighbours, by i, and squared distances (P,), all above zero."""
-    lengths = torch.tensor([len(points)], device=points.device)
+    lengths = torch.full((1,), len(points), device=points.device)
     around = (points - points.mean(0)).float()
     i, j = radius_search(around, around, lengths, lengths, radius)
     squared = (points[j] - points[i]).square().sum(1)

@@ -83,7 +83,7 @@ class TorchInference:
 
 def _downsampled(points: Tensor, voxel: float) -> Tensor:
     """Rows (M,) of points (N, 3), one per cell counted from the origin."""
-    lengths = torch.tensor([len(points)], device=points.device)
+    lengths = torch.full((1,), len(points), device=points.device)
     return grid_sample(points, lengths, voxel, points.new_zeros(1, 3))
 
 

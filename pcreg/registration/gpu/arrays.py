@@ -20,7 +20,10 @@ def on(array: NDArray[np.generic], device: str) -> Tensor:
     Of one that is kept there it is the same each time, not to be written to.
     """
     kept = _kept.get((id(array), device))
-    return torch.from_numpy(np.ascontiguousarray(array)).to(device) if kept is None else kept[1]
+    if kept is not None:
+        return kept[1]
+    # What the device has still to do is not waited for: the array has been read when this returns.
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
 
 
 def kept_on(array: NDArray[np.generic], device: str) -> Tensor:

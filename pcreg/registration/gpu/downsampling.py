@@ -21,7 +21,7 @@ def voxel_downsample(
     if not 0 < len(points) <= MAX_POINTS:
         return voxel_grid.voxel_downsample(points, voxel, origin)
     origin = np.zeros(3) if origin is None else origin
-    lengths = torch.tensor([len(points)], device=device)
+    lengths = torch.full((1,), len(points), device=device)
     try:
         rows = grid_sample(kept_on(points, device), lengths, voxel, on(origin[None], device))
     except ValueError:  # more cells than can be numbered

@@ -44,7 +44,7 @@ class NearestIndex:
     ) -> NDArray[np.int64]:
         """How many points lie within `r` metres of each of points (N, 3): (N,)."""
         if points is self.data:
-            lengths = torch.tensor([len(points)], device=self.device)
+            lengths = torch.full((1,), len(points), device=self.device)
             counts = native_counts(self._points, lengths, r, kernel_size=1, radius=r)[0]
         else:
             counts = count_within(on(points, self.device), self._points, r)
