@@ -55,6 +55,8 @@ class Solids:
     def join(*parts: "Solids") -> "Solids":
         if not parts:
             return Solids(np.empty(0, np.int64), np.empty((0, 4, 4)))
+        if len(parts) == 1:
+            return parts[0]
         return Solids(
             np.concatenate([part.shape for part in parts]),
             np.concatenate([part.T_world_unit for part in parts]),
@@ -64,23 +66,22 @@ class Solids:
 
 def box(low: ArrayLike, high: ArrayLike) -> Solids:
     """The boxes between pairs of corners (N, 3) or (3,), along the axes."""
-    low, high = _rows(low), _rows(high)
-    return _along_axes(Shape.BOX, (high - low) / 2, (low + high) / 2)
+    return _between(_rows(low), _rows(high))
 
 
 def ball(radius: ArrayLike, centre: ArrayLike, squash: ArrayLike = (1, 1, 1)) -> Solids:
     """Balls of a radius each, or one for all, about centres (N, 3) or (3,); with `squash` ellipsoids."""
-    return _along_axes(Shape.BALL, np.reshape(radius, (-1, 1)) * np.asarray(squash, float), _rows(centre))
+    return _along_axes(Shape.BALL, _rows(radius, 1) * np.asarray(squash, float), _rows(centre))
 
 
 def rod(radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
     """Cylinders between the centres of their ends, (N, 3) or (3,) each."""
-    return _along(Shape.ROD, radius, bottom, top)
+    return _along(Shape.ROD, _rows(radius, 1), _rows(bottom), _rows(top))
 
 
 def cone(radius: ArrayLike, bottom: ArrayLike, tip: ArrayLike) -> Solids:
     """Cones from the centres of their bases to their tips, (N, 3) or (3,) each."""
-    return _along(Shape.CONE, radius, bottom, tip)
+    return _along(Shape.CONE, _rows(radius, 1), _rows(bottom), _rows(tip))
 
 
 def stacked(*values: ArrayLike) -> np.ndarray:
@@ -94,7 +95,7 @@ def stacked(*values: ArrayLike) -> np.ndarray:
 def boxes(rows: ArrayLike) -> Solids:
     """Boxes, one per row: the lower corner and the upper one (N, 6)."""
     rows = _rows(rows, 6)
-    return box(rows[:, :3], rows[:, 3:])
+    return _between(rows[:, :3].copy(), rows[:, 3:].copy())
 
 
 def balls(rows: ArrayLike) -> Solids:
@@ -106,17 +107,18 @@ def balls(rows: ArrayLike) -> Solids:
 def rods(rows: ArrayLike) -> Solids:
     """Cylinders, one per row: the radius and the centres of both ends (N, 7)."""
     rows = _rows(rows, 7)
-    return rod(rows[:, :1], rows[:, 1:4], rows[:, 4:])
+    return _along(Shape.ROD, rows[:, :1], rows[:, 1:4].copy(), rows[:, 4:].copy())
 
 
 def cones(rows: ArrayLike) -> Solids:
     """Cones, one per row: the radius, the centre of the base and the tip (N, 7)."""
     rows = _rows(rows, 7)
-    return cone(rows[:, :1], rows[:, 1:4], rows[:, 4:])
+    return _along(Shape.CONE, rows[:, :1], rows[:, 1:4].copy(), rows[:, 4:].copy())
 
 
-# Most calls below make a handful of solids, and a scene takes hundreds of calls: what counts is how few
-# functions of NumPy they call, and that these are cheap ones.
+# A scene takes hundreds of calls, most of them for a handful of solids. Their time is that of NumPy's calls,
+# not of the arithmetic: so these are few and cheap ones, and on copies, as a part of each row takes four
+# times as long.
 
 
 def _rows(values: ArrayLike, width: int = 3) -> np.ndarray:
@@ -136,12 +138,15 @@ def _along_axes(shape: Shape, size: np.ndarray, centre: np.ndarray) -> Solids:
     return solids
 
 
-def _along(shape: Shape, radius: ArrayLike, bottom: ArrayLike, top: ArrayLike) -> Solids:
-    bottom, top = _rows(bottom), _rows(top)
+def _between(low: np.ndarray, high: np.ndarray) -> Solids:
+    return _along_axes(Shape.BOX, (high - low) / 2, (low + high) / 2)
+
+
+def _along(shape: Shape, radius: np.ndarray, bottom: np.ndarray, top: np.ndarray) -> Solids:
     half = (top - bottom) / 2
     axis = half / _length(half)
     across = _cross(axis, AXES.take(np.abs(axis).argmin(1), 0))
-    across *= _rows(radius, 1) / _length(across)
+    across *= radius / _length(across)
     solids = _flat(shape, (bottom + top) / 2)
     for column, direction in enumerate((across, _cross(axis, across), half)):
         solids.T_world_unit[:, :3, column] = direction

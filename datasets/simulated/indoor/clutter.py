@@ -3,6 +3,7 @@
 A catalogue: one short function per thing, which is why the file is long.
 """
 
+from bisect import bisect
 from functools import cache
 
 import numpy as np
@@ -16,9 +17,11 @@ VARIANTS = 256  # of each family; each is stretched, too, where it is put
 
 def clutter(rng: np.random.Generator, largest: float = 0.4) -> Solids:
     """One small thing, its foot in the middle of z = 0, at most about `largest` metres high and wide."""
-    thing, size = _thing(int(np.searchsorted(UPPER, rng.random(), side="right")), rng.integers(VARIANTS))
-    scale = np.diag([*(rng.uniform(0.8, 1.25, 3) * min(1.0, largest / size)), 1.0])
-    return thing.placed(pose(yaw=rng.uniform(0, 360)) @ scale)
+    thing, size = _thing(bisect(UPPER, rng.random()), int(rng.integers(VARIANTS)))
+    scale = rng.uniform(0.8, 1.25, 3) * min(1.0, largest / size)
+    T = pose(yaw=360 * rng.random())
+    T[:, :3] *= scale
+    return thing.placed(T)
 
 
 @cache
@@ -26,7 +29,7 @@ def _thing(family: int, variant: int) -> tuple[Solids, float]:
     """One of a family's many things and its size; kept, because a room holds hundreds."""
     thing = FAMILIES[family][0](np.random.default_rng([family, variant]))
     low, high = extent(thing)
-    return thing, (high - low).max()
+    return thing, float((high - low).max())
 
 
 def lathe(rng: np.random.Generator) -> Solids:
@@ -208,8 +211,9 @@ def plant(rng: np.random.Generator, size: float = 0.3) -> Solids:
     stalks, turns = [], []
     for _ in range(count):
         up = pot * 1.5 + (0 if blade else size * rng.uniform(0.2, 1.0))
-        lean = size * rng.normal(0, 0.25, 2) * (0.2 if blade else 1)
-        turns.append(pose(*lean, up, rng.uniform(0, 360), -rng.uniform(-30, 80), rng.uniform(-30, 30)))
+        lean = (size * rng.normal(0, 0.25, 2) * (0.2 if blade else 1)).tolist()
+        yaw, dip, roll = between(rng, [0, -30, -30], [360, 80, 30])
+        turns.append(pose(*lean, up, yaw, -dip, roll))
         stalks.append((0.003, 0, 0, pot, *lean, up))
     leaves = leaf.copies(np.stack(turns))
     body = [ring(pot * 0.75, 0, pot * 1.6, 12, 0.008, 1.3), rods([(pot * 0.8, 0, 0, 0, 0, 0, pot * 1.35)])]
@@ -320,4 +324,5 @@ FAMILIES = [
     (basket, 3),
 ]
 SHARES = np.array([share for _, share in FAMILIES]) / sum(share for _, share in FAMILIES)
-UPPER = np.cumsum(SHARES) / np.sum(SHARES)  # by which a random number chooses, as in `Generator.choice`
+# By which a random number chooses, as in `Generator.choice`
+UPPER = (np.cumsum(SHARES) / np.sum(SHARES)).tolist()

@@ -5,7 +5,7 @@ Small things, and things that stand free, have their middle at the origin. Metre
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import cos, radians, sin
 
@@ -22,7 +22,7 @@ class Piece:
     tops: Sequence[tuple[float, float, float, float, float]] = ()
 
     def carrying(self, others: Iterable[Solids]) -> "Piece":
-        return replace(self, solids=Solids.join(self.solids, *others))
+        return Piece(Solids.join(self.solids, *others), self.tops)
 
 
 def pose(
@@ -45,14 +45,14 @@ def pose(
 def extent(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
     """The lower and the upper corner (3,) of a box about all of them; a little loose for turned ones."""
     low, high = extents(solids)
-    return low.min(0), high.max(0)
+    return np.minimum.reduce(low), np.maximum.reduce(high)
 
 
 def extents(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
     """The lower and the upper corners (P, 3) of a box about each."""
-    centre = solids.T_world_unit[:, :3, 3]
-    half = np.abs(solids.T_world_unit[:, :3, :3]).sum(2)
-    return centre - half, centre + half
+    x, y, z, centre = solids.T_world_unit[:, :3].transpose(2, 1, 0).copy()  # columns, (3, P) each
+    half = np.abs(x) + np.abs(y) + np.abs(z)
+    return (centre - half).T, (centre + half).T
 
 
 def ring(

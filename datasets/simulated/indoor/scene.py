@@ -91,7 +91,8 @@ def _room(
     parts = [shell(rng, width, depth, height, openings)]
     taken = _Floor(width, depth)
     load = one_of(rng, [4.0, 9.0, 16.0, 25.0])  # things per square metre of table, in this household
-    for (T, _), holes in zip(walls(width, depth), openings, strict=True):
+    sides = walls(width, depth)
+    for (T, _), holes in zip(sides, openings, strict=True):
         for x0, x1, z0, _ in holes:
             if z0 == 0:
                 taken.take(T, x0, -0.8, x1, 0)
@@ -100,7 +101,7 @@ def _room(
             else:
                 parts.append(_at_window(rng, (x0 + x1) / 2).placed(T))
     for n in rng.permutation(4):
-        T, length = walls(width, depth)[n]
+        T, length = sides[n]
         parts += _along_wall(rng, style, T, length, openings[n], taken, load)
     for _ in range(rng.poisson(width * depth / 5) if style.free else 0):
         piece = laden(rng, one_of(rng, style.free)(rng), load)
@@ -189,17 +190,17 @@ class _Floor:
     """What of a room's floor is taken, as rectangles along the walls."""
 
     def __init__(self, width: float, depth: float) -> None:
-        self.size = np.array([width, depth])
+        self.size = width, depth
         self.rectangles: list[tuple[float, float, float, float]] = []
 
     def take(self, T: np.ndarray, x0: float, y0: float, x1: float, y1: float) -> None:
         a, b = T[:2, :2] @ (x0, y0) + T[:2, 3], T[:2, :2] @ (x1, y1) + T[:2, 3]
-        self.rectangles.append((*np.minimum(a, b), *np.maximum(a, b)))
+        self.rectangles.append((*np.minimum(a, b).tolist(), *np.maximum(a, b).tolist()))
 
     def fits(self, T: np.ndarray, solids: Solids, gap: float) -> bool:
         """Whether they stand within the walls and clear of all others; if so the place is theirs."""
-        low, high = extent(solids.placed(T))
-        x0, y0, x1, y1 = *low[:2] + 0.03, *high[:2] - 0.03
+        (x0, y0, _), (x1, y1, _) = (corner.tolist() for corner in extent(solids.placed(T)))
+        x0, y0, x1, y1 = x0 + 0.03, y0 + 0.03, x1 - 0.03, y1 - 0.03
         if min(x0, y0) < -0.1 or x1 > self.size[0] + 0.1 or y1 > self.size[1] + 0.1:
             return False
         for a0, b0, a1, b1 in self.rectangles:

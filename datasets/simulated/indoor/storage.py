@@ -1,5 +1,7 @@
 """Shelves, cupboards and what hangs on the wall to hold things."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import clutter
@@ -12,16 +14,16 @@ def shelf(rng: np.random.Generator) -> Piece:
     """Boards between sides, each carrying books, things or nothing."""
     half, d, top = between(rng, [0.25, 0.22, 0.8], [0.8, 0.42, 2.2])
     bays, rows = max(1, round(half / 0.4)), rng.integers(2, 7)
-    x = np.linspace(-half, half, bays + 1)
-    z = np.linspace(rng.uniform(0.04, 0.12), top, rows + 1)
+    x = np.linspace(-half, half, bays + 1).tolist()
+    z = np.linspace(rng.uniform(0.04, 0.12), top, rows + 1).tolist()
     frame = [(a - 0.012, -d, 0, a + 0.012, 0, top) for a in x]
     frame += [(-half, -d, a - 0.022, half, 0, a) for a in z]
     if rng.random() < 0.7:
         frame.append((-half, -0.012, 0, half, 0, top))
     parts = [boxes(frame)]
-    for left, right in zip(x[:-1] + 0.015, x[1:] - 0.015, strict=True):
-        for low, high in zip(z[:-1], z[1:] - 0.022, strict=True):
-            parts.append(_filled(rng, left, right, d, low, high))
+    for left, right in pairwise(x):
+        for low, high in pairwise(z):
+            parts.append(_filled(rng, left + 0.015, right - 0.015, d, low, high - 0.022))
     return Piece(Solids.join(*parts), [(-half, -d, half, 0, top)])
 
 
@@ -29,7 +31,7 @@ def wall_shelf(rng: np.random.Generator) -> Piece:
     """One or two boards on the wall, at chest height or higher."""
     half, d = between(rng, [0.25, 0.15], [0.7, 0.3])
     parts = []
-    for z in rng.uniform(1.1, 1.4) + np.arange(rng.integers(1, 3)) * 0.38:
+    for z in (rng.uniform(1.1, 1.4) + np.arange(rng.integers(1, 3)) * 0.38).tolist():
         parts.append(boxes([(-half, -d, z - 0.025, half, 0, z)]))
         parts.append(_filled(rng, -half, half, d, z, z + 0.33))
     return Piece(Solids.join(*parts))
@@ -55,12 +57,14 @@ def fronts(
     rng: np.random.Generator, x0: float, x1: float, y: float, z0: float, z1: float, columns: int, rows: int
 ) -> Solids:
     """Doors or drawers in a grid on the face y, with grips of one kind; now and then one stands ajar."""
-    x, z = np.linspace(x0, x1, columns + 1), np.linspace(z0, z1, rows + 1)
+    x, z = np.linspace(x0, x1, columns + 1).tolist(), np.linspace(z0, z1, rows + 1).tolist()
     gap, thick, kind = rng.uniform(0.002, 0.012), rng.uniform(0.012, 0.025), rng.integers(4)
     upright = (z1 - z0) / rows > (x1 - x0) / columns
     doors, panels, grips, ajar = [], [], [], []
-    for a, b in zip(x[:-1] + gap, x[1:] - gap, strict=True):
-        for low, high in zip(z[:-1] + gap, z[1:] - gap, strict=True):
+    for a, b in pairwise(x):
+        a, b = a + gap, b - gap
+        for low, high in pairwise(z):
+            low, high = low + gap, high - gap
             if upright and rng.random() < 0.06:
                 leaf = boxes([(0, -thick, low, b - a, 0, high)])
                 ajar.append(leaf.placed(pose(a, y, 0, -rng.uniform(10, 100))))
@@ -158,16 +162,16 @@ def _filled(rng: np.random.Generator, x0: float, x1: float, d: float, z0: float,
         return Solids.join()
     if kind < 0.5:
         thick = rng.uniform(0.012, 0.06, 64)
-        right = x0 + np.cumsum(thick)
-        count = int(np.searchsorted(right, x0 + (x1 - x0) * rng.uniform(0.5, 1.0)))
-        deep = np.clip(rng.normal(d * 0.7, 0.03, count), 0.1, d)
+        right = x0 + thick.cumsum()
+        count = int(right.searchsorted(x0 + (x1 - x0) * rng.uniform(0.5, 1.0)))
+        deep = rng.normal(d * 0.7, 0.03, count).clip(0.1, d)
         tall = np.minimum(rng.normal(rng.uniform(0.2, 0.3), 0.03, count), room - 0.01)
         rows = stacked(right[:count] - thick[:count] + 0.002, -deep, z0, right[:count], -0.01, z0 + tall)
         return boxes(rows)
     if kind < 0.6:
         return boxes([(x0 + 0.02, -d * 0.95, z0, x1 - 0.02, -0.02, z0 + room * rng.uniform(0.5, 0.9))])
     count = 1 + rng.poisson((x1 - x0) * 4)
-    xs = np.linspace(x0, x1, count + 2)[1:-1] + rng.normal(0, 0.02, count)
+    xs = (np.linspace(x0, x1, count + 2)[1:-1] + rng.normal(0, 0.02, count)).tolist()
     return Solids.join(
         *(clutter(rng, min(room * 0.95, 0.35)).placed(pose(x, -d * rng.uniform(0.4, 0.65), z0)) for x in xs)
     )
