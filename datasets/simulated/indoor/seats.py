@@ -198,8 +198,11 @@ def _pad(x: float, y: float, z: float) -> Solids:
     rims = [(edge, -x, s * y, 0, x, s * y, 0) for s in (-1, 1)] + [
         (edge, s * x, -y, 0, s * x, y, 0) for s in (-1, 1)
     ]
-    body = Solids.join(boxes([(-x, -y, -edge, x, y, edge)]), balls([(0, 0, 0, x * 1.1, y * 1.1, z * 1.25)]))
-    return Solids.join(body, rods(rims).placed(np.diag([0.9, 0.9, 1, 1])))
+    return Solids.join(
+        boxes([(-x, -y, -edge, x, y, edge)]),
+        balls([(0, 0, 0, x * 1.1, y * 1.1, z * 1.25)]),
+        rods(rims).placed(np.diag([0.9, 0.9, 1, 1])),
+    )
 
 
 def _square(rows: list) -> Solids:
