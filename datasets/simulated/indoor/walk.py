@@ -58,12 +58,12 @@ def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.nd
     eyes = np.c_[places[cost.argmin(1)], rng.normal(rng.uniform(1.15, 1.6), 0.08, count)]
     # The next station is near the last in place and in heading, most times.
     heading = np.arctan2(*(targets - eyes)[:, 1::-1].T)
+    swing = np.abs((heading - heading[:, None] + np.pi) % (2 * np.pi) - np.pi)
+    far = np.linalg.norm(eyes - eyes[:, None], axis=2) + 0.8 * swing
     order, left = [0], list(range(1, count))
     while left:
-        last = order[-1]
-        swing = np.abs((heading[left] - heading[last] + np.pi) % (2 * np.pi) - np.pi)
-        far = np.linalg.norm(eyes[left] - eyes[last], axis=1) + 0.8 * swing + rng.gumbel(0, 0.4, len(left))
-        order.append(left.pop(int(far.argmin())))
+        missed = far[order[-1], left] + rng.gumbel(0, 0.4, len(left))
+        order.append(left.pop(int(missed.argmin())))
     return eyes[order], targets[order]
 
 
