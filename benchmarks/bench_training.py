@@ -1,13 +1,15 @@
 """How many pairs a second a training takes on simulated scenes, and for how much of it the GPU works.
 
     python benchmarks/bench_training.py [--experiment indoor] [--pairs 16] [--steps 150] [--workers 0 1 2]
+    torchrun --nproc-per-node=2 benchmarks/bench_training.py
 
     there      batches that lie on the device with their pyramids, the same four again and again
     1 process  batches as a training has them: another process makes them, and their pyramids; or two do
 
 Steps are those of `pcreg train`, TensorBoard included; times are means. `GPU busy` adds up what the kernels
-of the training process take. Needs a GPU. Writes docs/results/training.json, which benchmarks/pages.py puts
-into docs/benchmarks/network.md.
+of the training process take, of several the first. Needs a GPU, or one for each process. Writes
+docs/results/training.json, of two processes training-2.json, which benchmarks/pages.py puts into
+docs/benchmarks/network.md.
 """
 
 import os
@@ -29,7 +31,7 @@ from pcreg.datasets.preparation import Preparation
 from pcreg.datasets.simulated.endless import Endless
 from pcreg.models.resunet import ResUNet
 from pcreg.runtime.device import choose_device
-from pcreg.training.distributed import Ranks
+from pcreg.training.distributed import Ranks, init_distributed
 from pcreg.training.losses import Batch
 from pcreg.training.trainer import Trainer
 
@@ -44,21 +46,26 @@ def main() -> None:
     made.add_argument("--steps", type=int, default=150)
     made.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2], help="0: batches that are there")
     options = made.parse_args()
-    device = choose_device("cuda")
     settings = [f"experiment={options.experiment}", f"batches.batch_size={options.pairs}"]
     settings += [f"batches.pool={SCENES}", f"batches.per_epoch={WARM_UP + options.steps}"]
     cfg = compose_config("train", settings)
-    save(
-        RESULTS / "training.json",
-        list(_rows(cfg, device, options.workers)),
-        device=f"{torch.cuda.get_device_name()}, {len(os.sched_getaffinity(0))} cores",
-        versions=f"torch {torch.__version__}",
-        command=f"python benchmarks/bench_training.py --experiment {options.experiment}",
-        code=["pcreg.training.trainer", "pcreg.datasets.simulated.endless"],
-    )
+    with init_distributed(choose_device("cuda")) as ranks:
+        rows = list(_rows(cfg, ranks, options.workers))
+        if not ranks.first:
+            return
+        several = ranks.count > 1
+        start = f"torchrun --nproc-per-node={ranks.count}" if several else "python"
+        save(
+            RESULTS / (f"training-{ranks.count}.json" if several else "training.json"),
+            rows,
+            device=f"{torch.cuda.get_device_name()}, {len(os.sched_getaffinity(0))} cores",
+            versions=f"torch {torch.__version__}",
+            command=f"{start} benchmarks/bench_training.py --experiment {options.experiment}",
+            code=["pcreg.training.trainer", "pcreg.datasets.simulated.endless"],
+        )
 
 
-def _rows(cfg: DictConfig, device: str, numbers: Sequence[int]) -> Iterator[dict[str, str]]:
+def _rows(cfg: DictConfig, ranks: Ranks, numbers: Sequence[int]) -> Iterator[dict[str, str]]:
     network = ResUNet(instantiate(cfg.model, _convert_="all"))
     architecture = network.architecture
     preparation = Preparation(
@@ -68,14 +75,13 @@ def _rows(cfg: DictConfig, device: str, numbers: Sequence[int]) -> Iterator[dict
         maximum_points=cfg.maximum_points,
         scales=tuple(cfg.scales),
     )
-    ranks = Ranks(device=device)
     make = partial(
         instantiate(cfg.batches), preparation=preparation, geometry=architecture.geometry, ranks=ranks
     )
     for workers in numbers:
         name = f"{workers} process{'es' * (workers > 1)}" if workers else "there"
         batches = make(workers=workers)
-        timed = _Timed(batches if workers else _Repeated(batches, device))
+        timed = _Timed(batches if workers else _Repeated(batches, ranks.device))
         optimizer = instantiate(cfg.optimizer, _partial_=True)(network.parameters(), fused=True)
         with tempfile.TemporaryDirectory() as folder:
             trainer = Trainer(
@@ -87,8 +93,10 @@ def _rows(cfg: DictConfig, device: str, numbers: Sequence[int]) -> Iterator[dict
                 trainer.fit(timed, 2, _unvalidated)
         busy = sum(event.device_time for event in profiled.events() if event.device_type.name == "CUDA")
         busy /= 1e6 * len(batches)
-        row = {"batches": name, "pairs a step": str(cfg.batches.batch_size), "ms": f"{1e3 * step:.1f}"}
-        row |= {"pairs a second": f"{cfg.batches.batch_size / step:.0f}", "GPU busy": f"{busy / step:.0%}"}
+        pairs = ranks.count * cfg.batches.batch_size
+        row = {"GPUs": str(ranks.count), "batches": name, "pairs a step": str(pairs)}
+        row |= {"ms": f"{1e3 * step:.1f}", "pairs a second": f"{pairs / step:.0f}"}
+        row |= {"GPU busy": f"{busy / step:.0%}"}
         print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
         yield row
 
