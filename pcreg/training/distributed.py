@@ -1,18 +1,16 @@
 """Several processes that train one network, each on its GPU: as torchrun starts them."""
 
 import atexit
-import gc
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
 import torch
 from torch import distributed, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parent import end_with
@@ -32,16 +30,27 @@ class Ranks:
     def first(self) -> bool:
         return self.rank == 0
 
-    def wrap_ddp(self, network: nn.Module) -> nn.Module:
-        """A module that gives the network's results; in training all processes do it together.
+    def share_state(self, network: nn.Module) -> None:
+        """Give all processes the weights and statistics that the network has in the first."""
+        if self.count > 1:
+            for tensor in network.state_dict().values():
+                distributed.broadcast(tensor, 0)
 
-        They average their gradients, and on GPUs share the statistics of batch norms.
+    def average_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Give parameters the mean of the gradients in all processes; the same ones have one in each.
+
+        As one array, after the backward pass: that may be a CUDA graph, which no hook of
+        DistributedDataParallel enters.
         """
         if self.count == 1:
-            return network
-        if self.device != "cpu":
-            nn.SyncBatchNorm.convert_sync_batchnorm(network)
-        return DistributedDataParallel(network)
+            return
+        trained = [parameter for parameter in parameters if parameter.grad is not None]
+        mean = torch.cat([parameter.grad.flatten() for parameter in trained])
+        distributed.all_reduce(mean)
+        mean /= self.count
+        parts = mean.split([parameter.numel() for parameter in trained])
+        for parameter, part in zip(trained, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
 
     def all_have(self, something: bool) -> bool:
         """Whether all processes have it: a step is made by all or by none."""
@@ -68,10 +77,9 @@ ALONE = Ranks()
 def init_distributed(device: str) -> Iterator[Ranks]:
     """The processes of this training: those that torchrun started, or this one alone.
 
-    Each takes the GPU of its own number, unless `device` is cpu, and ends when torchrun does. Modules
-    of `wrap_ddp` end with it: the caller keeps none. After an exception the process ends without
-    waiting for the others, which torchrun then ends. Raises InputError if there are more processes than
-    GPUs.
+    Each takes the GPU of its own number, unless `device` is cpu, and ends when torchrun does. After an
+    exception the process ends without waiting for the others, which torchrun then ends. Raises InputError if
+    there are more processes than GPUs.
     """
     if not distributed.is_torchelastic_launched():
         yield Ranks(device=device)
@@ -95,9 +103,6 @@ def init_distributed(device: str) -> Iterator[Ranks]:
         atexit.register(_end)
         raise
     distributed.destroy_process_group()
-    # A shared module is part of reference cycles and holds the group, whose threads abort the process
-    # if they still run when the interpreter ends.
-    gc.collect()
 
 
 def _end() -> None:

@@ -78,6 +78,7 @@ class Trainer:
             raise InputError("distillation needs ema, the decay of the averaged network that teaches")
         self.distillation = distillation
         self.network = network.to(ranks.device)
+        ranks.share_state(self.network)
         self.parameters = list(self.network.parameters())
         self.averaged = AveragedNetwork(self.network, ema) if ema else None
         self.optimizer = optimizer
@@ -95,9 +96,9 @@ class Trainer:
         self._inconsistent = False
 
     def _in_training(self, precision: str) -> Callable[[Pyramid], torch.Tensor]:
-        """What gives the network's descriptors, and its gradients. Several processes share them by hooks."""
-        if self.ranks.device == "cpu" or self.ranks.count > 1 or self.network.checkpointing:
-            return self.ranks.wrap_ddp(self.network)
+        """What gives the network's descriptors, and its gradients."""
+        if self.ranks.device == "cpu" or self.network.checkpointing:
+            return self.network
         return GraphedNetwork(self.network, torch.bfloat16 if precision == "bfloat16" else None)
 
     @property
@@ -213,12 +214,14 @@ class Trainer:
     def _step(self, batch: Batch) -> Outcome:
         """One optimiser step; sources and targets pass the network together, with norms of their own.
 
+        Several processes step alike; each has norms of its own clouds.
         The device is not waited for. Where a loss is not finite the weights are lost, which `_read` tells
         before they are written or validated.
         """
         loss = self._loss(batch)
         self.optimizer.zero_grad()
         loss["total"].backward()
+        self.ranks.average_gradients(self.parameters)
         gradient = torch.nn.utils.get_total_norm(
             [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         )

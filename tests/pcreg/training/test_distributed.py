@@ -54,11 +54,14 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
         from pcreg.training.distributed import init_distributed
 
         def step(ranks):
-            network = torch.nn.Linear(1, 1, bias=False)
-            network.weight.data.fill_(1.0)
-            describe = ranks.wrap_ddp(network)
-            describe(torch.tensor([[1.0 + ranks.rank], [10.0]])).sum().backward()
-            return network.weight.grad.item()
+            network, idle = torch.nn.Linear(2, 1), torch.nn.Linear(1, 1)
+            network.weight.data.fill_(1.0 + ranks.rank)
+            ranks.share_state(network)
+            assert network.weight.tolist() == [[1.0, 1.0]]
+            network(torch.tensor([[1.0 + ranks.rank, 3.0], [10.0, 0.0]])).sum().backward()
+            ranks.average_gradients([*network.parameters(), *idle.parameters()])
+            assert idle.weight.grad is None
+            return network.weight.grad.tolist(), network.bias.grad.tolist()
 
         with init_distributed("cpu") as ranks:
             gradient = step(ranks)
@@ -74,7 +77,7 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
     status, said = ended(torchrun(2, script))
     assert status == 0, said
     for rank in range(2):
-        assert (tmp_path / f"rank {rank}").read_text() == "of 2: 11.5 (False, True)"
+        assert (tmp_path / f"rank {rank}").read_text() == "of 2: ([[11.5, 3.0]], [2.0]) (False, True)"
 
 
 def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
