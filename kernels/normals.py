@@ -5,6 +5,7 @@ from torch import Tensor
 
 from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.cpu import normals as cpu
+from pcreg.kernels.cpu.neighbors import pairs_within
 from pcreg.kernels.neighbors import radius_search
 
 
@@ -13,11 +14,12 @@ def surface_normals(points: Tensor, lengths: Tensor, viewpoints: Tensor, radius:
 
     They point to the side of the `viewpoints` (N, 3) of the points. Zeros where fewer than 4 points lie
     within `radius` metres, or all on a line. Takes about 90 bytes for each of the pairs of points within the
-    radius, on the CPU for those of some 16,000 points at a time.
+    radius, on the CPU about 60.
     """
     if not points.is_cuda:
-        arrays = [each.numpy() for each in (points, lengths, viewpoints)]
-        return torch.from_numpy(cpu.surface_normals(*arrays, radius))
+        array = points.numpy()
+        pairs = pairs_within(array, lengths.numpy(), radius)
+        return torch.from_numpy(cpu.surface_normals(array, viewpoints.numpy(), pairs))
     from pcreg.kernels.triton.plane_fit import normals_of  # Triton comes with builds for GPUs only
 
     i, j = radius_search(points, points, lengths, lengths, radius)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pcreg.kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
 from pcreg.kernels.cpu import stencil as cpu
+from pcreg.kernels.cpu.neighbors import pairs_within
 from pcreg.kernels.cpu.stencil import default_radius, half_width
 from pcreg.kernels.triplets import Symmetry, Triplets
 
@@ -77,8 +78,9 @@ def native_counts(
 
         both = None if normals is None else (normals, normals)
         return count_native(points, points, lengths, lengths, size, kernel_size, radius, both)
+    pairs = pairs_within(points.numpy(), lengths.numpy(), radius)
     own = None if normals is None else normals.numpy()
-    return torch.from_numpy(cpu.counts(points.numpy(), lengths.numpy(), size, kernel_size, radius, own))
+    return torch.from_numpy(cpu.counts(pairs, len(points), size, kernel_size, radius, own))
 
 
 def voxel_triplets(

@@ -4,7 +4,7 @@ The tree only proposes: which pairs are near is decided here, in the dtype of th
 does not depend on how the tree adds up. Clouds are a batch: points (N, 3) of all, and lengths (B,) int64.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,38 +12,47 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 TREE_ULPS = 8  # units in the last place by which the tree's distance and ours may differ, generously
-# Queries answered together: the pairs of a solid's points, and what is computed of them, take 0.5 GB
-MAX_QUERIES = 1 << 14
+
+Rows = NDArray[np.int64]
 
 
 class Pairs(NamedTuple):
     """T pairs of a query and a point near it, in no particular order."""
 
-    i: np.ndarray  # (T,) int64, rows of the queries
-    j: np.ndarray  # (T,) int64, rows of the points
+    i: Rows  # (T,), of the queries
+    j: Rows  # (T,), of the points
     offset: np.ndarray  # (3, T), points[j] - queries[i] in metres, of the dtype of the points
 
+    def within(self, radius: float) -> "Pairs":
+        """Those of the pairs that are within `radius`."""
+        dx, dy, dz = self.offset
+        near = (dx * dx + dy * dy) + dz * dz <= radius * radius
+        if near.all():  # as a rule, of what a tree proposes
+            return self
+        rows = np.flatnonzero(near)  # quicker to take than a mask
+        return Pairs(self.i.take(rows), self.j.take(rows), self.offset.take(rows, 1))
 
-def all_pairs(
-    queries: np.ndarray, points: np.ndarray, query_lengths: np.ndarray, lengths: np.ndarray, radius: float
-) -> Pairs:
-    """The pairs that `radius_search` returns; half of them are searched if the queries are the points."""
-    if queries is not points:
-        return pairs_between(queries, points, query_lengths, lengths, radius)
-    i, j, offset = pairs_within(points, lengths, radius)
-    own = np.arange(len(points))
-    offsets = np.concatenate([offset, -offset, np.zeros((3, len(own)), offset.dtype)], 1)
-    return Pairs(np.concatenate([i, j, own]), np.concatenate([j, i, own]), offsets)
+    def parts(self, count: int) -> Iterator["Pairs"]:
+        """The pairs, so many at a time."""
+        for start in range(0, len(self.i), count):
+            some = slice(start, start + count)
+            yield Pairs(self.i[some], self.j[some], self.offset[:, some])
 
 
 def radius_search(
     queries: np.ndarray, points: np.ndarray, query_lengths: np.ndarray, lengths: np.ndarray, radius: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Rows, Rows]:
     """i (T,) and j (T,) of pcreg.kernels.neighbors.radius_search."""
-    i, j, _ = all_pairs(queries, points, query_lengths, lengths, radius)
-    bits = len(points).bit_length()
-    pairs = np.sort(i << bits | j)
-    return pairs >> bits, pairs & (1 << bits) - 1
+    if queries is points:
+        return from_both_ends(pairs_within(points, lengths, radius), len(points))
+    i, j, _ = pairs_between(queries, points, query_lengths, lengths, radius)
+    return _sorted(i, j, len(points))
+
+
+def from_both_ends(pairs: Pairs, count: int) -> tuple[Rows, Rows]:
+    """Those of `count` points that `pairs_within` found, with i > j and i = j too, by i and then by j."""
+    own = np.arange(count)
+    return _sorted(np.concatenate([pairs.i, pairs.j, own]), np.concatenate([pairs.j, pairs.i, own]), count)
 
 
 def pairs_between(
@@ -51,36 +60,34 @@ def pairs_between(
 ) -> Pairs:
     """The pairs of a query (N, 3) and a point (P, 3) of the same cloud."""
     tree_radius = _tree_radius(points, radius)
-    found = [np.empty((0, 2), np.int64)]
-    for some, others in zip(_clouds(query_lengths), _clouds(lengths), strict=True):
-        proposed = _tree(queries[some]).sparse_distance_matrix(
-            _tree(points[others]), tree_radius, output_type="ndarray"
-        )
-        found.append(np.stack([proposed["i"] + some.start, proposed["j"] + others.start], 1))
-    return _near(queries, points, np.concatenate(found), radius)
+
+    def proposed() -> Iterator[Rows]:
+        for some, others in zip(_clouds(query_lengths), _clouds(lengths), strict=True):
+            found = _tree(queries[some]).sparse_distance_matrix(
+                _tree(points[others]), tree_radius, output_type="ndarray"
+            )
+            yield np.stack([found["i"] + some.start, found["j"] + others.start])
+
+    return _near(queries, points, proposed(), radius)
 
 
 def pairs_within(points: np.ndarray, lengths: np.ndarray, radius: float) -> Pairs:
     """The pairs of points (N, 3) that see one another, each once with i < j: half of the search."""
     tree_radius = _tree_radius(points, radius)
-    found = [np.empty((0, 2), np.int64)]
-    for cloud in _clouds(lengths):
-        proposed = _tree(points[cloud]).query_pairs(tree_radius, output_type="ndarray")
-        found.append(proposed + cloud.start)
-    return _near(points, points, np.concatenate(found), radius)
+    proposed = (
+        _tree(points[cloud]).query_pairs(tree_radius, output_type="ndarray").T + cloud.start
+        for cloud in _clouds(lengths)
+    )
+    return _near(points, points, proposed, radius)
 
 
-def in_parts(lengths: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Rows of a batch of clouds with `lengths` (B,), and how many are of each cloud (B,), part by part.
-
-    A sum over the neighbours of each row then needs the memory of one part's pairs alone. Clouds without
-    points are one part without rows.
-    """
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    for start in range(0, max(total, 1), MAX_QUERIES):
-        stop = min(start + MAX_QUERIES, total)
-        yield slice(start, stop), ends.clip(start, stop) - (ends - lengths).clip(start, stop)
+def _sorted(i: Rows, j: Rows, count: int) -> tuple[Rows, Rows]:
+    """i (T,) and j (T,) < count, by i and then by j."""
+    bits = count.bit_length()
+    pairs = i << bits
+    pairs |= j
+    pairs.sort()
+    return pairs >> bits, pairs & (1 << bits) - 1
 
 
 def _tree_radius(points: np.ndarray, radius: float) -> float:
@@ -100,12 +107,8 @@ def _tree(points: np.ndarray) -> cKDTree:
     return cKDTree(points, balanced_tree=False)  # by the middle of a box: quicker to build and to search
 
 
-def _near(queries: np.ndarray, points: np.ndarray, pairs: np.ndarray, radius: float) -> Pairs:
-    """Those of the proposed pairs (T, 2) that are within `radius`."""
-    i, j = np.ascontiguousarray(pairs.T)
+def _near(queries: np.ndarray, points: np.ndarray, proposed: Iterable[Rows], radius: float) -> Pairs:
+    """Those of each cloud's proposed pairs (2, T) that are within `radius`."""
+    i, j = np.concatenate([np.empty((2, 0), np.int64), *proposed], 1)
     offset = np.stack([p.take(j) - q.take(i) for q, p in zip(queries.T, points.T, strict=True)])
-    dx, dy, dz = offset
-    near = (dx * dx + dy * dy) + dz * dz <= radius * radius
-    if near.all():  # as a rule
-        return Pairs(i, j, offset)
-    return Pairs(i[near], j[near], offset[:, near])
+    return Pairs(i, j, offset).within(radius)

@@ -1,35 +1,37 @@
 """Surface normals by the covariance of what lies within a radius, on the CPU."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from pcreg.kernels.cpu.neighbors import in_parts, radius_search
+from pcreg.kernels.cpu.neighbors import Pairs, from_both_ends
 from pcreg.kernels.plane_fit import normals_of
 
+ROWS_AT_ONCE = 1 << 12  # whose sums are computed together: their terms take a few MB, in a solid 15
 
-def surface_normals(
-    points: np.ndarray, lengths: np.ndarray, viewpoints: np.ndarray, radius: float
-) -> np.ndarray:
-    """Those of pcreg.kernels.normals, in the memory that the pairs of some 16,000 points take."""
-    parts = [_sums(points, lengths, *part, radius) for part in in_parts(lengths)]
-    counts, sums = (np.concatenate(each) for each in zip(*parts, strict=True))
+
+def surface_normals(points: np.ndarray, viewpoints: np.ndarray, pairs: Pairs) -> np.ndarray:
+    """Those of pcreg.kernels.normals, from what `pairs_within` the radius finds among the points."""
+    i, j = from_both_ends(pairs, len(points))
+    counts = np.bincount(i, minlength=len(points))
+    sums = np.concatenate([np.empty((0, 9), points.dtype), *_sums(points, i, j, counts)])
     towards = (viewpoints - points).astype(np.float64)
     normals: np.ndarray = normals_of(np, counts, sums.astype(np.float64), towards).astype(points.dtype)
     return normals
 
 
-def _sums(
-    points: np.ndarray, lengths: np.ndarray, rows: slice, row_lengths: np.ndarray, radius: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """`counts` (R,) and `sums` (R, 9) of pcreg.kernels.plane_fit for the given rows.
+def _sums(points: np.ndarray, i: np.ndarray, j: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
+    """`sums` (N, 9) of pcreg.kernels.plane_fit for rows i (T,), ascending, with `counts` (N,) neighbours j.
 
-    Neighbours are added up one by one in the order of their rows, in the dtype of the points.
+    Some of the rows at a time. Neighbours are added up one by one in the order of their rows, in the dtype of
+    the points.
     """
-    some = points if rows.stop - rows.start == len(points) else points[rows]
-    i, j = radius_search(some, points, row_lengths, lengths, radius)
-    counts = np.bincount(i, minlength=len(some))
-    x, y, z = (there.take(j) - here.take(i) for here, there in zip(some.T, points.T, strict=True))
-    terms = np.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
     ends = np.concatenate([[0], np.cumsum(counts)])
-    of_rows = csr_matrix((np.ones(len(i), terms.dtype), np.arange(len(i)), ends), (len(some), len(i)))
-    return counts, of_rows @ terms
+    for start in range(0, len(points), ROWS_AT_ONCE):
+        offsets = ends[start : start + ROWS_AT_ONCE + 1]
+        some = slice(offsets[0], offsets[-1])
+        x, y, z = (column.take(j[some]) - column.take(i[some]) for column in points.T)
+        terms = np.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
+        ones, columns = np.ones(len(terms), terms.dtype), np.arange(len(terms))
+        yield csr_matrix((ones, columns, offsets - offsets[0]), (len(offsets) - 1, len(terms))) @ terms

@@ -5,13 +5,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pcreg.kernels.cpu.neighbors import all_pairs, in_parts
-from pcreg.kernels.ppf_cells import ppf_cells
+from pcreg.kernels.cpu.neighbors import Pairs, Rows, pairs_between, pairs_within
+from pcreg.kernels.ppf_cells import ppf_cells, swap_height_axes
+
+PAIRS_AT_ONCE = 1 << 17  # whose cells are computed together, in arrays of a few MB
 
 Normals = tuple[
     np.ndarray, np.ndarray
 ]  # of the centres (N, 3) and of the points (P, 3), of the points' dtype
-Rows = NDArray[np.int64]
 
 
 def default_radius(size: float, kernel_size: int) -> float:
@@ -37,36 +38,66 @@ def neighbours(
     normals: Normals | None,
 ) -> tuple[Rows, Rows, Rows]:
     """i, j and k (T,) of the triplets, in no particular order."""
-    i, j, offset = all_pairs(centres, points, centre_lengths, lengths, radius)
-    if normals is None:
-        return i, j, _kernel_cell(offset, size, kernel_size)
-    own, other = (some.T.take(rows, 1) for some, rows in zip(normals, (i, j), strict=True))
-    return i, j, ppf_cells(offset, own, other, radius, kernel_size)
+    if centres is points:
+        pairs = pairs_within(points, lengths, radius)
+        own = None if normals is None else normals[0]
+        return neighbours_within(pairs, len(points), size, kernel_size, radius, own)
+    pairs = pairs_between(centres, points, centre_lengths, lengths, radius)
+    return pairs.i, pairs.j, _cells(pairs, size, kernel_size, radius, normals)
+
+
+def neighbours_within(
+    pairs: Pairs, count: int, size: float, kernel_size: int, radius: float, normals: np.ndarray | None
+) -> tuple[Rows, Rows, Rows]:
+    """`neighbours` of `count` points among themselves, by the pairs that `pairs_within` the radius finds."""
+    k, back = _cells_from_both_ends(pairs, size, kernel_size, radius, normals)
+    own = np.arange(count)
+    middle = np.full(count, _middle(kernel_size, normals))
+    i, j = np.concatenate([pairs.i, pairs.j, own]), np.concatenate([pairs.j, pairs.i, own])
+    return i, j, np.concatenate([k, back, middle])
 
 
 def counts(
-    points: np.ndarray,
-    lengths: np.ndarray,
-    size: float,
-    kernel_size: int,
-    radius: float,
-    normals: np.ndarray | None,
+    pairs: Pairs, count: int, size: float, kernel_size: int, radius: float, normals: np.ndarray | None
 ) -> NDArray[np.int32]:
-    """How many points of its own cloud each point sees through each kernel cell: (K, N)."""
-    found = np.empty((kernel_size**3, len(points)), np.int32)
-    for rows, some in in_parts(lengths):
-        whole = rows.stop - rows.start == len(points)
-        centres = points if whole else points[rows]
-        both = None if normals is None else (normals if whole else normals[rows], normals)
-        i, _, k = neighbours(centres, points, some, lengths, size, kernel_size, radius, both)
-        flat = np.bincount(k * len(centres) + i, minlength=kernel_size**3 * len(centres))
-        found[:, rows] = flat.reshape(kernel_size**3, len(centres))
+    """How many of `count` points each of them sees through each kernel cell, (K, N): of the same pairs."""
+    found = np.zeros((kernel_size**3, count), np.int32)
+    found[_middle(kernel_size, normals)] = 1  # itself
+    for some in pairs.parts(PAIRS_AT_ONCE):
+        k, back = _cells_from_both_ends(some, size, kernel_size, radius, normals)
+        for cell, row in ((k, some.i), (back, some.j)):
+            cell *= count
+            cell += row
+            np.add.at(found.reshape(-1), cell, np.int32(1))
     return found
 
 
-def _kernel_cell(offset: np.ndarray, size: float, kernel_size: int) -> Rows:
+def _cells_from_both_ends(
+    pairs: Pairs, size: float, kernel_size: int, radius: float, normals: np.ndarray | None
+) -> tuple[Rows, Rows]:
+    """k (T,) of j as i sees it, and of i as j sees it: to the last bit what the opposite offset gives."""
+    k = _cells(pairs, size, kernel_size, radius, None if normals is None else (normals, normals))
+    cells = np.arange(kernel_size**3)
+    opposite = cells[::-1] if normals is None else swap_height_axes(cells)
+    return k, opposite.take(k)
+
+
+def _cells(pairs: Pairs, size: float, kernel_size: int, radius: float, normals: Normals | None) -> Rows:
+    """k (T,) of j as i sees it."""
+    if normals is None:
+        return _cells_along_axes(pairs.offset, size, kernel_size)
+    own, other = (some.T.take(rows, 1) for some, rows in zip(normals, (pairs.i, pairs.j), strict=True))
+    return ppf_cells(pairs.offset, own, other, radius, kernel_size)
+
+
+def _cells_along_axes(offset: np.ndarray, size: float, kernel_size: int) -> Rows:
     """k (T,) of offsets (3, T) along the axes."""
     half = half_width(kernel_size)
     x, y, z = np.rint(offset / size).clip(-half, half) + half
     cells: Rows = ((x * kernel_size + y) * kernel_size + z).astype(np.int64)  # small integers are exact
     return cells
+
+
+def _middle(kernel_size: int, normals: np.ndarray | None) -> int:
+    """The cell in which a point sees itself: at no distance, and level."""
+    return kernel_size**3 // 2 if normals is None else kernel_size**2 // 2

@@ -15,8 +15,9 @@ from scipy.spatial import cKDTree
 
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.conv import Convolution
+from pcreg.kernels.cpu.neighbors import Pairs, pairs_within
 from pcreg.kernels.cpu.normals import surface_normals
-from pcreg.kernels.cpu.stencil import counts, neighbours
+from pcreg.kernels.cpu.stencil import counts, neighbours, neighbours_within
 from pcreg.kernels.cpu.triplets import sort_triplets
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
 from pcreg.kernels.rounding import rounded
@@ -150,17 +151,17 @@ def _geometry(
         rows.append(voxel_downsample(levels[-1].astype(np.float64), config.voxel * 2**level, origin))
         levels.append(levels[-1][rows[-1]])
     lengths = [np.array([len(level)]) for level in levels]
-    along_axes = config.kernel == "grid"
-    if along_axes:
-        normals = [np.zeros_like(levels[0])]
-    else:
+    pairs = _finest_pairs(levels[0], lengths[0], config)
+    own = None
+    if config.kernel == "ppf":
         seen_from = np.broadcast_to(-low if viewpoints is None else viewpoints - low, points.shape)
-        normals = [surface_normals(levels[0], lengths[0], seen_from.astype(np.float32), config.normal_radius)]
+        own = surface_normals(levels[0], seen_from.astype(np.float32), pairs.within(config.normal_radius))
+    normals = [np.zeros_like(levels[0]) if own is None else own]
     for picked in rows:
         normals.append(normals[-1][picked])
 
     def search(out: int, into: int) -> tuple[Rows, Rows, Rows]:
-        both = None if along_axes else (normals[out], normals[into])
+        both = None if own is None else (normals[out], normals[into])
         size, radius = config.size_and_radius(into)
         clouds = levels[out], levels[into], lengths[out], lengths[into]
         return neighbours(*clouds, size, KERNEL_SIZE, radius, both)
@@ -169,17 +170,24 @@ def _geometry(
         n_out, n_in = len(levels[out]), len(levels[into])
         return Convolution(*sort_triplets(i, j, k, n_out, n_in, KERNEL_SIZE**3), n_out, n_in)
 
-    same = [convolution(*search(level, level), level, level) for level in range(config.n_levels)]
+    size, radius = config.size_and_radius(0, config.stem_kernel_size)
+    stem = counts(pairs.within(radius), len(levels[0]), size, config.stem_kernel_size, radius, own)
+    size, radius = config.size_and_radius(0)
+    finest = neighbours_within(pairs.within(radius), len(levels[0]), size, KERNEL_SIZE, radius, own)
+    same = [convolution(*finest, 0, 0)]
+    same += [convolution(*search(level, level), level, level) for level in range(1, config.n_levels)]
     down, up = [], []
     for level in range(config.n_levels - 1):
         i, j, k = search(level + 1, level)
         down.append(convolution(i, j, k, level + 1, level))
         up.append(convolution(j, i, k, level, level + 1))
-    own = None if along_axes else normals[0]
-    stem_size = config.stem_kernel_size
-    size, radius = config.size_and_radius(0, stem_size)
-    stem = counts(levels[0], lengths[0], size, stem_size, radius, own)
     return Geometry(stem, same, down, up, levels[NODE_LEVEL], normals[NODE_LEVEL])
+
+
+def _finest_pairs(points: Floats, lengths: Rows, config: PyramidConfig) -> Pairs:
+    """The pairs of the finest level, found once for the first layer, the normals and the layers behind."""
+    radii = [config.size_and_radius(0, size)[1] for size in (config.stem_kernel_size, KERNEL_SIZE)]
+    return pairs_within(points, lengths, max(config.normal_radius, *radii))
 
 
 def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:

@@ -34,7 +34,7 @@ def test_a_part_at_a_time_counts_the_same(angles, monkeypatch):
     points, lengths = random_batch([40, 0, 25])
     normals = torch.nn.functional.normalize(torch.randn(len(points), 3), dim=1) if angles else None
     wanted = native_counts(points, lengths, 0.1, 5, 0.3, normals)
-    monkeypatch.setattr("pcreg.kernels.cpu.neighbors.MAX_QUERIES", 7)
+    monkeypatch.setattr("pcreg.kernels.cpu.stencil.PAIRS_AT_ONCE", 7)
     assert torch.equal(native_counts(points, lengths, 0.1, 5, 0.3, normals), wanted)
 
 

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -93,3 +94,14 @@ def test_radius_must_be_positive(radius):
 def test_sorted_numbers_are_counted_as_bincount_counts(numbers):
     numbers = torch.tensor(numbers, dtype=torch.int64)
     assert torch.equal(counts_of_sorted(numbers, 6), torch.bincount(numbers, minlength=6))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_pairs_of_a_wider_search_hold_those_of_a_narrower_one(dtype):
+    points, lengths = (each.numpy() for each in random_batch([1, 63, 0, 200], dtype=dtype))
+    narrow, wide = pairs_within(points, lengths, 0.2), pairs_within(points, lengths, 0.5)
+    again = wide.within(0.2)
+    assert 0 < len(again.i) < len(wide.i)
+    columns = [np.stack([*pairs.offset, pairs.i, pairs.j]) for pairs in (narrow, again)]
+    narrow, again = (each[:, np.lexsort(each)] for each in columns)
+    assert np.array_equal(narrow, again)

@@ -6,6 +6,7 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
+from pcreg.kernels.cpu.stencil import neighbours
 from pcreg.kernels.normals import surface_normals
 from pcreg.kernels.plane_fit import least_direction, normals_of
 from pcreg.kernels.ppf_cells import ppf_cells, swap_height_axes
@@ -140,7 +141,7 @@ def test_normals_taken_a_part_at_a_time_are_the_same_to_the_last_bit(monkeypatch
     points = torch.from_numpy(np.random.default_rng(5).normal(size=(300, 3))).float()
     lengths, origins = torch.tensor([200, 0, 100]), torch.zeros(300, 3)
     wanted = surface_normals(points, lengths, origins, 0.6)
-    monkeypatch.setattr("pcreg.kernels.cpu.neighbors.MAX_QUERIES", 7)
+    monkeypatch.setattr("pcreg.kernels.cpu.normals.ROWS_AT_ONCE", 7)
     assert torch.equal(surface_normals(points, lengths, origins, 0.6), wanted)
 
 
@@ -181,3 +182,16 @@ def test_normals_of_arrays_are_those_of_tensors():
     assert not found[:3].any()
     np.testing.assert_allclose(np.linalg.norm(found[3:], axis=1), 1)
     assert ((found * towards).sum(1) >= 0).all()
+
+
+@pytest.mark.parametrize("angles", [False, True])
+@pytest.mark.parametrize("kernel_size", [1, 3, 5])
+def test_points_among_themselves_have_the_triplets_of_points_seen_by_others(kernel_size, angles):
+    """The cell at the other end of a pair is not computed there: it has to be the same to the last bit."""
+    points, lengths = random_batch([40, 0, 25])
+    points[2] = points[1]
+    points, lengths, normals = points.numpy(), lengths.numpy(), unit([40, 25]).numpy()
+    arguments = lengths, lengths, 0.1, kernel_size, 0.25, (normals, normals) if angles else None
+    found, wanted = (neighbours(centres, points, *arguments) for centres in (points, points.copy()))
+    found, wanted = (sorted(zip(*(rows.tolist() for rows in each), strict=True)) for each in (found, wanted))
+    assert found == wanted
