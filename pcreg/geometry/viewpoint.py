@@ -21,7 +21,6 @@ import numpy as np
 from scipy.ndimage import maximum_filter
 
 from pcreg.geometry.nearest import tree_for_few
-from pcreg.geometry.se3 import lengths
 from pcreg.geometry.subsample import every_nth
 
 MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched
@@ -137,14 +136,16 @@ class _Spacing:
         if len(points) > MAX_SPACING_POINTS:  # about so many; to draw exactly so many takes longer
             chosen = rng.random(len(points), dtype=np.float32) < MAX_SPACING_POINTS / len(points)
             points = points.compress(chosen, axis=0)
-        self.points = _some(points, MAX_SPACING_QUERIES, rng)
+        some = _some(points, MAX_SPACING_QUERIES, rng)
+        self.columns = np.ascontiguousarray(some.T)
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
-        distance = index(points).query(self.points, [neighbor + 1])[0][:, 0]
+        distance = index(points).query(some, [neighbor + 1])[0][:, 0]
         self.log_spacing = _standardized(np.log(np.maximum(distance, 1e-6)))
 
     def correlation(self, place: np.ndarray) -> float:
         """Of log spacing with log range from the place (3,), from -1 to 1."""
-        log_range = np.log(np.maximum(lengths(self.points - place), 1e-6))
+        x, y, z = self.columns - place[:, None]
+        log_range = np.log(np.maximum(np.sqrt((x * x + y * y) + z * z), 1e-6))
         return float((_standardized(log_range) * self.log_spacing).mean())
 
 
@@ -158,8 +159,9 @@ def _some(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarra
 
 
 def _standardized(values: np.ndarray) -> np.ndarray:
-    deviation = values.std()
-    return (values - values.mean()) / deviation if deviation > 0 else np.zeros_like(values)
+    values = values - values.mean()
+    deviation = np.sqrt((values * values).mean())  # as values.std(), which takes the mean again
+    return values / deviation if deviation > 0 else np.zeros_like(values)
 
 
 class View:
