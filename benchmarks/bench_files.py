@@ -1,6 +1,6 @@
 """How long `pcreg register` takes from two files to an answer: the whole process, start and picture included.
 
-    python benchmarks/bench_files.py --pair "rooms, 270 k points" a.ply b.ply --pair ... [--repeat 3]
+    python benchmarks/bench_files.py --pair "rooms, 270 k points" a.ply b.ply --pair ... [--repeat 9]
 
 Each pair is registered by the learned descriptors and by FPFH; medians. Writes docs/results/files.json, which
 `python benchmarks/pages.py` puts into docs/benchmarks/speed.md.
@@ -24,7 +24,7 @@ def main() -> None:
     made = parser(__doc__)
     pair = {"nargs": 3, "action": "append", "required": True, "metavar": ("NAME", "SOURCE", "TARGET")}
     made.add_argument("--pair", **pair)
-    made.add_argument("--repeat", type=int, default=3)
+    made.add_argument("--repeat", type=int, default=9)
     options = made.parse_args()
     save(
         RESULTS / "files.json",

@@ -58,7 +58,8 @@ def main() -> None:
     for name in options.only:
         report.section(name, SECTIONS[name](options))
     if options.tables:
-        words = "CLOUD --voxel 0.025 0.0125 --tables", "--only", *options.only
+        words = ["CLOUD", "--voxel", *map(str, options.voxel)]
+        words += ["--precision", *options.precision, "--tables", "--only", *options.only]
         save_tables(report.content, f"python benchmarks/bench_network.py {' '.join(words)}")
 
 
