@@ -13,6 +13,7 @@ from pcreg.registration.result import Registration
 
 # Metres, to which coordinates are rounded, as for the network (kernels/point_batch.py); finer in small clouds
 RESOLUTION = 2.0**-20
+SMALLEST_EXTENT = 2.0**-900  # metres; of a smaller one the resolution would have no inverse
 # Of the resolution, from which on a rest is rounded up. Stored coordinates are multiples of powers of two or
 # ten: no rest of theirs lies there, so that the noise of adding an offset tips none, as it would at a half.
 ROUND_UP = 1 / 6
@@ -32,7 +33,7 @@ class LocalFrame:
             return LocalFrame(np.zeros(3), RESOLUTION)
         low, high = box(points)
         extent = (high - low).max()
-        smaller = 2.0 ** np.floor(np.log2(extent / np.pi)) if extent > 0 else 1.0
+        smaller = 2.0 ** np.floor(np.log2(max(extent, SMALLEST_EXTENT) / np.pi)) if extent > 0 else 1.0
         return LocalFrame(low, RESOLUTION * min(1.0, float(smaller)))
 
     def local(self, points: np.ndarray) -> np.ndarray:

@@ -89,3 +89,9 @@ def test_a_cloud_of_one_place_has_a_frame():
     points = np.full((10, 3), 7.0)
     np.testing.assert_array_equal(LocalFrame.of(points).local(points), 0)
     assert LocalFrame.of(np.empty((0, 3))).local(np.empty((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("size", [1e-305, 5e-324])
+def test_a_cloud_too_small_for_a_resolution_has_finite_points(size):
+    points = np.random.default_rng(0).random((50, 3)).round() * size
+    assert np.isfinite(LocalFrame.of(points).local(points)).all()
