@@ -230,8 +230,9 @@ def registered(
 
 
 def device_of(registrar: Registrar) -> str:
-    """The device on which clouds are described."""
-    return "cpu" if registrar.descriptor == "fpfh" else choose_device(registrar.device)
+    """The device on which clouds are described; InputError if the registrar's is not there."""
+    device = choose_device(registrar.device)
+    return "cpu" if registrar.descriptor == "fpfh" else device
 
 
 def name_of(pair: Pair) -> str:

@@ -248,9 +248,11 @@ class Registrar:
         return "" if self.descriptor == "fpfh" else checksum()
 
     def for_workers(self) -> "Registrar":
-        """A copy for worker processes; unless the device is the CPU it has no network and cannot describe."""
+        """A copy for worker processes, which use the CPU. It has no network that is elsewhere."""
         other = copy(self)
         other.backend = CPU  # one device would be shared by all
+        if self.descriptor == "fpfh":
+            other.device = "cpu"
         other._loaded = {
             weights: learned if learned.device == "cpu" else learned.without_network()
             for weights, learned in self._loaded.items()

@@ -138,6 +138,22 @@ def test_on_another_device_this_process_describes_and_workers_do_the_rest(lists,
     assert len(kept) > len({file for pair in pairs for file in pair})
 
 
+def test_workers_compute_fpfh_on_the_cpu(tmp_path, monkeypatch):
+    """Each of them would take hundreds of megabytes of a GPU, just to be there."""
+    monkeypatch.setattr(batch, "choose_device", lambda device: device)
+    work = batch.Work(Registrar(descriptor="fpfh", voxel=VOXEL, device="cuda"), {}, tmp_path, 0)
+    assert batch.device_of(work.registrar) == "cpu"
+    assert work.for_workers().registrar.at(VOXEL).descriptor.device == "cpu"
+
+
+@pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
+def test_a_device_that_is_not_there_is_refused_before_files_are_read(descriptor, tmp_path):
+    missing = [("no file.ply", "nor this.ply")]
+    with pytest.raises(InputError, match="device=cuda:99: not on this machine"):
+        batch.run(Registrar(descriptor=descriptor, device="cuda:99"), missing, tmp_path, workers=0)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
 def test_the_cpu_imports_no_torch(descriptor, scans, tmp_path):
     """PyTorch takes longer to import than a pair takes to register, here and in the workers."""
