@@ -3,6 +3,7 @@
 import argparse
 import faulthandler
 import io
+import os
 import random
 import resource
 import subprocess
@@ -32,7 +33,15 @@ def run(seed: int, seconds: float) -> dict[str, Counter]:
     Raises Fault.
     """
     command = [sys.executable, "-m", __name__, str(seed), str(seconds)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds + 10 * LONGEST)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        # A heap for each thread would keep what the largest trial took there, and look like a leak.
+        env=os.environ | {"MALLOC_ARENA_MAX": "1"},
+        capture_output=True,
+        text=True,
+        timeout=seconds + 10 * LONGEST,
+    )
     counts = {kind: Counter() for kind in KINDS}
     lines = [line.split() for line in done.stdout.splitlines()]
     for kind, _, outcome in (line for line in lines if len(line) == 3):
