@@ -71,7 +71,7 @@ def serve(cores: int, parent: int) -> None:
 
 
 def _prepare() -> None:
-    """What takes half a second each, beside the imports: a checksum, and what loads kernels, made by C's."""
+    """Triton's checksum of itself, and its module that loads kernels, compiled from C: half a second each."""
     triton_key()
     with suppress(AssertionError):  # no driver of a GPU is found, which is for the parent to say
         nvidia.CudaUtils()
@@ -95,7 +95,7 @@ def _work(kernels: list, variants: list[Variant], numbers: int, answers: int) ->
         try:
             compiled = kernels[number].preload(variants[number].data)
             error = None if compiled.hash == variants[number].hash else "its source has changed"
-            if hasattr(nvidia, "make_launcher"):  # Triton 3.6 has C's compiler make one for each signature
+            if hasattr(nvidia, "make_launcher"):  # Triton 3.6 compiles one from C for each signature
                 nvidia.CudaLauncher(compiled.src, compiled.metadata)
         except Exception:  # whatever it is: the parent tells it, and compiles the kernel itself
             error = traceback.format_exc()[-MAX_ERROR:]

@@ -95,16 +95,14 @@ def normed_conv(
     if inference and norm.running_mean is not None:
         return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
     out = conv(features, triplets)
-    if norm.training and isinstance(norm, nn.BatchNorm1d):
+    if norm.training:
         running = None
         if norm.track_running_stats:
             running = RunningStatistics(
                 norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.momentum
             )
         return batch_norm(out, groups, norm.weight, norm.bias, norm.eps, running, residual, relu)
-    # What processes share is torch's; fixed statistics know no groups.
-    shared = norm.training and len(groups) > 1
-    out = torch.cat([norm(rows) for rows in groups.split(out)]) if shared else norm(out)
+    out = norm(out)  # fixed statistics know no groups
     if residual is not None:
         out = out + residual
     return torch.relu(out) if relu else out

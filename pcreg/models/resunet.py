@@ -60,7 +60,7 @@ class ResUNet(nn.Module):
         for part in self.children():
             if self.frozen_norms or not any(parameter.requires_grad for parameter in part.parameters()):
                 for layer in part.modules():
-                    if isinstance(layer, nn.BatchNorm1d | nn.SyncBatchNorm):  # neither is the other
+                    if isinstance(layer, nn.BatchNorm1d):
                         layer.eval()
         return self
 

@@ -3,6 +3,8 @@
 registrar = Registrar(device="cuda")
 clouds = [registrar.prepare(points) for points in scans]
 result = registrar.register(clouds[0], clouds[1])
+
+Long, as it holds what a caller sees: every argument with its words, and overloads.
 """
 
 from collections.abc import Iterator, Sequence

@@ -37,7 +37,7 @@ class Ranks:
                 distributed.broadcast(tensor, 0)
 
     def average_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Give parameters the mean of the gradients in all processes; the same ones have one in each.
+        """Give parameters the mean of their gradients over all processes; None has to be None in each.
 
         As one array, after the backward pass: that may be a CUDA graph, which no hook of
         DistributedDataParallel enters.

@@ -28,7 +28,10 @@ class Outcome:
     def of(
         step: int, batch: Batch, learning_rate: float, loss: dict[str, Tensor], gradient: Tensor
     ) -> "Outcome":
-        """Without waiting for the device."""
+        """That of a step whose `loss`, total and parts, and norm of the gradient are scalars on a device.
+
+        The device is not waited for.
+        """
         values = torch.stack([*loss.values(), gradient]).detach()
         on_host, there = values.to("cpu", non_blocking=True), None
         if values.is_cuda:

@@ -214,9 +214,8 @@ class Trainer:
     def _step(self, batch: Batch) -> Outcome:
         """One optimiser step; sources and targets pass the network together, with norms of their own.
 
-        Several processes step alike; each has norms of its own clouds.
-        The device is not waited for. Where a loss is not finite the weights are lost, which `_read` tells
-        before they are written or validated.
+        Several processes step alike; each has norms of its own clouds. The device is not waited for. Where a
+        loss is not finite the weights are lost, which `_read` tells before they are written or validated.
         """
         loss = self._loss(batch)
         self.optimizer.zero_grad()
@@ -233,12 +232,12 @@ class Trainer:
         return outcome
 
     def _read(self) -> None:
-        """Wait for the outcome of the last step that is not read, if there is one."""
-        outcome, self._unread = self._unread, None
-        if outcome is not None:
-            found = outcome.read()
-            self.scalars.hold(found, outcome.step)
+        """Wait for the outcome of the last step, unless it was read; a signal leaves it to be read again."""
+        if self._unread is not None:
+            found = self._unread.read()
+            self.scalars.hold(found, self._unread.step)
             self._note = f"loss {found['loss/total']:.3f}"
+            self._unread = None
 
     def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
         state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)

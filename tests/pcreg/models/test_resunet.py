@@ -50,15 +50,6 @@ def test_parameters_layer_by_layer():
     assert count(network) == 8_753_408
 
 
-def test_norms_stay_frozen_where_processes_share_them():
-    network = ResUNet(Architecture(encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
-    network.frozen_norms = True
-    torch.nn.SyncBatchNorm.convert_sync_batchnorm(network)
-    norms = [layer for layer in network.train().modules() if isinstance(layer, torch.nn.SyncBatchNorm)]
-    assert norms
-    assert not any(norm.training for norm in norms)
-
-
 def test_frozen_norms_train_with_the_statistics_that_they_have():
     network = ResUNet(Architecture(0.05, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
     pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(500)]), network.architecture.geometry)
@@ -172,24 +163,12 @@ def test_norms_without_statistics_are_computed_from_the_batch():
     torch.testing.assert_close(out, block(features, triplets, groups).detach(), rtol=0, atol=1e-5)
 
 
-class OfAllProcesses(torch.nn.modules.batchnorm._BatchNorm):
-    """Stands for SyncBatchNorm, which wants a GPU: no BatchNorm1d either."""
-
-    def _check_input_dim(self, features):
-        pass
-
-
-@pytest.mark.parametrize("kind", ["usual", "checkpointing", "shared by processes"])
-def test_groups_of_clouds_have_norms_of_their_own(kind):
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_groups_of_clouds_have_norms_of_their_own(checkpointing):
     """What the network makes of two groups is what it makes of one after the other."""
     architecture = Architecture(voxel=0.04, encoder=(4, 6, 4, 4), decoder=(4, 4, 6, 4), out_channels=8)
     torch.manual_seed(0)
-    network = ResUNet(architecture, checkpointing=kind == "checkpointing")
-    if kind == "shared by processes":
-        for block in (network, *network.children()):
-            for name, norm in list(block.named_children()):
-                if isinstance(norm, torch.nn.BatchNorm1d):
-                    setattr(block, name, OfAllProcesses(norm.num_features, momentum=norm.momentum))
+    network = ResUNet(architecture, checkpointing=checkpointing)
     clouds = [wavy_sheet(300, seed=1), wavy_sheet(200, seed=2) * 1.5, wavy_sheet(100, seed=3)]
     together, apart = network, copy.deepcopy(network)
     both = Pyramid.build(PointBatch.from_clouds(clouds), architecture.geometry, (1, 2))

@@ -176,6 +176,23 @@ def test_what_is_not_finite_stops_training_with_the_pairs_name(tmp_path, what):
         sick.fit(batches(batch_size=1), 1, validate)
 
 
+def test_a_loss_whose_wait_is_interrupted_is_looked_at_before_weights_are_written(tmp_path):
+    class Interrupted:
+        step, waits = 1, 0
+
+        def read(self):
+            self.waits += 1
+            raise KeyboardInterrupt if self.waits == 1 else InputError("the loss is nan")
+
+    sick = trainer(tmp_path)
+    sick._unread = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        sick._read()
+    with pytest.raises(InputError, match="the loss is nan"):
+        sick._save()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_checkpoint_is_whole_or_absent(tmp_path):
     path = tmp_path / "last.pt"
     save_checkpoint(path, value=torch.ones(3))
