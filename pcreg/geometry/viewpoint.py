@@ -135,8 +135,8 @@ class _Spacing:
         rng = np.random.default_rng(0)
         if len(points) > MAX_SPACING_POINTS:  # about so many; to draw exactly so many takes longer
             chosen = rng.random(len(points), dtype=np.float32) < MAX_SPACING_POINTS / len(points)
-            points = points.compress(chosen, axis=0)
-        some = _some(points, MAX_SPACING_QUERIES, rng)
+            points = points.take(np.flatnonzero(chosen), axis=0)
+        some = np.asarray(_some(points, MAX_SPACING_QUERIES, rng))
         self.columns = np.ascontiguousarray(some.T)
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
         distance = index(points).query(some, [neighbor + 1])[0][:, 0]
@@ -155,7 +155,7 @@ def _some(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarra
         return points
     chosen = np.zeros(len(points), dtype=bool)
     chosen[rng.choice(len(points), count, replace=False)] = True
-    return points.compress(chosen, axis=0)
+    return points.take(np.flatnonzero(chosen), axis=0)
 
 
 def _standardized(values: np.ndarray) -> np.ndarray:

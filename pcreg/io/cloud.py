@@ -6,11 +6,12 @@ Coordinates are read as float64 and stay so: UTM coordinates have no digits to l
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
+from pcreg.geometry.se3 import box
 from pcreg.io.formats.arrays import read_npy, read_npz, viewpoints_of_npz
 from pcreg.io.formats.bin import read_bin
 from pcreg.io.formats.e57 import read_e57, viewpoint_of_e57
@@ -37,6 +38,11 @@ class Cloud:
     # float64, metres, where the file says its sensor stood: (3,), or (N, 3) from where each point was seen
     viewpoint: np.ndarray | None = None
     rows: np.ndarray | None = None  # (N,) int64, ascending, which rows of the file these are; None: all
+
+    @cached_property
+    def box(self) -> np.ndarray:
+        """The lower and upper corner (2, 3) of the points; zeros without points."""
+        return box(self.points) if len(self.points) else np.zeros((2, 3))
 
     def viewpoints_of_points(self, viewpoints: np.ndarray, name: str) -> np.ndarray:
         """Of viewpoints (M, 3) for the M rows of the file those of the points (N, 3).

@@ -11,11 +11,13 @@ from scipy.spatial import cKDTree
 from pcreg.geometry.nearest import tree_for_few
 from pcreg.geometry.normals import normals_of, surface_variation
 from pcreg.geometry.planarity import Variation
+from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import View, ViewOf
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import Sample, SampleOf
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.icp import Surfaces, SurfacesOf
+from pcreg.registration.local_frame import LocalPoints, local_points
 from pcreg.registration.matching import Features
 from pcreg.registration.msac import MatchedPoints
 from pcreg.registration.spatial_consistency import consistent_motions
@@ -26,6 +28,8 @@ from pcreg.runtime import parallel
 class Backend:
     """The definitions, or what computes the same on a device."""
 
+    local_points: Callable[..., LocalPoints] = local_points
+    box: Callable[[LocalPoints], np.ndarray] = box
     sample: SampleOf = Sample.of
     voxel_downsample: Callable[..., np.ndarray] = voxel_downsample
     view: ViewOf = View

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from pcreg.geometry.voxel_size import extent
+from pcreg.registration.local_frame import MIRROR
 from pcreg.registration.observability import observability
 from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.preprocess import MIRROR, DescribedCloud
+from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.prior import ANY
 from pcreg.registration.result import Registration
 from pcreg.registration.single_scale import SingleScaleRegistrar

@@ -78,6 +78,7 @@ def gather_evidence(
     of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
     distances = residuals(T, matched[:, 0], matched[:, 1])
     agree = distances < agreement.distance
+    violation, contradiction = free_space.violation_and_contradiction(T, (touching, touched))
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
@@ -90,8 +91,8 @@ def gather_evidence(
         agreement=of_cloud,
         overlap_agreement=of_overlap,
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
-        free_space_violation=free_space.max_violation(T),
-        contradiction=free_space.mean_contradiction(T, (touching, touched)),
+        free_space_violation=violation,
+        contradiction=contradiction,
         same_side_ratio=float((sided > 0).mean()) if len(sided) else 1.0,
         observability=observability(moved[touching], normals),
     )

@@ -19,6 +19,19 @@ ORIGIN = np.zeros(3)
 
 
 @dataclass(frozen=True)
+class Look:
+    """Towards points (N, 3), from where a sensor stood."""
+
+    covered: np.ndarray  # (N,) bool: it saw something in that direction
+    distance: np.ndarray  # (N,) metres, to the point
+    seen: np.ndarray  # (N,) metres, to what it saw there; any number where it saw nothing
+
+    def in_front(self, margin: float) -> np.ndarray:
+        """Which points (N,) are nearer than what was seen by more than `margin` metres."""
+        return self.covered & (self.distance < self.seen - margin)
+
+
+@dataclass(frozen=True)
 class View:
     """How far a sensor saw in each direction in which it saw anything."""
 
@@ -38,15 +51,11 @@ class View:
         cells, first = np.unique(seen[order], return_index=True)
         return View(origin, cells, np.minimum.reduceat(distance[order], first))
 
-    def compare(self, points: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
-        """Masks (N,) of points (N, 3): in a direction that was seen, and in front of what was seen there.
-
-        In front is nearer to the sensor by more than `margin` metres.
-        """
+    def look(self, points: np.ndarray) -> Look:
+        """Towards points (N, 3)."""
         queries, distance = _cells(points - self.origin)
         place = np.minimum(np.searchsorted(self.cells, queries), len(self.cells) - 1)
-        covered = self.cells[place] == queries
-        return covered, covered & (distance < self.ranges[place] - margin)
+        return Look(self.cells[place] == queries, distance, self.ranges[place])
 
 
 def views_of(scan: np.ndarray, viewpoint: np.ndarray, margin: float) -> list[View]:
@@ -70,9 +79,7 @@ def free_space_violation(points: np.ndarray, views: Sequence[View], margin: floa
 
     Points in directions that a view does not cover do not count; 0 if none does.
     """
-    compared = [view.compare(points, margin) for view in views]
-    covered = sum(covered.sum() for covered, _ in compared)
-    return float(sum(in_front.sum() for _, in_front in compared) / max(covered, 1))
+    return _violation([view.look(points) for view in views], margin)
 
 
 class FreeSpace:
@@ -102,32 +109,30 @@ class FreeSpace:
         (source, target), (of_source, of_target) = self._some, self._seen(self.margin)
         return (self._in_front(source, motions, of_target) + self._in_front(target, back, of_source)) / 2
 
-    def max_violation(self, T_target_source: np.ndarray) -> float:
-        """The larger of the fractions of both scans in free space of the other."""
-        moved, seen = self._moved(T_target_source), self._seen(self.margin)[::-1]
-        return max(
-            free_space_violation(points, views, self.margin)
-            for points, views in zip(moved, seen, strict=True)
-        )
-
-    def mean_contradiction(
+    def violation_and_contradiction(
         self, T_target_source: np.ndarray, touching: tuple[np.ndarray, np.ndarray]
-    ) -> float:
-        """How much of what the sensor of one scan sees of the other one it says is not there, mean of both.
+    ) -> tuple[float, float]:
+        """What speaks against a motion.
 
-        Of points in directions that the other sensor saw those count that are touched, masks (N,) and (M,),
-        and those that are not and stand in its free space: the share of the latter. For them half of the
-        margin will do. One of five points more is in free space, so that few points prove little; the mean
-        is the geometric one.
+        The violation is the larger of the fractions of both scans in free space of the other.
+
+        The contradiction is how much of what the sensor of one scan sees of the other one it says is not
+        there, mean of both. Of points in directions that the other sensor saw those count that are touched,
+        masks (N,) and (M,), and those that are not and stand in its free space: the share of the latter. For
+        them half of the margin will do. One of five points more is in free space, so that few points prove
+        little; the mean is the geometric one.
         """
-        moved, seen = self._moved(T_target_source), self._seen(self.margin / 2)[::-1]
+        looks = near = self._looks(T_target_source, self.margin)
+        if self._seen(self.margin / 2) is not self._seen(self.margin):
+            near = self._looks(T_target_source, self.margin / 2)
         shares = []
-        for points, views, touched in zip(moved, seen, touching, strict=True):
-            compared = [view.compare(points, self.margin / 2) for view in views]
-            covered, in_front = (np.any(masks, axis=0) for masks in zip(*compared, strict=True))
+        for of_scan, touched in zip(near, touching, strict=True):
+            covered = np.any([look.covered for look in of_scan], axis=0)
+            in_front = np.any([look.in_front(self.margin / 2) for look in of_scan], axis=0)
             against, confirmed = (in_front & ~touched).sum(), (covered & touched).sum()
             shares.append((against + 1) / (against + confirmed + 5))
-        return float(np.sqrt(shares[0] * shares[1]))
+        violation = max(_violation(of_scan, self.margin) for of_scan in looks)
+        return violation, float(np.sqrt(shares[0] * shares[1]))
 
     def _seen(self, margin: float) -> list[list[View]]:
         """The views of source and target; of one viewpoint they do not depend on the margin."""
@@ -138,16 +143,23 @@ class FreeSpace:
             self._views[margin] = [views_of(scan, viewpoint, margin) for scan, viewpoint in both]
         return self._views[margin]
 
-    def _moved(self, T_target_source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The scans, each moved to the other."""
-        source, target = self.scans
-        return transform(T_target_source, source), transform(inverse(T_target_source), target)
+    def _looks(self, T_target_source: np.ndarray, margin: float) -> list[list[Look]]:
+        """Towards the source from the views of the target, and the other way round."""
+        (source, target), (of_source, of_target) = self.scans, self._seen(margin)
+        moved, back = transform(T_target_source, source), transform(inverse(T_target_source), target)
+        return [[view.look(moved) for view in of_target], [view.look(back) for view in of_source]]
 
     def _in_front(self, points: np.ndarray, motions: np.ndarray, views: Sequence[View]) -> np.ndarray:
         """The fractions (H,) of points (N, 3), moved, in front of what any of the views shows."""
         moved = points @ motions[:, :3, :3].transpose(0, 2, 1) + motions[:, None, :3, 3]
-        in_front = [view.compare(moved.reshape(-1, 3), self.margin)[1] for view in views]
+        in_front = [view.look(moved.reshape(-1, 3)).in_front(self.margin) for view in views]
         return np.any(in_front, axis=0).reshape(-1, len(points)).mean(1)
+
+
+def _violation(looks: Sequence[Look], margin: float) -> float:
+    """The fraction of points in front of what was seen, over all looks."""
+    covered = sum(look.covered.sum() for look in looks)
+    return float(sum(look.in_front(margin).sum() for look in looks) / max(covered, 1))
 
 
 def _cells(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,15 +1,16 @@
 """A frame of its own for each cloud: whatever is computed of it does not see where its origin lies.
 
-Clouds enter theirs in pcreg/registration/prepared.py, and answers leave them in `Registrar.register`. Nothing
-between the two knows the caller's coordinates.
+Clouds enter theirs in pcreg/registration/prepared.py, and answers leave them in `Registrar.register`
+(given_frame.py). Nothing between the two knows the caller's coordinates.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
-from pcreg.geometry.se3 import adjoint, box, se3
-from pcreg.registration.result import Registration
+from pcreg.geometry.se3 import se3
+from pcreg.io.cloud import Cloud
 
 # Metres, to which coordinates are rounded, as for the network (kernels/point_batch.py); finer in small clouds
 RESOLUTION = 2.0**-20
@@ -17,6 +18,7 @@ SMALLEST_EXTENT = 2.0**-900  # metres; of a smaller one the resolution would hav
 # Of the resolution, from which on a rest is rounded up. Stored coordinates are multiples of powers of two or
 # ten: no rest of theirs lies there, so that the noise of adding an offset tips none, as it would at a half.
 ROUND_UP = 1 / 6
+MIRROR = np.array([-1.0, 1.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,9 @@ class LocalFrame:
     resolution: float  # metres
 
     @staticmethod
-    def of(points: np.ndarray) -> "LocalFrame":
-        """That of the cloud (N, 3) float64."""
-        if len(points) == 0:
-            return LocalFrame(np.zeros(3), RESOLUTION)
-        low, high = box(points)
+    def of(cloud: Cloud) -> "LocalFrame":
+        """That of a cloud as it was given."""
+        low, high = cloud.box
         extent = (high - low).max()
         smaller = 2.0 ** np.floor(np.log2(max(extent, SMALLEST_EXTENT) / np.pi)) if extent > 0 else 1.0
         return LocalFrame(low, RESOLUTION * min(1.0, float(smaller)))
@@ -55,26 +55,20 @@ class LocalFrame:
         return se3(np.eye(3), -self.corner)
 
 
-def between_given(T_target_source: np.ndarray, source: LocalFrame, target: LocalFrame) -> np.ndarray:
-    """A motion (4, 4) between two local frames, as it is between the frames that were given."""
-    T: np.ndarray = target.T_given_local @ T_target_source @ source.T_local_given
-    return T
+class LocalPoints(Protocol):
+    """Points (N, 3) float64, metres, in a local frame: an array, or what a device has, asked as that is."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: np.ndarray, axis: int) -> "LocalPoints": ...
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
 
 
-def in_given_frames(found: Registration, source: LocalFrame, target: LocalFrame) -> Registration:
-    """What was found between clouds in their local frames, in the frames that they were given in.
-
-    The covariance is of small motions in the frame of the source; that of a refused motion is left out.
-    """
-    covariance = None
-    if found.registered and found.covariance is not None:
-        to_given = adjoint(source.T_given_local)
-        covariance = to_given @ found.covariance @ to_given.T
-    corners = np.stack([source.corner, target.corner])  # of a match
-    return replace(
-        found,
-        T_target_source=between_given(found.T_target_source, source, target),
-        covariance=covariance,
-        alternative=None if found.alternative is None else between_given(found.alternative, source, target),
-        matched_points=found.matched_points + corners,
-    )
+def local_points(points: np.ndarray, frame: LocalFrame, is_mirrored: bool) -> np.ndarray:
+    """Points (..., 3) of the given frame in a local one, or with the first axis of that flipped."""
+    local = frame.local(points)
+    return local * MIRROR if is_mirrored else local

@@ -6,7 +6,7 @@ from pcreg.geometry.se3 import mean_displacement, transform
 from pcreg.geometry.subsample import every_nth
 from pcreg.registration.confidence import MIN_CONFIDENCE
 from pcreg.registration.fallback import ACCEPT_CONFIDENCE, answer_at_scales
-from pcreg.registration.local_frame import between_given
+from pcreg.registration.given_frame import between_given
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.prepared_map import PreparedMap
 from pcreg.registration.prior import ANY, Prior

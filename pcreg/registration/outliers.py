@@ -23,28 +23,30 @@ def without_outliers(cloud: Cloud, name: str) -> Cloud:
     cloud than 1000 times its extent (voxel_size.extent), if they are at most 5 % of all. A cloud that has
     neither is returned as it is. Raises InputError, by its name, if more points lie beyond 1e12 m.
     """
-    points, notes = cloud.points, []
-    kept = np.ones(len(points), dtype=bool)
-    zero = (points[:, 0] == 0) & (points[:, 1] == 0) & (points[:, 2] == 0)
-    if (zeros := np.count_nonzero(zero)) > 1:
-        kept = ~zero
-        points = points[kept]
-        notes.append(f"rows of zeros left out, which stand for no return: {zeros}")
-    far = _far(points, name)
-    if far is not None:
-        kept[kept] = ~far
-        notes.append(
-            f"points left out, which lie {MAX_DISTANCE_EXTENTS:g} times the extent of the others away and "
-            f"further: {np.count_nonzero(far)}"
-        )
-    return cloud.select(kept, tuple(notes)) if notes else cloud
+    points = cloud.points
+    zeros = np.flatnonzero(points[:, 0] == 0)
+    zeros = zeros[(points[zeros] == 0).all(1)]
+    if len(zeros) > 1:
+        kept = np.ones(len(points), dtype=bool)
+        kept[zeros] = False
+        note = f"rows of zeros left out, which stand for no return: {len(zeros)}"
+        cloud = cloud.select(kept, (note,))
+    far = _far(cloud, name)
+    if far is None:
+        return cloud
+    note = (
+        f"points left out, which lie {MAX_DISTANCE_EXTENTS:g} times the extent of the others away and "
+        f"further: {np.count_nonzero(far)}"
+    )
+    return cloud.select(~far, (note,))
 
 
-def _far(points: np.ndarray, name: str) -> np.ndarray | None:
+def _far(cloud: Cloud, name: str) -> np.ndarray | None:
     """Which points (N,) are few and far from the others; None if there are none."""
+    points = inside = cloud.points
     if len(points) == 0:
         return None
-    beyond, inside, corners = None, points, box(points)
+    beyond, corners = None, cloud.box
     if np.abs(corners).max() > MAX_COORDINATE_METRES:
         beyond = (np.abs(points) > MAX_COORDINATE_METRES).any(1)
         if beyond.mean() > MAX_OUTLIER_FRACTION:

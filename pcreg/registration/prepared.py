@@ -9,11 +9,12 @@ from threading import RLock
 import numpy as np
 
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.geometry.voxel_size import Sample, SampleOf
+from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud
+from pcreg.registration.backend import CPU, Backend
 from pcreg.registration.inputs import ViewpointOption
-from pcreg.registration.local_frame import LocalFrame
-from pcreg.registration.preprocess import MIRROR, DescribedCloud, DownsampledCloud, describe
+from pcreg.registration.local_frame import LocalFrame, LocalPoints, local_points
+from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud, describe
 from pcreg.registration.single_scale import SingleScaleRegistrar
 
 MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps them in its local frame, in 120 MB
@@ -29,7 +30,7 @@ class PreparedCloud:
     the frame in which the cloud was given.
     """
 
-    _points: np.ndarray | None = None
+    _points: LocalPoints | None = None
 
     def __init__(
         self,
@@ -38,27 +39,31 @@ class PreparedCloud:
         name: str | None = None,
         *,
         is_mirrored: bool = False,
-        sample_of: SampleOf = Sample.of,
+        backend: Backend = CPU,
     ) -> None:
         """`option` is that of `pcreg.register` on the viewpoint; messages call the cloud `name`.
 
-        `sample_of` is that of the Backend that chooses its scale.
+        The `backend` keeps its points and chooses its scale.
         """
         self.cloud, self.option, self.name, self.is_mirrored = cloud, option, name, is_mirrored
-        self.sample_of = sample_of
+        self.backend = backend
         self._described: dict[tuple[object, ...], DescribedCloud] = {}
 
     @cached_property
     def frame(self) -> LocalFrame:
         """The frame in which everything is computed."""
-        return LocalFrame.of(self.cloud.points)
+        return LocalFrame.of(self.cloud)
 
     @property
     def points(self) -> np.ndarray:
         """(N, 3) float64, metres, in the local frame; of more than five million computed each time."""
+        return np.asarray(self._local_points())
+
+    def _local_points(self) -> LocalPoints:
+        """The points where the backend has them."""
         if self._points is not None:
             return self._points
-        points = self._local(self.cloud.points)
+        points = self.backend.local_points(self.cloud.points, self.frame, self.is_mirrored)
         if len(points) <= MAX_KEPT_POINTS:
             self._points = points
         return points
@@ -66,16 +71,16 @@ class PreparedCloud:
     def load(self) -> None:
         """Compute the points now, if they are kept."""
         if len(self.cloud.points) <= MAX_KEPT_POINTS:
-            _ = self.points
+            self._local_points()
 
     @contextmanager
-    def _points_in_turn(self) -> Iterator[np.ndarray]:
+    def _points_in_turn(self) -> Iterator[LocalPoints]:
         """The points, while no other large cloud has its own in memory."""
         if len(self.cloud.points) <= MAX_KEPT_POINTS:
-            yield self.points
+            yield self._local_points()
             return
         with _large:
-            yield self.points
+            yield self._local_points()
 
     @cached_property
     def stated(self) -> np.ndarray | None:
@@ -94,11 +99,9 @@ class PreparedCloud:
     @cached_property
     def viewpoint(self) -> Viewpoint | None:
         """The stated viewpoint in the local frame."""
-        return None if self.stated is None else Viewpoint(self._local(self.stated), known=True)
-
-    def _local(self, places: np.ndarray) -> np.ndarray:
-        local = self.frame.local(places)
-        return local * MIRROR if self.is_mirrored else local
+        if self.stated is None:
+            return None
+        return Viewpoint(local_points(self.stated, self.frame, self.is_mirrored), known=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -109,7 +112,7 @@ class PreparedCloud:
     def sample(self) -> Sample:
         """The points from which its scale is taken; InputError if it has none."""
         with self._points_in_turn() as points:
-            return self.sample_of(points, self.name or "cloud")
+            return self.backend.sample(points, self.name or "cloud")
 
     @cached_property
     def voxel(self) -> float:
@@ -119,14 +122,14 @@ class PreparedCloud:
     @cached_property
     def mirrored(self) -> "PreparedCloud":
         """The cloud with the first axis of its local frame flipped, and a stated viewpoint with it."""
-        return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True, sample_of=self.sample_of)
+        return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True, backend=self.backend)
 
     def enlarged(self, factor: float) -> "PreparedCloud":
         """The cloud with all coordinates, and those of a stated viewpoint, multiplied by a factor."""
         option = self.option if isinstance(self.option, str) else np.asarray(self.option) * factor
         viewpoint = None if self.cloud.viewpoint is None else self.cloud.viewpoint * factor
         cloud = replace(self.cloud, points=self.cloud.points * factor, viewpoint=viewpoint)
-        return PreparedCloud(cloud, option, self.name, is_mirrored=self.is_mirrored, sample_of=self.sample_of)
+        return PreparedCloud(cloud, option, self.name, is_mirrored=self.is_mirrored, backend=self.backend)
 
     def at(self, scale: SingleScaleRegistrar, decided: Viewpoint | None = None) -> DescribedCloud:
         """The cloud described at that scale, in its local frame.

@@ -6,16 +6,15 @@ import numpy as np
 
 from pcreg.features.base import Description, Descriptor
 from pcreg.geometry.normals import towards
-from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
 from pcreg.registration.backend import CPU, Backend
+from pcreg.registration.local_frame import MIRROR, LocalPoints
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
 MIN_POINTS = 30  # after downsampling; a motion between fewer may be chance
 MIN_NEIGHBORS = 4  # within two voxels; noise has fewer, and so have the far ends of a LiDAR scan
 NORMAL_RADIUS = 3.0  # voxels
-MIRROR = np.array([-1.0, 1.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class DescribedCloud(Description):
 
 
 def downsample(
-    points: np.ndarray,
+    points: LocalPoints,
     voxel: float,
     name: str = "cloud",
     viewpoint: Viewpoint | None = None,
@@ -67,16 +66,15 @@ def downsample(
     Without a `viewpoint` it is estimated. Raises InputError for rows that are no points, and when too few are
     left at this voxel size.
     """
-    points = np.asarray(points, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 3:
-        raise InputError(f"{name}: shape {points.shape}; pass rows x y z")
+    if len(np.shape(points)) != 2 or np.shape(points)[1] != 3:
+        raise InputError(f"{name}: shape {np.shape(points)}; pass rows x y z")
     if len(points) == 0:
         raise InputError(f"{name}: holds no points; {MIN_POINTS} or more are needed")
-    corners = box(points)
+    corners = backend.box(points)
     if not np.isfinite(corners).all():
         raise InputError(f"{name}: values that are not finite; pass finite rows x y z")
     surface_rows = downsample_and_filter(points, voxel, corners[0], backend)
-    surface = points[surface_rows]
+    surface = np.asarray(points.take(surface_rows, axis=0))
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
     normals = backend.normals_of(surface, NORMAL_RADIUS * voxel)
@@ -92,7 +90,14 @@ def downsample(
     keypoint_viewpoints = np.broadcast_to(chosen.of_rows(rows), (len(rows), 3))
     known = np.array(chosen.known)
     return DownsampledCloud(
-        surface, normals, seen_from, known, origin, points[rows], keypoint_viewpoints, rows
+        surface=surface,
+        normals=normals,
+        viewpoint=seen_from,
+        viewpoint_known=known,
+        origin=origin,
+        keypoints=np.asarray(points.take(rows, axis=0)),
+        keypoint_viewpoints=keypoint_viewpoints,
+        rows=rows,
     )
 
 
@@ -113,7 +118,7 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor, backend: Backend =
 
 
 def downsample_and_filter(
-    points: np.ndarray, voxel: float, origin: np.ndarray, backend: Backend = CPU
+    points: LocalPoints, voxel: float, origin: np.ndarray, backend: Backend = CPU
 ) -> np.ndarray:
     """Rows (M,) int64 of the cloud (N, 3), one per cell counted from `origin` (3,), no isolated points.
 
@@ -121,14 +126,15 @@ def downsample_and_filter(
     which would count as an object in the free space of the other sensor.
     """
     rows = backend.voxel_downsample(points, voxel, origin)
-    downsampled = points[rows]
+    downsampled = points.take(rows, axis=0)
     around = backend.index(downsampled).query_ball_point(
         downsampled, 2 * voxel, return_length=True, workers=parallel.cores_for(len(downsampled))
     )
     return rows[around - 1 >= MIN_NEIGHBORS]
 
 
-def _too_few(points: np.ndarray, left: int, voxel: float) -> str:
+def _too_few(local: LocalPoints, left: int, voxel: float) -> str:
+    points = np.asarray(local)
     extent = float(np.linalg.norm(np.ptp(points, axis=0)))
     found = f"{left} of {len(points)} points left at voxel {voxel:g} m (extent {extent:.3g} m)"
     if len(points) < MIN_POINTS or extent == 0:

@@ -29,6 +29,7 @@ from pcreg.io.cloud import expanded
 from pcreg.kernels import compiler
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.fallback import answer_at_scales
+from pcreg.registration.given_frame import in_given_frames
 from pcreg.registration.inputs import (
     Points,
     ViewpointOption,
@@ -37,7 +38,6 @@ from pcreg.registration.inputs import (
     check_settings,
     check_viewpoint,
 )
-from pcreg.registration.local_frame import in_given_frames
 from pcreg.registration.localization import locate
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.prepared_map import PreparedMap
@@ -124,7 +124,7 @@ class Registrar:
         option = check_viewpoint(viewpoint)
         name = str(cloud) if isinstance(cloud, str | Path) else name
         read = as_cloud(cloud, name or "cloud", units, columns)
-        prepared = PreparedCloud(read, option, name, sample_of=self.backend.sample)
+        prepared = PreparedCloud(read, option, name, backend=self.backend)
         _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
         return PreparedMap(prepared) if is_map else prepared
 

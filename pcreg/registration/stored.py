@@ -12,8 +12,8 @@ import numpy as np
 
 from pcreg.features.base import Descriptor
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud, expanded
+from pcreg.registration.backend import CPU
 from pcreg.registration.inputs import ViewpointOption, as_cloud
 from pcreg.registration.local_frame import LocalFrame
 from pcreg.registration.prepared import PreparedCloud
@@ -74,7 +74,7 @@ class StoredCloud(PreparedCloud):
 
     def __init__(self, file: CloudFile, folder: Path, *, is_mirrored: bool = False) -> None:
         self.file, self.name, self.option = file, file.path, file.viewpoint
-        self.folder, self.is_mirrored, self.sample_of = folder, is_mirrored, Sample.of
+        self.folder, self.is_mirrored, self.backend = folder, is_mirrored, CPU
         self._described = {}
 
     @cached_property

@@ -6,7 +6,9 @@ compare it with its definition anywhere.
 
 from pcreg.registration.gpu.agreement import DeviceAgreement
 from pcreg.registration.gpu.arrays import kept_on
+from pcreg.registration.gpu.box import box
 from pcreg.registration.gpu.downsampling import voxel_downsample
+from pcreg.registration.gpu.local_points import DeviceLocalPoints
 from pcreg.registration.gpu.msac import DeviceMatchedPoints
 from pcreg.registration.gpu.nearest import NearestIndex
 from pcreg.registration.gpu.normals import normals_of, surface_variation
@@ -16,6 +18,8 @@ from pcreg.registration.gpu.surfaces import DeviceSurfaces
 from pcreg.registration.gpu.view import DeviceView
 
 BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a device
+    "local_points": DeviceLocalPoints,
+    "box": box,
     "sample": sample_of,
     "voxel_downsample": voxel_downsample,
     "view": DeviceView,

@@ -1,42 +1,77 @@
 """Arrays to a device and back."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-MAX_KEPT_BYTES = 1 << 28  # of all arrays that are kept on devices
+MAX_KEPT_BYTES = 1 << 28  # of all that is kept on devices
 
-_kept: OrderedDict[tuple[int, str], tuple[NDArray[np.generic], Tensor]] = OrderedDict()  # latest last
+_kept: OrderedDict[tuple[int, str], tuple[object, Tensor]] = OrderedDict()  # latest last
 _keeping = Lock()
 
 
-def on(array: NDArray[np.generic], device: str) -> Tensor:
+class DeviceArray:
+    """Rows on a device, of which an array is made where NumPy asks for one."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    @property
+    def tensor(self) -> Tensor:
+        return self._tensor
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.tensor.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def take(self, rows: NDArray[np.int64], axis: int) -> "DeviceArray":
+        """Some rows (M,), the axis being 0, on the device."""
+        tensor = self.tensor
+        return DeviceArray(tensor.index_select(axis, on(rows, str(tensor.device))))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.generic]:
+        return np.asarray(array(self.tensor), dtype)
+
+
+def on(array: "NDArray[np.generic] | DeviceArray", device: str) -> Tensor:
     """A contiguous copy of the array on the device, or on the CPU perhaps the array itself.
 
     Of one that is kept there it is the same each time, not to be written to.
     """
-    kept = _kept.get((id(array), device))
-    if kept is not None:
-        return kept[1]
+    if isinstance(array, DeviceArray):
+        return array.tensor
+    found = _kept.get((id(array), device))
+    if found is not None:
+        return found[1]
     # What the device has still to do is not waited for: the array has been read when this returns.
     return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
 
 
-def kept_on(array: NDArray[np.generic], device: str) -> Tensor:
+def kept_on(array: "NDArray[np.generic] | DeviceArray", device: str) -> Tensor:
     """As `on`, of an array that nobody changes: while it is among the latest it is brought there once."""
-    key = id(array), device  # of no other array while this one is kept
+    return kept(array, device, lambda: on(array, device)) if isinstance(array, np.ndarray) else array.tensor
+
+
+def kept(owner: object, device: str, bring: Callable[[], Tensor]) -> Tensor:
+    """What `bring` returns for an owner that nobody changes: called once while that is among the latest."""
+    key = id(owner), device  # of nothing else while this one is kept
     with _keeping:
         if key in _kept:
             _kept.move_to_end(key)
             return _kept[key][1]
-    tensor = on(array, device)
+    tensor = bring()
     with _keeping:
-        _kept[key] = array, tensor
-        while sum(kept.nbytes for kept, _ in _kept.values()) > MAX_KEPT_BYTES:
+        _kept[key] = owner, tensor
+        while sum(each.nbytes for _, each in _kept.values()) > MAX_KEPT_BYTES:
             _kept.popitem(last=False)
     return tensor
 

@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.neighborhood import count_within, kth_distance
 from pcreg.kernels.stencil import native_counts
-from pcreg.registration.gpu.arrays import on
+from pcreg.registration.gpu.arrays import DeviceArray, on
 
 
 class NearestIndex:
     """Points (M, 3) float64, M >= 1. Numbers of `workers` mean nothing here."""
 
-    def __init__(self, points: NDArray[np.float64], device: str) -> None:
+    def __init__(self, points: NDArray[np.float64] | DeviceArray, device: str) -> None:
         self.data, self.device = points, device
         self._points = on(points, device)
 
     def query(
         self,
-        points: NDArray[np.float64],
+        points: NDArray[np.float64] | DeviceArray,
         k: int | Sequence[int] = 1,
         distance_upper_bound: float = np.inf,
         workers: int = 1,
@@ -40,7 +40,11 @@ class NearestIndex:
         return distance.cpu().numpy(), row.cpu().numpy()
 
     def query_ball_point(
-        self, points: NDArray[np.float64], r: float, return_length: bool = True, workers: int = 1
+        self,
+        points: NDArray[np.float64] | DeviceArray,
+        r: float,
+        return_length: bool = True,
+        workers: int = 1,
     ) -> NDArray[np.int64]:
         """How many points lie within `r` metres of each of points (N, 3): (N,)."""
         if points is self.data:

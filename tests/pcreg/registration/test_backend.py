@@ -8,10 +8,12 @@ import pytest
 
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.io.cloud import Cloud
 from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.gpu import arrays
 from pcreg.registration.icp import refine
+from pcreg.registration.local_frame import LocalFrame
 from pcreg.registration.prior import ANY, Prior
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
@@ -35,6 +37,31 @@ def matches(rng, count=300, right=100):
 def test_every_part_has_its_counterpart():
     assert {field.name for field in fields(Backend)} == {*gpu.BACKEND, "each"}
     assert backend_on("cpu") is CPU
+
+
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_local_points_are_the_same_to_the_last_bit(rng, is_mirrored):
+    given = rng.normal(scale=30, size=(1000, 3)) + np.array([4e5, 5e6, 100.0])
+    frame = LocalFrame.of(Cloud(given))
+    here, there = (backend.local_points(given, frame, is_mirrored) for backend in (CPU, DEVICE))
+    rows = rng.permutation(1000)[:300]
+    assert there.shape == here.shape
+    assert len(there) == len(here)
+    np.testing.assert_array_equal(np.asarray(there), here)
+    np.testing.assert_array_equal(np.asarray(there.take(rows, axis=0)), here.take(rows, axis=0))
+    np.testing.assert_array_equal(DEVICE.box(there), CPU.box(here))
+    np.testing.assert_array_equal(DEVICE.box(here), CPU.box(here))
+
+
+def test_points_that_lost_their_room_on_a_device_are_computed_again(rng, monkeypatch):
+    given = rng.normal(size=(100, 3))
+    points = DEVICE.local_points(given, LocalFrame.of(Cloud(given)), False)
+    once = points.tensor
+    assert points.tensor is once
+    monkeypatch.setattr(arrays, "MAX_KEPT_BYTES", 0)
+    arrays.kept(object(), "cpu", lambda: once)  # takes the room of all
+    assert points.tensor is not once
+    np.testing.assert_array_equal(points.tensor, once)
 
 
 def test_a_cloud_has_the_same_scale(rng):

@@ -7,8 +7,8 @@ from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
 from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.registration import diagnostics
+from pcreg.registration.local_frame import MIRROR
 from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.preprocess import MIRROR
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from tests.pcreg.evidences import described
 

@@ -12,7 +12,7 @@ from pcreg.registration import diagnostics
 from pcreg.registration.backend import CPU
 from pcreg.registration.confidence import MIN_CONFIDENCE
 from pcreg.registration.fallback import answer_at_scales
-from pcreg.registration.local_frame import in_given_frames
+from pcreg.registration.given_frame import in_given_frames
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from tests.pcreg.registration.test_api import VOXEL, correct

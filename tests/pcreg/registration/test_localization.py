@@ -1,10 +1,13 @@
 """A scan in a map: simulated rooms side by side, with known poses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
 from pcreg.registration import prepared
+from pcreg.registration.local_frame import local_points
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
@@ -40,8 +43,8 @@ def prepared_map(rooms, registrar):
 def test_the_points_of_a_large_map_are_moved_to_its_frame_once(rooms, registrar, monkeypatch):
     monkeypatch.setattr(prepared, "MAX_KEPT_POINTS", 100)
     large, moves = registrar.prepare(map_of(rooms, (0, 1)), is_map=True), []
-    monkeypatch.setattr(
-        large.whole, "_local", lambda points: moves.append(1) or large.whole.frame.local(points)
+    large.whole.backend = replace(
+        large.whole.backend, local_points=lambda *of: moves.append(1) or local_points(*of)
     )
     assert len(large._clouds(VOXEL)) > 1
     assert len(moves) == 1

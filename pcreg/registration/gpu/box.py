@@ -1,0 +1,12 @@
+"""The box around points."""
+
+import torch
+
+from pcreg.registration.gpu.arrays import DeviceArray, array, kept_on
+from pcreg.registration.msac import Floats
+
+
+def box(points: Floats | DeviceArray, device: str) -> Floats:
+    """That of pcreg.geometry.se3, on a device."""
+    own = kept_on(points, device)
+    return array(torch.stack([own.amin(0), own.amax(0)]))
