@@ -23,6 +23,8 @@ from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 from pcreg.training.distributed import ALONE, Ranks
 
+# By each process: recording a scene takes as long as several steps, for which all GPUs would wait
+BATCHES_AHEAD = 10
 TURNS = 2  # batch n draws from every second scene, so that two workers in turn record each scene once
 
 
@@ -92,6 +94,7 @@ class Endless:
                 _Stream(self, self._next),
                 workers=min(self.workers, TURNS),
                 batch_size=None,
+                prefetch_factor=BATCHES_AHEAD if self.workers else None,
                 multiprocessing_context=context,
             )
         for _ in range(first, self.per_epoch):

@@ -4,10 +4,11 @@ import atexit
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 import torch
 from torch import distributed, nn
@@ -15,6 +16,7 @@ from torch import distributed, nn
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parent import end_with
 
+Batch = TypeVar("Batch")
 TIMEOUT = timedelta(hours=6)  # for which others wait while the first process validates or computes truth
 
 
@@ -52,22 +54,37 @@ class Ranks:
         for parameter, part in zip(trained, parts, strict=True):
             parameter.grad = part.view_as(parameter)
 
-    def all_have(self, something: bool) -> bool:
-        """Whether all processes have it: a step is made by all or by none."""
+    def had_by_all(self, batches: Iterator[Batch | None]) -> Iterator[Batch | None]:
+        """The batches, but None where a process has none: a step is made by all or by none.
+
+        Others are asked when a batch comes, and have until the next one comes to answer: no process waits
+        for them each step.
+        """
         if self.count == 1:
-            return something
-        flag = torch.tensor(int(something))  # on the CPU: GPUs have other things to do
-        distributed.all_reduce(flag, distributed.ReduceOp.MIN)
-        return bool(flag)
+            yield from batches
+            return
+        before: tuple[Batch | None, Callable[[], bool]] | None = None
+        for batch in batches:
+            asked, before = before, (batch, self._ask_all(batch is not None))
+            if asked is not None:
+                yield asked[0] if asked[1]() else None
+        if before is not None:
+            yield before[0] if before[1]() else None
+
+    def _ask_all(self, flag: bool) -> Callable[[], bool]:
+        """What waits until all processes have asked, and tells whether all of their flags are true."""
+        least = torch.tensor(int(flag))  # on the CPU: GPUs have other things to do
+        work = distributed.all_reduce(least, distributed.ReduceOp.MIN, async_op=True)
+        return lambda: work.wait() and bool(least)
 
     @contextmanager
     def main_process_first(self) -> Iterator[None]:
         """Let the first process do what is within before the others, who find in files what it computed."""
-        if not self.first:
-            self.all_have(True)
+        if self.count > 1 and not self.first:
+            self._ask_all(True)()
         yield
-        if self.first:
-            self.all_have(True)
+        if self.count > 1 and self.first:
+            self._ask_all(True)()
 
 
 ALONE = Ranks()

@@ -160,10 +160,10 @@ class Trainer:
                 trained = self.state.batch > 0
                 asked = perf_counter()
                 made = stoppable_batches(batches.epoch(self.state.epoch, self.state.batch), stoppable)
-                for batch in on_device(made, self.ranks.device):
+                for batch in on_device(self.ranks.had_by_all(made), self.ranks.device):
                     came = perf_counter()
                     with self._atomic():
-                        if self.ranks.all_have(batch is not None):
+                        if batch is not None:
                             outcome = self._step(batch)
                             self.scalars.write()  # as is what follows, while the GPU works
                             self._read()

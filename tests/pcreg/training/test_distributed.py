@@ -40,7 +40,7 @@ def test_one_process_is_alone():
     with init_distributed("cpu") as ranks:
         assert ranks == ALONE
         assert ranks.first
-        assert not ranks.all_have(False)
+        assert [*ranks.had_by_all(iter([1, None, 2]))] == [1, None, 2]
 
 
 def test_processes_average_their_gradients_and_step_together(tmp_path):
@@ -70,14 +70,17 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
                     time.sleep(0.5)
                     Path("truth").write_text("computed")
                 assert Path("truth").read_text() == "computed"
-            usable = ranks.all_have(ranks.rank == 0), ranks.all_have(True)
+            batches = [[1, 2, None, 4, 5], [6, None, 8, 9, 10]][ranks.rank]
+            usable = [*ranks.had_by_all(iter(batches))], [*ranks.had_by_all(iter([]))]
             Path(f"rank {ranks.rank}").write_text(f"of {ranks.count}: {gradient} {usable}")
         """)
     )
     status, said = ended(torchrun(2, script))
     assert status == 0, said
     for rank in range(2):
-        assert (tmp_path / f"rank {rank}").read_text() == "of 2: ([[11.5, 3.0]], [2.0]) (False, True)"
+        batches = [[1, None, None, 4, 5], [6, None, None, 9, 10]][rank]
+        expected = f"of 2: ([[11.5, 3.0]], [2.0]) ({batches}, [])"
+        assert (tmp_path / f"rank {rank}").read_text() == expected
 
 
 def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
@@ -94,7 +97,8 @@ def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
             with init_distributed("cpu") as ranks:
                 if ranks.rank == 1:
                     raise InputError("a.ply: holds no points; give another")
-                ranks.all_have(True)
+                with ranks.main_process_first():
+                    pass
 
         entry.compose_config = lambda *_: None
         sys.exit(entry.run("train", main, [], program="fails.py"))
