@@ -4,14 +4,14 @@ import atexit
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
 import torch
-from torch import distributed, nn
+from torch import Tensor, distributed, nn
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parent import end_with
@@ -38,21 +38,14 @@ class Ranks:
             for tensor in network.state_dict().values():
                 distributed.broadcast(tensor, 0)
 
-    def average_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Give parameters the mean of their gradients over all processes; None has to be None in each.
+    def average(self, gradient: Tensor) -> None:
+        """Make an array its mean over all processes.
 
-        As one array, after the backward pass: that may be a CUDA graph, which no hook of
-        DistributedDataParallel enters.
+        After the backward pass: that may be a CUDA graph, which no hook of DistributedDataParallel enters.
         """
-        if self.count == 1:
-            return
-        trained = [parameter for parameter in parameters if parameter.grad is not None]
-        mean = torch.cat([parameter.grad.flatten() for parameter in trained])
-        distributed.all_reduce(mean)
-        mean /= self.count
-        parts = mean.split([parameter.numel() for parameter in trained])
-        for parameter, part in zip(trained, parts, strict=True):
-            parameter.grad = part.view_as(parameter)
+        if self.count > 1:
+            distributed.all_reduce(gradient)
+            gradient /= self.count
 
     def had_by_all(self, batches: Iterator[Batch | None]) -> Iterator[Batch | None]:
         """The batches, but None where a process has none: a step is made by all or by none.

@@ -10,10 +10,11 @@ from torch import Tensor
 from pcreg.kernels.padded_pyramid import PaddedPyramid
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import ResUNet
+from pcreg.training.gradient import views
 
 
 class GraphedNetwork:
-    """Computes what `network` does. A backward pass leaves the gradients with the parameters.
+    """Computes what `network` does. A backward pass leaves the gradients with the parameters, in one array.
 
     It replaces gradients that are there, and holds for the forward pass before it alone. `dtype` is that of
     autocast, or None for none.
@@ -55,7 +56,11 @@ class _Passes:
                 features = network(padded.pyramid)
             self._grad = torch.zeros_like(features)
             with torch.cuda.graph(self._backward, pool=self._forward.pool(), **capture):
-                self._grads = torch.autograd.grad(features, self.parameters, self._grad, allow_unused=True)
+                found = torch.autograd.grad(features, self.parameters, self._grad, allow_unused=True)
+                trained = [each for each in found if each is not None]
+                gradient = torch.cat([each.flatten() for each in trained])
+        parts = iter(views(gradient, trained))
+        self._grads = [None if each is None else next(parts) for each in found]
         self._features = features.detach()
 
     def _compile(self, network: ResUNet) -> None:

@@ -31,6 +31,7 @@ from pcreg.training.averaging import AveragedNetwork
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.distillation import distillation_loss, teacher_descriptors
 from pcreg.training.distributed import ALONE, Ranks
+from pcreg.training.gradient import as_one
 from pcreg.training.graphed import GraphedNetwork
 from pcreg.training.losses import Batch, HardestContrastive, Loss
 from pcreg.training.outcome import Outcome
@@ -220,12 +221,11 @@ class Trainer:
         loss = self._loss(batch)
         self.optimizer.zero_grad()
         loss["total"].backward()
-        self.ranks.average_gradients(self.parameters)
-        gradient = torch.nn.utils.get_total_norm(
-            [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        )
+        gradient = as_one(self.parameters)
+        self.ranks.average(gradient)
         self.state.step += 1
-        outcome = Outcome.of(self.state.step, batch, self.scheduler.get_last_lr()[0], loss, gradient)
+        rate = self.scheduler.get_last_lr()[0]
+        outcome = Outcome.of(self.state.step, batch, rate, loss, gradient.norm())
         self.optimizer.step()
         if self.averaged:
             self.averaged.update(self.network)

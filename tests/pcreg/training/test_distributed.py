@@ -52,6 +52,7 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
 
         import torch
         from pcreg.training.distributed import init_distributed
+        from pcreg.training.gradient import as_one
 
         def step(ranks):
             network, idle = torch.nn.Linear(2, 1), torch.nn.Linear(1, 1)
@@ -59,7 +60,7 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
             ranks.share_state(network)
             assert network.weight.tolist() == [[1.0, 1.0]]
             network(torch.tensor([[1.0 + ranks.rank, 3.0], [10.0, 0.0]])).sum().backward()
-            ranks.average_gradients([*network.parameters(), *idle.parameters()])
+            ranks.average(as_one([*network.parameters(), *idle.parameters()]))
             assert idle.weight.grad is None
             return network.weight.grad.tolist(), network.bias.grad.tolist()
 
