@@ -70,16 +70,14 @@ class FCGF:
         """The descriptor of a .safetensors file written by `pcreg train`, at a `voxel` size in metres.
 
         Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
-        training. For a GPU its kernels are compiled now. Raises InputError if the file cannot be used, and
-        without both.
+        training. For a GPU its kernels begin to be compiled. Raises InputError if the file cannot be used,
+        and without both.
         """
         if weights is None:
             if voxel is None:
                 raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
             weights = weights_for(voxel)
         learned = FCGF(_load(weights, choose_device(device)), device, scales)
-        if not isinstance(learned.network, InferenceResUNet):
-            learned.network.warm_up()
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
@@ -128,9 +126,13 @@ def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
     stored = read_weights(weights)
     if device == "cpu" and not stored.architecture.snap:
         return InferenceResUNet(stored)
-    from pcreg.models.weights import load_weights
+    from pcreg.models.weights import network_of
 
-    return load_weights(weights)
+    if device != "cpu":
+        from pcreg.models.network_kernels import begin_compiling
+
+        begin_compiling(stored.architecture, device)
+    return network_of(stored)
 
 
 def _usable(scales: Sequence[float]) -> bool:
