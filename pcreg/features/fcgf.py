@@ -13,7 +13,7 @@ from pcreg.features.base import Description, Nodes
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.models.inference import InferenceResUNet, NetworkOutput
-from pcreg.models.weights_file import read_weights
+from pcreg.models.weights_file import read_architecture, read_weights
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
@@ -133,6 +133,16 @@ def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
 
         begin_compiling(stored.architecture, device)
     return network_of(stored)
+
+
+def compile_shipped(device: str) -> None:
+    """Begin to compile for a GPU what describes clouds, before it is known which of the shipped weights do.
+
+    They are of one architecture. Raises InputError if they are missing.
+    """
+    from pcreg.models.network_kernels import begin_compiling  # PyTorch takes a second to import
+
+    begin_compiling(read_architecture(weights_for(0.0)), device)
 
 
 def _usable(scales: Sequence[float]) -> bool:

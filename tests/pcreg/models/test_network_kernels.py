@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from pcreg.features import fcgf
+from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL, weights_for
 from pcreg.models import network_kernels
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import save_weights
+from pcreg.models.weights_file import read_architecture
 from tests.pcreg.tiny import network
 
 
@@ -36,11 +38,17 @@ def test_networks_of_one_architecture_are_compiled_once_at_all_voxel_sizes(rehea
     assert not any(each.training for each in rehearsed)
 
 
+def test_which_of_the_shipped_weights_are_used_need_not_be_known():
+    indoor, outdoor = map(read_architecture, (weights_for(0.0), weights_for(MIN_OUTDOOR_VOXEL)))
+    assert replace(indoor, voxel=1.0) == replace(outdoor, voxel=1.0)
+
+
 def test_loading_weights_for_a_gpu_begins(rehearsed, tmp_path, monkeypatch):
     begun = []
     monkeypatch.setattr(network_kernels, "begin_compiling", lambda *what: begun.append(what))
     save_weights(tmp_path / "w.safetensors", network())
     for device in ("cpu", "cuda:1"):
         fcgf._load(tmp_path / "w.safetensors", device)
-    assert begun == [(network().architecture, "cuda:1")]
+    fcgf.compile_shipped("cuda")
+    assert begun == [(network().architecture, "cuda:1"), (read_architecture(weights_for(0.0)), "cuda")]
     assert isinstance(fcgf._load(tmp_path / "w.safetensors", "cuda:1"), ResUNet)
