@@ -41,7 +41,7 @@ class Compiler:
             text=True,
             start_new_session=True,
         )
-        self._owner = os.getpid()
+        self._owner, self._is_abandoned = os.getpid(), False
 
     @property
     def is_waiting(self) -> bool:
@@ -49,7 +49,7 @@ class Compiler:
         return self._owner == os.getpid() and self._process.poll() is None
 
     def compile(self, kernels: Sequence[tuple[str, str, str, str]], **setting: object) -> Iterator[int]:
-        """Compile kernels, each a pcreg.kernels.triton.variant.Variant; those that take longest come first.
+        """Compile kernels, each a pcreg.kernels.triton.variant.Variant, as they come.
 
         Yields the number of each as soon as the cache has it; with a warning others are left out. The setting
         is what a worker cannot know by itself: the target, and the folder of the cache.
@@ -66,7 +66,7 @@ class Compiler:
                     yield number
                 else:
                     log.warning("a process could not compile %s.%s: %s", *kernels[number][:2], error)
-            if unanswered:
+            if unanswered and not self._is_abandoned:
                 log.warning("processes that compile ended with %d kernels to go", unanswered)
         finally:
             self.stop()
@@ -74,8 +74,17 @@ class Compiler:
     def stop(self) -> None:
         """End it and its workers, whatever they are doing."""
         with suppress(BrokenPipeError), self._process:  # closes the pipes, and waits
-            if self._process.poll() is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._kill()
+
+    def abandon(self) -> None:
+        """End it while another thread waits for its answers, which then stops it."""
+        self._is_abandoned = True
+        if self.is_waiting:
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def begin(cores: int) -> None:

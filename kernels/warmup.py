@@ -1,10 +1,13 @@
-"""Compiling beforehand, side by side, all that a network launches on a GPU.
+"""Compiling, side by side, all that a network launches on a GPU, what will be needed first before the rest.
 
 A rehearsal of the network notes its kernels instead of launching them. None depends on a cloud, but for
-the way that each convolution takes, so that the network is rehearsed once for each way.
+the way that each convolution takes, so that the network is rehearsed once for each way: first for the ways
+that the clouds of most registrations take.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -16,38 +19,45 @@ from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triplets import Triplets
 
+if TYPE_CHECKING:
+    from pcreg.kernels.triton.compilation import Compilation
+    from pcreg.kernels.triton.launch import Rehearsal
+
+# Points of each level where a cloud of 15,000 cells is described at three scales.
+TYPICAL = (26_000, 7_000, 2_000, 500)
+
 
 def warm_up(
     network: Callable[[Pyramid], object], geometry: PyramidConfig, device: torch.device, cores: int
-) -> int:
-    """Compile what a `network` launches on pyramids of this geometry: how many kernels were not there yet.
+) -> "Compilation":
+    """Begin to compile what a `network` launches on pyramids of this geometry, and a registration beside it.
 
-    With them what builds the pyramids, finds nearest points, compares surfaces and scores motions. The
-    network is rehearsed as it would run now: in inference mode or not, deterministic or not. Takes so many
-    `cores`.
+    That is what builds the pyramids, finds nearest points, compares surfaces and scores motions. The network
+    is rehearsed as it would run now: in inference mode or not, deterministic or not. Takes so many `cores`.
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton.agreement import align
     from pcreg.kernels.triton.cell_counts import occupied_and_crowded
+    from pcreg.kernels.triton.compilation import Compilation
     from pcreg.kernels.triton.consensus import fit_samples, refit
     from pcreg.kernels.triton.grid import grid_sample
-    from pcreg.kernels.triton.launch import compile_noted, rehearsal
+    from pcreg.kernels.triton.launch import rehearsal
     from pcreg.kernels.triton.nearest import nearest_points
     from pcreg.kernels.triton.neighborhood import EVERY_NTH, MIN_POINTS, kth_distance, sums
     from pcreg.kernels.triton.plane_fit import least_directions
     from pcreg.kernels.triton.point_to_plane import iterate
     from pcreg.kernels.triton.search.triplets import count_native
 
-    with rehearsal() as noted:
-        for pyramid in _pyramids(geometry, device):
-            network(pyramid)
+    one = torch.zeros(1, 3, dtype=torch.float64, device=device)
+    length = torch.ones(1, dtype=torch.int64, device=device)
+    with rehearsal() as scale:  # of a cloud, before anything else is known of it
+        occupied_and_crowded(one.float().T.contiguous(), 1.0, (1, 1, 1), 1)
+    with rehearsal() as pair:
+        network(_pyramid(TYPICAL, True, geometry, device))
         nothing = torch.empty(0, 3, device=device)
         batch = PointBatch(nothing, torch.zeros(1, dtype=torch.int64, device=device), nothing)
         search_at_once(batch, geometry)
-        one = torch.zeros(1, 3, dtype=torch.float64, device=device)
-        length = torch.ones(1, dtype=torch.int64, device=device)
         grid_sample(one, length, 1.0, one)
-        occupied_and_crowded(one.float().T.contiguous(), 1.0, (1, 1, 1), 1)
         nearest_points(one, one)
         count_native(one, one, length, length, 1.0, 1, 1.0)
         kth_distance(one, one.repeat(EVERY_NTH * MIN_POINTS, 1), 1)
@@ -58,36 +68,55 @@ def warm_up(
         fit_samples(one.T, one.T, length[None].expand(1, 3), 1.0)
         refit(motion[None], one.T, one.T, 1.0, 1)
         align(one, one, one.float(), one.float(), motion, 1.0, 0.0, 1, 1)
-    return compile_noted(noted, cores)
+    with rehearsal() as others:
+        for pyramid in _pyramids(geometry, device):
+            network(pyramid)
+    return Compilation(_in_order(scale, pair, others), cores)
+
+
+def _in_order(*rehearsals: "Rehearsal") -> "Rehearsal":
+    """What was noted, of each rehearsal first what takes longest: begun last, it would be waited for."""
+    from pcreg.kernels.triton.variant import source_length
+
+    order: Rehearsal = {}
+    for noted in rehearsals:
+        for key in sorted(noted, key=lambda key: -source_length(noted[key].kernel)):
+            order.setdefault(key, noted[key])
+    return order
 
 
 def _pyramids(geometry: PyramidConfig, device: torch.device) -> Iterator[Pyramid]:
-    """Pyramids of which the sizes are true and the content is not, one for each way of a convolution."""
+    """One for each way of a convolution, at all levels."""
     from pcreg.kernels.triton.blocks import processors
 
-    K = KERNEL_SIZE**3
     for n, occupied in (
         (ROWS * processors(device), True),  # output-stationary, a program for each tile
         (1, True),  # output-stationary, several programs
         (1, False),  # weight-stationary
     ):
-        triplets = _triplets(n, K * n if occupied else 0, K, device)
-        triplets.pair_with(_triplets(n, 0, K, device))  # on the way up few buckets are occupied
+        yield _pyramid([n] * geometry.n_levels, occupied, geometry, device)
+
+
+def _pyramid(sizes: Sequence[int], occupied: bool, geometry: PyramidConfig, device: torch.device) -> Pyramid:
+    """A pyramid of which the sizes of the levels are true and the content is not."""
+    levels = []
+    for n in sizes:
         points = torch.empty(n, 3, device=device)
-        level = PointBatch(points, torch.full((1,), n, device=device), points)
-        stem = torch.empty(geometry.stem_kernel_size**3, n, dtype=torch.int32, device=device)
-        levels = geometry.n_levels
-        between = levels - 1
-        row_groups = [RowGroups((n,))] * levels
-        yield Pyramid(
-            [level] * levels, stem, [triplets] * levels, [triplets] * between, RowGroups((1,)), row_groups
-        )
+        levels.append(PointBatch(points, torch.full((1,), n, device=device), points))
+    same = [_triplets(n, n, occupied, device) for n in sizes]
+    down = [_triplets(n_out, n_in, occupied, device) for n_in, n_out in pairwise(sizes)]
+    for triplets in down:  # on the way up few buckets are occupied
+        triplets.pair_with(_triplets(triplets.n_in, triplets.n_out, False, device))
+    stem = torch.empty(geometry.stem_kernel_size**3, sizes[0], dtype=torch.int32, device=device)
+    return Pyramid(levels, stem, same, down, RowGroups((1,)), [RowGroups((n,)) for n in sizes])
 
 
-def _triplets(n: int, T: int, K: int, device: torch.device) -> Triplets:
-    """T triplets of n points with themselves, arranged for each dataflow."""
+def _triplets(n_out: int, n_in: int, occupied: bool, device: torch.device) -> Triplets:
+    """So many that every bucket is occupied, or none, arranged for each dataflow."""
+    K = KERNEL_SIZE**3
+    T = K * n_out if occupied else 0
     rows = torch.empty(T, dtype=torch.int32, device=device)
-    triplets = Triplets(rows, rows, torch.full((K + 1,), T, device=device), n, n)
-    source, none = rows.new_empty(K, n), rows.new_empty(0)
-    triplets.take_tiles(Tiles(source, none.long(), none, rows.new_empty(-(-n // ROWS) + 1), 1))
+    triplets = Triplets(rows, rows, torch.full((K + 1,), T, device=device), n_out, n_in)
+    source, none = rows.new_empty(K, n_out), rows.new_empty(0)
+    triplets.take_tiles(Tiles(source, none.long(), none, rows.new_empty(-(-n_out // ROWS) + 1), 1))
     return triplets

@@ -1,6 +1,6 @@
 """What a launch would have compiled, as another process can compile it, and whether Triton's cache has it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dis import get_instructions
 from hashlib import sha256
 from threading import Lock, get_ident
@@ -33,10 +33,27 @@ def settle(kernel) -> None:
     whatever was compiled there before.
     """
     if isinstance(kernel, JITFunction) and kernel.hash is None:
-        for instruction in get_instructions(kernel.fn):
-            if instruction.opname == "LOAD_GLOBAL":
-                settle(kernel.fn.__globals__.get(instruction.argval))
+        for other in _named_in(kernel):
+            settle(other)
         _ = kernel.cache_key
+
+
+def source_length(kernel) -> int:
+    """Characters of a kernel and of what it calls, each once: those of many take long to compile."""
+    lengths, left = {}, [kernel]
+    while left:
+        other = left.pop()
+        if isinstance(other, JITFunction) and other.fn not in lengths:  # Python's function: see `settle`
+            lengths[other.fn] = len(other.src)
+            left.extend(_named_in(other))
+    return sum(lengths.values())
+
+
+def _named_in(kernel: JITFunction) -> Iterator[object]:
+    """What the names of its module stand for that occur in a kernel."""
+    for instruction in get_instructions(kernel.fn):
+        if instruction.opname == "LOAD_GLOBAL":
+            yield kernel.fn.__globals__.get(instruction.argval)
 
 
 def variants_of(launches: Iterable[tuple]) -> list[Variant | None]:

@@ -13,7 +13,7 @@ from pcreg.features.base import Description, Nodes
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.models.inference import InferenceResUNet, NetworkOutput
-from pcreg.models.weights_file import read_weights
+from pcreg.models.weights_file import read_architecture, read_weights
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
@@ -70,16 +70,14 @@ class FCGF:
         """The descriptor of a .safetensors file written by `pcreg train`, at a `voxel` size in metres.
 
         Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
-        training. For a GPU its kernels are compiled now. Raises InputError if the file cannot be used, and
-        without both.
+        training. For a GPU its kernels begin to be compiled. Raises InputError if the file cannot be used,
+        and without both.
         """
         if weights is None:
             if voxel is None:
                 raise InputError("fcgf needs weights, or a voxel size to choose the shipped ones by")
             weights = weights_for(voxel)
         learned = FCGF(_load(weights, choose_device(device)), device, scales)
-        if not isinstance(learned.network, InferenceResUNet):
-            learned.network.warm_up()
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
@@ -128,9 +126,23 @@ def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
     stored = read_weights(weights)
     if device == "cpu" and not stored.architecture.snap:
         return InferenceResUNet(stored)
-    from pcreg.models.weights import load_weights
+    from pcreg.models.weights import network_of
 
-    return load_weights(weights)
+    if device != "cpu":
+        from pcreg.models.network_kernels import begin_compiling
+
+        begin_compiling(stored.architecture, device)
+    return network_of(stored)
+
+
+def compile_shipped(device: str) -> None:
+    """Begin to compile for a GPU what describes clouds, before it is known which of the shipped weights do.
+
+    They are of one architecture. Raises InputError if they are missing.
+    """
+    from pcreg.models.network_kernels import begin_compiling  # PyTorch takes a second to import
+
+    begin_compiling(read_architecture(weights_for(0.0)), device)
 
 
 def _usable(scales: Sequence[float]) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from threading import Lock
 
 import numpy as np
 import torch
@@ -13,15 +12,12 @@ from torch import Tensor
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.warmup import warm_up
 from pcreg.models.architecture import NODE_LEVEL
 from pcreg.models.inference import NetworkOutput
+from pcreg.models.network_kernels import begin_compiling
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint
-from pcreg.runtime import parallel
 from pcreg.runtime.deterministic import ONE_THREAD
-
-_WARMING_UP = Lock()  # clouds are described on several threads
 
 
 class TorchInference:
@@ -30,17 +26,6 @@ class TorchInference:
     def __init__(self, network: ResUNet, device: str) -> None:
         self.architecture, self.fingerprint = network.architecture, fingerprint(network)
         self._network, self._device = network.to(device).eval(), device
-        self._is_warm = device == "cpu"
-
-    def warm_up(self) -> int:
-        """Compile what a GPU will run, side by side: how many kernels. The first cloud does it otherwise."""
-        with _WARMING_UP, torch.inference_mode():
-            if self._is_warm:
-                return 0
-            geometry, device = self.architecture.geometry, next(self._network.parameters()).device
-            compiled = warm_up(self._network.features, geometry, device, parallel.cores())
-            self._is_warm = True
-        return compiled
 
     def describe(
         self,
@@ -57,8 +42,8 @@ class TorchInference:
         It repeats to the last bit. On the CPU it takes one core: threads would wait for one another at every
         one of many small operators, and beside other processes wait a hundred times as long as they compute.
         """
-        if not self._is_warm:
-            self.warm_up()
+        if self._device != "cpu":
+            begin_compiling(self.architecture, self._device)
         with ONE_THREAD if self._device == "cpu" else nullcontext(), torch.inference_mode():
             cloud = torch.from_numpy(points).to(self._device)
             places = torch.zeros_like(cloud) if viewpoints is None else torch.from_numpy(viewpoints).to(cloud)

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from pcreg.models import weights_file
 from pcreg.models.architecture import Architecture
 from pcreg.models.resunet import ResUNet
-from pcreg.models.weights_file import KEY, read_weights
+from pcreg.models.weights_file import KEY, StoredWeights, read_weights
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
@@ -42,10 +42,7 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
     `required` names fields that its architecture has to have; what it leaves out, or has as None, may be
     anything. Raises InputError for a file that is missing, damaged, or holds another network's weights.
     """
-    stored = read_weights(path)
-    network = _undrawn(stored.architecture)
-    stored.check({name: tuple(tensor.shape) for name, tensor in network.state_dict().items()})
-    _fill(network, {name: torch.from_numpy(array) for name, array in stored.tensors.items()})
+    network = network_of(read_weights(path))
     for field, found in dataclasses.asdict(network.architecture).items():
         value = (required or {}).get(field)
         value = tuple(value) if isinstance(value, list) else value
@@ -55,6 +52,13 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
                 f"leave model.{field} as it is there"
             )
     return network
+
+
+def network_of(stored: StoredWeights) -> ResUNet:
+    """The network, in evaluation mode, on the CPU; InputError if it is of another architecture."""
+    network = undrawn(stored.architecture)
+    stored.check({name: tuple(tensor.shape) for name, tensor in network.state_dict().items()})
+    return _fill(network, {name: torch.from_numpy(array) for name, array in stored.tensors.items()})
 
 
 def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
@@ -67,7 +71,7 @@ def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
         name: torch.lerp(tensor, start[name].to(tensor), share) if tensor.is_floating_point() else tensor
         for name, tensor in end.items()
     }
-    return _fill(_undrawn(last.architecture), mixed)
+    return _fill(undrawn(last.architecture), mixed)
 
 
 def fingerprint(network: nn.Module) -> str:
@@ -77,7 +81,7 @@ def fingerprint(network: nn.Module) -> str:
     )
 
 
-def _undrawn(architecture: Architecture) -> ResUNet:
+def undrawn(architecture: Architecture) -> ResUNet:
     """A network whose weights are to be overwritten; draws no random numbers and starts no thread."""
     with ONE_THREAD, _Undrawn():
         return ResUNet(architecture)

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,23 +44,22 @@ class StoredWeights:
 
 def read_weights(path: str | Path) -> StoredWeights:
     """The content of a .safetensors file; InputError for one that is missing, damaged or of another kind."""
-    from safetensors import SafetensorError, safe_open
-
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such weights; check the path")
-    try:
-        with safe_open(path, framework="np") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise InputError(
-            f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
-        ) from error
+    with _opened(path) as file:
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, tensor in tensors.items():
         if tensor.dtype == np.float16:
             tensors[name] = tensor.astype(np.float32)
     return StoredWeights(path, _architecture(path, metadata), tensors)
+
+
+def read_architecture(path: str | Path) -> Architecture:
+    """That which the weights of a file belong to, without reading them; InputError as for `read_weights`."""
+    path = Path(path)
+    with _opened(path) as file:
+        metadata = file.metadata() or {}
+    return _architecture(path, metadata)
 
 
 def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
@@ -69,6 +69,22 @@ def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(tensor))
     return digest.hexdigest()[:16]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The file, as safetensors reads it; within, too, its errors are raised as InputError."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise InputError(f"{path}: no such weights; check the path")
+    try:
+        with safe_open(path, framework="np") as file:
+            yield file
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
+        ) from error
 
 
 def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pcreg.features.base import Descriptor
-from pcreg.features.fcgf import FCGF
+from pcreg.features.fcgf import FCGF, compile_shipped
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import checksum, scales, weights_for
 from pcreg.geometry.rigid_motion import rigid_motion
@@ -123,8 +123,9 @@ class Registrar:
         """
         option = check_viewpoint(viewpoint)
         name = str(cloud) if isinstance(cloud, str | Path) else name
+        backend = self.backend  # before the cloud is read, as kernels are compiled meanwhile
         read = as_cloud(cloud, name or "cloud", units, columns)
-        prepared = PreparedCloud(read, option, name, backend=self.backend)
+        prepared = PreparedCloud(read, option, name, backend=backend)
         _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
         return PreparedMap(prepared) if is_map else prepared
 
@@ -239,8 +240,14 @@ class Registrar:
 
     @cached_property
     def backend(self) -> Backend:
-        """What computes all but the descriptors."""
-        return backend_on(choose_device(self.device))
+        """What computes all but the descriptors.
+
+        Nothing runs on a GPU before: its kernels begin to be compiled now, those of the descriptors, too.
+        """
+        device = choose_device(self.device)
+        if device != "cpu" and self.descriptor == "fcgf" and self.weights is None:
+            compile_shipped(device)
+        return backend_on(device)
 
     @property
     def fingerprint(self) -> str:

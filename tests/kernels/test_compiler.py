@@ -55,7 +55,9 @@ from triton.runtime import driver
 
 import some_kernels
 from pcreg.kernels.triton.compile_server import Target
-from pcreg.kernels.triton.launch import compile_noted, launch, rehearsal
+from pcreg.kernels.triton.compilation import Compilation
+from pcreg.kernels.triton.launch import launch, rehearsal
+from pcreg.kernels.triton.loaded import load
 from pcreg.kernels.triton.precision import parts
 
 driver.set_active(Target(GPUTarget("cuda", 90, 32)))
@@ -76,7 +78,9 @@ with rehearsal() as noted:
         launch(some_kernels.scale, 1, (x, 7), {"FACTOR": factor, "BLOCK": 16}, factor)
 """
 
-COMPILED = "print(compile_noted(noted, 4), 'kernels,', loaded[True], 'found,', loaded[False], 'compiled')\n"
+COMPILED = (
+    "print(Compilation(noted, 4).wait(), 'kernels,', loaded[True], 'found,', loaded[False], 'compiled')\n"
+)
 NONE_STARTS = "compiler.Compiler = None\n"
 
 
@@ -157,6 +161,52 @@ with open(some_kernels.__file__, "a") as file:
     assert "to go" in errors
 
 
+LAUNCHED = """
+compilation = Compilation(noted, 4)
+server = compilation._compiler._process.pid
+for key, wanted in noted.items():
+    load(key, wanted)
+print(compilation.wait(), 'kernels,', loaded[True], 'found,', loaded[False], 'compiled')
+"""
+
+
+def test_a_launch_waits_for_the_process_that_compiles_its_kernel(program):
+    out, errors = program(NOTED, LAUNCHED).communicate(timeout=120)
+    assert (out, errors) == ("10 kernels, 10 found, 0 compiled\n", "")
+
+
+SLOW = """
+with open(some_kernels.__file__, "a") as file:
+    file.write("import time\\nscale.preload = lambda data: time.sleep(600)\\n")
+compilation = Compilation(noted, 4)
+print(compilation._compiler._process.pid, flush=True)
+some_key, some_launch = next(item for item in noted.items() if item[1].kernel is some_kernels.scale)
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit\n", "os.kill(os.getpid(), 2)\n"])
+def test_a_process_ends_without_what_is_still_compiled(program, ending):
+    process = program(NOTED, SLOW, ending)
+    server = int(process.stdout.readline())
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == (-signal.SIGINT if "kill" in ending else 0)
+    assert errors == "" or "kill" in ending
+    assert gone(server)
+
+
+def test_a_forked_process_waits_for_nobody(program):
+    forked = """
+child = os.fork()
+if child == 0:
+    print(load(some_key, some_launch) is not None, flush=True)
+    raise SystemExit
+print(os.waitpid(child, 0)[1], compilation._compiler.is_waiting)
+"""
+    process = program(NOTED, SLOW, forked)
+    out, errors = process.communicate(timeout=60)
+    assert (out.splitlines()[1:], errors) == (["True", "0 True"], "")
+
+
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT, None])
 def test_no_process_is_left_behind(program, ending):
     process = program("compiler.begin(4)\nprint(compiler._begun._process.pid)\ninput()\n")
@@ -165,10 +215,17 @@ def test_no_process_is_left_behind(program, ending):
         process.communicate("\n", timeout=120)
     else:
         process.send_signal(ending)
+    assert gone(server)
+
+
+def gone(process: int) -> bool:
+    """Whether it ends within half a minute."""
     deadline = time.monotonic() + 30
-    while Path(f"/proc/{server}").exists() and "Z" not in state_of(server):
-        assert time.monotonic() < deadline
+    while Path(f"/proc/{process}").exists() and "Z" not in state_of(process):
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.1)
+    return True
 
 
 def state_of(process: int) -> str:
@@ -180,8 +237,10 @@ def state_of(process: int) -> str:
 
 def test_a_hash_does_not_depend_on_what_was_hashed_before(program):
     """What a kernel calls is part of its hash; found is the kernel that another process compiled."""
-    first = "import some_kernels\nfrom pcreg.kernels.triton.variant import settle\n"
+    first = "import some_kernels\nfrom pcreg.kernels.triton.variant import settle, source_length\n"
     hashed = "settle(some_kernels.scale)\nprint(some_kernels.scale.cache_key)\n"
     one, _ = program(first, hashed).communicate(timeout=120)
     other, _ = program(first, "some_kernels.increment.cache_key\n", hashed).communicate(timeout=120)
-    assert one == other != ""
+    length = "assert source_length(some_kernels.scale) > len(some_kernels.scale.src)\n"
+    measured, _ = program(first, length, hashed).communicate(timeout=120)
+    assert one == other == measured != ""

@@ -1,9 +1,12 @@
 """`pcreg warmup`, without a GPU: what it compiles is tested in tests/kernels/test_warmup.py."""
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 
 from pcreg.cli import warmup
+from pcreg.models import network_kernels
 
 
 def test_without_a_gpu_it_says_so(monkeypatch, capsys):
@@ -21,3 +24,12 @@ def test_other_devices_are_refused(device, sentence, monkeypatch, capsys):
     monkeypatch.setattr(warmup, "choose_device", lambda name: "cuda" if name == "auto" else choose(name))
     assert warmup.main(["--device", device]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_all_is_waited_for_and_counted_once(monkeypatch, capsys):
+    """Shipped weights of one architecture share their kernels."""
+    all_kernels = Mock(**{"wait.return_value": 57})
+    monkeypatch.setattr(warmup, "choose_device", lambda name: "cuda")
+    monkeypatch.setattr(network_kernels, "begin_compiling", lambda architecture, device: all_kernels)
+    assert warmup.main([]) == 0
+    assert capsys.readouterr().out.startswith("57 kernels for indoor.safetensors and outdoor.safetensors are")

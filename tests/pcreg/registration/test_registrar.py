@@ -10,6 +10,9 @@ from pcreg import register
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
 from pcreg.registration import prepared
+from pcreg.registration import registrar as registrar_module
+from pcreg.registration.backend import CPU
+from pcreg.registration.inputs import as_cloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
@@ -183,6 +186,23 @@ def test_weights_are_loaded_once(clouds, monkeypatch):
     for seed in (0, 1):
         registrar.register(clouds["a"], clouds["b"], seed=seed)
     assert len(loads) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "begun"), [({"device": "cuda"}, 1), ({"device": "cpu"}, 0), ({"descriptor": "fpfh"}, 0)]
+)
+def test_a_gpu_s_kernels_are_compiled_while_clouds_are_read(settings, begun, monkeypatch):
+    order = []
+    monkeypatch.setattr(registrar_module, "choose_device", lambda name: name)
+    monkeypatch.setattr(registrar_module, "backend_on", lambda device: CPU)
+    monkeypatch.setattr(registrar_module, "compile_shipped", order.append)
+    monkeypatch.setattr(registrar_module, "as_cloud", lambda *cloud: order.append("read") or as_cloud(*cloud))
+    monkeypatch.setattr(registrar_module.compiler, "begin", lambda cores: None)
+    registrar = Registrar(**{"device": "cuda"} | settings)
+    assert order == []
+    for _ in range(2):
+        registrar.prepare(np.zeros((3, 3)))
+    assert order == ["cuda"] * begun + ["read", "read"]
 
 
 def test_matches_are_rows_of_the_clouds_as_they_were_given(clouds, registrar):
