@@ -1,32 +1,18 @@
-"""Rays cast into scenes of solids, in plain PyTorch on any device.
+"""Rays cast into scenes of solids, on any device.
 
-A ray moved the other way meets a solid's unit shape at the same fraction of its length. Rays come in
-groups that look about the same way from about the same place: a group is tried against the solids within
-its cone alone, the nearest first.
+Rays come in groups that look about the same way from about the same place: a group is tried against the
+solids within its cone alone, the nearest first.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.datasets.simulated.solids import Shape, Solids
-from pcreg.kernels.cells import counts_of_sorted
+from pcreg.datasets.simulated.solids import Solids
+from pcreg.kernels.raycast import Hits, first_hits
 
-MIN_DISTANCE = 1e-3  # metres: a ray does not hit the surface on which it starts
-# Rays times solids per intermediate tensor: few launches on a GPU; on a CPU what its cache holds.
+# Numbers per intermediate tensor: few launches on a GPU; on a CPU what its cache holds.
 BUDGET = {"cuda": 2**24, "cpu": 2**17}
-ROUNDS = ((0, 12), (12, 40), (40, 120), (120, 2**31))  # nearest solids first: what is behind is left out
-
-
-@dataclass(frozen=True)
-class Hits:
-    """What rays (G, R) met first."""
-
-    distance: Tensor  # (G, R) float32, metres, infinite if nothing
-    cosine: Tensor  # (G, R) float32, of the angle between ray and normal, not negative
-    solid: Tensor  # (G, R) int64, -1 if nothing
 
 
 @torch.no_grad()
@@ -40,62 +26,11 @@ def cast(
     rays of a group, all if not given. Runs where the rays are; memory is bounded.
     """
     device = directions.device
-    G, R, _ = directions.shape
-    far = torch.as_tensor(far, dtype=torch.float32, device=device).expand(G)
+    far = torch.as_tensor(far, dtype=torch.float32, device=device).expand(len(directions))
     T_unit_world = torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float().to(device)
     shapes = torch.from_numpy(solids.shape).to(device)
-    distance = torch.full((G, R), torch.inf, device=device)
-    met = torch.full((G, R), -1, dtype=torch.int64, device=device)
     group, solid, depth = _in_view(solids, origins, directions, far, present)
-    rank = torch.arange(len(group), device=device) - _starts(group, G)[0][group]
-    for first, last in ROUNDS:
-        hidden = torch.minimum(distance.amax(1), far)[group] < depth
-        due = (rank >= first) & (rank < last) & ~hidden
-        for shape in Shape:
-            chosen = (due & (shapes[solid] == shape)).nonzero()[:, 0]
-            _try(shape, group[chosen], solid[chosen], T_unit_world, origins, directions, distance, met)
-    beyond = distance > far[:, None]
-    met = torch.where(beyond, -1, met)
-    distance = torch.where(beyond, torch.inf, distance)
-    normal = _normals(solids, T_unit_world, origins, directions, distance, met)
-    return Hits(distance, (normal * directions).sum(-1).abs(), met)
-
-
-def _try(
-    shape: Shape,
-    group: Tensor,
-    solid: Tensor,
-    T_unit_world: Tensor,
-    origins: Tensor,
-    directions: Tensor,
-    distance: Tensor,
-    met: Tensor,
-) -> None:
-    """Cast the rays of each group (N,), in order, at a solid (N,) of one shape; note what is met nearer."""
-    G, R, _ = directions.shape
-    start, count = _starts(group, G)
-    # Groups with as many solids together, so that little is padded.
-    order = torch.argsort(count)
-    counts = count[order].tolist()
-    end = G
-    while end > 0 and counts[end - 1] > 0:
-        width = counts[end - 1]
-        groups = order[max(0, end - max(1, BUDGET[directions.device.type] // (R * width))) : end]
-        slot = torch.arange(width, device=group.device)
-        candidates = solid[(start[groups, None] + slot).clamp(max=len(solid) - 1)]
-        t = _first_meeting(shape, T_unit_world[candidates], origins[groups], directions[groups])
-        t = torch.where((slot < count[groups, None])[..., None], t, torch.inf)
-        nearest = t.min(1)
-        closer = nearest.values < distance[groups]
-        distance[groups] = torch.where(closer, nearest.values, distance[groups])
-        met[groups] = torch.where(closer, candidates.gather(1, nearest.indices), met[groups])
-        end -= len(groups)
-
-
-def _starts(group: Tensor, G: int) -> tuple[Tensor, Tensor]:
-    """Where each of G groups starts in a sorted list (N,), and how often it is there."""
-    count = counts_of_sorted(group, G)
-    return count.cumsum(0) - count, count
+    return first_hits(origins, directions, far, shapes, T_unit_world, group, solid, depth)
 
 
 def _bounding_radii(solids: Solids) -> np.ndarray:
@@ -123,7 +58,9 @@ def _in_view(
     sine = torch.sqrt(1 - cosine * cosine)
     planes = _pyramid(axis, directions)  # (G, 5, 3)
     found = []
-    for some in torch.arange(len(origin), device=device).split(max(1, BUDGET[device.type] // max(1, len(T)))):
+    groups = max(1, BUDGET[device.type] // max(1, len(T)))
+    for first in range(0, len(origin), groups):
+        some = slice(first, first + groups)
         along, away = 0.0, 0.0
         for k in range(3):
             to_centre = T[:, k, 3] - origin[some, k, None]
@@ -137,13 +74,14 @@ def _in_view(
         if present is not None:
             near &= present[some]
         group, solid = near.nonzero(as_tuple=True)
-        group = some[group]
+        group = group + first
         # How far the box about a solid extends to either side of each plane through the origin.
-        at = T[solid, :, 3] - origin[group]
-        centre = (planes[group] * at[:, None]).sum(-1)  # (N, 5)
-        extent = spread[group, None] * planes[group].norm(dim=-1)
-        for k in range(3):
-            extent = extent + (planes[group] * T[solid, None, :, k]).sum(-1).abs()
+        *axes, centre = T[solid].unbind(-1)
+        sides = planes[group]
+        centre = (sides * (centre - origin[group])[:, None]).sum(-1)  # (N, 5)
+        extent = spread[group, None] * sides.norm(dim=-1)
+        for half in axes:
+            extent = extent + (sides * half[:, None]).sum(-1).abs()
         depth = centre[:, 4] - extent[:, 4]
         kept = (centre + extent >= 0).all(1) & (depth <= far[group])
         found.append((group[kept], solid[kept], depth[kept]))
@@ -164,96 +102,3 @@ def _pyramid(axis: Tensor, directions: Tensor) -> Tensor:
         slope = (directions * side[:, None]).sum(-1) / forward
         planes += [side - slope.amin(1)[:, None] * axis, slope.amax(1)[:, None] * axis - side]
     return torch.stack([*planes, axis], 1)
-
-
-def _first_meeting(shape: Shape, T_unit_world: Tensor, origins: Tensor, directions: Tensor) -> Tensor:
-    """Distances (G, P, R) along rays (G, R, 3) to solids (G, P, 3, 4) of one shape, infinite for a miss."""
-    G, P = T_unit_world.shape[:2]
-    rows = T_unit_world[..., :3].transpose(1, 2).reshape(G, 3 * P, 3)
-    d = (rows @ directions.mT).unflatten(1, (3, P))
-    o = _moved(T_unit_world[:, :, None], origins[:, None])
-    enter, leave = _crossing(shape, *o.unbind(-1), *d.unbind(1))
-    t = torch.where(enter > MIN_DISTANCE, enter, leave)
-    return torch.where((enter <= leave) & (t > MIN_DISTANCE), t, torch.inf)
-
-
-def _moved(T: Tensor, points: Tensor) -> Tensor:
-    """Points (..., 3) moved by T (..., 3, 4), a motion each: products of small matrices take longer."""
-    x, y, z = points[..., None].unbind(-2)
-    return T[..., 0] * x + T[..., 1] * y + T[..., 2] * z + T[..., 3]
-
-
-def _crossing(shape: Shape, x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:
-    """Where a line enters and leaves a unit shape; not a number, or in the wrong order, for a miss."""
-    match shape:
-        case Shape.BOX:
-            slabs = [_slab(x, dx), _slab(y, dy), _slab(z, dz)]
-            enter = torch.maximum(torch.maximum(slabs[0][0], slabs[1][0]), slabs[2][0])
-            leave = torch.minimum(torch.minimum(slabs[0][1], slabs[1][1]), slabs[2][1])
-            return enter, leave
-        case Shape.BALL:
-            return _roots(dx * dx + dy * dy + dz * dz, x * dx + y * dy + z * dz, x * x + y * y + z * z - 1)
-        case Shape.ROD:
-            enter, leave = _roots(dx * dx + dy * dy, x * dx + y * dy, x * x + y * y - 1)
-            low, high = _slab(z, dz)
-            return torch.maximum(enter, low), torch.minimum(leave, high)
-        case Shape.CONE:
-            return _cone(x, y, z, dx, dy, dz)
-
-
-def _slab(x: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
-    """Where x + t dx crosses -1 and 1, in order."""
-    inverse = 1 / torch.where(dx.abs() < 1e-9, 1e-9, dx)
-    one, two = (-1 - x) * inverse, (1 - x) * inverse
-    return torch.minimum(one, two), torch.maximum(one, two)
-
-
-def _roots(a: Tensor, half_b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """The roots of a t^2 + 2 half_b t + c, a >= 0, in order; all of the line or none where a is 0."""
-    a = a.clamp(min=1e-12)
-    root = torch.sqrt(half_b * half_b - a * c)  # not a number for a miss, which compares as false
-    return (-half_b - root) / a, (-half_b + root) / a
-
-
-def _cone(x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:
-    """The lower nappe alone: the line must cross it within -1 <= z <= 1."""
-    s, ds = (1 - z) / 2, -dz / 2  # the radius at the height of the point
-    a = dx * dx + dy * dy - ds * ds
-    half_b = x * dx + y * dy - s * ds
-    c = x * x + y * y - s * s
-    root = torch.sqrt((half_b * half_b - a * c).clamp(min=0))
-    a = torch.where(a.abs() < 1e-12, 1e-12, a)
-    one, two = (-half_b - root) / a, (-half_b + root) / a
-    base = (-1 - z) / torch.where(dz.abs() < 1e-9, 1e-9, dz)
-    radius = (x + base * dx) ** 2 + (y + base * dy) ** 2
-    missed = half_b * half_b - a * c < 0
-    meetings = [torch.where(missed | ((z + t * dz).abs() > 1), torch.nan, t) for t in (one, two)] + [
-        torch.where(radius <= 1, base, torch.nan)
-    ]
-    low = torch.stack([t.nan_to_num(torch.inf) for t in meetings]).amin(0)
-    high = torch.stack([t.nan_to_num(-torch.inf) for t in meetings]).amax(0)
-    return low, high
-
-
-def _normals(
-    solids: Solids, T_unit_world: Tensor, origins: Tensor, directions: Tensor, distance: Tensor, met: Tensor
-) -> Tensor:
-    """Unit normals (G, R, 3) where rays met solids; zero where they met none."""
-    hit = met >= 0
-    T = T_unit_world[met.clamp(min=0)]
-    at = origins + torch.where(hit, distance, 0)[..., None] * directions
-    p = _moved(T, at)
-    shape = torch.from_numpy(solids.shape).to(met.device)[met.clamp(min=0)][..., None]
-    x, y, z = p.unbind(-1)
-    nothing = torch.zeros_like(x)
-    face = torch.nn.functional.one_hot(p.abs().argmax(-1), 3) * p
-    radial = torch.stack([x, y, nothing], -1)
-    flat = torch.stack([nothing, nothing, z.sign()], -1)
-    side = torch.where((x * x + y * y > z * z)[..., None], radial, flat)
-    slope = torch.stack([x, y, (1 - z) / 4], -1)
-    lateral = torch.where((z < -0.999)[..., None], flat, slope)
-    local = torch.where(shape == Shape.BOX, face, p)
-    local = torch.where(shape == Shape.ROD, side, local)
-    local = torch.where(shape == Shape.CONE, lateral, local)
-    normal = torch.nn.functional.normalize((T[..., :3] * local[..., None]).sum(-2), dim=-1)
-    return torch.where(hit[..., None], normal, 0)

@@ -1,22 +1,14 @@
 """Scenes made of simple solids: unit shapes moved by affine maps."""
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pcreg.kernels.shapes import Shape
+
 AXES = np.eye(3)
 NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # after and before x, y, z, in a circle
-
-
-class Shape(IntEnum):
-    """Where a point (x, y, z) of the unit shape may be."""
-
-    BOX = 0  # |x|, |y|, |z| <= 1
-    BALL = 1  # x^2 + y^2 + z^2 <= 1
-    ROD = 2  # x^2 + y^2 <= 1, |z| <= 1
-    CONE = 3  # x^2 + y^2 <= ((1 - z) / 2)^2, |z| <= 1: its tip at z = 1
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
 from pcreg.kernels.cells import counts_of_sorted
+from pcreg.kernels.signed_distance import DepthImages, distance_sums
 
 SAMPLES = 2  # of the surface within each pixel
 
@@ -44,41 +45,30 @@ class Fusion:
     def _fuse(
         self, camera: DepthCamera, depth: Tensor, T_first_camera: Tensor, generator: torch.Generator
     ) -> list[Tensor]:
-        B, K = depth.shape[:2]
-        inverse_depth = torch.where(depth > 0, 1 / depth.clamp(min=0.1), 0).reshape(-1)
-        batch, points = self._candidates(camera, inverse_depth, T_first_camera, generator)
-        total, weight = torch.zeros_like(points[:, 0]), torch.zeros_like(points[:, 0])
-        R, t = T_first_camera[..., :3, :3], T_first_camera[..., :3, 3]
-        for k in range(K):
-            # p R is the inverse rotation of p; one product of matrices for each point takes ten times as long
-            (x, y, z), rows = (points - t[batch, k])[..., None].unbind(1), R[batch, k]
-            x, y, z = (x * rows[:, 0] + y * rows[:, 1] + z * rows[:, 2]).unbind(-1)
-            u = camera.focal * x / z + camera.centre[0]
-            v = camera.focal * y / z + camera.centre[1]
-            measured = self._lookup(camera, inverse_depth, (batch * K + k), u, v)
-            distance = measured - z
-            counts = (z > 0.1) & (measured > 0) & (distance > -self.truncation)
-            total += torch.where(counts, distance.clamp(max=self.truncation), 0)
-            weight += counts
+        inverse_depth = torch.where(depth > 0, 1 / depth.clamp(min=0.1), 0).flatten(0, 1).contiguous()
+        images = DepthImages(inverse_depth, camera.focal, camera.centre, self.jump)
+        batch, points = self._candidates(images, T_first_camera, generator)
+        total, weight = distance_sums(images, T_first_camera, batch, points, self.truncation)
         kept = (total.abs() < self.surface * weight) & (weight >= 1)
         batch, points = batch[kept], points[kept]  # still in the order of their voxels
         first = _first_of_each(batch, (points / self.spacing).floor().long() + 512)
-        lengths = counts_of_sorted(batch[first], B).tolist()
+        lengths = counts_of_sorted(batch[first], len(depth)).tolist()
         return list(points[first].split(lengths))
 
     def _candidates(
-        self, camera: DepthCamera, inverse_depth: Tensor, T_first_camera: Tensor, generator: torch.Generator
+        self, images: DepthImages, T_first_camera: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Voxels near measured surfaces, sorted: the fragment (M,) and the centre (M, 3) of each."""
         B, K = T_first_camera.shape[:2]
-        device = inverse_depth.device
-        shape = B, K, SAMPLES, camera.height, camera.width
+        (height, width), device = images.inverse_depth.shape[1:], T_first_camera.device
+        shape = B, K, SAMPLES, height, width
         u, v, shift = (torch.rand(shape, generator=generator, device=device) - 0.5 for _ in range(3))
-        u += torch.arange(camera.width, device=device)
-        v += torch.arange(camera.height, device=device)[:, None]
+        u += torch.arange(width, device=device)
+        v += torch.arange(height, device=device)[:, None]
         image = torch.arange(B * K, device=device).view(B, K, 1, 1, 1)
-        depth = self._lookup(camera, inverse_depth, image, u, v)
-        near = torch.stack([(u - camera.centre[0]) / camera.focal, (v - camera.centre[1]) / camera.focal], -1)
+        depth = images.depth(image, u, v)
+        column, row = images.centre
+        near = torch.stack([(u - column) / images.focal, (v - row) / images.focal], -1)
         near = torch.nn.functional.pad(near, (0, 1), value=1.0) * (depth + shift * 3 * self.voxel)[..., None]
         near = near.flatten(2, 4) @ T_first_camera[..., :3, :3].mT + T_first_camera[:, :, None, :3, 3]
         near = near.view(*shape, 3)
@@ -88,23 +78,6 @@ class Fusion:
         lattice = ((near[usable] - low) / self.voxel).round().long()
         first = _first_of_each(batch, lattice)
         return batch[first], low + lattice[first] * self.voxel
-
-    def _lookup(
-        self, camera: DepthCamera, inverse_depth: Tensor, image: Tensor, u: Tensor, v: Tensor
-    ) -> Tensor:
-        """Depth at pixels (u, v) of images, one shape, 0 if missing: linear in 1 / z, as on a plane."""
-        W, H = camera.width, camera.height
-        inside = (u > -0.5) & (u < W - 0.5) & (v > -0.5) & (v < H - 0.5)
-        u, v = u.clamp(0, W - 1), v.clamp(0, H - 1)
-        u0, v0 = u.floor().clamp(max=W - 2), v.floor().clamp(max=H - 2)
-        a, b = u - u0, v - v0
-        corner = image * (W * H) + (v0 * W + u0).long()
-        values = torch.stack([inverse_depth[corner + offset] for offset in (0, 1, W, W + 1)])
-        weights = torch.stack([(1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b])
-        nearest = inverse_depth[corner + (a > 0.5).long() + W * (b > 0.5).long()]
-        weights = weights * ((values - nearest).abs() < self.jump * nearest)
-        mean = (weights * values).sum(0) / weights.sum(0).clamp(min=1e-6)
-        return torch.where(inside & (nearest > 0), 1 / mean.clamp(min=1e-3), 0)
 
 
 def _first_of_each(batch: Tensor, cell: Tensor) -> Tensor:

@@ -1,0 +1,64 @@
+"""How far points lie before the surfaces that depth images show (Curless and Levoy, 1996)."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+MIN_DEPTH = 0.1  # metres before a camera: nearer points it does not see
+
+
+class DepthImages(NamedTuple):
+    """Of pinhole cameras that are alike; pixel (0, 0) has its middle at (0, 0)."""
+
+    inverse_depth: Tensor  # (images, height, width) float32, contiguous, in 1 / m along z; 0 where missing
+    focal: float  # pixels
+    centre: tuple[float, float]  # column and row of the optical axis
+    jump: float  # neighbouring pixels whose depths differ by this fraction lie on two surfaces
+
+    def depth(self, image: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        """Depth at pixels (u, v) of images, one shape, 0 if missing: linear in 1 / z, as on a plane."""
+        H, W = self.inverse_depth.shape[1:]
+        inverse_depth = self.inverse_depth.view(-1)
+        inside = (u > -0.5) & (u < W - 0.5) & (v > -0.5) & (v < H - 0.5)
+        u, v = u.clamp(0, W - 1), v.clamp(0, H - 1)
+        u0, v0 = u.floor().clamp(max=W - 2), v.floor().clamp(max=H - 2)
+        a, b = u - u0, v - v0
+        corner = image * (W * H) + (v0 * W + u0).long()
+        values = torch.stack([inverse_depth[corner + offset] for offset in (0, 1, W, W + 1)])
+        weights = torch.stack([(1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b])
+        nearest = inverse_depth[corner + (a > 0.5).long() + W * (b > 0.5).long()]
+        weights = weights * ((values - nearest).abs() < self.jump * nearest)
+        mean = (weights * values).sum(0) / weights.sum(0).clamp(min=1e-6)
+        return torch.where(inside & (nearest > 0), 1 / mean.clamp(min=1e-3), 0)
+
+
+def distance_sums(
+    images: DepthImages, T_first_camera: Tensor, batch: Tensor, points: Tensor, truncation: float
+) -> tuple[Tensor, Tensor]:
+    """The sum (M,) of signed distances of each point in the images of its fragment, and of how many (M,).
+
+    Fragment `batch` (M,) int64 has images seen from T_first_camera (B, K, 4, 4), of B K in all; points (M, 3)
+    lie where its first camera sees them. A distance is that to the surface behind the point along the
+    camera's axis, at most `truncation`. An image counts where it has a depth, unless the point lies further
+    behind its surface. Lengths are in metres, all but the integers is float32.
+    """
+    if points.is_cuda:
+        from pcreg.kernels.triton.signed_distance import distance_sums as by_kernel
+
+        return by_kernel(*images, T_first_camera, batch, points, truncation, MIN_DEPTH)
+    K = T_first_camera.shape[1]
+    total, weight = torch.zeros_like(points[:, 0]), torch.zeros_like(points[:, 0])
+    R, t = T_first_camera[..., :3, :3], T_first_camera[..., :3, 3]
+    for k in range(K):
+        # p R is the inverse rotation of p; one product of matrices for each point takes ten times as long
+        (x, y, z), rows = (points - t[batch, k])[..., None].unbind(1), R[batch, k]
+        x, y, z = (x * rows[:, 0] + y * rows[:, 1] + z * rows[:, 2]).unbind(-1)
+        u = images.focal * x / z + images.centre[0]
+        v = images.focal * y / z + images.centre[1]
+        measured = images.depth(batch * K + k, u, v)
+        distance = measured - z
+        counts = (z > MIN_DEPTH) & (measured > 0) & (distance > -truncation)
+        total += torch.where(counts, distance.clamp(max=truncation), 0)
+        weight += counts
+    return total, weight
