@@ -1,6 +1,6 @@
 """Compiling kernels in processes: threads wait for Python's lock.
 
-One process imports what kernels need, which takes over a second, and forks a worker for each core. What they
+One process imports what kernels need, without PyTorch, and forks a worker for each core. What they
 compile reaches this process through Triton's cache on disk, and nothing depends on them: a kernel that is
 not there in the end is compiled here, which a warning tells.
 """

@@ -18,6 +18,7 @@ from triton.backends.nvidia import driver as nvidia
 from triton.runtime import driver
 from triton.runtime.cache import triton_key
 
+from pcreg.kernels.triton import stand_in
 from pcreg.kernels.triton.variant import Variant, settle
 
 PATIENCE = 60  # seconds in which something has to be asked for
@@ -42,9 +43,7 @@ def serve(cores: int, parent: int) -> None:
     os.dup2(2, 1)  # what a compiler prints is no answer
     meanwhile = Thread(target=_prepare)
     meanwhile.start()
-    package = sys.modules[__package__]
-    for module in walk_packages(package.__path__, f"{__package__}."):
-        import_module(module.name)
+    import_kernels()
     meanwhile.join()  # no thread may run where a process forks
     line = _request(parent)
     if not line:
@@ -68,6 +67,14 @@ def serve(cores: int, parent: int) -> None:
                 os._exit(0)
     for _ in range(min(cores, len(kernels))):
         os.wait()
+
+
+def import_kernels() -> None:
+    """All modules of kernels, without PyTorch, which takes longer to import than a kernel to compile."""
+    stand_in.install()
+    package = sys.modules[__package__]
+    for module in walk_packages(package.__path__, f"{__package__}."):
+        import_module(module.name)
 
 
 def _prepare() -> None:

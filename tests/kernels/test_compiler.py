@@ -244,3 +244,22 @@ def test_a_hash_does_not_depend_on_what_was_hashed_before(program):
     length = "assert source_length(some_kernels.scale) > len(some_kernels.scale.src)\n"
     measured, _ = program(first, length, hashed).communicate(timeout=120)
     assert one == other == measured != ""
+
+
+def test_kernels_are_imported_without_pytorch():
+    """In the process that compiles them; that they are the same kernels their hashes tell, above."""
+    found = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys\n"
+            "from pcreg.kernels.triton.compile_server import import_kernels\n"
+            "import_kernels()\n"
+            "import torch\n"
+            "from pcreg.kernels.triton.nearest import _nearest\n"
+            "print(type(torch).__module__, 'torch._C' in sys.modules, _nearest.fn.__name__)",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert found.stdout.split() == ["pcreg.kernels.triton.stand_in", "False", "_nearest"], found.stderr
