@@ -1,5 +1,7 @@
 """Normals of planes and directions of least spread: one program per block of points, all in registers."""
 
+import sys
+
 import torch
 import triton
 import triton.language as tl
@@ -13,7 +15,7 @@ STEPS = tl.constexpr(30)  # to a root; where two roots meet each halves the dist
 MIN_SLOPE = tl.constexpr(3e-8)  # where two roots meet, which are known to as much
 MIN_NEIGHBORS = tl.constexpr(plane_fit.MIN_NEIGHBORS)
 MIN_VARIANCE_RATIO = tl.constexpr(plane_fit.MIN_VARIANCE_RATIO)
-TINY = tl.constexpr(torch.finfo(torch.float64).tiny)
+TINY = tl.constexpr(sys.float_info.min)  # PyTorch is not there where kernels are compiled
 
 
 def normals_of(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
