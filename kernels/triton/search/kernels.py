@@ -42,6 +42,7 @@ from pcreg.kernels.triton.search.table import (
     SHARES,
     SIZE,
     SYMMETRIC,
+    all_buckets,
     position,
     search_of_program,
 )
@@ -206,8 +207,8 @@ def _gap(within, step):
 def segment(
     table,
     n_searches,
-    buckets,  # (1 + all buckets,), where each begins
-    tile_offsets,  # (1 + all tiles,): shared buckets before each tile
+    buckets,  # (1 + all buckets + all tiles,), the scan of what `size_tiles` leaves
+    tile_offsets,  # (1 + all tiles,), out: where those of each search end
     k_offsets,  # of all searches, out
     found,  # (searches, FOUND) int64, out, but for MAX_SHARED
     CELLS: tl.constexpr,  # a power of two, no less than K
@@ -227,9 +228,10 @@ def segment(
     tl.store(k_offsets + 1 + k, ends, mask=k < K)
     found += search * FOUND
     tl.store(found + LENGTH, tl.max(ends))
-    tl.store(
-        found + SHARED, tl.load(tile_offsets + tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)).to(tl.int64)
-    )
+    before, tile = buckets + all_buckets(table, n_searches), tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)
+    shared = tl.load(before + tile) - tl.load(before)
+    tl.store(tile_offsets + tile, shared)
+    tl.store(found + SHARED, shared.to(tl.int64))
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
     tl.store(found + N_CELLS, all_cells(tl.load(row + N_CLOUDS), frame))
 

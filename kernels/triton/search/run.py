@@ -81,9 +81,9 @@ class SearchRun:
         ]
 
     def _visited(self) -> Tensor:
-        """(1 + all buckets,) int32: how many points each holds, behind a zero."""
+        """(1 + all buckets + all tiles,) int32: a zero, how many points each bucket holds, and zeros."""
         self.table = on_device(self.rows, self.device)
-        counts = self._zeros(1 + self.totals.buckets)
+        counts = self._zeros(1 + self.totals.buckets + self.totals.tiles)  # one scan serves both
         nothing = self.table  # is not read
         self._visit(counts, nothing, counts, fill=False)
         return counts
@@ -93,11 +93,11 @@ class SearchRun:
         sizes = len(self.rows) * len(Found._fields)
         known = self._zeros(sizes + self.totals.offsets, dtype=torch.int64)
         self.k_offsets = known[sizes:]
-        shared, self.n_of_size = self._zeros(1 + self.totals.tiles), self._empty(self.totals.tiles, 2)
-        arguments = counts, shared, self.n_of_size, known
+        self.n_of_size = self._empty(self.totals.tiles, 2)
+        arguments = counts, self.n_of_size, known
         self._launch(size_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, TILE=TILE)
         self.buckets = torch.cumsum(counts, 0, dtype=torch.int32)
-        self.tile_offsets = torch.cumsum(shared, 0, dtype=torch.int32)
+        self.tile_offsets = self._empty(1 + self.totals.tiles)
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells for search in self.searches)))
         arguments = self.buckets, self.tile_offsets, self.k_offsets, known
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)

@@ -114,6 +114,14 @@ def search_of_program(table, n_searches, FIRST: tl.constexpr, SEARCHES: tl.const
 
 
 @triton.jit
+def all_buckets(table, n_searches):
+    """How many buckets all searches have, int64."""
+    row = table + (n_searches - 1) * COLUMNS
+    kernel_size = tl.load(row + KERNEL_SIZE)
+    return tl.load(row + FIRST_BUCKET) + kernel_size * kernel_size * kernel_size * tl.load(row + N_OUT)
+
+
+@triton.jit
 def position(scanned, first):
     """The place of a triplet, int64, `first` being that of its segment and `scanned` its low 32 bits."""
     return first + (scanned - first.to(tl.int32)).to(tl.int64)

@@ -14,6 +14,7 @@ from pcreg.kernels.triton.search.table import (
     KERNEL_SIZE,
     MAX_SHARED,
     N_OUT,
+    all_buckets,
     position,
     search_of_program,
 )
@@ -23,8 +24,7 @@ from pcreg.kernels.triton.search.table import (
 def size_tiles(
     table,
     n_searches,
-    counts,  # (1 + all buckets,), the size of each bucket behind it
-    n_shared,  # (1 + all tiles,) int32, out: shared buckets, behind each tile
+    counts,  # (1 + all buckets + all tiles,): behind each bucket its size; then, out: each tile's shared ones
     n_of_size,  # (all tiles, 2) int32, out: how many of them have two and three points
     found,  # (searches, FOUND) int64, zeros, out: MAX_SHARED
     SEARCHES: tl.constexpr,
@@ -34,6 +34,7 @@ def size_tiles(
     row = table + search * COLUMNS
     n_out, kernel_size = tl.load(row + N_OUT), tl.load(row + KERNEL_SIZE)
     i = tile * TILE + tl.arange(0, TILE)
+    n_shared = counts + 1 + all_buckets(table, n_searches)
     counts += 1 + tl.load(row + FIRST_BUCKET) + i
     shared, twos, threes = (
         tl.zeros((TILE,), tl.int32),
@@ -48,7 +49,7 @@ def size_tiles(
     n_of_size += 2 * tl.program_id(0)
     tl.store(n_of_size, tl.sum(twos))
     tl.store(n_of_size + 1, tl.sum(threes))
-    tl.store(n_shared + 1 + tl.program_id(0), tl.sum(shared))
+    tl.store(n_shared + tl.program_id(0), tl.sum(shared))
     tl.atomic_max(found + search * FOUND + MAX_SHARED, tl.sum(shared).to(tl.int64), sem="relaxed")
 
 
@@ -56,9 +57,9 @@ def size_tiles(
 def share_tiles(
     table,
     n_searches,
-    buckets,  # (1 + all buckets,), where each ends
+    buckets,  # (1 + all buckets + all tiles,), where each ends; then the scan of shared ones goes on
     k_offsets,
-    tile_offsets,  # (1 + all tiles,)
+    tile_offsets,  # (1 + all tiles,), out, but where those of a search end
     n_of_size,  # (all tiles, 2)
     source,  # of all searches, out where a bucket is shared
     shared_first,  # of all searches, out, like the next; counted from the search's first triplet
@@ -73,7 +74,10 @@ def share_tiles(
     tl.static_assert(SIZES == 5)  # of two, three, and more points
     search, tile = search_of_program(table, n_searches, FIRST_TILE, SEARCHES)
     row = table + search * COLUMNS
-    twos, end = tl.load(tile_offsets + tl.program_id(0)), tl.load(tile_offsets + tl.program_id(0) + 1)
+    before = buckets + all_buckets(table, n_searches)
+    n_triplets, before = tl.load(before), before + tl.program_id(0)
+    twos, end = tl.load(before) - n_triplets, tl.load(before + 1) - n_triplets
+    tl.store(tile_offsets + tl.program_id(0), twos)
     first_source = tl.load(row + FIRST_SOURCE)
     if (first_source < 0) | (twos == end):
         return
