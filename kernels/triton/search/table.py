@@ -16,7 +16,7 @@ class Row(NamedTuple):
     centres: int  # (N, 3)
     centre_normals: int  # (N, 3), this and the next zero if there are none
     point_normals: int  # (P, 3), row by row
-    cloud: int  # (N,) int32
+    cloud: int  # (N,) int32, zero if there is only one
     n_out: int
     points: int  # (P, 3), this and the next three of a CellIndex or CellTable
     lookup: int  # (P,) int64 keys, or (cells + 1,) int32 starts

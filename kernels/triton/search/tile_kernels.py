@@ -1,8 +1,9 @@
-"""Tiles of the triplets that a search has counted, one program per tile. See kernels/tiles.py."""
+"""Segments and tiles of the triplets that a search has counted. See kernels/tiles.py."""
 
 import triton
 import triton.language as tl
 
+from pcreg.kernels.triton.search.index import all_cells
 from pcreg.kernels.triton.search.table import (
     COLUMNS,
     FIRST_BUCKET,
@@ -11,9 +12,14 @@ from pcreg.kernels.triton.search.table import (
     FIRST_TILE,
     FIRST_TRIPLET,
     FOUND,
+    FRAME,
     KERNEL_SIZE,
+    LENGTH,
     MAX_SHARED,
+    N_CELLS,
+    N_CLOUDS,
     N_OUT,
+    SHARED,
     all_buckets,
     position,
     search_of_program,
@@ -51,6 +57,39 @@ def size_tiles(
     tl.store(n_of_size + 1, tl.sum(threes))
     tl.store(n_shared + tl.program_id(0), tl.sum(shared))
     tl.atomic_max(found + search * FOUND + MAX_SHARED, tl.sum(shared).to(tl.int64), sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["n_searches"])
+def segment(
+    table,
+    n_searches,
+    buckets,  # (1 + all buckets + all tiles,), the scan of what `size_tiles` leaves
+    tile_offsets,  # (1 + all tiles,), out: where those of each search end
+    k_offsets,  # of all searches, out
+    found,  # (searches, FOUND) int64, out, but for MAX_SHARED
+    CELLS: tl.constexpr,  # a power of two, no less than K
+    TILE: tl.constexpr,
+):
+    """The bounds of every search's segments, and what the host has to know."""
+    search = tl.program_id(0)
+    row = table + search * COLUMNS
+    kernel_size, n_out = tl.load(row + KERNEL_SIZE), tl.load(row + N_OUT)
+    K = kernel_size * kernel_size * kernel_size
+    k = tl.arange(0, CELLS)
+    begins = buckets + tl.load(row + FIRST_BUCKET) + k * n_out
+    begin, end = tl.load(begins, mask=k < K, other=0), tl.load(begins + n_out, mask=k < K, other=0)
+    ends = tl.cumsum((end - begin).to(tl.int64), 0)
+    k_offsets += tl.load(row + FIRST_OFFSET)
+    tl.store(k_offsets, tl.full((), 0, tl.int64))
+    tl.store(k_offsets + 1 + k, ends, mask=k < K)
+    found += search * FOUND
+    tl.store(found + LENGTH, tl.max(ends))
+    before, tile = buckets + all_buckets(table, n_searches), tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)
+    shared = tl.load(before + tile) - tl.load(before)
+    tl.store(tile_offsets + tile, shared)
+    tl.store(found + SHARED, shared.to(tl.int64))
+    frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
+    tl.store(found + N_CELLS, all_cells(tl.load(row + N_CLOUDS), frame))
 
 
 @triton.jit(do_not_specialize=["n_searches"])
