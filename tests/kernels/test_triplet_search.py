@@ -1,5 +1,7 @@
 """The GPU's search equals the CPU's to the last triplet: on a GPU, or else in Triton's interpreter."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
@@ -68,8 +70,9 @@ def test_a_table_of_cells_finds_what_sorted_cells_find(cells_per_point, monkeypa
     monkeypatch.setattr(cell_table, "CELLS_PER_POINT", cells_per_point)
     points, lengths = batch([30, 0, 25])
     moved, cloud = points.to(DEVICE), cell_index.cloud_numbers(lengths.to(DEVICE), len(points))
-    index = cell_table.index_of_box(moved, cloud, cell_index.frame_around(moved, 0.4, 3), 0.4, 3)
-    assert isinstance(index, cell_table.CellTable) == (cells_per_point > 0)
+    index = cell_table.CellTable.build(moved, cloud, 0.4, 3)
+    with nullcontext() if cells_per_point > 0 else pytest.raises(cell_table.NoRoomError):
+        triplet_search.find_triplets([Search(index, moved, cloud, 0.2, 3, 0.4)])
     check_native(points, points, lengths, lengths, 0.2, 3, 0.4)
     queries, query_lengths = batch([9, 4, 12], seed=1)
     check_native(3 * queries - 1, points, query_lengths, lengths, 0.2, 3, 0.4)
@@ -79,6 +82,14 @@ def test_a_table_of_cells_finds_what_sorted_cells_find(cells_per_point, monkeypa
     found = triplet_search.search_native(*on_device, 0.2, 3, 0.4)
     assert torch.equal(found.i.cpu(), first.i)
     assert torch.equal(found.j.cpu(), first.j)
+
+
+def test_a_table_of_many_cells():
+    """Of more spans than programs begin with."""
+    points, lengths = batch([30, 0, 25])
+    points[::2] += 25
+    found = check_native(points, points, lengths, lengths, 0.2, 3, 0.35)
+    assert len(found) > len(points)
 
 
 def test_one_cell_as_large_as_the_radius_makes_it_a_radius_search():

@@ -171,8 +171,8 @@ def _cells(
 
 @triton.jit
 def number_of_cell(points, cloud, frame, n, inside):
-    """The number of the cell, int64, in which the points of rows `n` lie."""
-    number = tl.load(cloud + n, mask=inside, other=0).to(tl.int64)
+    """The number of the cell, int64, in which the points of rows `n` lie; of one cloud if `cloud` is None."""
+    number = tl.zeros_like(n) if cloud is None else tl.load(cloud + n, mask=inside, other=0).to(tl.int64)
     for axis in tl.static_range(3):
         coordinate = tl.load(points + 3 * n + axis, mask=inside, other=0.0)
         number = number * cells_along(frame, axis) + cell_of(coordinate, frame, axis)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from pcreg.kernels.triton.search.index import all_cells, cells_along, lower_bound
+from pcreg.kernels.triton.search.index import cells_along, lower_bound
 from pcreg.kernels.triton.search.kernel_cells import (
     div_rn,
     kernel_cell,
@@ -21,16 +21,12 @@ from pcreg.kernels.triton.search.table import (
     FIRST_ORDERING,
     FIRST_PROGRAM,
     FIRST_SOURCE,
-    FIRST_TILE,
     FIRST_TRIPLET,
-    FOUND,
     FRAME,
     HALF_WIDTH,
     KERNEL_SIZE,
-    LENGTH,
     LOOKUP,
     MIRRORED,
-    N_CELLS,
     N_CLOUDS,
     N_IN,
     N_OUT,
@@ -38,7 +34,6 @@ from pcreg.kernels.triton.search.table import (
     POINT_NORMALS,
     POINTS,
     RADIUS,
-    SHARED,
     SHARES,
     SIZE,
     SYMMETRIC,
@@ -85,7 +80,8 @@ def visit(
     x = tl.load(centres, mask=exists, other=0.0)
     y = tl.load(centres + 1, mask=exists, other=0.0)
     z = tl.load(centres + 2, mask=exists, other=0.0)
-    cloud = tl.load(tl.load(row + CLOUD).to(tl.pointer_type(tl.int32)) + i, mask=exists, other=0).to(tl.int64)
+    cloud = tl.load(row + CLOUD)
+    cloud = tl.load(cloud.to(tl.pointer_type(tl.int32)) + i, mask=exists & (cloud != 0), other=0).to(tl.int64)
 
     points = tl.load(row + POINTS).to(tl.pointer_type(FLOAT))
     lookup = tl.load(row + LOOKUP).to(tl.pointer_type(tl.int32 if TABLE else tl.int64))
@@ -200,38 +196,6 @@ def _cell(coordinate, lower, edge):
 def _gap(within, step):
     """How far along an axis the cell `step` away begins, in cells."""
     return tl.maximum(tl.maximum(step - within, within - step - 1.0), 0.0)
-
-
-@triton.jit(do_not_specialize=["n_searches"])
-def segment(
-    table,
-    n_searches,
-    buckets,  # (1 + all buckets,), where each begins
-    tile_offsets,  # (1 + all tiles,): shared buckets before each tile
-    k_offsets,  # of all searches, out
-    found,  # (searches, FOUND) int64, out, but for MAX_SHARED
-    CELLS: tl.constexpr,  # a power of two, no less than K
-    TILE: tl.constexpr,
-):
-    """The bounds of every search's segments, and what the host has to know."""
-    search = tl.program_id(0)
-    row = table + search * COLUMNS
-    kernel_size, n_out = tl.load(row + KERNEL_SIZE), tl.load(row + N_OUT)
-    K = kernel_size * kernel_size * kernel_size
-    k = tl.arange(0, CELLS)
-    begins = buckets + tl.load(row + FIRST_BUCKET) + k * n_out
-    begin, end = tl.load(begins, mask=k < K, other=0), tl.load(begins + n_out, mask=k < K, other=0)
-    ends = tl.cumsum((end - begin).to(tl.int64), 0)
-    k_offsets += tl.load(row + FIRST_OFFSET)
-    tl.store(k_offsets, tl.full((), 0, tl.int64))
-    tl.store(k_offsets + 1 + k, ends, mask=k < K)
-    found += search * FOUND
-    tl.store(found + LENGTH, tl.max(ends))
-    tl.store(
-        found + SHARED, tl.load(tile_offsets + tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)).to(tl.int64)
-    )
-    frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
-    tl.store(found + N_CELLS, all_cells(tl.load(row + N_CLOUDS), frame))
 
 
 @triton.jit(do_not_specialize=["n_searches"])

@@ -23,7 +23,7 @@ class Search:
 
     index: CellIndex | CellTable  # the latter if native
     centres: Tensor  # (N, 3) contiguous, of the dtype of the points: float32, float64, or of voxels int64
-    cloud: Tensor  # (N,) int32
+    cloud: Tensor | None  # (N,) int32; None: of the first cloud
     size: float  # metres, the edge of a kernel cell
     kernel_size: int
     radius: float | None  # metres

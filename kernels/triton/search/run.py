@@ -20,18 +20,19 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from pcreg.kernels.cells import MAX_KEY
 from pcreg.kernels.dataflow import some_dtype_takes_tiles
 from pcreg.kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.search.cell_table import CellTable
+from pcreg.kernels.triton.search.cell_table import CellTable, NoRoomError
 from pcreg.kernels.triton.search.index import check_numbered
-from pcreg.kernels.triton.search.kernels import put_in_order, segment, visit
+from pcreg.kernels.triton.search.kernels import put_in_order, visit
 from pcreg.kernels.triton.search.query import Search
 from pcreg.kernels.triton.search.table import Found, Row, bits, on_device
-from pcreg.kernels.triton.search.tile_kernels import share_tiles, size_tiles
+from pcreg.kernels.triton.search.tile_kernels import segment, share_tiles, size_tiles
 
 BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
 BUCKETS = 128  # of a program that puts them in order
@@ -50,6 +51,7 @@ class SearchRun:
                 "of one dtype, and by one kind of index"
             )
         self.searches, self.device = searches, searches[0].centres.device
+        self.by_table = isinstance(searches[0].index, CellTable)
         self.rows, self.totals = _rows(searches)
         self.steps = max(
             row.n_in for row in self.rows
@@ -81,9 +83,9 @@ class SearchRun:
         ]
 
     def _visited(self) -> Tensor:
-        """(1 + all buckets,) int32: how many points each holds, behind a zero."""
+        """(1 + all buckets + all tiles,) int32: a zero, how many points each bucket holds, and zeros."""
         self.table = on_device(self.rows, self.device)
-        counts = self._zeros(1 + self.totals.buckets)
+        counts = self._zeros(1 + self.totals.buckets + self.totals.tiles)  # one scan serves both
         nothing = self.table  # is not read
         self._visit(counts, nothing, counts, fill=False)
         return counts
@@ -93,17 +95,20 @@ class SearchRun:
         sizes = len(self.rows) * len(Found._fields)
         known = self._zeros(sizes + self.totals.offsets, dtype=torch.int64)
         self.k_offsets = known[sizes:]
-        shared, self.n_of_size = self._zeros(1 + self.totals.tiles), self._empty(self.totals.tiles, 2)
-        arguments = counts, shared, self.n_of_size, known
+        self.n_of_size = self._empty(self.totals.tiles, 2)
+        arguments = counts, self.n_of_size, known
         self._launch(size_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, TILE=TILE)
         self.buckets = torch.cumsum(counts, 0, dtype=torch.int32)
-        self.tile_offsets = torch.cumsum(shared, 0, dtype=torch.int32)
+        self.tile_offsets = self._empty(1 + self.totals.tiles)
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells for search in self.searches)))
         arguments = self.buckets, self.tile_offsets, self.k_offsets, known
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
         numbers, columns = known.tolist(), len(Found._fields)  # waits for the device
         found = [Found(*numbers[first : first + columns]) for first in range(0, sizes, columns)]
-        check_numbered(max(one.n_cells for one in found))
+        n_cells = max(one.n_cells for one in found)
+        if self.by_table and n_cells > MAX_KEY:
+            raise NoRoomError
+        check_numbered(n_cells)
         return found
 
     def _place(self, found: list[Found]) -> None:
@@ -148,7 +153,7 @@ class SearchRun:
             "BLOCK": BLOCK,
             "FLOAT": tl.float64 if wide else tl.float32,
             "NORMALS": self.searches[0].normals is not None,
-            "TABLE": isinstance(self.searches[0].index, CellTable),
+            "TABLE": self.by_table,
             "FILL": fill,
         }
         arguments = self.table, len(self.rows), self.steps, buckets, k_offsets, j
@@ -190,7 +195,7 @@ def _rows(searches: list[Search]) -> tuple[list[Row], _Totals]:
                 centres=search.centres.data_ptr(),
                 centre_normals=normals[0],
                 point_normals=normals[1],
-                cloud=search.cloud.data_ptr(),
+                cloud=0 if search.cloud is None else search.cloud.data_ptr(),
                 n_out=n_out,
                 points=0 if search.radius is None else index.points.data_ptr(),
                 lookup=index.lookup.data_ptr(),

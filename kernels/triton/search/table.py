@@ -16,7 +16,7 @@ class Row(NamedTuple):
     centres: int  # (N, 3)
     centre_normals: int  # (N, 3), this and the next zero if there are none
     point_normals: int  # (P, 3), row by row
-    cloud: int  # (N,) int32
+    cloud: int  # (N,) int32, zero if there is only one
     n_out: int
     points: int  # (P, 3), this and the next three of a CellIndex or CellTable
     lookup: int  # (P,) int64 keys, or (cells + 1,) int32 starts
@@ -111,6 +111,14 @@ def search_of_program(table, n_searches, FIRST: tl.constexpr, SEARCHES: tl.const
     first = tl.load(table + search * COLUMNS + FIRST, mask=search < n_searches, other=1 << 62)
     search = tl.sum((first <= tl.program_id(0)).to(tl.int32)) - 1
     return search, tl.program_id(0) - tl.load(table + search * COLUMNS + FIRST)
+
+
+@triton.jit
+def all_buckets(table, n_searches):
+    """How many buckets all searches have, int64."""
+    row = table + (n_searches - 1) * COLUMNS
+    kernel_size = tl.load(row + KERNEL_SIZE)
+    return tl.load(row + FIRST_BUCKET) + kernel_size * kernel_size * kernel_size * tl.load(row + N_OUT)
 
 
 @triton.jit

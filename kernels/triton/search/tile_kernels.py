@@ -1,8 +1,9 @@
-"""Tiles of the triplets that a search has counted, one program per tile. See kernels/tiles.py."""
+"""Segments and tiles of the triplets that a search has counted. See kernels/tiles.py."""
 
 import triton
 import triton.language as tl
 
+from pcreg.kernels.triton.search.index import all_cells
 from pcreg.kernels.triton.search.table import (
     COLUMNS,
     FIRST_BUCKET,
@@ -11,9 +12,15 @@ from pcreg.kernels.triton.search.table import (
     FIRST_TILE,
     FIRST_TRIPLET,
     FOUND,
+    FRAME,
     KERNEL_SIZE,
+    LENGTH,
     MAX_SHARED,
+    N_CELLS,
+    N_CLOUDS,
     N_OUT,
+    SHARED,
+    all_buckets,
     position,
     search_of_program,
 )
@@ -23,8 +30,7 @@ from pcreg.kernels.triton.search.table import (
 def size_tiles(
     table,
     n_searches,
-    counts,  # (1 + all buckets,), the size of each bucket behind it
-    n_shared,  # (1 + all tiles,) int32, out: shared buckets, behind each tile
+    counts,  # (1 + all buckets + all tiles,): behind each bucket its size; then, out: each tile's shared ones
     n_of_size,  # (all tiles, 2) int32, out: how many of them have two and three points
     found,  # (searches, FOUND) int64, zeros, out: MAX_SHARED
     SEARCHES: tl.constexpr,
@@ -34,6 +40,7 @@ def size_tiles(
     row = table + search * COLUMNS
     n_out, kernel_size = tl.load(row + N_OUT), tl.load(row + KERNEL_SIZE)
     i = tile * TILE + tl.arange(0, TILE)
+    n_shared = counts + 1 + all_buckets(table, n_searches)
     counts += 1 + tl.load(row + FIRST_BUCKET) + i
     shared, twos, threes = (
         tl.zeros((TILE,), tl.int32),
@@ -48,17 +55,50 @@ def size_tiles(
     n_of_size += 2 * tl.program_id(0)
     tl.store(n_of_size, tl.sum(twos))
     tl.store(n_of_size + 1, tl.sum(threes))
-    tl.store(n_shared + 1 + tl.program_id(0), tl.sum(shared))
+    tl.store(n_shared + tl.program_id(0), tl.sum(shared))
     tl.atomic_max(found + search * FOUND + MAX_SHARED, tl.sum(shared).to(tl.int64), sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["n_searches"])
+def segment(
+    table,
+    n_searches,
+    buckets,  # (1 + all buckets + all tiles,), the scan of what `size_tiles` leaves
+    tile_offsets,  # (1 + all tiles,), out: where those of each search end
+    k_offsets,  # of all searches, out
+    found,  # (searches, FOUND) int64, out, but for MAX_SHARED
+    CELLS: tl.constexpr,  # a power of two, no less than K
+    TILE: tl.constexpr,
+):
+    """The bounds of every search's segments, and what the host has to know."""
+    search = tl.program_id(0)
+    row = table + search * COLUMNS
+    kernel_size, n_out = tl.load(row + KERNEL_SIZE), tl.load(row + N_OUT)
+    K = kernel_size * kernel_size * kernel_size
+    k = tl.arange(0, CELLS)
+    begins = buckets + tl.load(row + FIRST_BUCKET) + k * n_out
+    begin, end = tl.load(begins, mask=k < K, other=0), tl.load(begins + n_out, mask=k < K, other=0)
+    ends = tl.cumsum((end - begin).to(tl.int64), 0)
+    k_offsets += tl.load(row + FIRST_OFFSET)
+    tl.store(k_offsets, tl.full((), 0, tl.int64))
+    tl.store(k_offsets + 1 + k, ends, mask=k < K)
+    found += search * FOUND
+    tl.store(found + LENGTH, tl.max(ends))
+    before, tile = buckets + all_buckets(table, n_searches), tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)
+    shared = tl.load(before + tile) - tl.load(before)
+    tl.store(tile_offsets + tile, shared)
+    tl.store(found + SHARED, shared.to(tl.int64))
+    frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
+    tl.store(found + N_CELLS, all_cells(tl.load(row + N_CLOUDS), frame))
 
 
 @triton.jit(do_not_specialize=["n_searches"])
 def share_tiles(
     table,
     n_searches,
-    buckets,  # (1 + all buckets,), where each ends
+    buckets,  # (1 + all buckets + all tiles,), where each ends; then the scan of shared ones goes on
     k_offsets,
-    tile_offsets,  # (1 + all tiles,)
+    tile_offsets,  # (1 + all tiles,), out, but where those of a search end
     n_of_size,  # (all tiles, 2)
     source,  # of all searches, out where a bucket is shared
     shared_first,  # of all searches, out, like the next; counted from the search's first triplet
@@ -73,7 +113,10 @@ def share_tiles(
     tl.static_assert(SIZES == 5)  # of two, three, and more points
     search, tile = search_of_program(table, n_searches, FIRST_TILE, SEARCHES)
     row = table + search * COLUMNS
-    twos, end = tl.load(tile_offsets + tl.program_id(0)), tl.load(tile_offsets + tl.program_id(0) + 1)
+    before = buckets + all_buckets(table, n_searches)
+    n_triplets, before = tl.load(before), before + tl.program_id(0)
+    twos, end = tl.load(before) - n_triplets, tl.load(before + 1) - n_triplets
+    tl.store(tile_offsets + tl.program_id(0), twos)
     first_source = tl.load(row + FIRST_SOURCE)
     if (first_source < 0) | (twos == end):
         return

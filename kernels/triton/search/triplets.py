@@ -1,12 +1,12 @@
 """Triplets found on a GPU: of one convolution, or of all layers of a network together."""
 
-from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 from torch import Tensor
 
 from pcreg.kernels.triplets import Triplets
-from pcreg.kernels.triton.search.cell_table import CellTable, index_of_box
+from pcreg.kernels.triton.search.cell_table import CellTable, NoRoomError
 from pcreg.kernels.triton.search.index import (
     EDGE_SLACK,
     CellIndex,
@@ -33,9 +33,10 @@ def search_native(
     normals: tuple[Tensor, Tensor] | None = None,
 ) -> Triplets:
     """What pcreg.kernels.stencil.native_triplets says."""
-    lengths = centre_lengths, point_lengths
-    search = _native(centres, points, *lengths, size, kernel_size, radius, normals, index_of_box)
-    return find_triplets([search])[0]
+    arguments = centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals
+    with suppress(NoRoomError):
+        return find_triplets([_native(*arguments, by_table=True)])[0]
+    return find_triplets([_native(*arguments, by_table=False)])[0]
 
 
 def count_native(
@@ -49,9 +50,8 @@ def count_native(
     normals: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """How many points each centre finds in each cell of its kernel: (K, N) int32."""
-    lengths = centre_lengths, point_lengths
-    search = _native(centres, points, *lengths, size, kernel_size, radius, normals, CellIndex.build)
-    return count_triplets(search)
+    arguments = centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals
+    return count_triplets(_native(*arguments, by_table=False))
 
 
 def _native(
@@ -63,7 +63,7 @@ def _native(
     kernel_size: int,
     radius: float,
     normals: tuple[Tensor, Tensor] | None,
-    build: Callable[[Tensor, Tensor, Tensor, float, int], CellIndex | CellTable],
+    by_table: bool,
 ) -> Search:
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
@@ -72,14 +72,22 @@ def _native(
             f"centres are {centres.dtype} and points {points.dtype}; pass both in float32 or both in float64"
         )
     edge, n_clouds = radius * (1 + EDGE_SLACK), len(point_lengths)
-    cloud = cloud_numbers(point_lengths, len(points))
-    index = build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
+    cloud = _cloud_numbers(point_lengths, len(points), by_table)
+    if by_table:
+        index = CellTable.build(points, cloud, edge, n_clouds)
+    else:
+        index = CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
     symmetric = centres is points
-    centre_cloud = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
+    centre_cloud = cloud if symmetric else _cloud_numbers(centre_lengths, len(centres), by_table)
     centres = centres.contiguous()
     return Search(
         index, centres, centre_cloud, size, kernel_size, radius, normals=normals, symmetric=symmetric
     )
+
+
+def _cloud_numbers(lengths: Tensor, n_rows: int, by_table: bool) -> Tensor | None:
+    """The cloud of each row, or None for a table of a single cloud: nothing is filled then."""
+    return None if by_table and len(lengths) == 1 else cloud_numbers(lengths, n_rows)
 
 
 def search_voxels(
