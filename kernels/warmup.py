@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pcreg.kernels.triton.compilation import Compilation
     from pcreg.kernels.triton.launch import Rehearsal
 
-# Points of each level where a cloud of 15,000 cells is described at three scales.
-TYPICAL = (26_000, 7_000, 2_000, 500)
+# Points of each level where clouds of 15,000 and of 9,000 cells are described at three scales.
+TYPICAL = (26_000, 7_000, 2_000, 500), (16_000, 4_000, 1_000, 250)
 
 
 def warm_up(
@@ -52,8 +52,7 @@ def warm_up(
     length = torch.ones(1, dtype=torch.int64, device=device)
     with rehearsal() as scale:  # of a cloud, before anything else is known of it
         occupied_and_crowded(one.float().T.contiguous(), 1.0, (1, 1, 1), 1)
-    with rehearsal() as pair:
-        network(_pyramid(TYPICAL, True, geometry, device))
+    with rehearsal() as preparation:
         nothing = torch.empty(0, 3, device=device)
         batch = PointBatch(nothing, torch.zeros(1, dtype=torch.int64, device=device), nothing)
         search_at_once(batch, geometry)
@@ -63,6 +62,10 @@ def warm_up(
         kth_distance(one, one.repeat(EVERY_NTH * MIN_POINTS, 1), 1)
         sums(one, one, 1, 1.0)
         least_directions(one.new_zeros(1, 3, 3))
+    with rehearsal() as description:
+        for sizes in TYPICAL:
+            network(_pyramid(sizes, True, geometry, device))
+    with rehearsal() as estimate:
         motion = torch.eye(4, dtype=torch.float64, device=device)
         iterate(one, one, one, one.new_zeros(18), Limits(1.0, 1.0, 1.0, 1.0), 1)
         fit_samples(one.T, one.T, length[None].expand(1, 3), 1.0)
@@ -71,7 +74,7 @@ def warm_up(
     with rehearsal() as others:
         for pyramid in _pyramids(geometry, device):
             network(pyramid)
-    return Compilation(_in_order(scale, pair, others), cores)
+    return Compilation(_in_order(scale, preparation, description, estimate, others), cores)
 
 
 def _in_order(*rehearsals: "Rehearsal") -> "Rehearsal":
