@@ -12,10 +12,11 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
 from pcreg.registration.evidence import Evidence
-from pcreg.registration.local_frame import LocalFrame, between_given
+from pcreg.registration.given_frame import between_given
+from pcreg.registration.local_frame import MIRROR, LocalFrame
 from pcreg.registration.observability import DegenerateDirection, Observability
 from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.preprocess import MIRROR, DescribedCloud
+from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered

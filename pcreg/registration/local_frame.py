@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from pcreg.geometry.se3 import se3
-from pcreg.io.cloud import Cloud
 
 # Metres, to which coordinates are rounded, as for the network (kernels/point_batch.py); finer in small clouds
 RESOLUTION = 2.0**-20
@@ -29,9 +28,9 @@ class LocalFrame:
     resolution: float  # metres
 
     @staticmethod
-    def of(cloud: Cloud) -> "LocalFrame":
-        """That of a cloud as it was given."""
-        low, high = cloud.box
+    def of(box: np.ndarray) -> "LocalFrame":
+        """That of a cloud with this lower and upper corner (2, 3), as it was given."""
+        low, high = box
         extent = (high - low).max()
         smaller = 2.0 ** np.floor(np.log2(max(extent, SMALLEST_EXTENT) / np.pi)) if extent > 0 else 1.0
         return LocalFrame(low, RESOLUTION * min(1.0, float(smaller)))

@@ -52,7 +52,7 @@ class PreparedCloud:
     @cached_property
     def frame(self) -> LocalFrame:
         """The frame in which everything is computed."""
-        return LocalFrame.of(self.cloud)
+        return LocalFrame.of(self.cloud.box)
 
     @property
     def points(self) -> np.ndarray:

@@ -42,7 +42,7 @@ def test_every_part_has_its_counterpart():
 @pytest.mark.parametrize("is_mirrored", [False, True])
 def test_local_points_are_the_same_to_the_last_bit(rng, is_mirrored):
     given = rng.normal(scale=30, size=(1000, 3)) + np.array([4e5, 5e6, 100.0])
-    frame = LocalFrame.of(Cloud(given))
+    frame = LocalFrame.of(Cloud(given).box)
     here, there = (backend.local_points(given, frame, is_mirrored) for backend in (CPU, DEVICE))
     rows = rng.permutation(1000)[:300]
     assert there.shape == here.shape
@@ -55,7 +55,7 @@ def test_local_points_are_the_same_to_the_last_bit(rng, is_mirrored):
 
 def test_points_that_lost_their_room_on_a_device_are_computed_again(rng, monkeypatch):
     given = rng.normal(size=(100, 3))
-    points = DEVICE.local_points(given, LocalFrame.of(Cloud(given)), False)
+    points = DEVICE.local_points(given, LocalFrame.of(Cloud(given).box), False)
     once = points.tensor
     assert points.tensor is once
     monkeypatch.setattr(arrays, "MAX_KEPT_BYTES", 0)
