@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pcreg.kernels.shapes import MIN_DISTANCE, Shape
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.motion import row_of
 
 RAYS = 64  # of a program, one warp: it stops by itself as soon as they have all met something
 BOX, BALL, ROD = (tl.constexpr(int(shape)) for shape in (Shape.BOX, Shape.BALL, Shape.ROD))
@@ -107,20 +108,10 @@ def _vector(at):
 @triton.jit
 def _axes(T, present):
     """T (3, 4) by columns; where it is not present zeros."""
-    xx, xy, xz, xt = _row(T, present)
-    yx, yy, yz, yt = _row(T + 4, present)
-    zx, zy, zz, zt = _row(T + 8, present)
+    xx, xy, xz, xt = row_of(T, present)
+    yx, yy, yz, yt = row_of(T + 4, present)
+    zx, zy, zz, zt = row_of(T + 8, present)
     return xx, yx, zx, xy, yy, zy, xz, yz, zz, xt, yt, zt
-
-
-@triton.jit
-def _row(T, present):
-    return (
-        tl.load(T, mask=present, other=0.0),
-        tl.load(T + 1, mask=present, other=0.0),
-        tl.load(T + 2, mask=present, other=0.0),
-        tl.load(T + 3, mask=present, other=0.0),
-    )
 
 
 @triton.jit

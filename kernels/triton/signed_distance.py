@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.motion import row_of
 
 POINTS = 128  # of a program
 
@@ -72,9 +73,9 @@ def _distance_sums(
     count = tl.zeros((POINTS,), tl.float32)
     for k in range(0, K):
         T = T_first_camera + 16 * (first + k)
-        xx, xy, xz, xt = _row(T, inside)
-        yx, yy, yz, yt = _row(T + 4, inside)
-        zx, zy, zz, zt = _row(T + 8, inside)
+        xx, xy, xz, xt = row_of(T, inside)
+        yx, yy, yz, yt = row_of(T + 4, inside)
+        zx, zy, zz, zt = row_of(T + 8, inside)
         x, y, z = px - xt, py - yt, pz - zt
         x, y, z = x * xx + y * yx + z * zx, x * xy + y * yy + z * zy, x * xz + y * yz + z * zz
         before = inside & (z > min_depth)
@@ -89,16 +90,6 @@ def _distance_sums(
         count += tl.where(counts, 1.0, 0.0)
     tl.store(total + m, distances, mask=inside)
     tl.store(weight + m, count, mask=inside)
-
-
-@triton.jit
-def _row(T, inside):
-    return (
-        tl.load(T, mask=inside, other=0.0),
-        tl.load(T + 1, mask=inside, other=0.0),
-        tl.load(T + 2, mask=inside, other=0.0),
-        tl.load(T + 3, mask=inside, other=0.0),
-    )
 
 
 @triton.jit
