@@ -56,7 +56,9 @@ class PreparedCloud:
 
     @property
     def points(self) -> np.ndarray:
-        """(N, 3) float64, metres, in the local frame; of more than five million computed each time."""
+        """(N, 3) float64, metres, in the local frame; computed each time if more than five million, or on a
+        device.
+        """
         return np.asarray(self._local_points())
 
     def _local_points(self) -> LocalPoints:
@@ -69,7 +71,7 @@ class PreparedCloud:
         return points
 
     def load(self) -> None:
-        """Compute the points now, if they are kept."""
+        """Find the local frame now and, if they are kept here, compute the points."""
         if len(self.cloud.points) <= MAX_KEPT_POINTS:
             self._local_points()
 
