@@ -6,6 +6,7 @@ has one load per row and can be pipelined: summing inside it took 1.4 times as l
 are rounded to the dtype of the features, as the product takes them: in float16 they must stay below 65504.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cache
 
@@ -78,8 +79,10 @@ def mvmr(
         K,
         column_shares,
         cell_shares,
+        plan.deep,
+        plan.blocks,
     )
-    variant = plan, shares == 1, dtype, epilogue_variant(ending)
+    variant = plan.variant, shares == 1, dtype, epilogue_variant(ending)
     constants = plan.constants | {"SHARED": shares > 1, "EPILOGUE": epilogue is not NOTHING}
     launch(_output_stationary, n_programs, arguments, constants, variant, **plan.options)
     return out[0] if whole else reduce_parts(out, features.dtype, epilogue)
@@ -87,12 +90,15 @@ def mvmr(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What the kernel is compiled for; one object for the same arguments of `_plan`."""
+    """How the kernel is launched for one kind of convolution."""
 
     constants: dict[str, object]
     options: dict[str, int]
+    variant: Hashable  # what tells apart the kernels that are compiled
     in_parts: bool
-    blocks: int  # of columns, of all groups
+    deep: int  # products for the channels of one group and kernel cell
+    blocks: int  # of columns of one group
+    blocks_of_all: int  # groups
     processors: int
     max_programs: int
 
@@ -106,13 +112,17 @@ def _plan(G: int, C: int, M: int, dtype: torch.dtype, tf32: bool, device: torch.
     # Measured on an H200. Deep pipelines hide the gathers, but with few columns they cost occupancy.
     wanted = (1 if tf32 else 2) if wide else (4 if columns <= 32 else 7)
     weight_bytes = columns * (6 if in_parts else dtype.itemsize)
+    # A wide float32 kernel is as fast if told how wide when it is launched, and one, which takes a second to
+    # compile, serves for all. In half precision such a kernel takes 1.2 times as long.
+    told = in_parts and C % depth == 0 and M % columns == 0 and min(depth, columns) == 64
     constants = {
         "G": G,
-        "C": C,
-        "M": M,
+        "KNOWN_C": 0 if told else C,
+        "KNOWN_M": 0 if told else M,
         "ROWS": ROWS,
         "DEPTH": depth,
         "COLUMNS": columns,
+        "SUMMED": 64 if told else 128 if G * C >= 128 else 64 if G * C >= 64 else 16,
         "IN_PARTS": in_parts,
         # The tensor cores take tf32 in no other order.
         "TRANSPOSED": tf32,
@@ -123,7 +133,9 @@ def _plan(G: int, C: int, M: int, dtype: torch.dtype, tf32: bool, device: torch.
     options = {"num_warps": WARPS}
     if not wide:  # float32 needs them all
         options["maxnreg"] = min(255, REGISTERS // (32 * WARPS * at_once))
-    return _Plan(constants, options, in_parts, G * -(-M // columns), n, n * at_once)
+    variant = dtype, *constants.values(), *options.values()
+    deep, blocks = -(-C // depth), -(-M // columns)
+    return _Plan(constants, options, variant, in_parts, deep, blocks, G * blocks, n, n * at_once)
 
 
 def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
@@ -131,13 +143,16 @@ def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
     idle = plan.processors // n_tiles
     if idle < 2:
         return 1, 1
-    cells = min(idle // plan.blocks, K // MIN_CELLS)
-    return plan.blocks, cells if cells >= MIN_SHARES else 1
+    cells = min(idle // plan.blocks_of_all, K // MIN_CELLS)
+    return plan.blocks_of_all, cells if cells >= MIN_SHARES else 1
+
+
+COUNTS = ["column_shares", "cell_shares", "deep", "blocks"]
 
 
 # Not specialized: clouds vary in size, and every variant would be compiled. Tiles may begin anywhere.
 @triton.jit(
-    do_not_specialize=["applied", "n_out", "n_tiles", "max_shared", "K", "column_shares", "cell_shares"],
+    do_not_specialize=["applied", "n_out", "n_tiles", "max_shared", "K", *COUNTS],
     do_not_specialize_on_alignment=["j", "source", "shared_first", "shared_size", "tile_offsets", *VECTORS],
 )
 def _output_stationary(
@@ -163,12 +178,15 @@ def _output_stationary(
     K,
     column_shares,
     cell_shares,
+    deep,
+    blocks,
     G: tl.constexpr,
-    C: tl.constexpr,  # of one group, like M
-    M: tl.constexpr,
+    KNOWN_C: tl.constexpr,  # of one group, like M; 0: they are told, as `deep` and `blocks`
+    KNOWN_M: tl.constexpr,
     ROWS: tl.constexpr,
     DEPTH: tl.constexpr,  # of one product
     COLUMNS: tl.constexpr,
+    SUMMED: tl.constexpr,  # columns of one sum of a shared bucket
     IN_PARTS: tl.constexpr,
     TRANSPOSED: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -176,10 +194,13 @@ def _output_stationary(
     SHARED: tl.constexpr,  # a tile, among column_shares x cell_shares programs
     EPILOGUE: tl.constexpr,
 ):
-    NARROW: tl.constexpr = C < 16  # one product takes several kernel cells
-    BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
+    C, M = deep * DEPTH, blocks * COLUMNS
+    if KNOWN_C > 0:
+        C, M = KNOWN_C, KNOWN_M
+        deep, blocks = (KNOWN_C + DEPTH - 1) // DEPTH, (KNOWN_M + COLUMNS - 1) // COLUMNS
+    NARROW: tl.constexpr = (KNOWN_C > 0) & (KNOWN_C < 16)  # one product takes several kernel cells
     sums += tl.program_id(0).to(tl.int64) * max_shared * (G * C)
-    steps = (K * C + DEPTH - 1) // DEPTH if NARROW else K * ((C + DEPTH - 1) // DEPTH)
+    steps = (K * C + DEPTH - 1) // DEPTH if NARROW else K * deep
     part_size = tl.cast(K, tl.int64) * (G * C * M)
     shares, column_share, column_step, first_step, last_step = 1, 0, 1, 0, steps
     if SHARED:  # otherwise constants, as variables these take half of the registers
@@ -191,12 +212,12 @@ def _output_stationary(
         out += tl.cast(cell_share, tl.int64) * n_out * (G * M)
     for tile in tl.range(tl.program_id(0) // shares, n_tiles, tl.num_programs(0) // shares, num_stages=1):
         first, last = tl.load(tile_offsets + tile), tl.load(tile_offsets + tile + 1)
-        _sum_shared(features, sums, j, shared_first, shared_size, first, last, G * C)
+        _sum_shared(features, sums, j, shared_first, shared_size, first, last, G * C, SUMMED)
         tl.debug_barrier()  # all of the sums are written
         rows = tile * ROWS + tl.arange(0, ROWS)
         row = tl.minimum(rows, n_out - 1)
-        for part in tl.range(column_share, G * BLOCKS, column_step, num_stages=1):
-            group, columns = part // BLOCKS, part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
+        for part in tl.range(column_share, G * blocks, column_step, num_stages=1):
+            group, columns = part // blocks, part % blocks * COLUMNS + tl.arange(0, COLUMNS)
             group_weight = weight + group * (C * M)
             total = tl.zeros((ROWS, COLUMNS), tl.float32)
             for step in tl.range(first_step, last_step, num_stages=STAGES):
@@ -208,12 +229,11 @@ def _output_stationary(
                     present = (at != -1) & exists[None, :]
                     base = _rows(at, features, sums, G * C)
                 else:
-                    DEEP: tl.constexpr = (C + DEPTH - 1) // DEPTH
-                    k, c = step // DEEP, step % DEEP * DEPTH + tl.arange(0, DEPTH)
+                    k, c = step // deep, step % deep * DEPTH + tl.arange(0, DEPTH)
                     exists = c < C
                     at = tl.load(source + tl.cast(k, tl.int64) * n_out + row)
                     present = (at != -1)[:, None]
-                    if C % DEPTH != 0:
+                    if KNOWN_C % DEPTH != 0:
                         present = present & exists[None, :]
                     base = _rows(at, features, sums, G * C)[:, None]
                 x = tl.load(base + group * C + c[None, :], mask=present, other=0.0)
@@ -253,35 +273,34 @@ def _output_stationary(
 
 
 @triton.jit
-def _rows(at, features, sums, WIDTH: tl.constexpr):
+def _rows(at, features, sums, width):
     """Where the rows begin that Tiles.source names: a point's features or the sum of a shared bucket."""
-    return tl.where(at >= 0, features + at.to(tl.int64) * WIDTH, sums + (-2 - at).to(tl.int64) * WIDTH)
+    return tl.where(at >= 0, features + at.to(tl.int64) * width, sums + (-2 - at).to(tl.int64) * width)
 
 
 @triton.jit
-def _sum_shared(features, sums, j, shared_first, shared_size, first, last, WIDTH: tl.constexpr):
+def _sum_shared(features, sums, j, shared_first, shared_size, first, last, width, COLUMNS: tl.constexpr):
     """sums[q - first] = the sum over bucket q of features[j], for the buckets [first, last) of a tile."""
     BUCKETS: tl.constexpr = 64
-    COLUMNS: tl.constexpr = 128 if WIDTH >= 128 else 64 if WIDTH >= 64 else 16
     for low in tl.range(first, last, BUCKETS, num_stages=1):
         bucket = low + tl.arange(0, BUCKETS)
         inside = tl.minimum(bucket, last - 1)
         start = tl.load(shared_first + inside)
         end = start + tl.load(shared_size + inside)
         # A shared bucket has two points at least.
-        one = tl.load(j + start).to(tl.int64)[:, None] * WIDTH
-        two = tl.load(j + start + 1).to(tl.int64)[:, None] * WIDTH
+        one = tl.load(j + start).to(tl.int64)[:, None] * width
+        two = tl.load(j + start + 1).to(tl.int64)[:, None] * width
         most = tl.max(end - start)
-        for column in tl.range(0, WIDTH, COLUMNS, num_stages=1):
+        for column in tl.range(0, width, COLUMNS, num_stages=1):
             c = (column + tl.arange(0, COLUMNS))[None, :]
-            total = tl.load(features + one + c, mask=c < WIDTH, other=0.0).to(tl.float32)
-            total += tl.load(features + two + c, mask=c < WIDTH, other=0.0)
+            total = tl.load(features + one + c, mask=c < width, other=0.0).to(tl.float32)
+            total += tl.load(features + two + c, mask=c < width, other=0.0)
             for r in tl.range(2, most, num_stages=1):
-                at = tl.load(j + tl.minimum(start + r, end - 1)).to(tl.int64)[:, None] * WIDTH
-                more = (start[:, None] + r < end[:, None]) & (c < WIDTH)
+                at = tl.load(j + tl.minimum(start + r, end - 1)).to(tl.int64)[:, None] * width
+                more = (start[:, None] + r < end[:, None]) & (c < width)
                 total += tl.load(features + at + c, mask=more, other=0.0)
             tl.store(
-                sums + (bucket - first)[:, None] * WIDTH + c,
+                sums + (bucket - first)[:, None] * width + c,
                 total.to(features.dtype.element_ty),
-                mask=(bucket < last)[:, None] & (c < WIDTH),
+                mask=(bucket < last)[:, None] & (c < width),
             )

@@ -1,7 +1,8 @@
 """What a launch would have compiled, as another process can compile it, and whether Triton's cache has it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dis import get_instructions
+from functools import cache
 from hashlib import sha256
 from threading import Lock, get_ident
 from typing import NamedTuple
@@ -33,27 +34,30 @@ def settle(kernel) -> None:
     whatever was compiled there before.
     """
     if isinstance(kernel, JITFunction) and kernel.hash is None:
-        for other in _named_in(kernel):
+        for other in _called_by(kernel.fn):
             settle(other)
         _ = kernel.cache_key
 
 
 def source_length(kernel) -> int:
     """Characters of a kernel and of what it calls, each once: those of many take long to compile."""
-    lengths, left = {}, [kernel]
+    if not isinstance(kernel, JITFunction):
+        return 0
+    met, left = {kernel.fn: kernel}, [kernel]
     while left:
-        other = left.pop()
-        if isinstance(other, JITFunction) and other.fn not in lengths:  # Python's function: see `settle`
-            lengths[other.fn] = len(other.src)
-            left.extend(_named_in(other))
-    return sum(lengths.values())
+        for other in _called_by(left.pop().fn):
+            if other.fn not in met:  # Python's function: Triton's is looked up by its hash
+                met[other.fn] = other
+                left.append(other)
+    return sum(len(other.src) for other in met.values())
 
 
-def _named_in(kernel: JITFunction) -> Iterator[object]:
-    """What the names of its module stand for that occur in a kernel."""
-    for instruction in get_instructions(kernel.fn):
-        if instruction.opname == "LOAD_GLOBAL":
-            yield kernel.fn.__globals__.get(instruction.argval)
+@cache
+def _called_by(function: Callable) -> list[JITFunction]:
+    """What Python's function of a kernel names that Triton compiles with it."""
+    globals_read = (each.argval for each in get_instructions(function) if each.opname == "LOAD_GLOBAL")
+    named = map(function.__globals__.get, globals_read)
+    return [other for other in named if isinstance(other, JITFunction)]
 
 
 def variants_of(launches: Iterable[tuple]) -> list[Variant | None]:

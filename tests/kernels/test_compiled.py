@@ -24,7 +24,8 @@ from triton.compiler import ASTSource
 from pcreg.kernels.triton.output_stationary import _output_stationary as kernel
 
 features = {dtype!r}
-constants = dict(G={groups}, C={columns}, M={columns}, ROWS=128, DEPTH=32, COLUMNS={columns}, IN_PARTS=False)
+constants = dict(G={groups}, KNOWN_C={known}, KNOWN_M={known}, ROWS=128, DEPTH=32, COLUMNS={columns})
+constants |= dict(SUMMED={columns} if {columns} >= 64 else 16, IN_PARTS=False)
 constants |= dict(TRANSPOSED=False, PRECISION="ieee", STAGES={stages}, SHARED=False, EPILOGUE=False)
 constants |= dict.fromkeys(["mean", "variance", "scale", "shift", "residual"])
 types = dict.fromkeys(["features", "weight", "out", "sums"], features)
@@ -45,9 +46,10 @@ print(triton.compile(source, GPUTarget("cuda", 90, 32), {{"num_warps": 4}}).asm[
 
 
 @pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("dtype", ["*fp16", "*fp32"])
-def test_results_are_stored_sixteen_bytes_at_a_time(dtype, groups):
-    code, _ = compiled(dtype=dtype, groups=groups, columns=64, stages=4)
+@pytest.mark.parametrize(("dtype", "known"), [("*fp16", 64), ("*fp32", 64), ("*fp32", 0)])
+def test_results_are_stored_sixteen_bytes_at_a_time(dtype, known, groups):
+    """Whether it is known how many channels there are, or told at launch."""
+    code, _ = compiled(dtype=dtype, groups=groups, columns=64, known=known, stages=4)
     stores = re.findall(r"st\.global\.(\S+)", code)
     assert stores
     assert set(stores) == {"v4.b32"}
@@ -55,7 +57,7 @@ def test_results_are_stored_sixteen_bytes_at_a_time(dtype, groups):
 
 @pytest.mark.parametrize(("columns", "stages"), [(32, 4), (64, 7), (128, 7)])
 def test_as_many_programs_fit_as_are_launched(columns, stages, tmp_path):
-    code, assembler = compiled(dtype="*fp16", groups=1, columns=columns, stages=stages)
+    code, assembler = compiled(dtype="*fp16", groups=1, columns=columns, known=columns, stages=stages)
     (tmp_path / "kernel.ptx").write_text(code)
     command = [assembler, "-arch=sm_90a", "-v", "kernel.ptx", "-o", "kernel.o"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True)

@@ -95,7 +95,7 @@ def test_buckets_of_up_to_nine_points(dataflow, precision):
     check(triplets, 33, 32, precision)
 
 
-@pytest.mark.parametrize(("C", "M", "groups"), [(6, 4, 2), (8, 8, 8), (96, 192, 3)])
+@pytest.mark.parametrize(("C", "M", "groups"), [(6, 4, 2), (8, 8, 8), (96, 192, 3), (256, 128, 2)])
 def test_groups(dataflow, C, M, groups):
     check(made_up(63, 40, 50, 5), C, M, groups=groups)
 
