@@ -1,4 +1,4 @@
-"""Tensors from the CPU to a device, without waiting for what the device has still to do."""
+"""Tensors between the CPU and a device, without waiting for what the device has still to do."""
 
 import torch
 from torch import Tensor
@@ -9,3 +9,16 @@ def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
     if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
+
+
+class Fetched:
+    """A tensor on its way to the CPU: who reads it waits for that, and for nothing that is launched later."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor.to("cpu", non_blocking=True)
+        self._there = torch.cuda.current_stream(tensor.device).record_event() if tensor.is_cuda else None
+
+    def tolist(self) -> list:
+        if self._there is not None:
+            self._there.synchronize()
+        return self._tensor.tolist()

@@ -41,9 +41,9 @@ class Ranks:
     def average(self, gradient: Tensor) -> None:
         """Make an array its mean over all processes.
 
-        After the backward pass: that may be a CUDA graph, which no hook of DistributedDataParallel enters. Where
-        another process has not come as far, this one waits before its GPU does: until the other has its batch,
-        the process that makes batches has this GPU to itself.
+        After the backward pass: that may be a CUDA graph, which no hook of DistributedDataParallel enters.
+        Where another process has not come as far, this one waits before its GPU does: until the other has its
+        batch, the process that makes batches has this GPU to itself.
         """
         if self.count > 1:
             self._ask_all(True)()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pcreg.kernels.transfer import Fetched
 from pcreg.runtime.errors import InputError
 from pcreg.training.losses import Batch
 
@@ -21,8 +22,7 @@ class Outcome:
     batch: Batch
     learning_rate: float
     parts: tuple[str, ...]  # of the loss, `total` among them
-    values: Tensor  # (parts + 1,) on the CPU: of the parts, and the norm
-    there: torch.cuda.Event | None  # when they are there; None: they are
+    values: Fetched  # (parts + 1,): of the parts, and the norm
 
     @staticmethod
     def of(
@@ -33,16 +33,10 @@ class Outcome:
         The device is not waited for.
         """
         values = torch.stack([*loss.values(), gradient]).detach()
-        on_host, there = values.to("cpu", non_blocking=True), None
-        if values.is_cuda:
-            there = torch.cuda.Event()
-            there.record()
-        return Outcome(step, batch, learning_rate, tuple(loss), on_host, there)
+        return Outcome(step, batch, learning_rate, tuple(loss), Fetched(values))
 
     def read(self) -> dict[str, float]:
         """What TensorBoard shows of the step. Waits for it; InputError if loss or gradient is not finite."""
-        if self.there is not None:
-            self.there.synchronize()
         *values, norm = self.values.tolist()
         parts = {f"loss/{part}": value for part, value in zip(self.parts, values, strict=True)}
         self._require_finite("loss", parts["loss/total"])

@@ -16,6 +16,7 @@ triton = pytest.importorskip("triton", reason="no triton for this platform")
 tl = pytest.importorskip("triton.language")
 triplet_search = pytest.importorskip("pcreg.kernels.triton.search.triplets")
 position = pytest.importorskip("pcreg.kernels.triton.search.table").position
+run = pytest.importorskip("pcreg.kernels.triton.search.run")
 Search = pytest.importorskip("pcreg.kernels.triton.search.query").Search
 cell_index = pytest.importorskip("pcreg.kernels.triton.search.index")
 cell_table = pytest.importorskip("pcreg.kernels.triton.search.cell_table")
@@ -81,6 +82,14 @@ def test_a_table_of_cells_finds_what_sorted_cells_find(cells_per_point, monkeypa
     found = triplet_search.search_native(*on_device, 0.2, 3, 0.4)
     assert torch.equal(found.i.cpu(), first.i)
     assert torch.equal(found.j.cpu(), first.j)
+
+
+@pytest.mark.parametrize("ahead", [0, 2, 10**3])
+def test_what_is_filled_ahead_is_filled_again_where_there_was_no_room(ahead, monkeypatch):
+    monkeypatch.setattr(run, "AHEAD", ahead)
+    points, lengths = batch([30, 0, 25])
+    found = check_native(points, points, lengths, lengths, 0.3, 3, 0.6)
+    assert 2 * len(points) < len(found) < 10**3 * len(points)
 
 
 def test_a_table_of_many_cells():

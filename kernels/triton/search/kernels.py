@@ -48,7 +48,7 @@ RELATIVE_SLACK, ABSOLUTE_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
 
 
 # Launched with enable_fp_fusion=False: distances are to the last bit those of the CPU.
-@triton.jit(do_not_specialize=["n_searches", "steps"])
+@triton.jit(do_not_specialize=["n_searches", "steps", "room"])
 def visit(
     table,  # (searches, COLUMNS)
     n_searches,
@@ -56,6 +56,7 @@ def visit(
     buckets,  # (1 + all buckets,) int32: zeros that are counted up behind each, or where each begins
     k_offsets,  # of all searches, int64; read when filling
     j_out,  # (all triplets,) int32, written when filling
+    room,  # in it; a search that has more triplets finds none
     SEARCHES: tl.constexpr,
     BLOCK: tl.constexpr,  # centres
     FLOAT: tl.constexpr,  # dtype of the coordinates
@@ -74,7 +75,11 @@ def visit(
     order = tl.load(row + ORDER).to(tl.pointer_type(tl.int64))
     n = program // shares * BLOCK + tl.arange(0, BLOCK)
     n_out = tl.load(row + N_OUT)
+    kernel_size = tl.load(row + KERNEL_SIZE).to(tl.int32)
+    k_offsets += tl.load(row + FIRST_OFFSET)
     exists = n < n_out
+    if FILL:
+        exists &= tl.load(k_offsets + kernel_size * kernel_size * kernel_size) <= room
     i = tl.where(symmetric != 0, tl.load(order + n, mask=exists & (symmetric != 0), other=0), n)
     centres = tl.load(row + CENTRES).to(tl.pointer_type(FLOAT)) + 3 * i
     x = tl.load(centres, mask=exists, other=0.0)
@@ -91,10 +96,8 @@ def visit(
     size = tl.load(row + SIZE).to(tl.float64, bitcast=True).to(FLOAT)
     radius = tl.load(row + RADIUS).to(tl.float64, bitcast=True)
     radius_squared = (radius * radius).to(FLOAT)
-    kernel_size = tl.load(row + KERNEL_SIZE).to(tl.int32)
     half, mirrored = tl.load(row + HALF_WIDTH), tl.load(row + MIRRORED)
     first_bucket, first_triplet = tl.load(row + FIRST_BUCKET), tl.load(row + FIRST_TRIPLET)
-    k_offsets += tl.load(row + FIRST_OFFSET)
 
     edge = tl.load(frame + 6)
     radius_in_cells = (radius / edge * (1 + RELATIVE_SLACK) + ABSOLUTE_SLACK).to(tl.float32)

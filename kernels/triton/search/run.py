@@ -9,8 +9,9 @@ visits half of them, since a triplet (i, j, k) tells which (j, i, k') there is.
     visit       the rows j of each bucket, as they are met
     order       j in ascending order within its bucket, and i beside it
 
-The device is waited for once, after the scan, to learn how long the results are. No list of candidates
-is kept: beside the triplets there are two int32 per bucket at first, then one, and one per triplet.
+The device is waited for once, after the scan, to learn how long the results are. A native search by itself
+goes on meanwhile, into room for as many triplets as most clouds have. No list of candidates is kept:
+beside the triplets there are two int32 per bucket at first, then one, and one per triplet.
 Places are 64 bits wide; the scan is an int32 that may wrap around, as a segment has less than 2^31 triplets.
 """
 
@@ -24,6 +25,7 @@ from pcreg.kernels.cells import MAX_KEY
 from pcreg.kernels.dataflow import some_dtype_takes_tiles
 from pcreg.kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from pcreg.kernels.tiles import ROWS as TILE
+from pcreg.kernels.transfer import Fetched
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
@@ -38,6 +40,7 @@ BLOCK = 32  # centres of a program: one warp, as all of a program wait for the l
 BUCKETS = 128  # of a program that puts them in order
 MIN_SEARCHES = 16  # rows of the table as kernels load it: one search takes the kernels of a pyramid
 MIN_CELLS = 27  # kernel cells of a search, likewise
+AHEAD = 32  # triplets per centre, of a surface half as many again as 27 cells find
 MIN_BLOCKS = 2**13  # below it, the rows of cells of a block are shared among programs, to fill a GPU
 
 
@@ -60,9 +63,11 @@ class SearchRun:
 
     def triplets(self) -> list[Triplets]:
         """The triplets of each search, with their Tiles where a convolution may take them."""
-        found = self._count()
+        known = self._count()
+        ahead = self._filled_ahead() if self.by_table else None
+        found = self._found(known)
         self._place(found)
-        i, j, tiles = self._fill(found)
+        i, j, tiles = self._fill(found, ahead)
         results = []
         for search, row, one in zip(self.searches, self.rows, found, strict=True):
             mine = slice(row.first_triplet, row.first_triplet + one.length)
@@ -90,7 +95,8 @@ class SearchRun:
         self._visit(counts, nothing, counts, fill=False)
         return counts
 
-    def _count(self) -> list[Found]:
+    def _count(self) -> Fetched:
+        """Begin to count: of each search what `Found` holds, and all k_offsets."""
         counts = self._visited()
         sizes = len(self.rows) * len(Found._fields)
         known = self._zeros(sizes + self.totals.offsets, dtype=torch.int64)
@@ -103,7 +109,17 @@ class SearchRun:
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells for search in self.searches)))
         arguments = self.buckets, self.tile_offsets, self.k_offsets, known
         self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
-        numbers, columns = known.tolist(), len(Found._fields)  # waits for the device
+        return Fetched(known)
+
+    def _filled_ahead(self) -> Tensor:
+        """The rows j of each bucket, written before it is known how many there are; none if they are more."""
+        unordered = self._empty(AHEAD * sum(row.n_out for row in self.rows))
+        self._visit(self.buckets, self.k_offsets, unordered, fill=True)
+        return unordered
+
+    def _found(self, known: Fetched) -> list[Found]:
+        """What was counted. Waits for the device, but not for what is filled ahead."""
+        numbers, columns, sizes = known.tolist(), len(Found._fields), len(self.rows) * len(Found._fields)
         found = [Found(*numbers[first : first + columns]) for first in range(0, sizes, columns)]
         n_cells = max(one.n_cells for one in found)
         if self.by_table and n_cells > MAX_KEY:
@@ -124,11 +140,15 @@ class SearchRun:
         if rows != self.rows:
             self.rows, self.table = rows, on_device(rows, self.device)
 
-    def _fill(self, found: list[Found]) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
+    def _fill(
+        self, found: list[Found], ahead: Tensor | None
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor]]:
         """i, j and the tensors of all Tiles: source, shared_first and shared_size."""
         length = sum(one.length for one in found)
-        unordered = self._empty(length)
-        self._visit(self.buckets, self.k_offsets, unordered, fill=True)
+        unordered = ahead
+        if unordered is None or len(unordered) < length:
+            unordered = self._empty(length)
+            self._visit(self.buckets, self.k_offsets, unordered, fill=True)
         i, j = self._empty(length), self._empty(length)
         source = self._empty(sum(row.n_buckets for row in self.rows if row.first_source >= 0))
         arguments = self.buckets, self.k_offsets, unordered, i, j, source
@@ -156,7 +176,7 @@ class SearchRun:
             "TABLE": self.by_table,
             "FILL": fill,
         }
-        arguments = self.table, len(self.rows), self.steps, buckets, k_offsets, j
+        arguments = self.table, len(self.rows), self.steps, buckets, k_offsets, j, j.shape[0]
         options = {"num_warps": 1, "enable_fp_fusion": False}  # distances are, to the last bit, the CPU's
         launch(visit, self.totals.programs, arguments, constants, tuple(constants.values()), **options)
 

@@ -32,10 +32,3 @@ def test_it_is_what_the_step_gave():
 def test_what_is_not_finite_is_told_with_step_and_pairs(total, norm, what):
     with pytest.raises(InputError, match=f"step 7: the {what} on a->b, c->d"):
         outcome(total, norm).read()
-
-
-def test_it_is_waited_for():
-    values = torch.zeros(2)
-    event = SimpleNamespace(synchronize=lambda: values.copy_(torch.tensor([3.0, 4.0])))
-    found = Outcome(1, BATCH, 0.1, ("total",), values, event).read()
-    assert (found["loss/total"], found["train/gradient_norm"]) == (3.0, 4.0)
