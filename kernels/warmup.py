@@ -1,4 +1,4 @@
-"""Compiling, side by side, all that a network launches on a GPU, what will be needed first before the rest.
+"""All that a network launches on a GPU, to be compiled side by side: what is needed first before the rest.
 
 A rehearsal of the network notes its kernels instead of launching them. None depends on a cloud, but for
 the way that each convolution takes, so that the network is rehearsed once for each way: first for the ways
@@ -20,25 +20,31 @@ from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triplets import Triplets
 
 if TYPE_CHECKING:
-    from pcreg.kernels.triton.compilation import Compilation
     from pcreg.kernels.triton.launch import Rehearsal
 
 # Points of each level where a LiDAR scan and a fragment of a room are described at three scales.
 TYPICAL = (37_000, 13_000, 5_000, 1_800), (9_000, 2_200, 700, 200)
 
 
-def warm_up(
-    network: Callable[[Pyramid], object], geometry: PyramidConfig, device: torch.device, cores: int
-) -> "Compilation":
-    """Begin to compile what a `network` launches on pyramids of this geometry, and a registration beside it.
+def start(device: torch.device | str) -> None:
+    """Start CUDA, and what Triton needs of it, before anything is launched."""
+    torch.zeros(1, device=device)
+    from triton.runtime import driver
+
+    driver.active.get_current_target()
+
+
+def rehearse(
+    network: Callable[[Pyramid], object], geometry: PyramidConfig, device: torch.device
+) -> "Rehearsal":
+    """What a `network` launches on pyramids of this geometry, and a registration beside it.
 
     That is what builds the pyramids, finds nearest points, compares surfaces and scores motions. The network
-    is rehearsed as it would run now: in inference mode or not, deterministic or not. Takes so many `cores`.
+    is rehearsed as it would run now: in inference mode or not, deterministic or not.
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton.agreement import align
     from pcreg.kernels.triton.cell_counts import occupied_and_crowded
-    from pcreg.kernels.triton.compilation import Compilation
     from pcreg.kernels.triton.consensus import fit_samples, refit
     from pcreg.kernels.triton.grid import grid_sample
     from pcreg.kernels.triton.launch import rehearsal
@@ -74,7 +80,7 @@ def warm_up(
     with rehearsal() as others:
         for pyramid in _pyramids(geometry, device):
             network(pyramid)
-    return Compilation(_in_order(scale, preparation, description, estimate, others), cores)
+    return _in_order(scale, preparation, description, estimate, others)
 
 
 def _in_order(*rehearsals: "Rehearsal") -> "Rehearsal":

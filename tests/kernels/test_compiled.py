@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,39 @@ print(triton.knobs.nvidia.ptxas.path, file=sys.stderr)
 print(triton.compile(source, GPUTarget("cuda", 90, 32), {{"num_warps": 4}}).asm["ptx"])
 """
 
+# All that a network launches where results repeat, on a GPU of 132 processors. Without one the network takes
+# some of PyTorch's operators instead, and convolutions are told here which way to take.
+COMPILE_ALL = """
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+from pcreg.kernels import conv, warmup
+from pcreg.kernels.triton import blocks, output_stationary
+from pcreg.kernels.triton.compile_server import Target
+from pcreg.kernels.triton.variant import variants_of
+from pcreg.models.resunet import Architecture, ResUNet
+
+driver.set_active(Target(GPUTarget("cuda", 90, 32)))
+driver.active.get_current_stream = lambda device: 0
+conv.arrange = lambda triplets, dtype, deterministic=False: triplets.tiles
+blocks.processors = output_stationary.processors = lambda device: 132
+network = ResUNet(Architecture(kernel="ppf")).eval()
+with torch.inference_mode():
+    needed = warmup.rehearse(network.features, network.architecture.geometry, torch.device("cpu"))
+for launch, variant in zip(needed.values(), variants_of(needed.values())):
+    assert launch.kernel.preload(variant.data).hash == variant.hash
+    print(variant.name)
+"""
+
+
+def test_what_is_rehearsed_compiles_for_a_gpu(tmp_path):
+    """The interpreter, by which the other tests run kernels, takes more than the compiler does."""
+    environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
+    names = python(COMPILE_ALL, environment)[0].split()
+    assert len(names) > 30
+    assert {"visit", "_output_stationary", "_nearest", "_neighborhood", "_step", "_align"} <= {*names}
+
 
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize(("dtype", "known"), [("*fp16", 64), ("*fp32", 64), ("*fp32", 0)])
@@ -67,14 +101,19 @@ def test_as_many_programs_fit_as_are_launched(columns, stages, tmp_path):
 
 def compiled(**choices) -> tuple[str, str]:
     """The code of the output-stationary kernel for compute capability 9.0, and the path of its assembler."""
-    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    code, said = python(COMPILE.format(**choices), os.environ)
+    return code, said.split()[-1]
+
+
+def python(script: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """What a script of its own, without the interpreter, prints, and says beside it."""
     result = subprocess.run(
-        [sys.executable, "-c", COMPILE.format(**choices)],
+        [sys.executable, "-c", script],
         capture_output=True,
         text=True,
-        timeout=120,
-        env=environment,
+        timeout=240,
+        env={name: value for name, value in environment.items() if name != "TRITON_INTERPRET"},
         cwd=Path(__file__).parents[2],
     )
     assert result.returncode == 0, result.stderr
-    return result.stdout, result.stderr.split()[-1]
+    return result.stdout, result.stderr

@@ -202,12 +202,10 @@ def asked_for(network, processors, monkeypatch, repeats=False):
         occupied = triplets.n_cells * triplets.n_out <= dataflow.MAX_ROWS_PER_TRIPLET[dtype] * len(triplets)
         return triplets.tiles if occupied or (repeats and deterministic) else None
 
-    noted = []
     monkeypatch.setattr(conv, "arrange", arrange)
     monkeypatch.setattr(blocks, "processors", lambda device: processors)
     monkeypatch.setattr(output_stationary, "processors", lambda device: processors)
     # Plans are made anew, and are no longer kept when the number of processors is what it was.
     monkeypatch.setattr(output_stationary, "_plan", cache(output_stationary._plan.__wrapped__))
-    monkeypatch.setattr(compilation, "Compilation", lambda asked, cores: noted.append(asked))
-    warmup.warm_up(network.features, network.architecture.geometry, next(network.parameters()).device, 1)
-    return noted[0]
+    device = next(network.parameters()).device
+    return warmup.rehearse(network.features, network.architecture.geometry, device)

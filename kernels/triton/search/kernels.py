@@ -48,7 +48,7 @@ RELATIVE_SLACK, ABSOLUTE_SLACK = tl.constexpr(1e-4), tl.constexpr(1e-6)
 
 
 # Launched with enable_fp_fusion=False: distances are to the last bit those of the CPU.
-@triton.jit(do_not_specialize=["n_searches", "steps", "room"])
+@triton.jit(do_not_specialize=["n_searches", "steps", "capacity"])
 def visit(
     table,  # (searches, COLUMNS)
     n_searches,
@@ -56,7 +56,7 @@ def visit(
     buckets,  # (1 + all buckets,) int32: zeros that are counted up behind each, or where each begins
     k_offsets,  # of all searches, int64; read when filling
     j_out,  # (all triplets,) int32, written when filling
-    room,  # in it; a search that has more triplets finds none
+    capacity,  # of j_out; a search that has more triplets finds none
     SEARCHES: tl.constexpr,
     BLOCK: tl.constexpr,  # centres
     FLOAT: tl.constexpr,  # dtype of the coordinates
@@ -79,7 +79,7 @@ def visit(
     k_offsets += tl.load(row + FIRST_OFFSET)
     exists = n < n_out
     if FILL:
-        exists &= tl.load(k_offsets + kernel_size * kernel_size * kernel_size) <= room
+        exists &= tl.load(k_offsets + kernel_size * kernel_size * kernel_size) <= capacity
     i = tl.where(symmetric != 0, tl.load(order + n, mask=exists & (symmetric != 0), other=0), n)
     centres = tl.load(row + CENTRES).to(tl.pointer_type(FLOAT)) + 3 * i
     x = tl.load(centres, mask=exists, other=0.0)

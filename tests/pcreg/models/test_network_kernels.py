@@ -13,17 +13,26 @@ from pcreg.models.weights import save_weights
 from pcreg.models.weights_file import read_architecture
 from tests.pcreg.tiny import network
 
+compilation = pytest.importorskip("pcreg.kernels.triton.compilation")
+
 
 @pytest.fixture
 def rehearsed(monkeypatch):
     """The networks that were rehearsed, with what is then compiled."""
     found = {}
 
-    def warm_up(features, geometry, device, cores):
+    def rehearse(features, geometry, device):
         assert torch.is_inference_mode_enabled()
         return found.setdefault(features.__self__, object())
 
-    monkeypatch.setattr(network_kernels, "warm_up", warm_up)
+    def compile_(needed, cores):
+        assert started.pop() == "cpu"
+        return needed
+
+    started = []
+    monkeypatch.setattr(network_kernels, "start", started.append)
+    monkeypatch.setattr(network_kernels, "rehearse", rehearse)
+    monkeypatch.setattr(compilation, "Compilation", compile_)
     monkeypatch.setattr(network_kernels, "_begun", {})
     return found
 
