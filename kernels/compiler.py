@@ -16,6 +16,18 @@ from contextlib import suppress
 from threading import Lock, Thread
 
 SERVER = "pcreg.kernels.triton.compile_server"
+# The package without what it offers to users, whose modules take longer to import than those of kernels.
+START = """
+import sys
+from types import ModuleType
+
+sys.path[:] = {places}
+sys.modules[{package!r}] = ModuleType({package!r})
+sys.modules[{package!r}].__path__ = {path}
+from {server} import serve
+
+serve{arguments}
+"""
 MIN_CORES = 4  # threads keep fewer busy
 MIN_KERNELS = 10  # fewer are compiled by threads before such a process has started
 
@@ -31,8 +43,14 @@ class Compiler:
     def __init__(self, cores: int) -> None:
         """Start it, with as many workers as `cores`; OSError if that cannot be."""
         # No -m, which would put the working folder in front: modules are found where they are found here.
-        setting = f"import sys; sys.path[:] = {[str(place) for place in sys.path]!r}"
-        code = f"{setting}; from {SERVER} import serve; serve({cores}, {os.getpid()})"
+        package = sys.modules[__name__.partition(".")[0]]
+        code = START.format(
+            places=[str(place) for place in sys.path],
+            package=package.__name__,
+            path=[str(place) for place in package.__path__],
+            server=SERVER,
+            arguments=(cores, os.getpid()),
+        )
         # Its own session: Ctrl-C is for this process, which then stops all of that one's.
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],

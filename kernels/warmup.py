@@ -60,7 +60,8 @@ def rehearse(
         occupied_and_crowded(one.float().T.contiguous(), 1.0, (1, 1, 1), 1)
     with rehearsal() as preparation:
         nothing = torch.empty(0, 3, device=device)
-        batch = PointBatch(nothing, torch.zeros(1, dtype=torch.int64, device=device), nothing)
+        lengths = torch.zeros(2, dtype=torch.int64, device=device)  # a cloud is described at several scales
+        batch = PointBatch(nothing, lengths, nothing)
         search_at_once(batch, geometry)
         grid_sample(one, length, 1.0, one)
         nearest_points(one, one)

@@ -6,6 +6,7 @@ import struct
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pkgutil import walk_packages
@@ -41,10 +42,11 @@ def serve(cores: int, parent: int) -> None:
     """
     answers = os.dup(1)
     os.dup2(2, 1)  # what a compiler prints is no answer
-    meanwhile = Thread(target=_prepare)
+    meanwhile = Thread(target=triton_key)  # Triton's checksum of itself takes half a second
     meanwhile.start()
     import_kernels()
     meanwhile.join()  # no thread may run where a process forks
+    _in_process(_compile_module)
     line = _request(parent)
     if not line:
         return
@@ -60,13 +62,19 @@ def serve(cores: int, parent: int) -> None:
     os.write(begin, b"".join(map(NUMBER.pack, range(len(kernels)))))
     os.close(begin)
     for _ in range(min(cores, len(kernels))):
-        if os.fork() == 0:
-            try:
-                _work(kernels, variants, numbers, answers)
-            finally:
-                os._exit(0)
-    for _ in range(min(cores, len(kernels))):
-        os.wait()
+        _in_process(_work, kernels, variants, numbers, answers)
+    with suppress(ChildProcessError):  # none is left
+        while True:
+            os.wait()
+
+
+def _in_process(do: Callable[..., None], *arguments: object) -> None:
+    """Do it in a process of its own, which ends then."""
+    if os.fork() == 0:
+        try:
+            do(*arguments)
+        finally:
+            os._exit(0)
 
 
 def import_kernels() -> None:
@@ -77,9 +85,8 @@ def import_kernels() -> None:
         import_module(module.name)
 
 
-def _prepare() -> None:
-    """Triton's checksum of itself, and its module that loads kernels, compiled from C: half a second each."""
-    triton_key()
+def _compile_module() -> None:
+    """Have Triton's module that loads kernels compiled from C, for the parent."""
     with suppress(AssertionError):  # no driver of a GPU is found, which is for the parent to say
         nvidia.CudaUtils()
 
