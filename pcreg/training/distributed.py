@@ -4,7 +4,7 @@ import atexit
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -42,45 +42,34 @@ class Ranks:
         """Make an array its mean over all processes.
 
         After the backward pass: that may be a CUDA graph, which no hook of DistributedDataParallel enters.
-        Where another process has not come as far, this one waits before its GPU does: until the other has its
-        batch, the process that makes batches has this GPU to itself.
         """
         if self.count > 1:
-            self._ask_all(True)()
             distributed.all_reduce(gradient)
             gradient /= self.count
 
     def had_by_all(self, batches: Iterator[Batch | None]) -> Iterator[Batch | None]:
         """The batches, but None where a process has none: a step is made by all or by none.
 
-        Others are asked when a batch comes, and have until the next one comes to answer: no process waits
-        for them each step.
+        Each comes when all processes have it. Otherwise one would begin the step, and its GPU wait for the
+        others, in the way of the process that makes batches there.
         """
-        if self.count == 1:
-            yield from batches
-            return
-        before: tuple[Batch | None, Callable[[], bool]] | None = None
         for batch in batches:
-            asked, before = before, (batch, self._ask_all(batch is not None))
-            if asked is not None:
-                yield asked[0] if asked[1]() else None
-        if before is not None:
-            yield before[0] if before[1]() else None
+            yield batch if self.count == 1 or self._are_all(batch is not None) else None
 
-    def _ask_all(self, flag: bool) -> Callable[[], bool]:
-        """What waits until all processes have asked, and tells whether all of their flags are true."""
+    def _are_all(self, flag: bool) -> bool:
+        """Whether the flags of all processes are true; waits until all have come here."""
         least = torch.tensor(int(flag))  # on the CPU: GPUs have other things to do
-        work = distributed.all_reduce(least, distributed.ReduceOp.MIN, async_op=True)
-        return lambda: work.wait() and bool(least)
+        distributed.all_reduce(least, distributed.ReduceOp.MIN)
+        return bool(least)
 
     @contextmanager
     def main_process_first(self) -> Iterator[None]:
         """Let the first process do what is within before the others, who find in files what it computed."""
         if self.count > 1 and not self.first:
-            self._ask_all(True)()
+            self._are_all(True)
         yield
         if self.count > 1 and self.first:
-            self._ask_all(True)()
+            self._are_all(True)
 
 
 ALONE = Ranks()
