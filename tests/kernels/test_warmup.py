@@ -186,7 +186,8 @@ def test_a_network_launches_what_was_rehearsed(kernel, processors, monkeypatch):
     with launch.rehearsal() as needed:
         for pyramid in pyramids:
             network.features(pyramid)
-        search_at_once(PointBatch.from_clouds([np.empty((0, 3))]).to(DEVICE), architecture.geometry)
+        several = PointBatch.from_clouds([np.empty((0, 3))] * 2)
+        search_at_once(several.to(DEVICE), architecture.geometry)
     kernels = {noted.kernel.fn.__name__ for noted in needed.values()}
     assert kernels >= {"_output_stationary", "_weight_stationary", "_reduce_parts", "visit"}
     assert needed.keys() <= compiled.keys()
