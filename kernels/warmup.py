@@ -57,7 +57,7 @@ def rehearse(
     one = torch.zeros(1, 3, dtype=torch.float64, device=device)
     length = torch.ones(1, dtype=torch.int64, device=device)
     with rehearsal() as scale:  # of a cloud, before anything else is known of it
-        occupied_and_crowded(one.float().T.contiguous(), 1.0, (1, 1, 1), 1)
+        occupied_and_crowded(one.float().T.contiguous(), [1.0], [(1, 1, 1)], 1)
     with rehearsal() as preparation:
         nothing = torch.empty(0, 3, device=device)
         lengths = torch.zeros(2, dtype=torch.int64, device=device)  # a cloud is described at several scales

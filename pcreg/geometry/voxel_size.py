@@ -75,7 +75,8 @@ class Sample:
         Of a small cloud it fills fewer, so that a cell has 2.5 points on average.
         """
         cells = min(MAX_CELLS, self.count / POINTS_PER_CELL)
-        return float(f"{_smallest_voxel(self.extent, lambda voxel: self.occupied(voxel) <= cells):.2g}")
+        found = self.cell_counts.smallest_voxel(self.extent, lambda voxel: self.occupied(voxel) <= cells)
+        return float(f"{found:.2g}")
 
     def fills(self, voxel: float) -> bool:
         """Whether cells of this size have 2.5 points or more on average."""
@@ -119,9 +120,9 @@ class CellCounts:
         """
 
         def crowded(voxel: float) -> bool:
-            return 2 * self.crowded(voxel, MIN_CROWDED_POINTS) >= self.columns.shape[1]
+            return 2 * self.crowded(voxel) >= self.columns.shape[1]
 
-        voxel = _smallest_voxel(extent, crowded)
+        voxel = self.smallest_voxel(extent, crowded)
         if not crowded(voxel):  # too few points to decide
             return self
         return self.of_points(~self.is_isolated(voxel))
@@ -130,14 +131,29 @@ class CellCounts:
         """Those of the points in the mask (S,)."""
         return CellCounts(self.columns.compress(kept, axis=1))  # in C order, unlike columns[:, kept]
 
+    def smallest_voxel(self, extent: float, fits: Callable[[float], bool]) -> float:
+        """The smallest voxel size that fits, where all larger ones do, of a cloud of that extent."""
+        small, large = extent / 4000, extent / 10
+        for _ in range(BISECTIONS):
+            self.look_ahead(small, large)
+            middle = middle_of(small, large)
+            if fits(middle):
+                large = middle
+            else:
+                small = middle
+        return large
+
+    def look_ahead(self, small: float, large: float) -> None:
+        """Count for the sizes that a bisection between these will ask for, if that saves time."""
+
     def occupied(self, voxel: float) -> int:
         """How many cells of `voxel` metres hold points."""
         return len(self.counts(voxel))
 
-    def crowded(self, voxel: float, min_points: int) -> int:
-        """How many points are in cells that hold `min_points` or more."""
+    def crowded(self, voxel: float) -> int:
+        """How many points are in cells that hold eight or more."""
         counts = self.counts(voxel)
-        return int(counts[counts >= min_points].sum())
+        return int(counts[counts >= MIN_CROWDED_POINTS].sum())
 
     def is_isolated(self, voxel: float) -> np.ndarray:
         """Which points are alone in their cell, as is any other in each cell of their block: (S,) bool.
@@ -168,13 +184,6 @@ def _keys(columns: np.ndarray, voxel: float) -> np.ndarray:
     return x + (y << 20) + (z << 40)
 
 
-def _smallest_voxel(extent: float, fits: Callable[[float], bool]) -> float:
-    """The smallest voxel size that fits, where all larger ones do, of a cloud of that extent."""
-    small, large = extent / 4000, extent / 10
-    for _ in range(BISECTIONS):
-        middle = (small * large) ** 0.5
-        if fits(middle):
-            large = middle
-        else:
-            small = middle
-    return large
+def middle_of(small: float, large: float) -> float:
+    """The size at which a bisection looks between two."""
+    return (small * large) ** 0.5

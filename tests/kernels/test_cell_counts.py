@@ -13,14 +13,16 @@ from tests.kernels.clouds import DEVICE
 
 @pytest.mark.parametrize("S", [0, 1, 63, 512, 1300])
 @pytest.mark.parametrize("min_points", [1, 2, 8])
-@pytest.mark.parametrize("scale", [0.9, 7.3])
-def test_cells_are_counted(S, min_points, scale):
+@pytest.mark.parametrize("scales", [[0.9], [7.3], [7.3, 0.9, 3.1]])
+def test_cells_are_counted(S, min_points, scales):
     columns = np.random.default_rng(S).uniform(0, 1.3, (3, S)).astype(np.float32)
-    cells = (columns * np.float32(scale)).astype(int)
-    shape = (cells.max(1, initial=0) + 1).tolist()
-    counts = np.unique(cells, axis=1, return_counts=True)[1] if S else np.empty(0, int)
+    scales = np.float32(scales).tolist()
+    expected, shapes = [], []
+    for scale in scales:
+        cells = (columns * np.float32(scale)).astype(int)
+        shapes.append((cells.max(1, initial=0) + 1).tolist())
+        counts = np.unique(cells, axis=1, return_counts=True)[1] if S else np.empty(0, int)
+        expected.append([len(counts), counts[counts >= min_points].sum()])
     for by in definition, kernel:
-        found = by.occupied_and_crowded(
-            torch.from_numpy(columns).to(DEVICE), float(np.float32(scale)), shape, min_points
-        )
-        assert found.tolist() == [len(counts), counts[counts >= min_points].sum()]
+        found = by.occupied_and_crowded(torch.from_numpy(columns).to(DEVICE), scales, shapes, min_points)
+        assert found.tolist() == expected

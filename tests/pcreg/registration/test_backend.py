@@ -11,7 +11,7 @@ from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.io.cloud import Cloud
 from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
-from pcreg.registration.gpu import arrays
+from pcreg.registration.gpu import arrays, cell_counts
 from pcreg.registration.icp import refine
 from pcreg.registration.local_frame import LocalFrame
 from pcreg.registration.prior import ANY, Prior
@@ -64,17 +64,20 @@ def test_points_that_lost_their_room_on_a_device_are_computed_again(rng, monkeyp
     np.testing.assert_array_equal(points.tensor, once)
 
 
-def test_a_cloud_has_the_same_scale(rng):
+def test_a_cloud_has_the_same_scale(rng, monkeypatch):
     points = np.concatenate([wavy_sheet(4000), rng.uniform(-30, 30, (40, 3))])
+    waits, count = [], cell_counts.occupied_and_crowded
+    monkeypatch.setattr(cell_counts, "occupied_and_crowded", lambda *a: waits.append(a) or count(*a))
     here, there = (backend.sample(points, "sheet") for backend in (CPU, DEVICE))
     assert (here.count, here.kept, here.voxel()) == (there.count, there.kept, there.voxel())
+    assert len(waits) == 6  # for two bisections of twelve steps
     assert here.extent == pytest.approx(there.extent, rel=1e-12)
     here, there = here.cell_counts, there.cell_counts
     np.testing.assert_array_equal(here.columns, there.columns)
     for voxel in (0.5, 0.1, 0.003):  # the last in more cells than a table of the device has
         np.testing.assert_array_equal(np.sort(here.counts(voxel)), np.sort(there.counts(voxel)))
         assert here.occupied(voxel) == there.occupied(voxel)
-        assert here.crowded(voxel, 3) == there.crowded(voxel, 3)
+        assert here.crowded(voxel) == there.crowded(voxel)
     for backend in (CPU, DEVICE):
         with pytest.raises(InputError, match="no two different points"):
             backend.sample(np.ones((3, 3)), "dot")
