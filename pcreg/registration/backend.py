@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from pcreg.geometry.nearest import tree_for_few
 from pcreg.geometry.normals import normals_of, surface_variation
 from pcreg.geometry.planarity import Variation
+from pcreg.geometry.rows import Rows
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import View, ViewOf
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -37,7 +38,7 @@ class Backend:
     normals_of: Callable[[np.ndarray, float], np.ndarray] = normals_of
     surface_variation: Variation = surface_variation
     index: Callable[[np.ndarray], Any] = cKDTree  # of points (N, 3); is asked as that is
-    features: Callable[[np.ndarray], Features] = np.asarray  # where they are matched
+    features: Callable[[Rows], Features] = np.asarray  # where they are matched
     agreement: Callable[..., DescriptorAgreement] = DescriptorAgreement
     matched: Callable[[np.ndarray, np.ndarray, float], MatchedPoints] = MatchedPoints
     consistent_motions: Callable[..., np.ndarray] = consistent_motions

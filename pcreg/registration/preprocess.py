@@ -51,7 +51,7 @@ class DescribedCloud(Description):
         flipped = {
             name: getattr(self, name) * MIRROR for name in ("points", "surface", "normals", "viewpoint")
         }
-        return replace(self, **flipped)
+        return replace(self, features=self.features_in_place, **flipped)
 
 
 def downsample(
@@ -105,11 +105,13 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor, backend: Backend =
     """The downsampled cloud with descriptors of its keypoints."""
     local = cloud.keypoints - cloud.origin  # cells of descriptors are counted from zero, too
     found = descriptor.describe(local, cloud.keypoint_viewpoints - cloud.origin)
-    which = backend.index(local).query(found.points)[1]  # exact: they are rows of it
+    rows = cloud.rows
+    if not np.array_equal(found.points, local):  # cells that are counted alike keep all
+        rows = rows[backend.index(local).query(found.points)[1]]  # exact: they are rows of it
     return DescribedCloud(
         found.points + cloud.origin,
-        found.features,
-        cloud.rows[which],
+        found.features_in_place,
+        rows,
         cloud.surface,
         cloud.normals,
         cloud.viewpoint,

@@ -201,7 +201,7 @@ class SingleScaleRegistrar:
 
     def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
         """The described points whose features are each other's nearest."""
-        features = self.backend.features(source.features), self.backend.features(target.features)
+        features = (self.backend.features(cloud.features_in_place) for cloud in (source, target))
         return match_within_bound(*pca_project(*features))
 
     def _candidate(

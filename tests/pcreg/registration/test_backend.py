@@ -5,10 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.io.cloud import Cloud
+from pcreg.models import device_rows
+from pcreg.models.device_rows import DeviceRows
 from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.gpu import arrays
@@ -186,6 +189,17 @@ def test_arrays_that_stay_are_brought_to_a_device_once(monkeypatch):
     monkeypatch.setattr(arrays, "MAX_KEPT_BYTES", large.nbytes)
     arrays.kept_on(large, "cpu")  # takes the place of all before it
     assert arrays.kept_on(small, "cpu") is not kept
+
+
+def test_rows_that_a_device_has_are_taken_from_there(monkeypatch):
+    tensor = torch.rand(5, 4)
+    rows = DeviceRows(tensor)
+    assert DEVICE.features(rows) is tensor
+    np.testing.assert_array_equal(CPU.features(rows), tensor.numpy())
+    monkeypatch.setattr(device_rows, "MAX_HELD_BYTES", 0)
+    DeviceRows(torch.rand(2, 2))  # takes the room of all
+    assert DEVICE.features(rows) is DEVICE.features(rows)
+    np.testing.assert_array_equal(DEVICE.features(rows), tensor)
 
 
 def test_the_points_around_each_point_are_counted(rng):
