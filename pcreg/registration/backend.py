@@ -21,6 +21,7 @@ from pcreg.registration.icp import Surfaces, SurfacesOf
 from pcreg.registration.local_frame import LocalPoints, local_points
 from pcreg.registration.matching import Features
 from pcreg.registration.msac import MatchedPoints
+from pcreg.registration.overlap import Overlap
 from pcreg.registration.spatial_consistency import consistent_motions
 from pcreg.runtime import parallel
 
@@ -43,6 +44,7 @@ class Backend:
     matched: Callable[[np.ndarray, np.ndarray, float], MatchedPoints] = MatchedPoints
     consistent_motions: Callable[..., np.ndarray] = consistent_motions
     surfaces: SurfacesOf = Surfaces
+    overlap: Callable[..., Overlap] = Overlap.of
     each: Callable[..., list] = parallel.each  # of two clouds, or of two attempts
 
 

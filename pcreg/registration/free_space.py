@@ -110,9 +110,9 @@ class FreeSpace:
         return (self._in_front(source, motions, of_target) + self._in_front(target, back, of_source)) / 2
 
     def violation_and_contradiction(
-        self, T_target_source: np.ndarray, touching: tuple[np.ndarray, np.ndarray]
+        self, T_target_source: np.ndarray, moved: np.ndarray, touching: tuple[np.ndarray, np.ndarray]
     ) -> tuple[float, float]:
-        """What speaks against a motion.
+        """What speaks against a motion, which has `moved` (N, 3) the source.
 
         The violation is the larger of the fractions of both scans in free space of the other.
 
@@ -122,9 +122,9 @@ class FreeSpace:
         them half of the margin will do. One of five points more is in free space, so that few points prove
         little; the mean is the geometric one.
         """
-        looks = near = self._looks(T_target_source, self.margin)
+        looks = near = self._looks(T_target_source, moved, self.margin)
         if self._seen(self.margin / 2) is not self._seen(self.margin):
-            near = self._looks(T_target_source, self.margin / 2)
+            near = self._looks(T_target_source, moved, self.margin / 2)
         shares = []
         for of_scan, touched in zip(near, touching, strict=True):
             covered = np.any([look.covered for look in of_scan], axis=0)
@@ -143,10 +143,10 @@ class FreeSpace:
             self._views[margin] = [views_of(scan, viewpoint, margin) for scan, viewpoint in both]
         return self._views[margin]
 
-    def _looks(self, T_target_source: np.ndarray, margin: float) -> list[list[Look]]:
+    def _looks(self, T_target_source: np.ndarray, moved: np.ndarray, margin: float) -> list[list[Look]]:
         """Towards the source from the views of the target, and the other way round."""
-        (source, target), (of_source, of_target) = self.scans, self._seen(margin)
-        moved, back = transform(T_target_source, source), transform(inverse(T_target_source), target)
+        (_, target), (of_source, of_target) = self.scans, self._seen(margin)
+        back = transform(inverse(T_target_source), target)
         return [[view.look(moved) for view in of_target], [view.look(back) for view in of_source]]
 
     def _in_front(self, points: np.ndarray, motions: np.ndarray, views: Sequence[View]) -> np.ndarray:

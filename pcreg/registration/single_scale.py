@@ -24,6 +24,7 @@ from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement, refine
 from pcreg.registration.matching import Matches, match_within_bound, pca_project
+from pcreg.registration.overlap import Overlap
 from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud
 from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.ransac import ransac
@@ -49,6 +50,7 @@ class Candidate:
     refined: Refinement
     evidence: Evidence
     inliers: np.ndarray  # (inliers, 2) int64, the matches that it brings together
+    overlap: Overlap
 
 
 @dataclass(frozen=True)
@@ -219,9 +221,11 @@ class SingleScaleRegistrar:
             source.surface, target.surface, target.normals, T_target_source, distance, self.backend.surfaces
         )
         points = _coordinates(matched, source, target)
-        evidence = gather_evidence(source, target, points, agreement, refined, free_space, self.backend.index)
-        agree = residuals(refined.T_target_source, points[:, 0], points[:, 1]) < self.match_distance
-        return Candidate(refined, evidence, matched[agree])
+        T = refined.T_target_source
+        overlap = self.backend.overlap(source.surface, target.surface, target.normals, T, distance)
+        evidence = gather_evidence(source, target, points, agreement, refined, free_space, overlap)
+        agree = residuals(T, points[:, 0], points[:, 1]) < self.match_distance
+        return Candidate(refined, evidence, matched[agree], overlap)
 
     def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:
         """The candidates, most likely first, without those that put the source where a likelier one does."""
@@ -257,9 +261,7 @@ class SingleScaleRegistrar:
             voxel=self.voxel,
             matches=np.stack(rows, axis=1),
             matched_points=_coordinates(best.inliers, source, target),
-            covariance=covariance(
-                source.surface, target.surface, target.normals, best.refined, self.backend.index
-            ),
+            covariance=covariance(best.overlap, best.refined),
             alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
             seconds=clock.seconds,
         )

@@ -12,6 +12,7 @@ from pcreg.registration.gpu.local_points import DeviceLocalPoints
 from pcreg.registration.gpu.msac import DeviceMatchedPoints
 from pcreg.registration.gpu.nearest import NearestIndex
 from pcreg.registration.gpu.normals import normals_of, surface_variation
+from pcreg.registration.gpu.overlap import overlap
 from pcreg.registration.gpu.sample import sample_of
 from pcreg.registration.gpu.spatial_consistency import consistent_motions
 from pcreg.registration.gpu.surfaces import DeviceSurfaces
@@ -32,4 +33,5 @@ BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a de
     "matched": DeviceMatchedPoints,
     "consistent_motions": consistent_motions,
     "surfaces": DeviceSurfaces,
+    "overlap": overlap,
 }

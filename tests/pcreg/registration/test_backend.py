@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pcreg.features.base import Description
-from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import Cloud
 from pcreg.models import device_rows
 from pcreg.models.device_rows import DeviceRows
@@ -157,14 +157,27 @@ def test_surfaces_and_descriptors_are_brought_together(rng):
     clouds = Description(points, features), Description(moved, features)
     found = []
     for backend in (CPU, DEVICE):
-        surfaces = backend.surfaces(moved, points, normals).of_points(300)
+        surfaces = backend.surfaces(moved, points, normals, np.eye(4), np.zeros(3)).of_points(300)
         agreement = backend.agreement(*clouds, 0.1)
         equations = surfaces.normal_equations(np.eye(4), 0.5)
         motions = np.stack([T, np.eye(4)])
-        distances = surfaces.distances(np.eye(4), 0.5)
-        found.append((*equations, distances, agreement.refine(T), agreement(motions)))
+        fits = surfaces.fits(motions, 0.05)
+        found.append((*equations, fits, agreement.refine(T), agreement(motions)))
     for here, there in zip(*found, strict=True):
         np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("shift", [0.02, 50.0])
+def test_the_same_points_touch(rng, shift):
+    target = wavy_sheet(500)
+    source = transform(inverse(T), wavy_sheet(600) + np.array([shift, 0.03, 0.01]))
+    normals = CPU.normals_of(target, 0.2)
+    here, there = (backend.overlap(source, target, normals, T, 0.06) for backend in (CPU, DEVICE))
+    assert here.touching.any() == (shift < 1)
+    for field in fields(here):
+        one, other = getattr(here, field.name), getattr(there, field.name)
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), field.name
+        np.testing.assert_allclose(other, one, atol=1e-12)
 
 
 @pytest.mark.parametrize("surface", ["wavy", "plane"])
