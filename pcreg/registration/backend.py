@@ -17,6 +17,7 @@ from pcreg.geometry.viewpoint import View, ViewOf
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import Sample, SampleOf
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
+from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Surfaces, SurfacesOf
 from pcreg.registration.local_frame import LocalPoints, local_points
 from pcreg.registration.matching import Features
@@ -41,6 +42,7 @@ class Backend:
     index: Callable[[np.ndarray], Any] = cKDTree  # of points (N, 3); is asked as that is
     features: Callable[[Rows], Features] = np.asarray  # where they are matched
     agreement: Callable[..., DescriptorAgreement] = DescriptorAgreement
+    free_space: Callable[..., FreeSpace] = FreeSpace
     matched: Callable[[np.ndarray, np.ndarray, float], MatchedPoints] = MatchedPoints
     consistent_motions: Callable[..., np.ndarray] = consistent_motions
     surfaces: SurfacesOf = Surfaces

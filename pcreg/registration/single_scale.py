@@ -199,7 +199,7 @@ class SingleScaleRegistrar:
 
     def _free_space(self, source: DescribedCloud, target: DescribedCloud) -> FreeSpace:
         scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
-        return FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
+        return self.backend.free_space(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
 
     def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
         """The described points whose features are each other's nearest."""

@@ -8,6 +8,7 @@ from pcreg.registration.gpu.agreement import DeviceAgreement
 from pcreg.registration.gpu.arrays import kept_on
 from pcreg.registration.gpu.box import box
 from pcreg.registration.gpu.downsampling import voxel_downsample
+from pcreg.registration.gpu.free_space import DeviceFreeSpace
 from pcreg.registration.gpu.local_points import DeviceLocalPoints
 from pcreg.registration.gpu.msac import DeviceMatchedPoints
 from pcreg.registration.gpu.nearest import NearestIndex
@@ -30,6 +31,7 @@ BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a de
     "index": NearestIndex,
     "features": kept_on,
     "agreement": DeviceAgreement,
+    "free_space": DeviceFreeSpace,
     "matched": DeviceMatchedPoints,
     "consistent_motions": consistent_motions,
     "surfaces": DeviceSurfaces,

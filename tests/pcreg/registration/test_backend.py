@@ -167,6 +167,28 @@ def test_surfaces_and_descriptors_are_brought_together(rng):
         np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("places", [1, 3])
+def test_the_same_points_stand_in_free_space(rng, places):
+    scans = wavy_sheet(900), np.concatenate([wavy_sheet(700), wavy_sheet(100) + np.array([0.1, 0, -0.5])])
+    viewpoints = tuple(rng.normal(scale=0.1, size=(places, 3)) - [0, 0, 2] for _ in scans)
+    viewpoints = tuple(
+        seen[0] if places == 1 else seen[np.arange(len(scan)) % places]
+        for seen, scan in zip(viewpoints, scans, strict=True)
+    )
+    motions = np.stack([np.eye(4), T, se3(np.eye(3), np.array([0, 0, -0.4]))])
+    touching = tuple(rng.random(len(scan)) < 0.5 for scan in scans)
+    found = []
+    for backend in (CPU, DEVICE):
+        free_space = backend.free_space(*scans, 0.1, viewpoints)
+        against = [
+            free_space.violation_and_contradiction(T, transform(T, scans[0]), touching) for T in motions
+        ]
+        found.append((free_space(motions), against))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
+    assert found[0][0].max() > 0.1
+
+
 @pytest.mark.parametrize("shift", [0.02, 50.0])
 def test_the_same_points_touch(rng, shift):
     target = wavy_sheet(500)
