@@ -108,7 +108,8 @@ class FCGF:
         Repeats to the last bit.
         """
         rows = voxel_downsample(points, self.voxel)
-        kept, seen_from = points[rows], None if viewpoints is None else viewpoints[rows]
+        kept = points.take(rows, axis=0)
+        seen_from = None if viewpoints is None else viewpoints.take(rows, axis=0)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
         found = self.network.describe(kept, seen_from, self.voxel, self.scales)
         return Description(kept, found.features, nodes=self._nodes(found))

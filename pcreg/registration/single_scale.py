@@ -281,4 +281,5 @@ class SingleScaleRegistrar:
 
 def _coordinates(matches: np.ndarray, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
     """The described points (P, 2, 3) that rows (P, 2) name."""
-    return np.stack([source.points[matches[:, 0]], target.points[matches[:, 1]]], axis=1)
+    rows = source.points.take(matches[:, 0], axis=0), target.points.take(matches[:, 1], axis=0)
+    return np.stack(rows, axis=1)
