@@ -43,7 +43,8 @@ class DeviceMatchedPoints(MatchedPoints):
         if len(samples) < MIN_SAMPLES or prior.gravity is not None:
             return super().motions_of(samples, prior)
         motions, near = fit_samples(self._p, self._q, on(samples, self.device), self.distance)
-        T = array(motions[near])
+        rows = array(torch.cat([motions.view(-1, 16), near[:, None]], 1))  # with one wait for the device
+        T = rows.compress(rows[:, 16] != 0, axis=0)[:, :16].reshape(-1, 4, 4)
         return T[prior.allows(T, self.distance)]
 
     def refit(self, motions: Floats) -> Floats:
