@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def occupied_and_crowded(columns: Tensor, scale: float, shape: Sequence[int], min_points: int) -> Tensor:
-    """(2,) int64: how many cells hold points, and how many points are in cells of `min_points` or more.
+    """(2,) integers: how many cells hold points, and how many points are in cells of `min_points` or more.
 
     Points (3, S) float32 from zero on are in the cells of their whole coordinates times the float32 `scale`,
     which a table of `shape` cells holds; that takes 4 bytes a cell.

@@ -19,7 +19,7 @@ def occupied_and_crowded(columns: Tensor, scale: float, shape: Sequence[int], mi
     table = torch.zeros(2 + math.prod(shape), dtype=torch.int32, device=columns.device)
     arguments = columns, table, scale, *shape[1:], S, min_points
     launch(_count, -(-S // BLOCK), arguments, {"BLOCK": BLOCK}, None, num_warps=4)
-    return table[:2].long()
+    return table[:2]
 
 
 @triton.jit(

@@ -29,7 +29,8 @@ class DeviceRows:
         self.shape = tuple(tensor.shape)
         self._tensor: Tensor | None = tensor
         self._array: NDArray[Any] | None = None
-        self._computed = torch.cuda.current_stream(tensor.device).record_event() if tensor.is_cuda else None
+        self._stream = torch.cuda.current_stream(tensor.device) if tensor.is_cuda else None
+        self._computed = None if self._stream is None else self._stream.record_event()
         self._reading = Lock()
         with _holding:
             _held[self] = None
@@ -77,10 +78,11 @@ class DeviceRows:
         return np.asarray, (np.asarray(self),)
 
     def _await(self, tensor: Tensor) -> None:
-        """Have the current stream wait until the rows are computed, and the memory stay until it is done."""
-        if self._computed is not None:
-            stream = torch.cuda.current_stream(tensor.device)
-            stream.wait_event(self._computed)
+        """Have another stream wait until the rows are computed, and the memory stay until it is done."""
+        if self._stream is None or (stream := torch.cuda.current_stream(tensor.device)) == self._stream:
+            return
+        stream.wait_event(self._computed)
+        with torch.inference_mode():  # to PyTorch this changes the tensor, which may be of that mode
             tensor.record_stream(stream)
 
     def _release(self) -> None:

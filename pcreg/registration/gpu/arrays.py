@@ -15,6 +15,7 @@ from pcreg.models.device_rows import DeviceRows
 MAX_KEPT_BYTES = 1 << 28  # of all that is kept on devices
 
 _kept: OrderedDict[tuple[int, str], tuple[object, Tensor]] = OrderedDict()  # latest last
+_sizes: dict[str, int] = {}  # bytes of them, by device
 _keeping = Lock()
 
 
@@ -82,10 +83,18 @@ def kept(owner: object, device: str, bring: Callable[[], Tensor]) -> Tensor:
             return _kept[key][1]
     tensor = bring()
     with _keeping:
+        _forget(key)  # another thread brought it meanwhile
         _kept[key] = owner, tensor
-        while sum(each.nbytes for _, each in _kept.values()) > MAX_KEPT_BYTES:
-            _kept.popitem(last=False)
+        _sizes[device] = _sizes.get(device, 0) + tensor.nbytes
+        while sum(_sizes.values()) > MAX_KEPT_BYTES:
+            _forget(next(iter(_kept)))
     return tensor
+
+
+def _forget(key: tuple[int, str]) -> None:
+    if key in _kept:
+        _, tensor = _kept.pop(key)
+        _sizes[key[1]] -= tensor.nbytes
 
 
 def array(tensor: Tensor) -> NDArray[np.float64]:
