@@ -22,8 +22,8 @@ _keeping = Lock()
 class DeviceArray:
     """Rows on a device, of which an array is made where NumPy asks for one."""
 
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+    def __init__(self, tensor: Tensor, device: str) -> None:
+        self._tensor, self.device = tensor, device
 
     @property
     def tensor(self) -> Tensor:
@@ -38,11 +38,13 @@ class DeviceArray:
 
     def take(self, rows: NDArray[np.int64], axis: int) -> "DeviceArray":
         """Some rows (M,), the axis being 0, on the device."""
-        tensor = self.tensor
-        return DeviceArray(tensor.index_select(axis, on(rows, str(tensor.device))))
+        return DeviceArray(self.tensor.index_select(axis, on(rows, self.device)), self.device)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.generic]:
-        return np.asarray(array(self.tensor), dtype)
+        """An array that nobody changes: asked for it, the device has its rows already."""
+        found = array(self.tensor)
+        kept(found, self.device, lambda: self.tensor)
+        return np.asarray(found, dtype)
 
 
 def on(array: "NDArray[np.generic] | DeviceArray", device: str) -> Tensor:

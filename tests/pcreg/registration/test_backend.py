@@ -51,7 +51,9 @@ def test_local_points_are_the_same_to_the_last_bit(rng, is_mirrored):
     assert there.shape == here.shape
     assert len(there) == len(here)
     np.testing.assert_array_equal(np.asarray(there), here)
-    np.testing.assert_array_equal(np.asarray(there.take(rows, axis=0)), here.take(rows, axis=0))
+    some = np.asarray(there.take(rows, axis=0))
+    np.testing.assert_array_equal(some, here.take(rows, axis=0))
+    assert arrays.on(some, "cpu") is arrays.kept_on(some, "cpu")  # has not left the device
     np.testing.assert_array_equal(DEVICE.box(there), CPU.box(here))
     np.testing.assert_array_equal(DEVICE.box(here), CPU.box(here))
 
