@@ -11,7 +11,7 @@ Shape = Sequence[int]  # of three numbers of cells
 def occupied_and_crowded(
     columns: Tensor, scales: Sequence[float], shapes: Sequence[Shape], min_points: int
 ) -> Tensor:
-    """(V, 2) int64: how many cells hold points, and how many points are in cells of `min_points` or more.
+    """(V, 2) integers: how many cells hold points, and how many points are in cells of `min_points` or more.
 
     Points (3, S) float32 from zero on are in the cells of their whole coordinates times a float32 scale, for
     each of V scales. A table of `shape` cells holds them; that takes 4 bytes a cell.

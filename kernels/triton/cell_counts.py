@@ -27,7 +27,7 @@ def occupied_and_crowded(
     blocks = -(-S // BLOCK)
     arguments = columns, grids, table, S, blocks, min_points
     launch(_count, V * blocks, arguments, {"BLOCK": BLOCK}, None, num_warps=4)
-    return table[: 2 * V].view(V, 2).long()
+    return table[: 2 * V].view(V, 2)
 
 
 @triton.jit(

@@ -5,19 +5,38 @@ one feature row each. Features are compared by Euclidean distance.
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pcreg.geometry.rows import Rows
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class ReadAsArray(Generic[Scalar]):
+    """A field of a dataclass that takes rows wherever they are, and whose value is always an array."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __set__(self, instance: object, rows: Rows) -> None:
+        vars(instance)[self.name] = rows
+
+    def __get__(self, instance: object, owner: type | None = None) -> NDArray[Scalar]:
+        if instance is None:
+            raise AttributeError(self.name)  # tells a dataclass that there is no default
+        return np.asarray(vars(instance)[self.name])
 
 
 @dataclass(frozen=True)
 class Nodes:
     """Points of a coarse level of a network that matches clouds, too (pcreg.models.matcher)."""
 
-    points: NDArray[np.float64]  # (K, 3), metres, in the frame of the cloud
-    normals: NDArray[np.float32]  # (K, 3), of unit length or zero
-    features: NDArray[np.float32]  # (K, D)
+    points: ReadAsArray[np.float64] = ReadAsArray()  # (K, 3), metres, in the frame of the cloud
+    normals: ReadAsArray[np.float32] = ReadAsArray()  # (K, 3), of unit length or zero
+    features: ReadAsArray[np.float32] = ReadAsArray()  # (K, D)
 
 
 @dataclass(frozen=True)
@@ -25,8 +44,14 @@ class Description:
     """Row n of the features describes row n of the points."""
 
     points: NDArray[np.float64]  # (M, 3), metres, rows of the cloud that was described
-    features: NDArray[np.float32]  # (M, C)
+    features: ReadAsArray[np.float32] = ReadAsArray()  # (M, C)
     nodes: Nodes | None = field(default=None, kw_only=True)  # by a network with a matcher
+
+    @property
+    def features_in_place(self) -> Rows:
+        """The features (M, C) where they were computed, for who can use them there."""
+        rows: Rows = vars(self)["features"]
+        return rows
 
     def of_rows(self, rows: NDArray[np.int64]) -> "Description":
         """These of the points alone, with all nodes."""

@@ -77,7 +77,7 @@ def read_described(path: Path) -> Described:
 
 
 def _arrays(found: Description) -> dict[str, np.ndarray]:
-    nodes = vars(found.nodes).values() if found.nodes else ()
+    nodes = (found.nodes.points, found.nodes.normals, found.nodes.features) if found.nodes else ()
     return {"points": found.points, "features": found.features} | dict(zip(NODE_ARRAYS, nodes, strict=False))
 
 

@@ -108,17 +108,17 @@ class FCGF:
         Repeats to the last bit.
         """
         rows = voxel_downsample(points, self.voxel)
-        kept, seen_from = points[rows], None if viewpoints is None else viewpoints[rows]
+        kept = points.take(rows, axis=0)
+        seen_from = None if viewpoints is None else viewpoints.take(rows, axis=0)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
         found = self.network.describe(kept, seen_from, self.voxel, self.scales)
-        return Description(kept, found.features, nodes=self._nodes(kept, found))
+        return Description(kept, found.features, nodes=self._nodes(found))
 
-    def _nodes(self, points: NDArray[np.float64], output: NetworkOutput) -> Nodes | None:
+    def _nodes(self, output: NetworkOutput) -> Nodes | None:
         """Those of a matcher, if the network has one."""
         if self.network.architecture.matcher is None:
             return None
-        low = points.min(0) if len(points) else 0
-        return Nodes(output.nodes.astype(np.float64) + low, output.node_normals, output.node_features)
+        return Nodes(output.nodes, output.node_normals, output.node_features)
 
 
 def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.spatial import cKDTree
 
+from pcreg.geometry.se3 import dot
 from pcreg.runtime import parallel
 
 NEIGHBORS = 30
@@ -39,5 +40,5 @@ def scatter_matrices(queries: np.ndarray, points: np.ndarray, radius: float) -> 
 
 def towards(viewpoint: np.ndarray, points: np.ndarray, normals: np.ndarray) -> np.ndarray:
     """The normals (N, 3) of points (N, 3), flipped to the side of the viewpoint, (3,) or (N, 3)."""
-    away = ((viewpoint - points) * normals).sum(1) < 0
-    return np.where(away[:, None], -normals, normals)
+    away = dot(viewpoint - points, normals) < 0
+    return normals * np.where(away, -1.0, 1.0)[:, None]

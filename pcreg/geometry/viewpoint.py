@@ -21,6 +21,7 @@ import numpy as np
 from scipy.ndimage import maximum_filter
 
 from pcreg.geometry.nearest import tree_for_few
+from pcreg.geometry.se3 import dot
 from pcreg.geometry.subsample import every_nth
 
 MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched
@@ -85,7 +86,8 @@ def estimated_viewpoint(
     )
     spacing = _Spacing(points, index)
     middle = surface.mean(0)
-    radius = float(np.sqrt(((surface - middle) ** 2).sum(1).mean()))
+    around = surface - middle
+    radius = float(np.sqrt(dot(around, around).mean()))
     if spacing.correlation(middle) >= MIN_SPACING_CORRELATION:
         return _surrounded(view, spacing, middle, radius)
     return Viewpoint(_one_sided(view, middle, radius), known=False)
@@ -144,9 +146,13 @@ class _Spacing:
 
     def correlation(self, place: np.ndarray) -> float:
         """Of log spacing with log range from the place (3,), from -1 to 1."""
-        x, y, z = self.columns - place[:, None]
-        log_range = np.log(np.maximum(np.sqrt((x * x + y * y) + z * z), 1e-6))
-        return float((_standardized(log_range) * self.log_spacing).mean())
+        squares = self.columns - place[:, None]
+        squares *= squares
+        x, y, z = squares
+        x += y
+        x += z
+        log_range = np.log(np.maximum(np.sqrt(x, out=x), 1e-6, out=x), out=x)
+        return float((_standardized(log_range) * self.log_spacing).sum() / len(log_range))
 
 
 def _some(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -159,8 +165,8 @@ def _some(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarra
 
 
 def _standardized(values: np.ndarray) -> np.ndarray:
-    values = values - values.mean()
-    deviation = np.sqrt((values * values).mean())  # as values.std(), which takes the mean again
+    values = values - values.sum() / len(values)  # NumPy's mean takes twice as long of so few
+    deviation = np.sqrt((values * values).sum() / len(values))
     return values / deviation if deviation > 0 else np.zeros_like(values)
 
 

@@ -59,15 +59,19 @@ def _nearest(
 ) -> np.ndarray:
     """`voxel_downsample` of points (N, 3), N > 0, in a box of cells that may be larger than theirs."""
     key = np.zeros(len(points), dtype=np.int64)
-    inside, from_centre = [], np.zeros(len(points))
+    inside = []
     for axis in range(3):
         position = (points[:, axis] - origin[axis]) / voxel
         cell = np.floor(position)
         position -= cell  # in [0, 1)
         key *= int(shape[axis])
         key += (cell - lowest[axis]).astype(np.int64)
-        from_centre += (position - 0.5) ** 2
         inside.append(position)
+    if (key[1:] > key[:-1]).all():  # downsampled before
+        return np.arange(len(points))
+    from_centre = np.zeros(len(points))
+    for position in inside:
+        from_centre += (position - 0.5) ** 2
     cells = math.prod(map(int, shape))
     if cells <= MAX_TABLE_CELLS * len(points):
         rows = _by_table(key, from_centre, cells)

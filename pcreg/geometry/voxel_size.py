@@ -20,7 +20,8 @@ BOX_POINTS = 20_000  # that tell where these are, to within a hundredth
 MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale where most cells have as many
 MAX_TABLE_CELLS = 1 << 23  # points are counted in a table of all cells; of more cells, keys are sorted
 WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # of a cell's number: cells are taken together four by four by four
-BISECTIONS = 12  # of the interval of sizes, whose ends differ by a factor of 400: to within half a percent
+MIN_VOXELS, MAX_VOXELS = 10, 4000  # along the extent
+BISECTIONS = 12  # of the interval of sizes between these: to within half a percent
 
 
 def further_voxels(first: float, source: "Sample", target: "Sample") -> list[float]:
@@ -123,7 +124,7 @@ class CellCounts:
             return 2 * self.crowded(voxel) >= self.columns.shape[1]
 
         voxel = self.smallest_voxel(extent, crowded)
-        if not crowded(voxel):  # too few points to decide
+        if voxel == extent / MIN_VOXELS and not crowded(voxel):  # too few points to decide
             return self
         return self.of_points(~self.is_isolated(voxel))
 
@@ -132,8 +133,11 @@ class CellCounts:
         return CellCounts(self.columns.compress(kept, axis=1))  # in C order, unlike columns[:, kept]
 
     def smallest_voxel(self, extent: float, fits: Callable[[float], bool]) -> float:
-        """The smallest voxel size that fits, where all larger ones do, of a cloud of that extent."""
-        small, large = extent / 4000, extent / 10
+        """The smallest voxel size that fits, where all larger ones do, of a cloud of that extent.
+
+        Or the largest one that comes into question, which is not tried.
+        """
+        small, large = extent / MAX_VOXELS, extent / MIN_VOXELS
         for _ in range(BISECTIONS):
             self.look_ahead(small, large)
             middle = middle_of(small, large)

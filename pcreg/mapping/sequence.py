@@ -15,6 +15,7 @@ from pcreg.registration import gicp
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.covariance import covariance
 from pcreg.registration.icp import Refinement
+from pcreg.registration.overlap import Overlap
 from pcreg.registration.stored import StoredCloud
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
@@ -77,7 +78,8 @@ def _step(
     here, there = source_scan.frame, target_scan.frame
     local = there.T_local_given @ fit.T_target_source @ here.T_given_local
     refined = Refinement(local, fit.overlap, 0.0, voxel)
-    found = covariance(source_scan.surface, target_scan.surface, target_scan.normals, refined)
+    surfaces = source_scan.surface, target_scan.surface, target_scan.normals
+    found = covariance(Overlap.of(*surfaces, local, voxel), refined)
     to_given = adjoint(here.T_given_local)
     return record | {
         "registered": True,

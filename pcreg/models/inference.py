@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from pcreg.geometry.rows import Rows
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.conv import Convolution
 from pcreg.kernels.cpu.neighbors import Pairs, pairs_within
@@ -31,16 +32,16 @@ EPSILON = np.float32(1e-5)  # that of PyTorch's batch norm
 STATISTICS = ("weight", "bias", "running_mean", "running_var")  # of a batch norm
 
 Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 
 class NetworkOutput(NamedTuple):
     """Row n of the features describes row n of the points, M nodes are points of a coarse level."""
 
-    features: Floats  # (N, C), of unit length
-    nodes: Floats  # (M, 3), metres from the cloud's lower corner
-    node_normals: Floats  # (M, 3)
-    node_features: Floats  # (M, D)
+    features: Rows  # (N, C) float32, of unit length
+    nodes: Rows  # (M, 3) float64, metres, in the frame of the points
+    node_normals: Rows  # (M, 3) float32
+    node_features: Rows  # (M, D) float32
 
 
 class Geometry(NamedTuple):
@@ -88,7 +89,8 @@ class InferenceResUNet:
             first = self._describe(points, viewpoints, voxel)
             others = [self._at_scale(points, viewpoints, scale * voxel) for scale in scales[1:]]
             features = np.concatenate([first.features, *others], 1) / np.float32(len(scales) ** 0.5)
-            return first._replace(features=features)
+            low = points.min(0) if len(points) else 0.0
+            return first._replace(features=features, nodes=first.nodes.astype(np.float64) + low)
 
     def _at_scale(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
@@ -103,6 +105,7 @@ class InferenceResUNet:
     def _describe(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
     ) -> NetworkOutput:
+        """At one scale, with nodes from the cloud's lower corner, in float32."""
         log.info("describe: %d points, in cells of %g m", len(points), voxel)
         return self._forward(_geometry(points, viewpoints, replace(self.architecture.geometry, voxel=voxel)))
 
@@ -160,13 +163,13 @@ def _geometry(
     for picked in rows:
         normals.append(normals[-1][picked])
 
-    def search(out: int, into: int) -> tuple[Rows, Rows, Rows]:
+    def search(out: int, into: int) -> tuple[Indices, Indices, Indices]:
         both = None if own is None else (normals[out], normals[into])
         size, radius = config.size_and_radius(into)
         clouds = levels[out], levels[into], lengths[out], lengths[into]
         return neighbours(*clouds, size, KERNEL_SIZE, radius, both)
 
-    def convolution(i: Rows, j: Rows, k: Rows, out: int, into: int) -> Convolution:
+    def convolution(i: Indices, j: Indices, k: Indices, out: int, into: int) -> Convolution:
         n_out, n_in = len(levels[out]), len(levels[into])
         return Convolution(*sort_triplets(i, j, k, n_out, n_in, KERNEL_SIZE**3), n_out, n_in)
 
@@ -184,7 +187,7 @@ def _geometry(
     return Geometry(stem, same, down, up, levels[NODE_LEVEL], normals[NODE_LEVEL])
 
 
-def _finest_pairs(points: Floats, lengths: Rows, config: PyramidConfig) -> Pairs:
+def _finest_pairs(points: Floats, lengths: Indices, config: PyramidConfig) -> Pairs:
     """The pairs of the finest level, found once for the first layer, the normals and the layers behind."""
     radii = [config.size_and_radius(0, size)[1] for size in (config.stem_kernel_size, KERNEL_SIZE)]
     return pairs_within(points, lengths, max(config.normal_radius, *radii))

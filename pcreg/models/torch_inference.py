@@ -13,6 +13,7 @@ from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.models.architecture import NODE_LEVEL
+from pcreg.models.device_rows import DeviceRows
 from pcreg.models.inference import NetworkOutput
 from pcreg.models.network_kernels import begin_compiling
 from pcreg.models.resunet import ResUNet
@@ -45,25 +46,29 @@ class TorchInference:
         if self._device != "cpu":
             begin_compiling(self.architecture, self._device)
         with ONE_THREAD if self._device == "cpu" else nullcontext(), torch.inference_mode():
-            cloud = torch.from_numpy(points).to(self._device)
-            places = torch.zeros_like(cloud) if viewpoints is None else torch.from_numpy(viewpoints).to(cloud)
+            cloud = self._there(points)
+            places = torch.zeros_like(cloud) if viewpoints is None else self._there(viewpoints)
             rows = [slice(None), *(_downsampled(cloud, scale * voxel) for scale in scales[1:])]
+            clouds = [cloud[kept] for kept in rows]
             batch = PointBatch.from_clouds(
-                [cloud[kept] / scale for kept, scale in zip(rows, scales, strict=True)],
+                [each / scale for each, scale in zip(clouds, scales, strict=True)],
                 [places[kept] / scale for kept, scale in zip(rows, scales, strict=True)],
             )
             pyramid = self._network.pyramid(batch, voxel)
-            features, node_features = self._network.features(pyramid)
-            first, *others = features.split(batch.lengths.tolist())
-            columns = [
-                other[_nearest(cloud, cloud[kept])] for other, kept in zip(others, rows[1:], strict=True)
-            ]
-            features = torch.cat([first, *columns], 1) / len(scales) ** 0.5
             nodes = pyramid.levels[NODE_LEVEL]
-            own = int(nodes.lengths[0])
+            own = int(nodes.lengths[0])  # known by now; from here on nothing waits for the network
+            features, node_features = self._network.features(pyramid)
+            first, *others = features.split([len(each) for each in clouds])
+            columns = [other[_nearest(cloud, each)] for other, each in zip(others, clouds[1:], strict=True)]
+            features = torch.cat([first, *columns], 1) / len(scales) ** 0.5
+            low = cloud.amin(0) if len(cloud) else 0.0
             normals = pyramid.normals[NODE_LEVEL] if pyramid.normals else torch.zeros_like(nodes.points)
-            of_nodes = (each[:own] for each in (nodes.points, normals, node_features))
-            return NetworkOutput(*map(_array, (features, *of_nodes)))
+            of_nodes = nodes.points[:own].double() + low, normals[:own], node_features[:own]
+            return NetworkOutput(*map(DeviceRows, (features, *of_nodes)))
+
+    def _there(self, rows: NDArray[np.float64]) -> Tensor:
+        # What the device has still to do is not waited for: the rows have been read when this returns.
+        return torch.from_numpy(rows).to(self._device, non_blocking=True)
 
 
 def _downsampled(points: Tensor, voxel: float) -> Tensor:
@@ -79,10 +84,3 @@ def _nearest(points: Tensor, downsampled: Tensor) -> Tensor:
     if len(points) == 0:
         return torch.empty(0, dtype=torch.int64)
     return torch.from_numpy(cKDTree(downsampled.numpy()).query(points.numpy())[1])
-
-
-def _array(tensor: Tensor) -> NDArray[np.float32]:
-    # In memory of NumPy's, which comes in large pages: of 7 MB each small one took longer than what it holds
-    array = np.empty(tensor.shape, np.float32)
-    torch.from_numpy(array).copy_(tensor)
-    return array

@@ -11,15 +11,18 @@ from scipy.spatial import cKDTree
 from pcreg.geometry.nearest import tree_for_few
 from pcreg.geometry.normals import normals_of, surface_variation
 from pcreg.geometry.planarity import Variation
+from pcreg.geometry.rows import Rows
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import View, ViewOf
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import Sample, SampleOf
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
+from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Surfaces, SurfacesOf
 from pcreg.registration.local_frame import LocalPoints, local_points
 from pcreg.registration.matching import Features
 from pcreg.registration.msac import MatchedPoints
+from pcreg.registration.overlap import Overlap
 from pcreg.registration.spatial_consistency import consistent_motions
 from pcreg.runtime import parallel
 
@@ -37,11 +40,13 @@ class Backend:
     normals_of: Callable[[np.ndarray, float], np.ndarray] = normals_of
     surface_variation: Variation = surface_variation
     index: Callable[[np.ndarray], Any] = cKDTree  # of points (N, 3); is asked as that is
-    features: Callable[[np.ndarray], Features] = np.asarray  # where they are matched
+    features: Callable[[Rows], Features] = np.asarray  # where they are matched
     agreement: Callable[..., DescriptorAgreement] = DescriptorAgreement
+    free_space: Callable[..., FreeSpace] = FreeSpace
     matched: Callable[[np.ndarray, np.ndarray, float], MatchedPoints] = MatchedPoints
     consistent_motions: Callable[..., np.ndarray] = consistent_motions
     surfaces: SurfacesOf = Surfaces
+    overlap: Callable[..., Overlap] = Overlap.of
     each: Callable[..., list] = parallel.each  # of two clouds, or of two attempts
 
 

@@ -12,15 +12,11 @@ with g = J^T r of a block (Liang and Zeger, 1986). What blocks share, too, such 
 leaves no trace in residuals: two factors that were chosen on simulated scans stand for it.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from scipy.spatial import cKDTree
 
-from pcreg.geometry.nearest import nearest
-from pcreg.geometry.se3 import adjoint, inverse, se3, transform
+from pcreg.geometry.se3 import adjoint, cross, inverse, se3
 from pcreg.registration.icp import Refinement
+from pcreg.registration.overlap import Overlap
 
 BLOCK_VOXELS = 5.0  # edge of a block
 # Both chosen on simulated motions (benchmarks/bench_covariance.py): errors over those that independent blocks
@@ -30,33 +26,25 @@ COMMON_ERROR = 0.2
 # Observability from which on residuals, and not matches, determine a direction: noise of normals has 0.003
 NOISE_OBSERVABILITY = 0.005
 FREE_VOXELS = 2.0  # standard deviation of a direction that matches alone determine
+MAX_TABLE_CELLS = 16  # for each point; beyond, a table takes longer than sorting
 FLOOR_VOXELS = 0.001  # standard deviation that no direction falls below: clouds may be copies
 
 
-def covariance(
-    source: np.ndarray,
-    target: np.ndarray,
-    normals: np.ndarray,
-    refined: Refinement,
-    index: Callable[[np.ndarray], Any] = cKDTree,
-) -> np.ndarray:
-    """The covariance (6, 6) of a motion refined on source (N, 3) and target (M, 3) with normals (M, 3).
+def covariance(overlap: Overlap, refined: Refinement) -> np.ndarray:
+    """The covariance (6, 6) of a refined motion under which the surfaces overlap like that.
 
-    As pcreg.registration.icp.refine was given them, a point per voxel, whose size is the refinement's
-    distance. Positive definite. Directions in which the overlap slides have standard deviations of about two
-    voxels: of translation, or of the displacement that a rotation causes.
+    The surfaces are those that pcreg.registration.icp.refine was given, a point per voxel, whose size is the
+    refinement's distance, from which on points do not touch. Positive definite. Directions in which the
+    overlap slides have standard deviations of about two voxels: of translation, or of the displacement that a
+    rotation causes.
     """
     T, voxel = refined.T_target_source, refined.distance
-    moved = transform(T, source)
-    distances, partner = nearest(moved, index(target), voxel)
-    touching = np.isfinite(distances)
-    points, normals = moved[touching], normals[partner[touching]]
-    residuals = ((target[partner[touching]] - points) * normals).sum(1)
+    points, normals, residuals = overlap.points, overlap.normals, overlap.offsets
     # about the middle, and rotations as displacements in metres: all directions are alike
-    middle = points.mean(0) if len(points) else moved.mean(0)
+    middle = points.mean(0) if len(points) else overlap.moved.mean(0)
     arms = points - middle
     radius = np.sqrt((arms**2).sum() / len(arms)) if len(arms) > 1 else voxel
-    rows = np.hstack([np.cross(arms / radius, normals), normals])  # (K, 6), J
+    rows = np.hstack([cross(arms / radius, normals), normals])  # (K, 6), J
     blocks = _blocks(points, BLOCK_VOXELS * voxel)
     gradients = np.stack([np.bincount(blocks, column * residuals) for column in rows.T], axis=1)  # (B, 6)
 
@@ -77,4 +65,6 @@ def _blocks(points: np.ndarray, edge: float) -> np.ndarray:
     x, y, z = np.floor((points - points.min(0, initial=np.inf)) / edge).astype(np.int64).T
     # In one number: NumPy is ten times slower with rows of three
     cells = (x * (y.max(initial=0) + 1) + y) * (z.max(initial=0) + 1) + z
-    return np.unique(cells, return_inverse=True)[1]
+    if cells.max(initial=0) > MAX_TABLE_CELLS * len(cells):
+        return np.unique(cells, return_inverse=True)[1]
+    return (np.cumsum(np.bincount(cells) > 0) - 1).take(cells)  # the same without sorting

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pcreg.geometry.se3 import box
 from pcreg.geometry.voxel_size import extent
 from pcreg.registration.local_frame import MIRROR
 from pcreg.registration.observability import observability
@@ -47,6 +48,8 @@ def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
 
 def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
     """Whether the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
+    if min(_largest_extent(source), _largest_extent(target)) <= MAX_EXTENT_METRES:
+        return []
     extents = extent(source), extent(target)
     if min(extents) > MAX_EXTENT_METRES and max(extents) / min(extents) <= MAX_EXTENT_RATIO:
         return [
@@ -54,6 +57,11 @@ def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
             "if so, say --units mm mm"
         ]
     return []
+
+
+def _largest_extent(points: np.ndarray) -> float:
+    """What the extent of points (N, 3) does not exceed, at a tenth of its cost."""
+    return float(np.linalg.norm(np.subtract(*box(points)))) if len(points) else 0.0
 
 
 def degenerate_directions(found: Registration) -> list[str]:

@@ -8,19 +8,16 @@ sides: it lays the front of a surface onto the back of another, which is how the
 fits the room.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from pcreg.geometry.nearest import nearest
-from pcreg.geometry.se3 import residuals, transform
+from pcreg.geometry.se3 import dot, residuals
 from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement
 from pcreg.registration.observability import Observability, observability
+from pcreg.registration.overlap import Overlap
 from pcreg.registration.preprocess import DescribedCloud
 
 MIN_NORMAL_COSINE = 0.5  # surfaces that meet at more than 60 degrees have no sides to compare
@@ -57,28 +54,26 @@ def gather_evidence(
     agreement: DescriptorAgreement,
     refined: Refinement,
     free_space: FreeSpace,
-    index: Callable[[np.ndarray], Any] = cKDTree,
+    overlap: Overlap,
 ) -> Evidence:
     """The evidence about a refined motion of described clouds.
 
     `matched` (P, 2, 3) are the points of source and target that features match. `agreement` says how alike
-    the descriptors are of what touches, and `free_space` what stands where a sensor looked through. `index`
-    makes a tree of points.
+    the descriptors are of what touches, and `free_space` what stands where a sensor looked through. `overlap`
+    is that of the surfaces under this motion, within the distance of the refinement.
     """
     T, voxel = refined.T_target_source, refined.distance
-    moved, tree = transform(T, source.surface), index(target.surface)
-    distance_to_target, partner = nearest(moved, tree, voxel)
-    touching = np.isfinite(distance_to_target)
-    touched = np.isfinite(nearest(target.surface, index(moved), voxel)[0])
-    normals = target.normals[partner[touching]]
-    cosine = ((source.normals @ T[:3, :3].T)[touching] * normals).sum(1)
+    turned = (source.normals @ T[:3, :3].T).compress(overlap.touching, axis=0)
+    cosine = dot(turned, overlap.normals)
     sided = cosine[np.abs(cosine) > MIN_NORMAL_COSINE]
-    offset = ((target.surface[partner[touching]] - moved[touching]) * normals).sum(1) / voxel
-    enough = touching.sum() >= MIN_TOUCHING
+    offset = overlap.offsets / voxel
+    enough = len(offset) >= MIN_TOUCHING
     of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
     distances = residuals(T, matched[:, 0], matched[:, 1])
     agree = distances < agreement.distance
-    violation, contradiction = free_space.violation_and_contradiction(T, (touching, touched))
+    violation, contradiction = free_space.violation_and_contradiction(
+        T, overlap.moved, (overlap.touching, overlap.touched)
+    )
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
@@ -94,7 +89,7 @@ def gather_evidence(
         free_space_violation=violation,
         contradiction=contradiction,
         same_side_ratio=float((sided > 0).mean()) if len(sided) else 1.0,
-        observability=observability(moved[touching], normals),
+        observability=observability(overlap.points, overlap.normals),
     )
 
 

@@ -14,6 +14,8 @@ from pcreg.geometry.subsample import every_nth
 
 MAX_VIEWS = 8  # of a cloud: those with most points
 CELL_RADIANS = np.radians(2.0)  # of the range image: a cell of a near, downsampled surface has a point
+ROWS, COLUMNS = 92, 182  # of cells, from 46 below the horizon and 91 to one side on: room for rounding
+UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
 
@@ -22,22 +24,25 @@ ORIGIN = np.zeros(3)
 class Look:
     """Towards points (N, 3), from where a sensor stood."""
 
-    covered: np.ndarray  # (N,) bool: it saw something in that direction
     distance: np.ndarray  # (N,) metres, to the point
-    seen: np.ndarray  # (N,) metres, to what it saw there; any number where it saw nothing
+    seen: np.ndarray  # (N,) metres, to what it saw there, or UNSEEN
+
+    @property
+    def covered(self) -> np.ndarray:
+        """In which of the directions (N,) it saw something."""
+        return self.seen > UNSEEN
 
     def in_front(self, margin: float) -> np.ndarray:
         """Which points (N,) are nearer than what was seen by more than `margin` metres."""
-        return self.covered & (self.distance < self.seen - margin)
+        return self.distance < self.seen - margin
 
 
 @dataclass(frozen=True)
 class View:
-    """How far a sensor saw in each direction in which it saw anything."""
+    """How far a sensor saw in each direction: a range image."""
 
     origin: np.ndarray  # (3,) metres, where it stood
-    cells: np.ndarray  # (C,) int64, ascending, of the range image
-    ranges: np.ndarray  # (C,) metres
+    ranges: np.ndarray  # (ROWS * COLUMNS,) metres, or UNSEEN, by cells
 
     @staticmethod
     def of(scan: np.ndarray, origin: np.ndarray = ORIGIN) -> "View":
@@ -46,16 +51,16 @@ class View:
         In each cell the nearest point counts, so that a scan fused from several views does not contradict
         itself.
         """
-        seen, distance = _cells(scan - origin)
-        order = np.argsort(seen, kind="stable")
-        cells, first = np.unique(seen[order], return_index=True)
-        return View(origin, cells, np.minimum.reduceat(distance[order], first))
+        cells, distance = _cells(scan - origin)
+        ranges = np.full(ROWS * COLUMNS, np.inf)
+        np.minimum.at(ranges, cells, distance)
+        ranges[np.isinf(ranges)] = UNSEEN
+        return View(origin, ranges)
 
     def look(self, points: np.ndarray) -> Look:
         """Towards points (N, 3)."""
-        queries, distance = _cells(points - self.origin)
-        place = np.minimum(np.searchsorted(self.cells, queries), len(self.cells) - 1)
-        return Look(self.cells[place] == queries, distance, self.ranges[place])
+        cells, distance = _cells(points - self.origin)
+        return Look(distance, self.ranges.take(cells))
 
 
 def views_of(scan: np.ndarray, viewpoint: np.ndarray, margin: float) -> list[View]:
@@ -66,12 +71,17 @@ def views_of(scan: np.ndarray, viewpoint: np.ndarray, margin: float) -> list[Vie
     """
     if viewpoint.ndim == 1:
         return [View.of(scan, viewpoint)]
+    return [View.of(scan[mask], place) for mask, place in places_of(viewpoint, margin)]
+
+
+def places_of(viewpoint: np.ndarray, margin: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The masks (N,) of the points that `views_of` takes together, and the mean (3,) of their viewpoints."""
     _, place, counts = np.unique(
         np.floor(viewpoint / margin), axis=0, return_inverse=True, return_counts=True
     )
     most = np.argsort(-counts, kind="stable")[:MAX_VIEWS]
-    masks = (place.ravel() == which for which in most)
-    return [View.of(scan[mask], viewpoint[mask].mean(0)) for mask in masks]
+    masks = [place.ravel() == which for which in most]
+    return [(mask, viewpoint[mask].mean(0)) for mask in masks]
 
 
 def free_space_violation(points: np.ndarray, views: Sequence[View], margin: float) -> float:
@@ -79,7 +89,8 @@ def free_space_violation(points: np.ndarray, views: Sequence[View], margin: floa
 
     Points in directions that a view does not cover do not count; 0 if none does.
     """
-    return _violation([view.look(points) for view in views], margin)
+    in_front, covered = _violating_and_covered([view.look(points) for view in views], margin)
+    return in_front / max(covered, 1)
 
 
 class FreeSpace:
@@ -110,9 +121,9 @@ class FreeSpace:
         return (self._in_front(source, motions, of_target) + self._in_front(target, back, of_source)) / 2
 
     def violation_and_contradiction(
-        self, T_target_source: np.ndarray, touching: tuple[np.ndarray, np.ndarray]
+        self, T_target_source: np.ndarray, moved: np.ndarray, touching: tuple[np.ndarray, np.ndarray]
     ) -> tuple[float, float]:
-        """What speaks against a motion.
+        """What speaks against a motion, which has `moved` (N, 3) the source.
 
         The violation is the larger of the fractions of both scans in free space of the other.
 
@@ -122,17 +133,27 @@ class FreeSpace:
         them half of the margin will do. One of five points more is in free space, so that few points prove
         little; the mean is the geometric one.
         """
-        looks = near = self._looks(T_target_source, self.margin)
-        if self._seen(self.margin / 2) is not self._seen(self.margin):
-            near = self._looks(T_target_source, self.margin / 2)
-        shares = []
-        for of_scan, touched in zip(near, touching, strict=True):
-            covered = np.any([look.covered for look in of_scan], axis=0)
-            in_front = np.any([look.in_front(self.margin / 2) for look in of_scan], axis=0)
-            against, confirmed = (in_front & ~touched).sum(), (covered & touched).sum()
-            shares.append((against + 1) / (against + confirmed + 5))
-        violation = max(_violation(of_scan, self.margin) for of_scan in looks)
+        counts = self._counts(T_target_source, moved, touching)
+        violation = max(in_front / max(covered, 1) for in_front, covered, _, _ in counts)
+        shares = [(against + 1) / (against + confirmed + 5) for _, _, against, confirmed in counts]
         return violation, float(np.sqrt(shares[0] * shares[1]))
+
+    def _counts(
+        self, T_target_source: np.ndarray, moved: np.ndarray, touching: tuple[np.ndarray, np.ndarray]
+    ) -> list[list[int]]:
+        """Of the points of either scan: in front of what was seen, in directions that were seen, both over
+        all views; then those that speak against the motion, and those that confirm it.
+        """
+        looks = near = self._looks(T_target_source, moved, self.margin)
+        if self._seen(self.margin / 2) is not self._seen(self.margin):
+            near = self._looks(T_target_source, moved, self.margin / 2)
+        counts = []
+        for of_scan, close, touched in zip(looks, near, touching, strict=True):
+            covered = np.logical_or.reduce([look.covered for look in close])
+            in_front = np.logical_or.reduce([look.in_front(self.margin / 2) for look in close])
+            found = _violating_and_covered(of_scan, self.margin)
+            counts.append([*found, int((in_front & ~touched).sum()), int((covered & touched).sum())])
+        return counts
 
     def _seen(self, margin: float) -> list[list[View]]:
         """The views of source and target; of one viewpoint they do not depend on the margin."""
@@ -140,26 +161,29 @@ class FreeSpace:
             margin = self.margin
         if margin not in self._views:
             both = zip(self.scans, self.viewpoints, strict=True)
-            self._views[margin] = [views_of(scan, viewpoint, margin) for scan, viewpoint in both]
+            self._views[margin] = [self._views_of(scan, viewpoint, margin) for scan, viewpoint in both]
         return self._views[margin]
 
-    def _looks(self, T_target_source: np.ndarray, margin: float) -> list[list[Look]]:
+    def _views_of(self, scan: np.ndarray, viewpoint: np.ndarray, margin: float) -> list[View]:
+        return views_of(scan, viewpoint, margin)
+
+    def _looks(self, T_target_source: np.ndarray, moved: np.ndarray, margin: float) -> list[list[Look]]:
         """Towards the source from the views of the target, and the other way round."""
-        (source, target), (of_source, of_target) = self.scans, self._seen(margin)
-        moved, back = transform(T_target_source, source), transform(inverse(T_target_source), target)
+        (_, target), (of_source, of_target) = self.scans, self._seen(margin)
+        back = transform(inverse(T_target_source), target)
         return [[view.look(moved) for view in of_target], [view.look(back) for view in of_source]]
 
     def _in_front(self, points: np.ndarray, motions: np.ndarray, views: Sequence[View]) -> np.ndarray:
         """The fractions (H,) of points (N, 3), moved, in front of what any of the views shows."""
         moved = points @ motions[:, :3, :3].transpose(0, 2, 1) + motions[:, None, :3, 3]
         in_front = [view.look(moved.reshape(-1, 3)).in_front(self.margin) for view in views]
-        return np.any(in_front, axis=0).reshape(-1, len(points)).mean(1)
+        return np.logical_or.reduce(in_front).reshape(-1, len(points)).mean(1)
 
 
-def _violation(looks: Sequence[Look], margin: float) -> float:
-    """The fraction of points in front of what was seen, over all looks."""
-    covered = sum(look.covered.sum() for look in looks)
-    return float(sum(look.in_front(margin).sum() for look in looks) / max(covered, 1))
+def _violating_and_covered(looks: Sequence[Look], margin: float) -> tuple[int, int]:
+    """How many points are in front of what was seen, and in directions that were, over all looks."""
+    in_front = sum(int(look.in_front(margin).sum()) for look in looks)
+    return in_front, sum(int(look.covered.sum()) for look in looks)
 
 
 def _cells(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,4 +192,4 @@ def _cells(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     azimuth = np.arctan2(points[:, 1], points[:, 0])
     elevation = np.arcsin(points[:, 2] / np.maximum(distance, 1e-9))
     row, column = (np.floor(angle / CELL_RADIANS).astype(np.int64) for angle in (elevation, azimuth))
-    return row * 1000 + column, distance
+    return (row + ROWS // 2) * COLUMNS + column + COLUMNS // 2, distance

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.nearest import nearest
-from pcreg.geometry.se3 import lengths, se3, transform
+from pcreg.geometry.se3 import cross, dot, lengths, se3, transform
 from pcreg.geometry.subsample import every_nth
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
@@ -52,25 +52,30 @@ def refine(
     origin = target.mean(0)  # rotations about a far origin lose digits
     to_work, to_target = se3(np.eye(3), -origin), se3(np.eye(3), origin)
     start = to_work @ T_target_source
-    surfaces = (surfaces_of or Surfaces)(transform(start, source), target - origin, normals)
+    surfaces = (surfaces_of or Surfaces)(source, target, normals, start, origin)
 
-    step = best = np.eye(4)
-    best_score = _score(surfaces, best, distance)
+    steps = [np.eye(4)]
     for some, max_distance in ((surfaces.of_points(MAX_COARSE_POINTS), 2 * distance), (surfaces, distance)):
-        step = some.point_to_plane(step, max_distance, CONVERGENCE_RATIO * distance)
-        score = _score(surfaces, step, distance)
-        if score > best_score:
-            best, best_score = step, score
-    near = surfaces.distances(best, distance)
-    rmse = float(np.sqrt(np.mean(near**2))) if len(near) else 0.0
-    return Refinement(to_target @ best @ start, len(near) / max(len(source), 1), rmse, distance)
+        steps.append(some.point_to_plane(steps[-1], max_distance, CONVERGENCE_RATIO * distance))
+    fits = surfaces.fits(np.stack(steps), distance)
+    best = int(np.argmax(fits[:, 0]))  # of equal ones the first
+    _, near, rmse = fits[best].tolist()
+    return Refinement(to_target @ steps[best] @ start, near / max(len(source), 1), rmse, distance)
 
 
 class Surfaces:
     """Source (N, 3) and target (M, 3), M >= 1, with the normals (M, 3) of the target."""
 
-    def __init__(self, source: np.ndarray, target: np.ndarray, normals: np.ndarray) -> None:
-        self.source, self.target, self.normals = source, target, normals
+    def __init__(
+        self,
+        source: np.ndarray,
+        target: np.ndarray,
+        normals: np.ndarray,
+        start: np.ndarray,
+        origin: np.ndarray,
+    ) -> None:
+        """The source moved by `start` (4, 4), and the target seen from the `origin` (3,)."""
+        self.source, self.target, self.normals = transform(start, source), target - origin, normals
 
     @cached_property
     def tree(self) -> cKDTree:
@@ -82,10 +87,18 @@ class Surfaces:
         fewer.source = every_nth(self.source, count)
         return fewer
 
-    def distances(self, T: np.ndarray, max_distance: float) -> np.ndarray:
-        """Of the K source points, moved by T, with a target point within `max_distance` metres that to it."""
-        found, _ = nearest(transform(T, self.source), self.tree, max_distance)
-        return found[np.isfinite(found)]
+    def fits(self, motions: np.ndarray, distance: float) -> np.ndarray:
+        """How well motions (H, 4, 4) of the source fit, by the points with a target point within `distance`.
+
+        (H, 3): the score, how many such points there are, and their RMS in metres; 0 if there are none.
+        """
+        fits = np.zeros((len(motions), 3))
+        for fit, T in zip(fits, motions, strict=True):
+            found, _ = nearest(transform(T, self.source), self.tree, distance)
+            near = found[np.isfinite(found)]
+            fit[:2] = (1 - (near / distance) ** 2).sum(), len(near)
+            fit[2] = np.sqrt(np.mean(near**2)) if len(near) else 0.0
+        return fits
 
     def normal_equations(self, T: np.ndarray, max_distance: float) -> tuple[np.ndarray, np.ndarray]:
         """Of the least squares from source points, moved by T, to planes: J^T J (6, 6) and J^T r (6,).
@@ -95,10 +108,11 @@ class Surfaces:
         """
         points = transform(T, self.source)
         distance, partner = nearest(points, self.tree, max_distance)
-        near = np.isfinite(distance)
-        points, normal = points[near], self.normals[partner[near]]
-        offset = ((self.tree.data[partner[near]] - points) * normal).sum(1)
-        rows = np.hstack([np.cross(points, normal), normal])  # (K, 6): d offset / d (rotation, translation)
+        near = np.flatnonzero(np.isfinite(distance))
+        partner = partner.take(near)
+        points, normal = points.take(near, axis=0), self.normals.take(partner, axis=0)
+        offset = dot(self.target.take(partner, axis=0) - points, normal)
+        rows = np.hstack([cross(points, normal), normal])  # (K, 6): d offset / d (rotation, translation)
         return rows.T @ rows, rows.T @ offset
 
     def point_to_plane(
@@ -119,8 +133,4 @@ class Surfaces:
         return float(lengths(transform(T, self.source)).mean())
 
 
-SurfacesOf: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], Surfaces]
-
-
-def _score(surfaces: Surfaces, T: np.ndarray, distance: float) -> float:
-    return float((1 - (surfaces.distances(T, distance) / distance) ** 2).sum())
+SurfacesOf: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Surfaces]

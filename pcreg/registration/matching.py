@@ -76,6 +76,11 @@ class Nearest:
 
 def nearest(features_a: Features, features_b: Features, max_block_bytes: int | None = None) -> np.ndarray:
     """For each row of a (N, C) its nearest row of b (M, C) by Euclidean distance, M >= 1: (N,) int64."""
+    return _on_host(_nearest(features_a, features_b, max_block_bytes))
+
+
+def _nearest(features_a: Features, features_b: Features, max_block_bytes: int | None = None) -> Features:
+    """As `nearest`; of features on a GPU the rows are there, and not waited for."""
     a, b = _constant(features_a), _constant(features_b)
     # Moving both keeps the distances, and small differences of large histograms keep their digits;
     # rounded, the move is none for unit vectors.
@@ -95,10 +100,15 @@ def nearest(features_a: Features, features_b: Features, max_block_bytes: int | N
         return _argmax(scores)
 
     starts = range(0, len(a), rows)
-    if not isinstance(a, np.ndarray):  # PyTorch has threads of its own
-        return np.concatenate([block(start) for start in starts])
-    with parallel.one_for_blas():
-        return np.concatenate(parallel.each(block, starts))
+    if isinstance(a, np.ndarray):
+        with parallel.one_for_blas():
+            return np.concatenate(parallel.each(block, starts))
+    found = [block(start) for start in starts]  # PyTorch has threads of its own
+    if isinstance(found[0], np.ndarray):
+        return np.concatenate(found)
+    import torch
+
+    return torch.cat(found)
 
 
 def _constant(features: Features) -> Features:
@@ -106,9 +116,13 @@ def _constant(features: Features) -> Features:
     return features.detach() if hasattr(features, "detach") else features
 
 
-def _argmax(scores: Features) -> np.ndarray:
+def _argmax(scores: Features) -> Features:
     """The first maximum of each row; on the CPU NumPy finds it five times as fast as PyTorch."""
-    return np.asarray(scores).argmax(1) if _is_on_cpu(scores) else scores.argmax(1).cpu().numpy()
+    return np.asarray(scores).argmax(1) if _is_on_cpu(scores) else scores.argmax(1)
+
+
+def _on_host(rows: Features) -> np.ndarray:
+    return rows if isinstance(rows, np.ndarray) else rows.cpu().numpy()
 
 
 def _is_on_cpu(features: Features) -> bool:
@@ -131,9 +145,20 @@ def keep_mutual(
     """Of the pairs (P, 2) of rows of a with their nearest rows of b those that are each other's nearest."""
     if len(pairs) == 0:
         return pairs
-    rows_b, place = np.unique(pairs[:, 1], return_inverse=True)  # the others are nobody's nearest
-    back = nearest(features_b[rows_b], features_a, max_block_bytes)
-    return pairs[back[place] == pairs[:, 0]]
+    back = _nearest_of(pairs[:, 1], features_b, features_a, max_block_bytes)
+    return pairs.compress(_on_host(back) == pairs[:, 0], axis=0)
+
+
+def _nearest_of(
+    rows: Features, features_a: Features, features_b: Features, max_block_bytes: int | None = None
+) -> Features:
+    """For `rows` (P,) of a their nearest rows of b (P,), where the given ones are; each is compared once."""
+    is_array = isinstance(rows, np.ndarray)
+    is_one = np.zeros(len(features_a), bool) if is_array else rows.new_zeros(len(features_a), dtype=bool)
+    is_one[rows] = True
+    some = is_one.nonzero()[0] if is_array else is_one.nonzero()[:, 0]
+    found = _nearest(features_a[some], features_b, max_block_bytes)
+    return found[(is_one.cumsum(0) - 1)[rows]]
 
 
 def match_within_bound(features_a: Features, features_b: Features) -> Matches:
@@ -148,20 +173,20 @@ def match_within_bound(features_a: Features, features_b: Features) -> Matches:
         found = match_within_bound(features_b, features_a)
         rows, one_way = found.rows[:, ::-1], found.one_way[:, ::-1]
         return Matches(rows[np.argsort(rows[:, 0])], one_way=one_way)
+    if len(features_a) == 0:
+        return Matches(np.empty((0, 2), dtype=np.int64), one_way=np.empty((0, 2), dtype=np.int64))
     keypoints = _keypoints(len(features_a), len(features_b))
-    one_way = nearest_neighbors(features_a[keypoints], features_b)
-    one_way[:, 0] = keypoints[one_way[:, 0]]
-    return Matches(keep_mutual(one_way, features_a, features_b), one_way=one_way)
+    some = features_a if len(keypoints) == len(features_a) else features_a[keypoints]
+    to_b = _nearest(some, features_b)
+    back = _nearest_of(to_b, features_b, features_a)  # on a GPU before the first are waited for
+    one_way = np.stack([keypoints, _on_host(to_b)], axis=1)
+    return Matches(one_way.compress(_on_host(back) == keypoints, axis=0), one_way=one_way)
 
 
 def _keypoints(smaller: int, larger: int) -> np.ndarray:
     """Which rows (K,) of the smaller side to match with the larger."""
-    max_keypoints = max(MAX_COMPARED_PAIRS // max(larger, 1), MIN_KEYPOINTS)
-    return (
-        np.arange(smaller)
-        if smaller <= max_keypoints
-        else np.arange(max_keypoints) * smaller // max_keypoints
-    )
+    count = min(max(MAX_COMPARED_PAIRS // max(larger, 1), MIN_KEYPOINTS), smaller)
+    return np.arange(count) * smaller // max(count, 1)
 
 
 def pca_project(features_a: Features, features_b: Features) -> tuple[Features, Features]:

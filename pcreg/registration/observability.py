@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import eigh
 
+from pcreg.geometry.se3 import cross
+
 MIN_OBSERVABILITY = 0.01  # of a smooth corridor the noise of its normals alone reaches 0.003
 
 
@@ -44,7 +46,7 @@ def observability(points: np.ndarray, normals: np.ndarray) -> Observability:
     if len(points) == 0:
         return Observability(0.0, ())
     arms = points - points.mean(0)
-    turning = np.cross(arms, normals)  # how fast a turn about each axis goes along the normals
+    turning = cross(arms, normals)  # how fast a turn about each axis goes along the normals
     slides = normals.T @ normals / len(points)
     both = turning.T @ normals / len(points)
     compensated = both @ np.linalg.pinv(slides, rcond=MIN_OBSERVABILITY, hermitian=True) @ both.T
@@ -78,7 +80,7 @@ def growth_observability(points: np.ndarray, normals: np.ndarray) -> float:
         return 0.0
     growth = (arms * normals).sum(1)
     radius = np.sqrt((arms**2).sum(1).mean())
-    rows = np.hstack([np.cross(arms / radius, normals), normals])
+    rows = np.hstack([cross(arms / radius, normals), normals])
     motion = np.linalg.pinv(rows.T @ rows, rcond=MIN_OBSERVABILITY, hermitian=True) @ rows.T @ growth
     return float(((growth - rows @ motion) ** 2).mean() / radius**2)
 

@@ -51,7 +51,7 @@ class DescribedCloud(Description):
         flipped = {
             name: getattr(self, name) * MIRROR for name in ("points", "surface", "normals", "viewpoint")
         }
-        return replace(self, **flipped)
+        return replace(self, features=self.features_in_place, **flipped)
 
 
 def downsample(
@@ -104,12 +104,17 @@ def downsample(
 def describe(cloud: DownsampledCloud, descriptor: Descriptor, backend: Backend = CPU) -> DescribedCloud:
     """The downsampled cloud with descriptors of its keypoints."""
     local = cloud.keypoints - cloud.origin  # cells of descriptors are counted from zero, too
-    found = descriptor.describe(local, cloud.keypoint_viewpoints - cloud.origin)
-    which = backend.index(local).query(found.points)[1]  # exact: they are rows of it
+    is_seen_from_zero = cloud.viewpoint.ndim == 1  # as descriptors take it to be
+    found = descriptor.describe(
+        local, None if is_seen_from_zero else cloud.keypoint_viewpoints - cloud.origin
+    )
+    rows = cloud.rows
+    if not np.array_equal(found.points, local):  # cells that are counted alike keep all
+        rows = rows[backend.index(local).query(found.points)[1]]  # exact: they are rows of it
     return DescribedCloud(
         found.points + cloud.origin,
-        found.features,
-        cloud.rows[which],
+        found.features_in_place,
+        rows,
         cloud.surface,
         cloud.normals,
         cloud.viewpoint,

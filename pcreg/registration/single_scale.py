@@ -24,6 +24,7 @@ from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement, refine
 from pcreg.registration.matching import Matches, match_within_bound, pca_project
+from pcreg.registration.overlap import Overlap
 from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud
 from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.ransac import ransac
@@ -49,6 +50,7 @@ class Candidate:
     refined: Refinement
     evidence: Evidence
     inliers: np.ndarray  # (inliers, 2) int64, the matches that it brings together
+    overlap: Overlap
 
 
 @dataclass(frozen=True)
@@ -197,11 +199,11 @@ class SingleScaleRegistrar:
 
     def _free_space(self, source: DescribedCloud, target: DescribedCloud) -> FreeSpace:
         scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
-        return FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
+        return self.backend.free_space(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
 
     def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
         """The described points whose features are each other's nearest."""
-        features = self.backend.features(source.features), self.backend.features(target.features)
+        features = (self.backend.features(cloud.features_in_place) for cloud in (source, target))
         return match_within_bound(*pca_project(*features))
 
     def _candidate(
@@ -219,9 +221,11 @@ class SingleScaleRegistrar:
             source.surface, target.surface, target.normals, T_target_source, distance, self.backend.surfaces
         )
         points = _coordinates(matched, source, target)
-        evidence = gather_evidence(source, target, points, agreement, refined, free_space, self.backend.index)
-        agree = residuals(refined.T_target_source, points[:, 0], points[:, 1]) < self.match_distance
-        return Candidate(refined, evidence, matched[agree])
+        T = refined.T_target_source
+        overlap = self.backend.overlap(source.surface, target.surface, target.normals, T, distance)
+        evidence = gather_evidence(source, target, points, agreement, refined, free_space, overlap)
+        agree = residuals(T, points[:, 0], points[:, 1]) < self.match_distance
+        return Candidate(refined, evidence, matched[agree], overlap)
 
     def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:
         """The candidates, most likely first, without those that put the source where a likelier one does."""
@@ -257,9 +261,7 @@ class SingleScaleRegistrar:
             voxel=self.voxel,
             matches=np.stack(rows, axis=1),
             matched_points=_coordinates(best.inliers, source, target),
-            covariance=covariance(
-                source.surface, target.surface, target.normals, best.refined, self.backend.index
-            ),
+            covariance=covariance(best.overlap, best.refined),
             alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
             seconds=clock.seconds,
         )
@@ -279,4 +281,5 @@ class SingleScaleRegistrar:
 
 def _coordinates(matches: np.ndarray, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
     """The described points (P, 2, 3) that rows (P, 2) name."""
-    return np.stack([source.points[matches[:, 0]], target.points[matches[:, 1]]], axis=1)
+    rows = source.points.take(matches[:, 0], axis=0), target.points.take(matches[:, 1], axis=0)
+    return np.stack(rows, axis=1)

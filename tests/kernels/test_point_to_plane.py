@@ -30,6 +30,11 @@ def on_device(*arrays):
     return [torch.from_numpy(array).to(DEVICE) for array in arrays]
 
 
+def placed(source: np.ndarray, target: np.ndarray, normals: np.ndarray) -> Surfaces:
+    """Surfaces as they are given."""
+    return Surfaces(source, target, normals, np.eye(4), np.zeros(3))
+
+
 @pytest.fixture
 def room():
     """Three walls that meet, and the same points elsewhere by a few centimetres and degrees."""
@@ -37,7 +42,7 @@ def room():
     target, normals = rng.uniform(0, 1, (600, 3)), np.repeat(np.eye(3), 200, 0)
     target[normals == 1] = 0
     source = target + rng.normal(0, 1e-3, target.shape)
-    return Surfaces(source[:-10], target, normals), se3(rotation_about([1, 0, 2], 3), np.full(3, 0.02))
+    return placed(source[:-10], target, normals), se3(rotation_about([1, 0, 2], 3), np.full(3, 0.02))
 
 
 @pytest.mark.parametrize(("N", "M"), [(1, 1), (17, 65), (16, 64), (50, 30)])
@@ -45,7 +50,7 @@ def room():
 def test_the_normal_equations_are_those_of_icp(N, M, max_distance):
     rng = np.random.default_rng(N)
     source, target, normals = rng.uniform(0, 1, (N, 3)), rng.uniform(0, 1, (M, 3)), rng.normal(size=(M, 3))
-    wanted = Surfaces(source, target, normals).normal_equations(MOTION, max_distance)
+    wanted = placed(source, target, normals).normal_equations(MOTION, max_distance)
     for by in definition, kernel:
         tensors = on_device(source, target, normals, MOTION)
         sums = by.normal_equations(*tensors, max_distance).cpu().numpy()
@@ -80,11 +85,11 @@ def test_they_end_with_a_short_step_and_stay(room, by):
 def test_a_direction_that_is_left_alone_ends_them_too(room, by, surface):
     surfaces, T = room
     if surface == "plane":
-        surfaces = Surfaces(surfaces.source[:200], surfaces.target[:200], surfaces.normals[:200])
+        surfaces = placed(surfaces.source[:200], surfaces.target[:200], surfaces.normals[:200])
     elif surface == "nothing near":
-        surfaces = Surfaces(surfaces.source + 9, surfaces.target, surfaces.normals)
+        surfaces = placed(surfaces.source + 9, surfaces.target, surfaces.normals)
     else:
-        surfaces = Surfaces(surfaces.source[:1], surfaces.target, surfaces.normals)
+        surfaces = placed(surfaces.source[:1], surfaces.target, surfaces.normals)
     found, outcome, taken = iterated(by, surfaces, T, 3)
     assert (outcome, taken) == (Outcome.UNDETERMINED, 0)
     assert np.array_equal(found, T)

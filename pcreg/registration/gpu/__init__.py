@@ -8,10 +8,12 @@ from pcreg.registration.gpu.agreement import DeviceAgreement
 from pcreg.registration.gpu.arrays import kept_on
 from pcreg.registration.gpu.box import box
 from pcreg.registration.gpu.downsampling import voxel_downsample
+from pcreg.registration.gpu.free_space import DeviceFreeSpace
 from pcreg.registration.gpu.local_points import DeviceLocalPoints
 from pcreg.registration.gpu.msac import DeviceMatchedPoints
 from pcreg.registration.gpu.nearest import NearestIndex
 from pcreg.registration.gpu.normals import normals_of, surface_variation
+from pcreg.registration.gpu.overlap import overlap
 from pcreg.registration.gpu.sample import sample_of
 from pcreg.registration.gpu.spatial_consistency import consistent_motions
 from pcreg.registration.gpu.surfaces import DeviceSurfaces
@@ -29,7 +31,9 @@ BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a de
     "index": NearestIndex,
     "features": kept_on,
     "agreement": DeviceAgreement,
+    "free_space": DeviceFreeSpace,
     "matched": DeviceMatchedPoints,
     "consistent_motions": consistent_motions,
     "surfaces": DeviceSurfaces,
+    "overlap": overlap,
 }

@@ -26,8 +26,9 @@ class DeviceAgreement(DescriptorAgreement):
     def __init__(self, source: Description, target: Description, distance: float, device: str) -> None:
         self.distance, self.device = distance, device
         self.points, self.target_points = every_nth(source.points, MAX_POINTS), target.points
-        self._points, self._target = on(self.points, device), on(target.points, device)
-        features = kept_on(source.features, device), kept_on(target.features, device)
+        own, self._target = kept_on(source.points, device), kept_on(target.points, device)
+        self._points = every_nth(own, MAX_POINTS).contiguous()
+        features = [kept_on(cloud.features_in_place, device) for cloud in (source, target)]
         mean = torch.cat(features).mean(0)
         some, self._target_features = (_unit(side - mean) for side in features)
         self._features = every_nth(some, MAX_POINTS).contiguous()

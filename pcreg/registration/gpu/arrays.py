@@ -10,17 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pcreg.models.device_rows import DeviceRows
+
 MAX_KEPT_BYTES = 1 << 28  # of all that is kept on devices
 
 _kept: OrderedDict[tuple[int, str], tuple[object, Tensor]] = OrderedDict()  # latest last
+_sizes: dict[str, int] = {}  # bytes of them, by device
 _keeping = Lock()
 
 
 class DeviceArray:
     """Rows on a device, of which an array is made where NumPy asks for one."""
 
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+    def __init__(self, tensor: Tensor, device: str) -> None:
+        self._tensor, self.device = tensor, device
 
     @property
     def tensor(self) -> Tensor:
@@ -35,11 +38,13 @@ class DeviceArray:
 
     def take(self, rows: NDArray[np.int64], axis: int) -> "DeviceArray":
         """Some rows (M,), the axis being 0, on the device."""
-        tensor = self.tensor
-        return DeviceArray(tensor.index_select(axis, on(rows, str(tensor.device))))
+        return DeviceArray(self.tensor.index_select(axis, on(rows, self.device)), self.device)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.generic]:
-        return np.asarray(array(self.tensor), dtype)
+        """An array that nobody changes: asked for it, the device has its rows already."""
+        found = array(self.tensor)
+        kept(found, self.device, lambda: self.tensor)
+        return np.asarray(found, dtype)
 
 
 def on(array: "NDArray[np.generic] | DeviceArray", device: str) -> Tensor:
@@ -56,9 +61,19 @@ def on(array: "NDArray[np.generic] | DeviceArray", device: str) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
 
 
-def kept_on(array: "NDArray[np.generic] | DeviceArray", device: str) -> Tensor:
-    """As `on`, of an array that nobody changes: while it is among the latest it is brought there once."""
-    return kept(array, device, lambda: on(array, device)) if isinstance(array, np.ndarray) else array.tensor
+def kept_on(array: "NDArray[np.generic] | DeviceArray | DeviceRows", device: str) -> Tensor:
+    """As `on`, of an array that nobody changes: while it is among the latest it is brought there once.
+
+    Rows that a device has are not brought at all.
+    """
+    if isinstance(array, DeviceArray):
+        return array.tensor
+    if isinstance(array, DeviceRows):
+        there = array.tensor_on(device)
+        if there is not None:
+            return there
+        array = np.asarray(array)
+    return kept(array, device, lambda: on(array, device))
 
 
 def kept(owner: object, device: str, bring: Callable[[], Tensor]) -> Tensor:
@@ -70,10 +85,18 @@ def kept(owner: object, device: str, bring: Callable[[], Tensor]) -> Tensor:
             return _kept[key][1]
     tensor = bring()
     with _keeping:
+        _forget(key)  # another thread brought it meanwhile
         _kept[key] = owner, tensor
-        while sum(each.nbytes for _, each in _kept.values()) > MAX_KEPT_BYTES:
-            _kept.popitem(last=False)
+        _sizes[device] = _sizes.get(device, 0) + tensor.nbytes
+        while sum(_sizes.values()) > MAX_KEPT_BYTES:
+            _forget(next(iter(_kept)))
     return tensor
+
+
+def _forget(key: tuple[int, str]) -> None:
+    if key in _kept:
+        _, tensor = _kept.pop(key)
+        _sizes[key[1]] -= tensor.nbytes
 
 
 def array(tensor: Tensor) -> NDArray[np.float64]:

@@ -1,8 +1,12 @@
 """The points of a cloud in its local frame."""
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
-from pcreg.registration.gpu.arrays import DeviceArray, kept, on
+from pcreg.registration.gpu.arrays import DeviceArray, array, kept, on
 from pcreg.registration.local_frame import MIRROR, ROUND_UP, LocalFrame
 from pcreg.registration.msac import Floats
 
@@ -19,6 +23,9 @@ class DeviceLocalPoints(DeviceArray):
     @property
     def shape(self) -> tuple[int, ...]:
         return self.given.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.generic]:
+        return np.asarray(array(self.tensor), dtype)
 
     @property
     def tensor(self) -> Tensor:

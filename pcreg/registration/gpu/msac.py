@@ -11,7 +11,8 @@ from pcreg.registration.gpu.arrays import array, on
 from pcreg.registration.msac import Floats, MatchedPoints, Rows
 from pcreg.registration.prior import Prior
 
-MIN_SAMPLES = 200  # for fewer the host takes as long
+MIN_SAMPLES = 200  # to fit motions to; for fewer the host takes as long
+MIN_EDGE_SAMPLES = 2_000  # to compare edges of; for fewer the host takes less time than the launches
 BATCH = 50_000  # samples; for fewer the host takes as long
 REFITS = 10  # at a time; most scores have ceased to grow by then
 
@@ -28,6 +29,8 @@ class DeviceMatchedPoints(MatchedPoints):
         self._p32, self._q32 = self._p.float(), self._q.float()
 
     def with_like_edges(self, samples: Rows, min_ratio: float) -> Rows:
+        if len(samples) < MIN_EDGE_SAMPLES:
+            return super().with_like_edges(samples, min_ratio)
         columns = on(samples.T.astype(np.int32), self.device)  # (n, S)
         like = torch.ones_like(columns[0], dtype=torch.bool)
         corners = [side[:, column] for column in columns for side in (self._p32, self._q32)]  # (3, S)
@@ -43,7 +46,8 @@ class DeviceMatchedPoints(MatchedPoints):
         if len(samples) < MIN_SAMPLES or prior.gravity is not None:
             return super().motions_of(samples, prior)
         motions, near = fit_samples(self._p, self._q, on(samples, self.device), self.distance)
-        T = array(motions[near])
+        rows = array(torch.cat([motions.view(-1, 16), near[:, None]], 1))  # with one wait for the device
+        T = rows.compress(rows[:, 16] != 0, axis=0)[:, :16].reshape(-1, 4, 4)
         return T[prior.allows(T, self.distance)]
 
     def refit(self, motions: Floats) -> Floats:

@@ -4,13 +4,13 @@ import torch
 
 from pcreg.geometry.normals import NEIGHBORS
 from pcreg.kernels.neighborhood import least_directions, scatter_matrices
-from pcreg.registration.gpu.arrays import array, on
+from pcreg.registration.gpu.arrays import array, kept_on, on
 from pcreg.registration.msac import Floats
 
 
 def normals_of(points: Floats, radius: float, device: str) -> Floats:
     """Those of pcreg.geometry.normals, on a device; zeros where points lie on a line."""
-    own = on(points, device)
+    own = kept_on(points, device)  # the surface of a cloud, which is asked for again
     return array(least_directions(scatter_matrices(own, own, NEIGHBORS, radius)))
 
 

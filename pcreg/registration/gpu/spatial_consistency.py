@@ -29,9 +29,10 @@ def consistent_motions(
     group = shared.topk(min(MAX_GROUP, len(source) - 1), 1).indices
     group = torch.cat([seeds[:, None], group], 1)
     within = agree[group[:, :, None], group[:, None]]
-    weights = array(_leading_eigenvector(within * (within @ within)))
+    weights = _leading_eigenvector(within * (within @ within)).double()
+    weights, rows = np.hsplit(array(torch.cat([weights, group.double()], 1)), 2)  # with one wait
     usable = (weights > 0).sum(1) >= MIN_MATCHES
-    rows, weights = group.cpu().numpy()[usable], weights[usable]
+    rows, weights = rows[usable].astype(np.int64), weights[usable]
     motions = procrustes(source[rows], target[rows], weights)
     return motions[prior.allows(motions, distance)]
 

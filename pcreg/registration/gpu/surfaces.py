@@ -5,11 +5,12 @@ from copy import copy
 import numpy as np
 import torch
 
+from pcreg.geometry.se3 import transform
 from pcreg.geometry.subsample import every_nth
 from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.point_to_plane import Limits, Outcome, iterate, normal_equations
-from pcreg.registration.gpu.arrays import array, motion, on
-from pcreg.registration.icp import MAX_CONDITION, MAX_ITERATIONS, Surfaces
+from pcreg.registration.gpu.arrays import array, kept_on, motion, on
+from pcreg.registration.icp import MAX_COARSE_POINTS, MAX_CONDITION, MAX_ITERATIONS, Surfaces
 from pcreg.registration.msac import Floats
 
 AT_ONCE = 10  # iterations; right motions take 5 to 15
@@ -18,20 +19,32 @@ AT_ONCE = 10  # iterations; right motions take 5 to 15
 class DeviceSurfaces(Surfaces):
     """Those of pcreg.registration.icp, on a device."""
 
-    def __init__(self, source: Floats, target: Floats, normals: Floats, device: str) -> None:
-        super().__init__(source, target, normals)
+    def __init__(
+        self, source: Floats, target: Floats, normals: Floats, start: Floats, origin: Floats, device: str
+    ) -> None:
         self.device = device
-        self._source, self._target, self._normals = (on(rows, device) for rows in (source, target, normals))
+        own, there, self._normals = (kept_on(rows, device) for rows in (source, target, normals))
+        R, t = motion(start, device)
+        self._source, self._target = own @ R + t, there - on(origin, device)
+        # Some points tell well enough how far out they lie
+        self.source = transform(start, every_nth(source, MAX_COARSE_POINTS))
 
     def of_points(self, count: int) -> "DeviceSurfaces":
         fewer = copy(self)
-        fewer.source = every_nth(self.source, count)
-        fewer._source = on(fewer.source, self.device)
+        fewer._source = every_nth(self._source, count).contiguous()
         return fewer
 
-    def distances(self, T: Floats, max_distance: float) -> Floats:
-        found = array(nearest_points(self._moved(T), self._target)[0])
-        return found[found < max_distance]
+    def fits(self, motions: Floats, distance: float) -> Floats:
+        """All of them at once, with one wait for the device."""
+        R, t = motion(motions, self.device)
+        moved = self._source @ R + t[:, None]  # (H, N, 3)
+        apart = nearest_points(moved.view(-1, 3), self._target)[0].view(moved.shape[:2])
+        near = apart < distance
+        apart = torch.where(near, apart, 0.0)
+        score = torch.where(near, 1 - (apart / distance) ** 2, 0.0).sum(1)
+        count = near.sum(1).double()
+        rms = ((apart**2).sum(1) / count.clamp(min=1)).sqrt()
+        return array(torch.stack([score, count, rms], 1))
 
     def normal_equations(self, T: Floats, max_distance: float) -> tuple[Floats, Floats]:
         own = self._source, self._target, self._normals
@@ -54,7 +67,3 @@ class DeviceSurfaces(Surfaces):
         if outcome == Outcome.UNDETERMINED:
             return super().point_to_plane(T, max_distance, min_step, iterations - int(taken))
         return T
-
-    def _moved(self, T: Floats) -> torch.Tensor:
-        R, t = motion(T, self.device)
-        return self._source @ R + t

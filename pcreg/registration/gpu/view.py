@@ -1,5 +1,7 @@
 """What is hidden of a surface from many places at once."""
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -22,7 +24,12 @@ class DeviceView(View):
     ) -> None:
         super().__init__(surface, normals, margin)
         self.device = device
-        self._points, self._normals = (on(rows.T, device) for rows in (surface, normals))  # (3, N)
+
+    @cached_property
+    def _columns(self) -> tuple[Tensor, Tensor]:
+        """Points and normals (3, N): brought when they are asked for, as mostly those of some points are."""
+        points, normals = (on(rows.T, self.device) for rows in (self.surface, self.normals))
+        return points, normals
 
     def of_points(self, count: int) -> "DeviceView":
         fewer = super().of_points(count)
@@ -30,9 +37,10 @@ class DeviceView(View):
 
     def _hidden(self, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         P, N = len(places), len(self.surface)
-        rays = self._points[:, None] - on(places.T, self.device)[:, :, None]  # (3, P, N)
+        points, normals = self._columns
+        rays = points[:, None] - on(places.T, self.device)[:, :, None]  # (3, P, N)
         distance = _dot(rays, rays).sqrt()
-        cosine = _dot(rays, self._normals[:, None]).abs() / distance.clamp(min=1e-9)
+        cosine = _dot(rays, normals[:, None]).abs() / distance.clamp(min=1e-9)
         cell = _cube_cells(rays).view(-1)
         nearest = distance.new_full((P * 6 * FACE_CELLS**2,), torch.inf)
         nearest = nearest.scatter_reduce(0, cell, distance.view(-1), "amin")

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import (
+    cross,
+    dot,
     inverse,
     procrustes,
     random_rotation,
@@ -41,6 +43,14 @@ def test_random_rotations_are_proper_and_spread_evenly():
 def test_transform_is_rotation_then_translation():
     T = se3(rotation_about((0, 0, 1), 90), np.array([10.0, 0, 0]))
     np.testing.assert_allclose(transform(T, np.array([[1.0, 0, 5]])), [[10, 1, 5]], atol=1e-15)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 500])
+def test_products_of_vectors_are_those_of_numpy_to_the_last_bit(n):
+    a, b = np.random.default_rng(n).normal(size=(2, n, 3))
+    for rows in (a, np.asfortranarray(a)):
+        np.testing.assert_array_equal(dot(rows, b), (a * b).sum(1))
+        np.testing.assert_array_equal(cross(rows, b), np.cross(a, b))
 
 
 def test_inverse_undoes_a_motion():

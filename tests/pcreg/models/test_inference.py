@@ -40,9 +40,10 @@ def assert_same(path, points, viewpoints=None, voxel=0.05):
     """In all that both networks of this file return."""
     wanted = TorchInference(load_weights(path), "cpu").describe(points, viewpoints, voxel)
     found = InferenceResUNet(read_weights(path)).describe(points, viewpoints, voxel)
-    for name, value in wanted._asdict().items():
-        same = getattr(found, name)
-        assert (same.dtype, same.shape) == (np.float32, value.shape), name
+    for name, rows in wanted._asdict().items():
+        value, same = np.asarray(rows), getattr(found, name)
+        assert same.dtype == value.dtype == (np.float64 if name == "nodes" else np.float32), name
+        assert same.shape == value.shape == rows.shape, name
         exact = name in ("nodes", "node_normals")
         largest = np.abs(value).max(initial=0)
         np.testing.assert_allclose(same, value, rtol=0, atol=0 if exact else 1e-5 * largest)

@@ -5,10 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 
 from pcreg.features.base import Description
-from pcreg.geometry.se3 import rotation_about, se3, transform
+from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import Cloud
+from pcreg.models import device_rows
+from pcreg.models.device_rows import DeviceRows
 from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.gpu import arrays, cell_counts
@@ -48,7 +51,9 @@ def test_local_points_are_the_same_to_the_last_bit(rng, is_mirrored):
     assert there.shape == here.shape
     assert len(there) == len(here)
     np.testing.assert_array_equal(np.asarray(there), here)
-    np.testing.assert_array_equal(np.asarray(there.take(rows, axis=0)), here.take(rows, axis=0))
+    some = np.asarray(there.take(rows, axis=0))
+    np.testing.assert_array_equal(some, here.take(rows, axis=0))
+    assert arrays.on(some, "cpu") is arrays.kept_on(some, "cpu")  # has not left the device
     np.testing.assert_array_equal(DEVICE.box(there), CPU.box(here))
     np.testing.assert_array_equal(DEVICE.box(here), CPU.box(here))
 
@@ -157,14 +162,49 @@ def test_surfaces_and_descriptors_are_brought_together(rng):
     clouds = Description(points, features), Description(moved, features)
     found = []
     for backend in (CPU, DEVICE):
-        surfaces = backend.surfaces(moved, points, normals).of_points(300)
+        surfaces = backend.surfaces(moved, points, normals, np.eye(4), np.zeros(3)).of_points(300)
         agreement = backend.agreement(*clouds, 0.1)
         equations = surfaces.normal_equations(np.eye(4), 0.5)
         motions = np.stack([T, np.eye(4)])
-        distances = surfaces.distances(np.eye(4), 0.5)
-        found.append((*equations, distances, agreement.refine(T), agreement(motions)))
+        fits = surfaces.fits(motions, 0.05)
+        found.append((*equations, fits, agreement.refine(T), agreement(motions)))
     for here, there in zip(*found, strict=True):
         np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("places", [1, 3])
+def test_the_same_points_stand_in_free_space(rng, places):
+    scans = wavy_sheet(900), np.concatenate([wavy_sheet(700), wavy_sheet(100) + np.array([0.1, 0, -0.5])])
+    viewpoints = tuple(rng.normal(scale=0.1, size=(places, 3)) - [0, 0, 2] for _ in scans)
+    viewpoints = tuple(
+        seen[0] if places == 1 else seen[np.arange(len(scan)) % places]
+        for seen, scan in zip(viewpoints, scans, strict=True)
+    )
+    motions = np.stack([np.eye(4), T, se3(np.eye(3), np.array([0, 0, -0.4]))])
+    touching = tuple(rng.random(len(scan)) < 0.5 for scan in scans)
+    found = []
+    for backend in (CPU, DEVICE):
+        free_space = backend.free_space(*scans, 0.1, viewpoints)
+        against = [
+            free_space.violation_and_contradiction(T, transform(T, scans[0]), touching) for T in motions
+        ]
+        found.append((free_space(motions), against))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
+    assert found[0][0].max() > 0.1
+
+
+@pytest.mark.parametrize("shift", [0.02, 50.0])
+def test_the_same_points_touch(rng, shift):
+    target = wavy_sheet(500)
+    source = transform(inverse(T), wavy_sheet(600) + np.array([shift, 0.03, 0.01]))
+    normals = CPU.normals_of(target, 0.2)
+    here, there = (backend.overlap(source, target, normals, T, 0.06) for backend in (CPU, DEVICE))
+    assert here.touching.any() == (shift < 1)
+    for field in fields(here):
+        one, other = getattr(here, field.name), getattr(there, field.name)
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), field.name
+        np.testing.assert_allclose(other, one, atol=1e-12)
 
 
 @pytest.mark.parametrize("surface", ["wavy", "plane"])
@@ -189,6 +229,17 @@ def test_arrays_that_stay_are_brought_to_a_device_once(monkeypatch):
     monkeypatch.setattr(arrays, "MAX_KEPT_BYTES", large.nbytes)
     arrays.kept_on(large, "cpu")  # takes the place of all before it
     assert arrays.kept_on(small, "cpu") is not kept
+
+
+def test_rows_that_a_device_has_are_taken_from_there(monkeypatch):
+    tensor = torch.rand(5, 4)
+    rows = DeviceRows(tensor)
+    assert DEVICE.features(rows) is tensor
+    np.testing.assert_array_equal(CPU.features(rows), tensor.numpy())
+    monkeypatch.setattr(device_rows, "MAX_HELD_BYTES", 0)
+    DeviceRows(torch.rand(2, 2))  # takes the room of all
+    assert DEVICE.features(rows) is DEVICE.features(rows)
+    np.testing.assert_array_equal(DEVICE.features(rows), tensor)
 
 
 def test_the_points_around_each_point_are_counted(rng):

@@ -5,8 +5,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import adjoint, inverse, rotation_about, se3, transform
-from pcreg.registration.covariance import FLOOR_VOXELS, FREE_VOXELS, covariance
+from pcreg.registration.covariance import FLOOR_VOXELS, FREE_VOXELS, _blocks, covariance
 from pcreg.registration.icp import Refinement
+from pcreg.registration.overlap import Overlap
 
 VOXEL = 0.1
 
@@ -31,7 +32,12 @@ def scanned(sides, noise: float, T: np.ndarray | None = None, seed: int = 0) -> 
     T = np.eye(4) if T is None else T
     target, normals = walls(*sides)
     seen = target + noise * np.random.default_rng(seed).standard_normal((len(target), 1)) * normals
-    return covariance(transform(inverse(T), seen), target, normals, Refinement(T, 1.0, 0.0, VOXEL))
+    return covariance_of(transform(inverse(T), seen), target, normals, T)
+
+
+def covariance_of(source: np.ndarray, target: np.ndarray, normals: np.ndarray, T: np.ndarray) -> np.ndarray:
+    overlap = Overlap.of(source, target, normals, T, VOXEL)
+    return covariance(overlap, Refinement(T, 1.0, 0.0, VOXEL))
 
 
 def deviations(C: np.ndarray) -> np.ndarray:
@@ -57,11 +63,11 @@ def test_twice_the_noise_is_four_times_the_covariance():
 def test_errors_that_neighbours_share_count_more_than_noise_of_each_point():
     """Of the same size: 25 points that are off together tell no more than one."""
     target, normals = walls(*ROOM)
-    there, rng = Refinement(np.eye(4), 1.0, 0.0, VOXEL), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     places, place = np.unique(np.floor((target - 1e-9) / 0.5), axis=0, return_inverse=True)
     noise = rng.standard_normal(len(target)), rng.standard_normal(len(places))[place.ravel()]
     alone, shared = (
-        covariance(target + 0.01 * each[:, None] * normals, target, normals, there) for each in noise
+        covariance_of(target + 0.01 * each[:, None] * normals, target, normals, np.eye(4)) for each in noise
     )
     assert (np.diag(shared) > 4 * np.diag(alone)).all()
 
@@ -86,6 +92,15 @@ def test_the_adjoint_takes_small_motions_from_frame_to_frame():
     np.testing.assert_allclose(there[:3, 3], y[3:], atol=1e-10)
 
 
+@pytest.mark.parametrize("extent", [3.0, 300.0])
+def test_blocks_have_one_number_each_near_and_far_apart(extent):
+    points = np.random.default_rng(0).uniform(-extent, extent, (500, 3))
+    cells = np.floor((points - points.min(0)) / 0.5)
+    wanted = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
+    np.testing.assert_array_equal(_blocks(points, 0.5), wanted)
+    assert len(_blocks(points[:0], 0.5)) == 0
+
+
 @pytest.mark.parametrize("sides", [ROOM, CORRIDOR, ((2, 0.0),)], ids=["room", "corridor", "floor"])
 def test_it_is_positive_definite_even_of_copies(sides):
     C = scanned(sides, 0.0)
@@ -95,6 +110,6 @@ def test_it_is_positive_definite_even_of_copies(sides):
 
 def test_clouds_that_do_not_touch_determine_nothing():
     points, normals = walls(*ROOM)
-    C = covariance(points + 100, points, normals, Refinement(np.eye(4), 0.0, 0.0, VOXEL))
+    C = covariance_of(points + 100, points, normals, np.eye(4))
     assert np.isfinite(C).all()
     assert deviations(C)[3:].min() > VOXEL

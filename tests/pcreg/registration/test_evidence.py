@@ -6,6 +6,7 @@ from pcreg.registration.descriptor_agreement import DescriptorAgreement
 from pcreg.registration.evidence import Evidence, gather_evidence
 from pcreg.registration.free_space import FreeSpace
 from pcreg.registration.icp import Refinement
+from pcreg.registration.overlap import Overlap
 from pcreg.registration.preprocess import DescribedCloud
 from tests.pcreg.evidences import described
 
@@ -31,7 +32,8 @@ def about(
     refined = Refinement(T, overlap=0.5, rmse=0.02, distance=DISTANCE)
     agreement = DescriptorAgreement(source, target, DISTANCE)
     free_space = FreeSpace(source.surface, target.surface, MARGIN, (source.viewpoint, target.viewpoint))
-    return gather_evidence(source, target, matched, agreement, refined, free_space)
+    overlap = Overlap.of(source.surface, target.surface, target.normals, T, DISTANCE)
+    return gather_evidence(source, target, matched, agreement, refined, free_space, overlap)
 
 
 def test_a_shape_speaks_for_itself():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from pcreg.registration import matching
 from pcreg.registration.matching import (
     keep_mutual,
     match_within_bound,
@@ -30,6 +31,22 @@ def test_nearest_is_exact_whatever_the_budget(budget):
     brute = np.linalg.norm(a[:, None].astype(float) - b[None].astype(float), axis=2).argmin(1)
     np.testing.assert_array_equal(nearest(a, b, budget), brute)
     np.testing.assert_array_equal(nearest(torch.from_numpy(a), torch.from_numpy(b), budget), brute)
+
+
+@pytest.mark.parametrize("max_block_bytes", [4_000, 1 << 30])
+def test_matches_on_a_device_are_those_of_arrays(monkeypatch, max_block_bytes):
+    """Here with tensors on the CPU that are treated as those of a GPU."""
+    rng = np.random.default_rng(2)
+    a, b = (rng.normal(size=(n, 8)).astype(np.float32) for n in (257, 301))
+    for sides in ((a, b), (b, a)):
+        wanted = match_within_bound(*sides)
+        with monkeypatch.context() as patched:
+            patched.setattr(matching, "_is_on_cpu", lambda features: False)
+            patched.setattr(matching, "MAX_DEVICE_BLOCK_BYTES", max_block_bytes)
+            found = match_within_bound(*map(torch.from_numpy, sides))
+        np.testing.assert_array_equal(found.rows, wanted.rows)
+        np.testing.assert_array_equal(found.one_way, wanted.one_way)
+        assert 0 < len(found.rows) < len(found.one_way) == 257
 
 
 def test_equal_distances_go_to_the_lower_index():
@@ -76,15 +93,15 @@ def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeyp
 @pytest.fixture
 def compared(monkeypatch):
     """How many pairs of rows are compared, call by call, where 10,000 are the bound."""
-    calls = []
+    calls, compare = [], matching._nearest
 
     def counting(a, b, *rest):
         calls.append(len(a) * len(b))
-        return nearest(a, b, *rest)
+        return compare(a, b, *rest)
 
     monkeypatch.setattr("pcreg.registration.matching.MAX_COMPARED_PAIRS", 10_000)
     monkeypatch.setattr("pcreg.registration.matching.MIN_KEYPOINTS", 10)
-    monkeypatch.setattr("pcreg.registration.matching.nearest", counting)
+    monkeypatch.setattr("pcreg.registration.matching._nearest", counting)
     return calls
 
 

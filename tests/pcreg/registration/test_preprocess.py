@@ -1,8 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from pcreg.features.base import Description
 from pcreg.geometry.se3 import random_rotation
-from pcreg.registration.preprocess import downsample, downsample_and_filter
+from pcreg.geometry.viewpoint import Viewpoint
+from pcreg.registration.backend import CPU
+from pcreg.registration.preprocess import describe, downsample, downsample_and_filter
 from pcreg.runtime.errors import InputError
 
 
@@ -36,3 +41,48 @@ def test_points_that_only_one_thinning_keeps_are_too_few():
     assert len(downsample_and_filter(points, voxel, np.zeros(3))) == len(points)
     with pytest.raises(InputError, match=r"islands\.ply"):
         downsample(points, voxel, "islands.ply")
+
+
+class Heights:
+    """A descriptor that keeps every n-th point, the last one first."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def describe(self, points: np.ndarray, viewpoints: np.ndarray | None) -> Description:
+        self.viewpoints = viewpoints
+        kept = points if self.n == 1 else points[:: -self.n]
+        return Description(kept, kept[:, 2:].astype(np.float32))
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_rows_of_described_points_are_those_of_the_cloud(n):
+    rng = np.random.default_rng(0)
+    points = np.c_[rng.uniform(0, 2, (4000, 2)), rng.uniform(0, 0.01, 4000)] + 5
+    downsampled = downsample(points, 0.1)
+    found = describe(downsampled, Heights(n))
+    assert len(found.rows) == -(-len(downsampled.rows) // n)
+    np.testing.assert_allclose(found.points, points[found.rows])
+    np.testing.assert_allclose(
+        found.features[:, 0], (points[found.rows] - downsampled.origin)[:, 2], rtol=1e-6
+    )
+
+
+def test_rows_are_not_searched_for_where_a_descriptor_keeps_all_points():
+    downsampled = downsample(np.c_[np.random.default_rng(0).uniform(0, 2, (4000, 2)), np.zeros(4000)], 0.1)
+    found = describe(downsampled, Heights(1), replace(CPU, index=None))
+    assert found.rows is downsampled.rows
+
+
+def test_a_descriptor_counts_from_the_viewpoint_and_is_told_of_several():
+    rng = np.random.default_rng(0)
+    points, descriptor = np.c_[rng.uniform(0, 2, (4000, 2)), np.zeros(4000)], Heights(1)
+    place = np.array([0.3, 0.4, 2.0])
+    one = downsample(points, 0.1, viewpoint=Viewpoint(place, known=True))
+    describe(one, descriptor)
+    assert descriptor.viewpoints is None
+    np.testing.assert_array_equal(one.origin, place)
+    places = place + rng.integers(2, size=(4000, 1))
+    several = downsample(points, 0.1, viewpoint=Viewpoint(places, known=True))
+    found = describe(several, descriptor)
+    np.testing.assert_array_equal(descriptor.viewpoints, places[found.rows])
