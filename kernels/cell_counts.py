@@ -5,16 +5,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-Shape = Sequence[int]  # of three numbers of cells
-
 
 def occupied_and_crowded(
-    columns: Tensor, scales: Sequence[float], shapes: Sequence[Shape], min_points: int
+    columns: Tensor, scales: Sequence[float], shapes: Sequence[Sequence[int]], min_points: int
 ) -> Tensor:
     """(V, 2) integers: how many cells hold points, and how many points are in cells of `min_points` or more.
 
     Points (3, S) float32 from zero on are in the cells of their whole coordinates times a float32 scale, for
-    each of V scales. A table of `shape` cells holds them; that takes 4 bytes a cell.
+    each of V scales. Tables hold them, with so many cells along x, y and z; that takes 4 bytes a cell.
     """
     if columns.is_cuda:
         from pcreg.kernels.triton import cell_counts

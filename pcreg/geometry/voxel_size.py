@@ -189,5 +189,5 @@ def _keys(columns: np.ndarray, voxel: float) -> np.ndarray:
 
 
 def middle_of(small: float, large: float) -> float:
-    """The size at which a bisection looks between two."""
+    """The size at which a bisection looks between two, in metres as they are."""
     return (small * large) ** 0.5

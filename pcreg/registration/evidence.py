@@ -71,9 +71,7 @@ def gather_evidence(
     of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
     distances = residuals(T, matched[:, 0], matched[:, 1])
     agree = distances < agreement.distance
-    violation, contradiction = free_space.violation_and_contradiction(
-        T, overlap.moved, (overlap.touching, overlap.touched)
-    )
+    violation, contradiction = free_space.violation_and_contradiction(T, overlap)
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),

@@ -11,6 +11,7 @@ import numpy as np
 
 from pcreg.geometry.se3 import inverse, lengths, transform
 from pcreg.geometry.subsample import every_nth
+from pcreg.registration.overlap import Overlap
 
 MAX_VIEWS = 8  # of a cloud: those with most points
 CELL_RADIANS = np.radians(2.0)  # of the range image: a cell of a near, downsampled surface has a point
@@ -121,33 +122,31 @@ class FreeSpace:
         return (self._in_front(source, motions, of_target) + self._in_front(target, back, of_source)) / 2
 
     def violation_and_contradiction(
-        self, T_target_source: np.ndarray, moved: np.ndarray, touching: tuple[np.ndarray, np.ndarray]
+        self, T_target_source: np.ndarray, overlap: Overlap
     ) -> tuple[float, float]:
-        """What speaks against a motion, which has `moved` (N, 3) the source.
+        """What speaks against a motion, under which the scans overlap like that.
 
         The violation is the larger of the fractions of both scans in free space of the other.
 
         The contradiction is how much of what the sensor of one scan sees of the other one it says is not
-        there, mean of both. Of points in directions that the other sensor saw those count that are touched,
-        masks (N,) and (M,), and those that are not and stand in its free space: the share of the latter. For
-        them half of the margin will do. One of five points more is in free space, so that few points prove
+        there, mean of both. Of points in directions that the other sensor saw those count that touch, and
+        those that do not and stand in its free space: the share of the latter. For them half of the margin
+        will do. One of five points more is in free space, so that few points prove
         little; the mean is the geometric one.
         """
-        counts = self._counts(T_target_source, moved, touching)
+        counts = self._counts(T_target_source, overlap)
         violation = max(in_front / max(covered, 1) for in_front, covered, _, _ in counts)
         shares = [(against + 1) / (against + confirmed + 5) for _, _, against, confirmed in counts]
         return violation, float(np.sqrt(shares[0] * shares[1]))
 
-    def _counts(
-        self, T_target_source: np.ndarray, moved: np.ndarray, touching: tuple[np.ndarray, np.ndarray]
-    ) -> list[list[int]]:
+    def _counts(self, T_target_source: np.ndarray, overlap: Overlap) -> list[list[int]]:
         """Of the points of either scan: in front of what was seen, in directions that were seen, both over
         all views; then those that speak against the motion, and those that confirm it.
         """
-        looks = near = self._looks(T_target_source, moved, self.margin)
+        looks = near = self._looks(T_target_source, overlap.moved, self.margin)
         if self._seen(self.margin / 2) is not self._seen(self.margin):
-            near = self._looks(T_target_source, moved, self.margin / 2)
-        counts = []
+            near = self._looks(T_target_source, overlap.moved, self.margin / 2)
+        counts, touching = [], (overlap.touching, overlap.touched)
         for of_scan, close, touched in zip(looks, near, touching, strict=True):
             covered = np.logical_or.reduce([look.covered for look in close])
             in_front = np.logical_or.reduce([look.in_front(self.margin / 2) for look in close])

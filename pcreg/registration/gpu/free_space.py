@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pcreg.geometry.se3 import inverse
@@ -20,6 +19,7 @@ from pcreg.registration.free_space import (
 )
 from pcreg.registration.gpu.arrays import array, kept_on, motion, on
 from pcreg.registration.msac import Floats
+from pcreg.registration.overlap import Overlap
 
 
 class Views(NamedTuple):
@@ -62,16 +62,11 @@ class DeviceFreeSpace(FreeSpace):
             fractions = fractions + in_front.double().mean(1) / 2
         return array(fractions)
 
-    def _counts(
-        self,
-        T_target_source: Floats,
-        moved: Floats,
-        touching: tuple[NDArray[np.bool_], NDArray[np.bool_]],
-    ) -> list[list[int]]:
+    def _counts(self, T_target_source: Floats, overlap: Overlap) -> list[list[int]]:
         R, t = motion(np.stack([T_target_source, inverse(T_target_source)]), self.device)
         of_source, of_target = self._seen(self.margin)
         near_source, near_target = self._seen(self.margin / 2)
-        counts = []
+        counts, touching = [], (overlap.touching, overlap.touched)
         for way, views, near in ((0, of_target, near_target), (1, of_source, near_source)):
             points = self.scans[way] @ R[way] + t[way]
             touched = on(touching[way], self.device)

@@ -25,7 +25,7 @@ class DeviceLocalPoints(DeviceArray):
         return self.given.shape
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.generic]:
-        return np.asarray(array(self.tensor), dtype)
+        return np.asarray(array(self.tensor), dtype)  # of all points, which nobody sends back
 
     @property
     def tensor(self) -> Tensor:
