@@ -1,6 +1,6 @@
 """What two scans say of each other's free space."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -8,30 +8,20 @@ from torch import Tensor
 
 from pcreg.geometry.se3 import inverse
 from pcreg.geometry.subsample import every_nth
+from pcreg.kernels.free_space import Grid, Views, look, views_of
 from pcreg.registration.free_space import (
     CELL_RADIANS,
     COLUMNS,
     MAX_QUERY_POINTS,
     ROWS,
-    UNSEEN,
     FreeSpace,
     places_of,
 )
-from pcreg.registration.gpu.arrays import array, kept_on, motion, on
+from pcreg.registration.gpu.arrays import array, kept_on, on
 from pcreg.registration.msac import Floats
 from pcreg.registration.overlap import Overlap
 
-
-class Views(NamedTuple):
-    """Of V places where a sensor stood, how far it saw in each direction."""
-
-    origins: Tensor  # (V, 1, 3) float64, metres
-    ranges: Tensor  # (V, ROWS * COLUMNS) float64, metres, or UNSEEN, by cells
-
-    def look(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Metres (V, N) to points (N, 3), and to what was seen in their direction, or UNSEEN."""
-        cells, distance = _cells(points - self.origins)
-        return distance, self.ranges.gather(1, cells)
+GRID = Grid(ROWS, COLUMNS, float(CELL_RADIANS))
 
 
 class DeviceFreeSpace(FreeSpace):
@@ -51,55 +41,43 @@ class DeviceFreeSpace(FreeSpace):
         self._views = {}
 
     def __call__(self, motions: Floats) -> Floats:
-        back = np.array([inverse(T) for T in motions])
-        R, t = motion(np.stack([motions, back]), self.device)  # (2, H, ...)
-        (source, target), (of_source, of_target) = self._some, self._seen(self.margin)
-        fractions = 0.0
-        for points, way, views in ((source, 0, of_target), (target, 1, of_source)):
-            moved = points @ R[way] + t[way][:, None]  # (H, N, 3)
-            distance, seen = views.look(moved.view(-1, 3))
-            in_front = (distance < seen - self.margin).any(0).view(moved.shape[:2])
-            fractions = fractions + in_front.double().mean(1) / 2
-        return array(fractions)
+        counts = self._looks(motions, self._some, self.margin, self.margin)
+        # The third are those in front, in one view at least
+        source, target = array(torch.stack([each[:, 2] for each in counts]))
+        fractions: Floats = (source / len(self._some[0]) + target / len(self._some[1])) / 2
+        return fractions
 
     def _counts(self, T_target_source: Floats, overlap: Overlap) -> list[list[int]]:
-        R, t = motion(np.stack([T_target_source, inverse(T_target_source)]), self.device)
-        of_source, of_target = self._seen(self.margin)
-        near_source, near_target = self._seen(self.margin / 2)
-        counts, touching = [], (overlap.touching, overlap.touched)
-        for way, views, near in ((0, of_target, near_target), (1, of_source, near_source)):
-            points = self.scans[way] @ R[way] + t[way]
-            touched = on(touching[way], self.device)
-            look = distance, seen = views.look(points)
-            counts += [(distance < seen - self.margin).sum(), (seen > UNSEEN).sum()]
-            distance, seen = look if near is views else near.look(points)
-            in_front = (distance < seen - self.margin / 2).any(0)
-            counts += [(in_front & ~touched).sum(), ((seen > UNSEEN).any(0) & touched).sum()]
-        found: list[list[int]] = torch.stack(counts).view(2, 4).tolist()
+        T, half = T_target_source[None], self.margin / 2
+        touched = [on(rows, self.device) for rows in (overlap.touching, overlap.touched)]
+        counts = torch.cat(self._looks(T, self.scans, self.margin, half, touched))
+        if self._seen(half) is not self._seen(self.margin):
+            counts[:, 2:] = torch.cat(self._looks(T, self.scans, half, half, touched))[:, 2:]
+        found: list[list[int]] = counts.tolist()
         return found
+
+    def _looks(
+        self,
+        motions: Floats,
+        scans: Sequence[Tensor],
+        margin: float,
+        near: float,
+        touched: Sequence[Tensor | None] = (None, None),
+    ) -> list[Tensor]:
+        """What pcreg.kernels.free_space.look counts of each motion (H, 4, 4): twice (H, 4).
+
+        Of the source, moved, in the views of the target that go with the margin, and the other way round.
+        """
+        back = np.array([inverse(T) for T in motions])
+        moved = on(np.stack([motions, back]), self.device)
+        ways = zip(self._seen(margin)[::-1], scans, moved, touched, strict=True)
+        return [look(views, scan, T, margin, near, rows) for views, scan, T, rows in ways]
 
     def _views_of(self, scan: Tensor, viewpoint: Floats, margin: float) -> Views:
         if viewpoint.ndim == 1:
-            origins = on(viewpoint[None], self.device)
-            return Views(origins[:, None], _range_image(scan - origins)[None])
+            return views_of(scan, None, on(viewpoint[None], self.device), GRID)
         masks, places = zip(*places_of(viewpoint, margin), strict=True)
-        origins = on(np.array(places), self.device)
-        parts = [scan.index_select(0, on(np.flatnonzero(mask), self.device)) for mask in masks]
-        images = [_range_image(part - place) for part, place in zip(parts, origins, strict=True)]
-        return Views(origins[:, None], torch.stack(images))
-
-
-def _range_image(points: Tensor) -> Tensor:
-    """Metres (ROWS * COLUMNS,) to the nearest of points (N, 3) in each cell, or UNSEEN."""
-    cells, distance = _cells(points)
-    ranges = distance.new_full((ROWS * COLUMNS,), torch.inf).scatter_reduce_(0, cells, distance, "amin")
-    return torch.where(ranges.isinf(), UNSEEN, ranges)
-
-
-def _cells(points: Tensor) -> tuple[Tensor, Tensor]:
-    """The cell (..., N) int64 of the range image and the range (..., N) of points (..., N, 3)."""
-    x, y, z = points.unbind(-1)
-    distance = ((x * x + y * y) + z * z).sqrt()
-    elevation = torch.asin(z / distance.clamp(min=1e-9))
-    row, column = ((angle / CELL_RADIANS).floor().long() for angle in (elevation, torch.atan2(y, x)))
-    return (row + ROWS // 2) * COLUMNS + column + COLUMNS // 2, distance
+        view = np.full(len(viewpoint), -1, dtype=np.int32)
+        for number, mask in enumerate(masks):
+            view[mask] = number
+        return views_of(scan, on(view, self.device), on(np.array(places), self.device), GRID)

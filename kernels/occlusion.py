@@ -1,0 +1,72 @@
+"""Which points of a surface would be hidden from other places, and which would be seen edge-on."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import max_pool2d, pad
+
+BLOCK_RAYS = 1 << 21  # computed together where no kernel does it, in about 400 MB
+
+
+class Limits(NamedTuple):
+    """What counts as hidden, and as seen edge-on."""
+
+    cells: int  # of the range image, to a side of each of the six faces of a cube
+    margin: float  # metres behind a surface, from which on a point is hidden
+    width: float  # radians, from the middle of a cell to the far edge of the next
+    min_cosine: float  # of the angle between normal and ray; below it a surface is seen edge-on
+
+
+def hidden_and_edge_on(places: Tensor, points: Tensor, normals: Tensor, limits: Limits) -> Tensor:
+    """Of each of the places (P, 3) how many points (N, 3) with normals (N, 3) are hidden, or seen edge-on.
+
+    (P, 2) int32, no point being both; all float64 and contiguous. A point is hidden if its cell of the range
+    image and all around it on its face have a nearer point. How much the range of a slanted surface changes
+    within these cells is allowed for.
+    """
+    if points.is_cuda:
+        from pcreg.kernels.triton import occlusion
+
+        return occlusion.hidden_and_edge_on(places, points, normals, limits)
+    at_once = max(1, BLOCK_RAYS // max(1, len(points)))
+    counts = [_counts(some, points.T, normals.T, limits) for some in places.split(at_once)]
+    return torch.cat(counts)
+
+
+def _counts(places: Tensor, points: Tensor, normals: Tensor, limits: Limits) -> Tensor:
+    P, F = len(places), limits.cells
+    rays = points[:, None] - places.T[:, :, None]  # (3, P, N)
+    distance = _dot(rays, rays).sqrt()
+    cosine = _dot(rays, normals[:, None]).abs() / distance.clamp(min=1e-9)
+    cell = _cube_cells(rays, F).view(-1)
+    nearest = distance.new_full((P * 6 * F**2,), torch.inf)
+    nearest = nearest.scatter_reduce(0, cell, distance.view(-1), "amin")
+    # A cell at the edge of a face has neighbours of infinite range, as everything beyond the padding has
+    images = pad(nearest.view(P, 6, F, F), (1, 1, 1, 1), value=torch.inf)
+    occluder = max_pool2d(images, 3, stride=1).view(-1)[cell].view_as(distance)
+    slope = (1 - cosine.clamp(max=1.0) ** 2).sqrt() / cosine.clamp(min=limits.min_cosine)
+    behind = distance - limits.margin - distance * limits.width * slope > occluder
+    edge_on = cosine < limits.min_cosine
+    return torch.stack([(behind & ~edge_on).sum(1), edge_on.sum(1)], 1).int()
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    """Products of vectors (3, ...)."""
+    return (a[0] * b[0] + a[1] * b[1]) + a[2] * b[2]
+
+
+def _cube_cells(rays: Tensor, cells: int) -> Tensor:
+    """The cell (P, N) int64 of rays (3, P, N) on P cubes, counted by cube, face, row and column.
+
+    The cells of a cube have about equal angles.
+    """
+    axis = rays.abs().argmax(0)
+    main, *others = (rays.gather(0, ((axis + shift) % 3)[None])[0] for shift in range(3))
+    divisor = main.abs().clamp(min=1e-9)
+    cell = 6 * torch.arange(len(axis), device=rays.device)[:, None] + 2 * axis + (main > 0)
+    for other in others:
+        angle = torch.atan(other / divisor)
+        within = ((angle / torch.pi * 2 + 0.5) * cells).long().clamp(0, cells - 1)
+        cell = cell * cells + within
+    return cell

@@ -1,0 +1,136 @@
+"""Range images, and what stands in front of them: a program per block of points, all views one by one."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pcreg.kernels import free_space
+from pcreg.kernels.free_space import Grid, Views
+from pcreg.kernels.triton.angles import arctan2
+from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.search.table import bits
+
+BLOCK = 128  # points of a program
+COUNTS = tl.constexpr(free_space.COUNTS)
+
+
+def views_of(points: Tensor, view: Tensor | None, origins: Tensor, grid: Grid) -> Views:
+    """What pcreg.kernels.free_space says."""
+    ranges = points.new_full((len(origins), grid.rows * grid.columns), torch.inf)
+    arguments = points, view, origins, ranges, len(points)
+    constants = {**_constants(grid), "BLOCK": BLOCK}
+    variant = view is None, *constants.values()
+    launch(_see, -(-len(points) // BLOCK), arguments, constants, variant)
+    return Views(origins, ranges, grid)
+
+
+def look(
+    views: Views, points: Tensor, motions: Tensor, margin: float, near: float, touched: Tensor | None = None
+) -> Tensor:
+    """What pcreg.kernels.free_space says."""
+    N, H = len(points), len(motions)
+    blocks = -(-N // BLOCK)
+    counts = torch.zeros(H, free_space.COUNTS, dtype=torch.int32, device=points.device)
+    scalars = N, len(views.origins), blocks, bits(margin), bits(near)
+    arguments = points, motions, views.origins, views.ranges, touched, counts, *scalars
+    constants = {**_constants(views.grid), "BLOCK": BLOCK}
+    launch(_look, H * blocks, arguments, constants, (touched is None, *constants.values()))
+    return counts
+
+
+def _constants(grid: Grid) -> dict[str, object]:
+    return {"ROWS": grid.rows, "COLUMNS": grid.columns, "RADIANS": grid.radians}
+
+
+@triton.jit(
+    do_not_specialize=["N"],
+    do_not_specialize_on_alignment=["points", "view", "origins", "ranges"],
+)
+def _see(
+    points,  # (N, 3) float64
+    view,  # (N,) int32, or None
+    origins,  # (V, 3) float64
+    ranges,  # (V, ROWS COLUMNS) float64, infinity; changed
+    N,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    RADIANS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = n < N
+    v = tl.zeros_like(n) if view is None else tl.load(view + n, mask=inside, other=-1).to(tl.int64)
+    inside = inside & (v >= 0)
+    x = _coordinate(points, n, 0, inside) - _coordinate(origins, v, 0, inside)
+    y = _coordinate(points, n, 1, inside) - _coordinate(origins, v, 1, inside)
+    z = _coordinate(points, n, 2, inside) - _coordinate(origins, v, 2, inside)
+    cell, distance = _direction(x, y, z, ROWS, COLUMNS, RADIANS)
+    tl.atomic_min(ranges + v * (ROWS * COLUMNS) + cell, distance, mask=inside, sem="relaxed")
+
+
+@triton.jit(
+    do_not_specialize=["N", "V", "blocks", "margin", "near"],
+    do_not_specialize_on_alignment=["points", "motions", "origins", "ranges", "touched", "counts"],
+)
+def _look(
+    points,  # (N, 3) float64
+    motions,  # (H, 4, 4) float64
+    origins,  # (V, 3) float64
+    ranges,  # (V, ROWS COLUMNS) float64
+    touched,  # (N,) bool, or None
+    counts,  # (H, COUNTS) int32, zeros, out
+    N,
+    V,
+    blocks,
+    margin,  # metres, a float64 bit by bit, like the next
+    near,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    RADIANS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    margin = margin.to(tl.int64).to(tl.float64, bitcast=True)
+    near = near.to(tl.int64).to(tl.float64, bitcast=True)
+    h = tl.program_id(0) // blocks
+    n = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = n < N
+    x, y = _coordinate(points, n, 0, inside), _coordinate(points, n, 1, inside)
+    z = _coordinate(points, n, 2, inside)
+    T = motions + 16 * h.to(tl.int64)
+    mx = tl.load(T) * x + tl.load(T + 1) * y + tl.load(T + 2) * z + tl.load(T + 3)
+    my = tl.load(T + 4) * x + tl.load(T + 5) * y + tl.load(T + 6) * z + tl.load(T + 7)
+    mz = tl.load(T + 8) * x + tl.load(T + 9) * y + tl.load(T + 10) * z + tl.load(T + 11)
+    in_front, covered = tl.zeros((BLOCK,), tl.int32), tl.zeros((BLOCK,), tl.int32)
+    close = in_front
+    for v in range(0, V):
+        origin = origins + 3 * v
+        dx, dy, dz = mx - tl.load(origin), my - tl.load(origin + 1), mz - tl.load(origin + 2)
+        cell, distance = _direction(dx, dy, dz, ROWS, COLUMNS, RADIANS)
+        seen = tl.load(ranges + v * (ROWS * COLUMNS) + cell, mask=inside, other=float("inf"))
+        is_covered = seen < float("inf")
+        covered += is_covered.to(tl.int32)
+        in_front += (is_covered & (distance < seen - margin)).to(tl.int32)
+        close += (is_covered & (distance < seen - near)).to(tl.int32)
+    touches = n < 0 if touched is None else tl.load(touched + n, mask=inside, other=0) != 0
+    against = ((close > 0) & (touches == 0)).to(tl.int32)
+    confirmed = ((covered > 0) & touches).to(tl.int32)
+    out = counts + COUNTS * h.to(tl.int64)
+    tl.atomic_add(out, tl.sum(in_front), sem="relaxed")
+    tl.atomic_add(out + 1, tl.sum(covered), sem="relaxed")
+    tl.atomic_add(out + 2, tl.sum(against), sem="relaxed")
+    tl.atomic_add(out + 3, tl.sum(confirmed), sem="relaxed")
+
+
+@triton.jit
+def _coordinate(points, n, axis, mask):
+    return tl.load(points + 3 * n + axis, mask=mask, other=0.0)
+
+
+@triton.jit
+def _direction(x, y, z, ROWS: tl.constexpr, COLUMNS: tl.constexpr, RADIANS: tl.constexpr):
+    """The cell, int64, in which a point is seen from zero, and its distance."""
+    flat = x * x + y * y
+    row = tl.floor(arctan2(z, tl.sqrt(flat)) / RADIANS).to(tl.int64)
+    column = tl.floor(arctan2(y, x) / RADIANS).to(tl.int64)
+    return (row + ROWS // 2) * COLUMNS + column + COLUMNS // 2, tl.sqrt(flat + z * z)
