@@ -9,7 +9,7 @@ from torch.nn.functional import max_pool2d, pad
 BLOCK_RAYS = 1 << 21  # computed together where no kernel does it, in about 400 MB
 
 
-class Limits(NamedTuple):
+class OcclusionLimits(NamedTuple):
     """What counts as hidden, and as seen edge-on."""
 
     cells: int  # of the range image, to a side of each of the six faces of a cube
@@ -18,7 +18,7 @@ class Limits(NamedTuple):
     min_cosine: float  # of the angle between normal and ray; below it a surface is seen edge-on
 
 
-def hidden_and_edge_on(places: Tensor, points: Tensor, normals: Tensor, limits: Limits) -> Tensor:
+def hidden_and_edge_on(places: Tensor, points: Tensor, normals: Tensor, limits: OcclusionLimits) -> Tensor:
     """Of each of the places (P, 3) how many points (N, 3) with normals (N, 3) are hidden, or seen edge-on.
 
     (P, 2) int32, no point being both; all float64 and contiguous. A point is hidden if its cell of the range
@@ -34,7 +34,7 @@ def hidden_and_edge_on(places: Tensor, points: Tensor, normals: Tensor, limits: 
     return torch.cat(counts)
 
 
-def _counts(places: Tensor, points: Tensor, normals: Tensor, limits: Limits) -> Tensor:
+def _counts(places: Tensor, points: Tensor, normals: Tensor, limits: OcclusionLimits) -> Tensor:
     P, F = len(places), limits.cells
     rays = points[:, None] - places.T[:, :, None]  # (3, P, N)
     distance = _dot(rays, rays).sqrt()

@@ -5,19 +5,21 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels import kabsch
+from pcreg.kernels import consensus, kabsch
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.rigid_fit import rigid_fit, store_motion
 
 MATCHES = 512  # that a program looks at together
 SAMPLES = 32  # that a program fits motions to
 MIN_INLIERS = tl.constexpr(kabsch.MIN_POINTS)
+SUMS = tl.constexpr(consensus.SUMS)
 
 
 def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tensor:
     """What pcreg.kernels.consensus says."""
-    sums = p.new_empty((len(motions), 17))
-    _add_up(motions, p, q, _limit(p, distance), sums)
+    sums = p.new_empty((len(motions), consensus.SUMS))
+    arguments = motions, p, q, _limit(p, distance), sums, p.shape[1]
+    launch(_inlier_sums, len(motions), arguments, {"MATCHES": MATCHES}, None, num_warps=4)
     return sums
 
 
@@ -33,24 +35,16 @@ def fit_samples(p: Tensor, q: Tensor, samples: Tensor, distance: float) -> tuple
 
 def refit(motions: Tensor, p: Tensor, q: Tensor, distance: float, count: int) -> tuple[Tensor, Tensor]:
     """What pcreg.kernels.consensus says."""
-    H, limit = len(motions), _limit(p, distance)
-    motions, tried = motions.clone(), motions.clone()
-    scores, sums = p.new_full((H,), -1.0), p.new_empty((H, 17))  # any score is better
-    growing = torch.ones(H, dtype=torch.int32, device=p.device)
-    for _ in range(1 + count):
-        _add_up(tried, p, q, limit, sums)
-        launch(_advance, H, (motions, scores, tried, sums, growing), {}, None, num_warps=1)
-    return motions, growing != 0
+    H, motions, tried = len(motions), motions.clone(), motions.clone()
+    growing = torch.empty(H, dtype=torch.bool, device=p.device)
+    arguments = motions, tried, growing, p, q, _limit(p, distance), p.shape[1], count
+    launch(_refit, H, arguments, {"MATCHES": MATCHES}, None, num_warps=4)
+    return motions, growing
 
 
 def _limit(p: Tensor, distance: float) -> Tensor:
     """Squared, on the device: kernels take numbers in float32 alone."""
     return torch.full((1,), distance**2, dtype=torch.float64, device=p.device)
-
-
-def _add_up(motions: Tensor, p: Tensor, q: Tensor, limit: Tensor, sums: Tensor) -> None:
-    arguments = motions, p, q, limit, sums, p.shape[1]
-    launch(_inlier_sums, len(motions), arguments, {"MATCHES": MATCHES}, None, num_warps=4)
 
 
 @triton.jit(
@@ -67,7 +61,68 @@ def _inlier_sums(
     MATCHES: tl.constexpr,
 ):
     h = tl.program_id(0).to(tl.int64)
-    T = motions + 16 * h
+    score, n, px, py, pz, qx, qy, qz, xx, xy, xz, yx, yy, yz, zx, zy, zz = _sums(
+        motions + 16 * h, p, q, limit, P, MATCHES
+    )
+    out = sums + SUMS * h
+    tl.store(out, score)
+    tl.store(out + 1, n)
+    tl.store(out + 2, px)
+    tl.store(out + 3, py)
+    tl.store(out + 4, pz)
+    tl.store(out + 5, qx)
+    tl.store(out + 6, qy)
+    tl.store(out + 7, qz)
+    tl.store(out + 8, xx)
+    tl.store(out + 9, xy)
+    tl.store(out + 10, xz)
+    tl.store(out + 11, yx)
+    tl.store(out + 12, yy)
+    tl.store(out + 13, yz)
+    tl.store(out + 14, zx)
+    tl.store(out + 15, zy)
+    tl.store(out + 16, zz)
+
+
+@triton.jit(
+    do_not_specialize=["P", "count"],
+    do_not_specialize_on_alignment=["motions", "tried", "growing", "p", "q", "limit"],
+)
+def _refit(
+    motions,  # (H, 4, 4) float64, the best so far; changed
+    tried,  # (H, 4, 4), at first the same; changed
+    growing,  # (H,) bool, whether scores grow, out
+    p,  # (3, P) float64, like the next
+    q,  # (3, P)
+    limit,  # (1,) squared metres
+    P,
+    count,  # fits, at most
+    MATCHES: tl.constexpr,
+):
+    """Keep a motion that was tried if its score has grown, and try what fits its inliers, while it grows."""
+    h = tl.program_id(0).to(tl.int64)
+    motions, tried, entry = motions + 16 * h, tried + 16 * h, tl.arange(0, 16)
+    best = tl.full((), -1.0, tl.float64)  # any score is better
+    left = count + 1
+    while left > 0:
+        score, n, px, py, pz, qx, qy, qz, xx, xy, xz, yx, yy, yz, zx, zy, zz = _sums(
+            tried, p, q, limit, P, MATCHES
+        )
+        grown = score > best
+        going_on = grown & (n >= MIN_INLIERS)
+        tl.store(motions + entry, tl.load(tried + entry), mask=grown)
+        tl.store(growing + h, going_on)
+        tl.debug_barrier()  # what was tried is read before it is fitted anew
+        fit = rigid_fit(n, px, py, pz, qx, qy, qz, xx, xy, xz, yx, yy, yz, zx, zy, zz)
+        r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, exists = fit
+        store_motion(tried, r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, going_on & exists)
+        tl.debug_barrier()  # all of it is written
+        best, left = tl.maximum(best, score), tl.where(going_on, left - 1, 0)
+
+
+@triton.jit
+def _sums(T, p, q, limit, P, MATCHES: tl.constexpr):
+    """Those of one motion (4, 4)."""
     r00, r01, r02, tx = tl.load(T), tl.load(T + 1), tl.load(T + 2), tl.load(T + 3)
     r10, r11, r12, ty = tl.load(T + 4), tl.load(T + 5), tl.load(T + 6), tl.load(T + 7)
     r20, r21, r22, tz = tl.load(T + 8), tl.load(T + 9), tl.load(T + 10), tl.load(T + 11)
@@ -98,53 +153,16 @@ def _inlier_sums(
         xx, xy, xz = xx + px * qx, xy + px * qy, xz + px * qz
         yx, yy, yz = yx + py * qx, yy + py * qy, yz + py * qz
         zx, zy, zz = zx + pz * qx, zy + pz * qy, zz + pz * qz
-    out = sums + 17 * h
-    tl.store(out, tl.sum(score, 0))
-    tl.store(out + 1, tl.sum(n, 0))
-    tl.store(out + 2, tl.sum(spx, 0))
-    tl.store(out + 3, tl.sum(spy, 0))
-    tl.store(out + 4, tl.sum(spz, 0))
-    tl.store(out + 5, tl.sum(sqx, 0))
-    tl.store(out + 6, tl.sum(sqy, 0))
-    tl.store(out + 7, tl.sum(sqz, 0))
-    tl.store(out + 8, tl.sum(xx, 0))
-    tl.store(out + 9, tl.sum(xy, 0))
-    tl.store(out + 10, tl.sum(xz, 0))
-    tl.store(out + 11, tl.sum(yx, 0))
-    tl.store(out + 12, tl.sum(yy, 0))
-    tl.store(out + 13, tl.sum(yz, 0))
-    tl.store(out + 14, tl.sum(zx, 0))
-    tl.store(out + 15, tl.sum(zy, 0))
-    tl.store(out + 16, tl.sum(zz, 0))
+    score, n = tl.sum(score, 0), tl.sum(n, 0)
+    spx, spy, spz, sqx, sqy, sqz = _six(spx, spy, spz, sqx, sqy, sqz)
+    xx, xy, xz, yx, yy, yz = _six(xx, xy, xz, yx, yy, yz)
+    zx, zy, zz = tl.sum(zx, 0), tl.sum(zy, 0), tl.sum(zz, 0)
+    return score, n, spx, spy, spz, sqx, sqy, sqz, xx, xy, xz, yx, yy, yz, zx, zy, zz
 
 
-@triton.jit(do_not_specialize_on_alignment=["motions", "scores", "tried", "sums", "growing"])
-def _advance(
-    motions,  # (H, 4, 4) float64, like the next three: the best so far; changed
-    scores,  # (H,), theirs; changed
-    tried,  # (H, 4, 4), what was tried last, and out: what to try next
-    sums,  # (H, 17), of what was tried
-    growing,  # (H,) int32, whether scores grow; changed
-):
-    """Keep a motion that was tried if its score has grown, and fit the next one to its inliers."""
-    h = tl.program_id(0).to(tl.int64)
-    motions, tried, sums = motions + 16 * h, tried + 16 * h, sums + 17 * h
-    score, n = tl.load(sums), tl.load(sums + 1)
-    grown = (tl.load(growing + h) != 0) & (score > tl.load(scores + h))
-    going_on = grown & (n >= MIN_INLIERS)
-    entry = tl.arange(0, 16)
-    tl.store(motions + entry, tl.load(tried + entry), mask=grown)
-    tl.debug_barrier()  # what was tried is read before it is fitted anew
-    tl.store(scores + h, score, mask=grown)
-    tl.store(growing + h, going_on.to(tl.int32))
-    px, py, pz = tl.load(sums + 2), tl.load(sums + 3), tl.load(sums + 4)
-    qx, qy, qz = tl.load(sums + 5), tl.load(sums + 6), tl.load(sums + 7)
-    xx, xy, xz = tl.load(sums + 8), tl.load(sums + 9), tl.load(sums + 10)
-    yx, yy, yz = tl.load(sums + 11), tl.load(sums + 12), tl.load(sums + 13)
-    zx, zy, zz = tl.load(sums + 14), tl.load(sums + 15), tl.load(sums + 16)
-    fit = rigid_fit(n, px, py, pz, qx, qy, qz, xx, xy, xz, yx, yy, yz, zx, zy, zz)
-    r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, exists = fit
-    store_motion(tried, r00, r01, r02, tx, r10, r11, r12, ty, r20, r21, r22, tz, going_on & exists)
+@triton.jit
+def _six(a, b, c, d, e, f):
+    return tl.sum(a, 0), tl.sum(b, 0), tl.sum(c, 0), tl.sum(d, 0), tl.sum(e, 0), tl.sum(f, 0)
 
 
 @triton.jit(

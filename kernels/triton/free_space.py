@@ -9,7 +9,7 @@ from pcreg.kernels import free_space
 from pcreg.kernels.free_space import Grid, Views
 from pcreg.kernels.triton.angles import arctan2
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.search.table import bits
+from pcreg.kernels.triton.search.table import bits, from_bits
 
 BLOCK = 128  # points of a program
 COUNTS = tl.constexpr(free_space.COUNTS)
@@ -18,10 +18,8 @@ COUNTS = tl.constexpr(free_space.COUNTS)
 def views_of(points: Tensor, view: Tensor | None, origins: Tensor, grid: Grid) -> Views:
     """What pcreg.kernels.free_space says."""
     ranges = points.new_full((len(origins), grid.rows * grid.columns), torch.inf)
-    arguments = points, view, origins, ranges, len(points)
-    constants = {**_constants(grid), "BLOCK": BLOCK}
-    variant = view is None, *constants.values()
-    launch(_see, -(-len(points) // BLOCK), arguments, constants, variant)
+    arguments = points, view, origins, ranges, len(points), *_numbers(grid)
+    launch(_see, -(-len(points) // BLOCK), arguments, {"BLOCK": BLOCK}, view is None)
     return Views(origins, ranges, grid)
 
 
@@ -32,32 +30,32 @@ def look(
     N, H = len(points), len(motions)
     blocks = -(-N // BLOCK)
     counts = torch.zeros(H, free_space.COUNTS, dtype=torch.int32, device=points.device)
-    scalars = N, len(views.origins), blocks, bits(margin), bits(near)
-    arguments = points, motions, views.origins, views.ranges, touched, counts, *scalars
-    constants = {**_constants(views.grid), "BLOCK": BLOCK}
-    launch(_look, H * blocks, arguments, constants, (touched is None, *constants.values()))
+    numbers = N, len(views.origins), blocks, bits(margin), bits(near), *_numbers(views.grid)
+    arguments = points, motions, views.origins, views.ranges, touched, counts, *numbers
+    launch(_look, H * blocks, arguments, {"BLOCK": BLOCK}, touched is None)
     return counts
 
 
-def _constants(grid: Grid) -> dict[str, object]:
-    return {"ROWS": grid.rows, "COLUMNS": grid.columns, "RADIANS": grid.radians}
+def _numbers(grid: Grid) -> tuple[int, int, int]:
+    return grid.rows, grid.columns, bits(grid.radians)
 
 
 @triton.jit(
-    do_not_specialize=["N"],
+    do_not_specialize=["N", "rows", "columns", "radians"],
     do_not_specialize_on_alignment=["points", "view", "origins", "ranges"],
 )
 def _see(
     points,  # (N, 3) float64
     view,  # (N,) int32, or None
     origins,  # (V, 3) float64
-    ranges,  # (V, ROWS COLUMNS) float64, infinity; changed
+    ranges,  # (V, rows columns) float64, infinity; changed
     N,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    RADIANS: tl.constexpr,
+    rows,  # of cells, like the next
+    columns,
+    radians,  # of a cell, a float64 bit by bit
     BLOCK: tl.constexpr,
 ):
+    radians = from_bits(radians)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < N
     v = tl.zeros_like(n) if view is None else tl.load(view + n, mask=inside, other=-1).to(tl.int64)
@@ -65,19 +63,19 @@ def _see(
     x = _coordinate(points, n, 0, inside) - _coordinate(origins, v, 0, inside)
     y = _coordinate(points, n, 1, inside) - _coordinate(origins, v, 1, inside)
     z = _coordinate(points, n, 2, inside) - _coordinate(origins, v, 2, inside)
-    cell, distance = _direction(x, y, z, ROWS, COLUMNS, RADIANS)
-    tl.atomic_min(ranges + v * (ROWS * COLUMNS) + cell, distance, mask=inside, sem="relaxed")
+    cell, distance = _direction(x, y, z, rows, columns, radians)
+    tl.atomic_min(ranges + v * (rows * columns) + cell, distance, mask=inside, sem="relaxed")
 
 
 @triton.jit(
-    do_not_specialize=["N", "V", "blocks", "margin", "near"],
+    do_not_specialize=["N", "V", "blocks", "margin", "near", "rows", "columns", "radians"],
     do_not_specialize_on_alignment=["points", "motions", "origins", "ranges", "touched", "counts"],
 )
 def _look(
     points,  # (N, 3) float64
     motions,  # (H, 4, 4) float64
     origins,  # (V, 3) float64
-    ranges,  # (V, ROWS COLUMNS) float64
+    ranges,  # (V, rows columns) float64
     touched,  # (N,) bool, or None
     counts,  # (H, COUNTS) int32, zeros, out
     N,
@@ -85,13 +83,12 @@ def _look(
     blocks,
     margin,  # metres, a float64 bit by bit, like the next
     near,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    RADIANS: tl.constexpr,
+    rows,  # of cells, like the next
+    columns,
+    radians,  # of a cell, a float64 bit by bit
     BLOCK: tl.constexpr,
 ):
-    margin = margin.to(tl.int64).to(tl.float64, bitcast=True)
-    near = near.to(tl.int64).to(tl.float64, bitcast=True)
+    margin, near, radians = from_bits(margin), from_bits(near), from_bits(radians)
     h = tl.program_id(0) // blocks
     n = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < N
@@ -106,8 +103,8 @@ def _look(
     for v in range(0, V):
         origin = origins + 3 * v
         dx, dy, dz = mx - tl.load(origin), my - tl.load(origin + 1), mz - tl.load(origin + 2)
-        cell, distance = _direction(dx, dy, dz, ROWS, COLUMNS, RADIANS)
-        seen = tl.load(ranges + v * (ROWS * COLUMNS) + cell, mask=inside, other=float("inf"))
+        cell, distance = _direction(dx, dy, dz, rows, columns, radians)
+        seen = tl.load(ranges + v * (rows * columns) + cell, mask=inside, other=float("inf"))
         is_covered = seen < float("inf")
         covered += is_covered.to(tl.int32)
         in_front += (is_covered & (distance < seen - margin)).to(tl.int32)
@@ -128,9 +125,9 @@ def _coordinate(points, n, axis, mask):
 
 
 @triton.jit
-def _direction(x, y, z, ROWS: tl.constexpr, COLUMNS: tl.constexpr, RADIANS: tl.constexpr):
+def _direction(x, y, z, rows, columns, radians):
     """The cell, int64, in which a point is seen from zero, and its distance."""
     flat = x * x + y * y
-    row = tl.floor(arctan2(z, tl.sqrt(flat)) / RADIANS).to(tl.int64)
-    column = tl.floor(arctan2(y, x) / RADIANS).to(tl.int64)
-    return (row + ROWS // 2) * COLUMNS + column + COLUMNS // 2, tl.sqrt(flat + z * z)
+    row = tl.floor(arctan2(z, tl.sqrt(flat)) / radians).to(tl.int64)
+    column = tl.floor(arctan2(y, x) / radians).to(tl.int64)
+    return (row + rows // 2) * columns + column + columns // 2, tl.sqrt(flat + z * z)

@@ -8,7 +8,7 @@ from torch import Tensor
 from pcreg.kernels.cells import MAX_KEY
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.search.index import CellIndex, cloud_numbers
-from pcreg.kernels.triton.search.table import bits
+from pcreg.kernels.triton.search.table import bits, from_bits
 
 BLOCK = 128  # points of a program
 
@@ -50,7 +50,7 @@ def _keys(
     BLOCK: tl.constexpr,
 ):
     """Keys as pcreg.kernels.cells packs them, in the order of clouds and their cells."""
-    size = size.to(tl.int64).to(tl.float64, bitcast=True)
+    size = from_bits(size)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < P
     key = tl.load(cloud + n, mask=inside, other=0).to(tl.int64)

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from pcreg.geometry.viewpoint import FACE_CELLS, MIN_INCIDENCE_COSINE, WIDTH, View
 from pcreg.kernels import occlusion as definition
-from pcreg.kernels.occlusion import Limits
+from pcreg.kernels.occlusion import OcclusionLimits
 from pcreg.kernels.triton import occlusion as kernel
 from pcreg.kernels.triton.angles import arctan, arctan2
 from tests.kernels.clouds import DEVICE
@@ -28,7 +28,7 @@ def test_points_are_hidden_and_seen_edge_on(by, P, N, monkeypatch):
     places = np.concatenate([points[:1], rng.uniform(-6, 6, (P - 1, 3))])  # one is a point
     hidden, edge_on = View(points, normals, 0.3).hidden(places)
     rows = [torch.from_numpy(each).to(DEVICE) for each in (places, points, normals)]
-    found = by.hidden_and_edge_on(*rows, Limits(FACE_CELLS, 0.3, WIDTH, MIN_INCIDENCE_COSINE))
+    found = by.hidden_and_edge_on(*rows, OcclusionLimits(FACE_CELLS, 0.3, WIDTH, MIN_INCIDENCE_COSINE))
     assert found.dtype == torch.int32
     np.testing.assert_array_equal(found.cpu().numpy() / N, np.stack([hidden, edge_on], 1))
     assert N < 700 or hidden.max() > 0.03

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from pcreg.kernels.triton.search.index import all_cells, cells_along, number_of_cell
+from pcreg.kernels.triton.search.table import from_bits
 
 # float64: the frame, and from a multiple of 16 bytes on lower corners of parts by axis, then upper ones.
 PARTS, EXTENTS = tl.constexpr(256), tl.constexpr(8)
@@ -60,7 +61,7 @@ def clear(
     P,
     SPAN: tl.constexpr,
 ):
-    edge = edge.to(tl.int64).to(tl.float64, bitcast=True)
+    edge = from_bits(edge)
     low_x, high_x = _extent(box, 0, n_parts)
     low_y, high_y = _extent(box, 1, n_parts)
     low_z, high_z = _extent(box, 2, n_parts)

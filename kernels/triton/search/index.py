@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pcreg.kernels.cells import MAX_KEY
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.search.table import bits
+from pcreg.kernels.triton.search.table import bits, from_bits
 
 BLOCK = 128  # points of a program
 EDGE_SLACK = 1e-5  # by which a cell is wider than the radius it is made for, more than rounding
@@ -121,7 +121,7 @@ def _frame(
     max_per_axis,  # cells; 0: as many as there are
     stride,  # cells, of which the lower corner is a multiple; 0: of nothing
 ):
-    edge = edge.to(tl.int64).to(tl.float64, bitcast=True)
+    edge = from_bits(edge)
     for axis in tl.static_range(3):
         low, high = tl.load(lower + axis).to(tl.float64), tl.load(upper + axis).to(tl.float64)
         if max_per_axis > 0:

@@ -102,6 +102,12 @@ def bits(value: float) -> int:
 
 
 @triton.jit
+def from_bits(value):
+    """The float64 again, within a kernel, which takes numbers in float32 alone."""
+    return value.to(tl.int64).to(tl.float64, bitcast=True)
+
+
+@triton.jit
 def search_of_program(table, n_searches, FIRST: tl.constexpr, SEARCHES: tl.constexpr):
     """Which search this program works for, and its number among that search's programs.
 

@@ -14,7 +14,7 @@ from pcreg.registration.prior import Prior
 MIN_SAMPLES = 200  # to fit motions to; for fewer the host takes as long
 MIN_EDGE_SAMPLES = 2_000  # to compare edges of; for fewer the host takes less time than the launches
 BATCH = 50_000  # samples; for fewer the host takes as long
-REFITS = 10  # at a time; most scores have ceased to grow by then
+REFITS = 100  # without a wait
 
 
 class DeviceMatchedPoints(MatchedPoints):
@@ -51,7 +51,7 @@ class DeviceMatchedPoints(MatchedPoints):
         return T[prior.allows(T, self.distance)]
 
     def refit(self, motions: Floats) -> Floats:
-        """Some fits at a time without a wait."""
+        """With one wait, or with more where scores still grow after a hundred fits."""
         growing = np.ones(len(motions))
         while growing.any():
             found = refit(on(motions, self.device), self._p, self._q, self.distance, REFITS)

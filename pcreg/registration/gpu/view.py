@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pcreg.geometry.viewpoint import FACE_CELLS, MIN_INCIDENCE_COSINE, WIDTH, View
-from pcreg.kernels.occlusion import Limits, hidden_and_edge_on
+from pcreg.kernels.occlusion import OcclusionLimits, hidden_and_edge_on
 from pcreg.registration.gpu.arrays import array, on
 
 
@@ -30,7 +30,7 @@ class DeviceView(View):
         return DeviceView(fewer.surface, fewer.normals, fewer.margin, self.device)
 
     def hidden(self, places: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        limits = Limits(FACE_CELLS, self.margin, WIDTH, MIN_INCIDENCE_COSINE)
+        limits = OcclusionLimits(FACE_CELLS, self.margin, WIDTH, MIN_INCIDENCE_COSINE)
         counts = array(hidden_and_edge_on(on(places, self.device), *self._rows, limits))
         hidden, seen_edge_on = counts.T / len(self.surface)
         return hidden, seen_edge_on
