@@ -39,6 +39,11 @@ def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashab
             known(grid, device, arguments)
 
 
+def is_rehearsal() -> bool:
+    """Whether this thread is within a `rehearsal`, where results hold anything."""
+    return _rehearsal.get() is not None
+
+
 def specialization(*integers: int) -> tuple[tuple[bool, bool], ...]:
     """What Triton compiles a kernel for, of integer arguments that it specializes."""
     return tuple((integer == 1, integer % 16 == 0) for integer in integers)

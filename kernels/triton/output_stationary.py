@@ -26,7 +26,7 @@ from pcreg.kernels.triton.epilogue import (
     reduce_parts,
 )
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.precision import add_product, parts, parts_of, takes_parts
+from pcreg.kernels.triton.precision import add_product, parts_of, takes_parts, weight_parts
 
 MIN_CELLS = 3  # kernel cells of a program, where they are shared
 MIN_SHARES = 4  # fewer are not worth the launch that adds them up
@@ -55,7 +55,7 @@ def mvmr(
     if n_out == 0 or G * M == 0:
         return features.new_empty(n_out, G * M)
     plan = _plan(G, C, M, features.dtype, tf32, features.device)
-    weight = parts(weight) if plan.in_parts else aligned(weight.mT if tf32 else weight)
+    weight = weight_parts(weight) if plan.in_parts else aligned(weight.mT if tf32 else weight)
     column_shares, cell_shares = _shares(n_tiles, K, plan) if split else (1, 1)
     shares = column_shares * cell_shares
     # As many programs as run at once: each owns a scratch, whose size then does not grow with the cloud.

@@ -10,10 +10,13 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
-from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.launch import is_rehearsal, launch
 
 BLOCK = 1024  # values of a program
+
+_kept = WeakTensorKeyDictionary()  # of weights: their version, and their parts
 
 
 def takes_parts(dtype: torch.dtype, tf32: bool, device: torch.device) -> bool:
@@ -21,6 +24,17 @@ def takes_parts(dtype: torch.dtype, tf32: bool, device: torch.device) -> bool:
     if dtype != torch.float32 or tf32:
         return False
     return device.type != "cuda" or torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def weight_parts(weight: Tensor) -> Tensor:
+    """Its `parts`, which inference mode keeps as long as the weight, until that is changed."""
+    if not torch.is_inference_mode_enabled() or weight.is_inference() or is_rehearsal():
+        return parts(weight)
+    version, kept = _kept.get(weight, (None, None))
+    if version != weight._version:
+        kept = parts(weight)
+        _kept[weight] = weight._version, kept
+    return kept
 
 
 def parts(values: Tensor) -> Tensor:

@@ -64,8 +64,10 @@ def _seeds(agree: Tensor) -> Tensor:
 
 def _leading_eigenvector(matrices: Tensor) -> Tensor:
     """Of each symmetric matrix (S, P, P) without negative entries: (S, P), by power iteration."""
+    # With rows that add up to one at most no step needs to be scaled: of P entries the largest eigenvalue
+    # is a P^-0.5 of that at least
+    matrices = matrices / matrices.sum(2).amax(1).clamp(min=1e-9)[:, None, None]
     vectors = torch.ones(matrices.shape[:2], dtype=matrices.dtype, device=matrices.device)
     for _ in range(POWER_ITERATIONS):
         vectors = (matrices @ vectors[..., None])[..., 0]
-        vectors = vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1e-9)
-    return vectors
+    return vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1e-30)

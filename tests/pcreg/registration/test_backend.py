@@ -1,4 +1,4 @@
-"""What computes on a device agrees with the definitions, here with PyTorch on the CPU."""
+"""What computes on a device agrees with the definitions: on a GPU, or else with PyTorch on the CPU."""
 
 from dataclasses import fields
 from functools import partial
@@ -12,9 +12,10 @@ from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import Cloud
 from pcreg.models import device_rows
 from pcreg.models.device_rows import DeviceRows
-from pcreg.registration import gpu
+from pcreg.registration import gpu, spatial_consistency
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.gpu import arrays, cell_counts
+from pcreg.registration.gpu import spatial_consistency as device_consistency
 from pcreg.registration.icp import refine
 from pcreg.registration.local_frame import LocalFrame
 from pcreg.registration.overlap import Overlap
@@ -23,7 +24,8 @@ from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
 T = se3(rotation_about([1, 2, 3], 25), np.array([0.3, -0.2, 0.1]))
-DEVICE = Backend(**{name: partial(on_device, device="cpu") for name, on_device in gpu.BACKEND.items()})
+NAME = "cuda" if torch.cuda.is_available() else "cpu"
+DEVICE = Backend(**{name: partial(on_device, device=NAME) for name, on_device in gpu.BACKEND.items()})
 
 
 @pytest.fixture
@@ -31,10 +33,10 @@ def rng():
     return np.random.default_rng(0)
 
 
-def matches(rng, count=300, right=100):
-    """Points (count, 3) twice, the first of them moved by T, the others anywhere."""
+def matches(rng, count=300, right=100, motion=T):
+    """Points (count, 3) twice, the first of them moved, the others anywhere."""
     p = rng.uniform(0, 3, (count, 3))
-    q = np.concatenate([transform(T, p[:right]), rng.uniform(0, 3, (count - right, 3))])
+    q = np.concatenate([transform(motion, p[:right]), rng.uniform(0, 3, (count - right, 3))])
     return p, q + rng.normal(scale=0.005, size=q.shape)
 
 
@@ -54,7 +56,7 @@ def test_local_points_are_the_same_to_the_last_bit(rng, is_mirrored):
     np.testing.assert_array_equal(np.asarray(there), here)
     some = np.asarray(there.take(rows, axis=0))
     np.testing.assert_array_equal(some, here.take(rows, axis=0))
-    assert arrays.on(some, "cpu") is arrays.kept_on(some, "cpu")  # has not left the device
+    assert arrays.on(some, NAME) is arrays.kept_on(some, NAME)  # has not left the device
     np.testing.assert_array_equal(DEVICE.box(there), CPU.box(here))
     np.testing.assert_array_equal(DEVICE.box(here), CPU.box(here))
 
@@ -65,9 +67,9 @@ def test_points_that_lost_their_room_on_a_device_are_computed_again(rng, monkeyp
     once = points.tensor
     assert points.tensor is once
     monkeypatch.setattr(arrays, "MAX_KEPT_BYTES", 0)
-    arrays.kept(object(), "cpu", lambda: once)  # takes the room of all
+    arrays.kept(object(), NAME, lambda: once)  # takes the room of all
     assert points.tensor is not once
-    np.testing.assert_array_equal(points.tensor, once)
+    np.testing.assert_array_equal(points.tensor.cpu(), once.cpu())
 
 
 def test_a_cloud_has_the_same_scale(rng, monkeypatch):
@@ -79,7 +81,7 @@ def test_a_cloud_has_the_same_scale(rng, monkeypatch):
     assert len(waits) == 6  # for two bisections of twelve steps
     assert here.extent == pytest.approx(there.extent, rel=1e-12)
     here, there = here.cell_counts, there.cell_counts
-    np.testing.assert_array_equal(here.columns, there.columns)
+    np.testing.assert_array_equal(here.columns, there.columns.cpu())
     for voxel in (0.5, 0.1, 0.003):  # the last in more cells than a table of the device has
         np.testing.assert_array_equal(np.sort(here.counts(voxel)), np.sort(there.counts(voxel)))
         assert here.occupied(voxel) == there.occupied(voxel)
@@ -144,15 +146,27 @@ def test_motions_are_scored_and_refitted(rng):
     assert both[1].refit(motions[:0]).shape == (0, 4, 4)
 
 
-@pytest.mark.parametrize("prior", [ANY, Prior(gravity=True)])
-def test_consistent_motions(rng, prior):
-    p, q = matches(rng)
+@pytest.mark.parametrize(("prior", "axis"), [(ANY, [1, 2, 3]), (Prior(gravity=True), [0, 0, 1])])
+def test_consistent_motions(rng, prior, axis):
+    p, q = matches(rng, motion=se3(rotation_about(axis, 25), np.array([0.3, -0.2, 0.1])))
     best = []
     for backend in (CPU, DEVICE):
         motions = backend.consistent_motions(p, q, 0.05, prior)
         best.append(backend.matched(p, q, 0.05).scores(motions).max(initial=0) if len(motions) else 0)
     assert best[0] == pytest.approx(best[1], rel=0.02)
+    assert best[0] > 90  # of the right matches
     assert DEVICE.consistent_motions(p[:2], q[:2], 0.05, prior).shape == (0, 4, 4)
+
+
+def test_leading_eigenvectors(rng):
+    hub, few = np.zeros((2, 400, 400), dtype=np.float32)
+    hub[0, 1:] = hub[1:, 0] = 1  # whose rows differ most
+    few[:30, :30] = rng.random((30, 30)) < 0.5
+    for matrix in (hub + np.eye(400, dtype=np.float32), np.maximum(few, few.T), np.zeros_like(hub)):
+        here = spatial_consistency._leading_eigenvector(matrix[None])
+        there = device_consistency._leading_eigenvector(torch.from_numpy(matrix[None]).to(NAME))
+        np.testing.assert_allclose(there.cpu().numpy(), here, atol=1e-5)
+        np.testing.assert_array_equal(there.cpu().numpy() > 0, here > 0)
 
 
 def test_surfaces_and_descriptors_are_brought_together(rng):
@@ -233,14 +247,14 @@ def test_arrays_that_stay_are_brought_to_a_device_once(monkeypatch):
 
 
 def test_rows_that_a_device_has_are_taken_from_there(monkeypatch):
-    tensor = torch.rand(5, 4)
+    tensor = torch.rand(5, 4, device=NAME)
     rows = DeviceRows(tensor)
     assert DEVICE.features(rows) is tensor
-    np.testing.assert_array_equal(CPU.features(rows), tensor.numpy())
+    np.testing.assert_array_equal(CPU.features(rows), tensor.cpu())
     monkeypatch.setattr(device_rows, "MAX_HELD_BYTES", 0)
-    DeviceRows(torch.rand(2, 2))  # takes the room of all
+    DeviceRows(torch.rand(2, 2, device=NAME))  # takes the room of all
     assert DEVICE.features(rows) is DEVICE.features(rows)
-    np.testing.assert_array_equal(DEVICE.features(rows), tensor)
+    np.testing.assert_array_equal(DEVICE.features(rows).cpu(), tensor.cpu())
 
 
 def test_the_points_around_each_point_are_counted(rng):
