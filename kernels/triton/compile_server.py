@@ -6,14 +6,14 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pkgutil import walk_packages
 from select import select
 from threading import Thread
 
-from triton import knobs
+from triton import JITFunction, knobs
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia import driver as nvidia
 from triton.runtime import driver
@@ -44,7 +44,8 @@ def serve(cores: int, parent: int) -> None:
     os.dup2(2, 1)  # what a compiler prints is no answer
     meanwhile = Thread(target=triton_key)  # Triton's checksum of itself takes half a second
     meanwhile.start()
-    import_kernels()
+    for kernel in imported_kernels():
+        settle(kernel)
     meanwhile.join()  # no thread may run where a process forks
     _in_process(_compile_module)
     line = _request(parent)
@@ -55,7 +56,7 @@ def serve(cores: int, parent: int) -> None:
     driver.set_active(Target(GPUTarget(**request["target"])))
     variants = [Variant(*fields) for fields in request["kernels"]]
     kernels = [getattr(import_module(variant.module), variant.name) for variant in variants]
-    for kernel in kernels:
+    for kernel in kernels:  # of another package
         settle(kernel)
     # Workers take numbers from a pipe. They end when there are no more: none can be left behind.
     numbers, begin = os.pipe()
@@ -77,12 +78,14 @@ def _in_process(do: Callable[..., None], *arguments: object) -> None:
             os._exit(0)
 
 
-def import_kernels() -> None:
-    """All modules of kernels, without PyTorch, which takes longer to import than a kernel to compile."""
+def imported_kernels() -> Iterator[JITFunction]:
+    """The kernels of all modules, without PyTorch, which takes longer to import than a kernel to compile."""
     stand_in.install()
     package = sys.modules[__package__]
     for module in walk_packages(package.__path__, f"{__package__}."):
-        import_module(module.name)
+        for value in vars(import_module(module.name)).values():
+            if isinstance(value, JITFunction):
+                yield value
 
 
 def _compile_module() -> None:

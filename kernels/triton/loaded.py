@@ -17,6 +17,9 @@ from pcreg.kernels.triton.variant import settle
 loaded: dict[Hashable, "Compiled"] = {}
 awaited: dict[Hashable, Event] = {}  # by the same keys: kernels that other processes compile
 _loading: dict[Hashable, Lock] = {}  # two threads compile nothing twice
+# Triton 3.6 imports what launches a kernel, compiled from C, under one name for all kernels. Python then has
+# threads share a module, so that one may take from it what launches the kernel of another. One at a time:
+_IMPORTING = "importing"
 
 # Whoever would tell a forked process that a kernel is there, or leave a lock, is not forked with it.
 if hasattr(os, "register_at_fork"):
@@ -67,7 +70,8 @@ def load(key: Hashable, wanted: Launch) -> Compiled | None:
             compiled = kernel.warmup(*arguments, grid=(1,), **constants, **options)
             if compiled is None:
                 return None
-            compiled.run  # noqa: B018 it brings the kernel onto the device
+            with _loading.setdefault(_IMPORTING, Lock()):
+                compiled.run  # noqa: B018 it brings the kernel onto the device
             loaded[key] = Compiled(compiled, tuple(constants.values()))
         return loaded[key]
 

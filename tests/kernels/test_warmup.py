@@ -67,6 +67,33 @@ def test_threads_compile_a_variant_once():
     assert sorted(kernel.launched) == list(range(1, 9))
 
 
+class Imported:
+    """A kernel that is compiled, and what launches it where Python shares one module among all."""
+
+    function, packed_metadata, module = None, None, SimpleNamespace()
+
+    def __init__(self, own):
+        self.own, self.taken = own, None
+
+    @property
+    def run(self):
+        if self.taken is None:
+            self.module.run = self.own
+            time.sleep(0.01)  # another thread goes on
+            self.taken = self.module.run
+        return self.taken
+
+
+def test_threads_import_what_launches_kernels_one_at_a_time():
+    arguments, kernels = (torch.zeros(1, device=DEVICE),), [Kernel() for _ in range(6)]
+    for kernel in kernels:
+        kernel.warmup = lambda *_, own=kernel._run, **__: Imported(own)
+    with ThreadPoolExecutor(6) as pool:
+        for n, kernel in enumerate(kernels):
+            pool.submit(launch.launch, kernel, n + 1, arguments, {}, None)
+    assert [kernel.launched for kernel in kernels] == [[n + 1] for n in range(6)]
+
+
 def test_what_was_rehearsed_is_compiled_and_not_launched():
     kernel, arguments = Kernel(), (torch.zeros(1, device=DEVICE),)
     with launch.rehearsal() as noted:
