@@ -92,6 +92,9 @@ class StoredCloud(PreparedCloud):
     def mirrored(self) -> "StoredCloud":
         return StoredCloud(self.file, self.folder, self.backend, is_mirrored=True)
 
+    def load(self) -> None:
+        """Nothing: with its descriptions the points may not be needed."""
+
     def _describe(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DescribedCloud:
         """Raises OutputError if a new description cannot be written."""
         path = self._path(scale, estimated)

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -85,11 +86,14 @@ def test_it_goes_on_where_it_was_stopped_and_sees_changed_files(scans, tmp_path)
     assert again[1] == rest[1]
 
 
-def test_a_pattern_registers_each_file_to_the_one_before(scans, tmp_path):
+def test_a_pattern_registers_each_file_to_the_one_before(scans, tmp_path, monkeypatch):
     pairs = batch.pairs_of(str(scans / "[ab].ply"))
     assert pairs == [(str(scans / "b.ply"), str(scans / "a.ply"))]
+    reads, read = [], stored.as_cloud
+    monkeypatch.setattr(stored, "as_cloud", lambda *cloud: reads.append(cloud) or read(*cloud))
     (record,) = batch.run(Registrar(descriptor="fpfh", voxel=VOXEL), pairs, tmp_path / "out", workers=0)
     assert record["registered"]
+    assert len(reads) == 4  # each is looked at, and described
 
 
 @pytest.fixture
@@ -127,9 +131,18 @@ def order(monkeypatch):
         learned.device = device
         return learned
 
+    def local_points(*cloud):
+        done.append("brought")
+        return DEVICE.local_points(*cloud)
+
+    def sample(*cloud):
+        done.append("sampled")
+        return DEVICE.sample(*cloud)
+
+    there = replace(DEVICE, local_points=local_points, sample=sample)
     waiting = SimpleNamespace(wait=lambda: done.append("compiled"))
     monkeypatch.setattr(registrar_module, "choose_device", lambda name: name)
-    monkeypatch.setattr(registrar_module, "backend_on", {"cpu": CPU, "cuda": DEVICE}.get)
+    monkeypatch.setattr(registrar_module, "backend_on", {"cpu": CPU, "cuda": there}.get)
     monkeypatch.setattr(registrar_module, "compile_for", lambda weights, device: waiting)
     monkeypatch.setattr(registrar_module.compiler, "begin", lambda cores: None)
     monkeypatch.setattr(FCGF, "load", load_there)
@@ -146,6 +159,8 @@ def test_on_a_gpu_workers_do_all_of_a_pair_there(scans, room, tmp_path, order):
     with ThreadPoolExecutor(1) as executor:
         (there,) = batch.run(Registrar(device="cuda"), [pair], tmp_path / "out", workers=executor)
     assert order[:2] == ["compiled", "read"]
+    assert order.count("sampled") == 2
+    assert order.count("brought") == 6  # for the scale, the description and, as it is refused, the notes
     assert order.count("loaded") == 2  # here, and in what stands for a worker
     assert there["run"]["device"] == "cuda"
     answer = Registrar(device="cuda").register(*pair).to_dict()
