@@ -18,6 +18,7 @@ from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
 if TYPE_CHECKING:
+    from pcreg.kernels.triton.compilation import Compilation
     from pcreg.models.resunet import ResUNet
     from pcreg.models.torch_inference import TorchInference
 
@@ -88,12 +89,6 @@ class FCGF:
         other.voxel = voxel
         return other
 
-    def without_network(self) -> "FCGF":
-        """All but the network, for a process that describes nothing."""
-        other = copy(self)
-        del other.network
-        return other
-
     @property
     def label(self) -> str:
         trained = self.trained_voxel
@@ -135,14 +130,15 @@ def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
     return network_of(stored)
 
 
-def compile_shipped(device: str) -> None:
-    """Begin to compile for a GPU what describes clouds, before it is known which of the shipped weights do.
+def compile_for(weights: str | Path | None, device: str) -> "Compilation":
+    """Begin to compile for a GPU what describes clouds by these weights, which need not have been loaded.
 
-    They are of one architecture. Raises InputError if they are missing.
+    Without a file, by any of the shipped ones, which are of one architecture. Raises InputError if they are
+    missing.
     """
     from pcreg.models.network_kernels import begin_compiling  # PyTorch takes a second to import
 
-    begin_compiling(read_architecture(weights_for(0.0)), device)
+    return begin_compiling(read_architecture(weights or weights_for(0.0)), device)
 
 
 def _usable(scales: Sequence[float]) -> bool:

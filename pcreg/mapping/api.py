@@ -42,8 +42,8 @@ def register_all(
     gravity  which way is up in all scans, as in `pcreg.Prior`
     sequence neighbours in the list are consecutive scans of one sensor, which stands at the origin of each:
              odometry joins them, and loops are found as without
-    workers  processes that share the work, an executor, or the address of a Dask scheduler; by default this
-             process does it
+    workers  processes that share the work, and a GPU if `device` is one; or an executor, or the address of a
+             Dask scheduler, whose workers all have the device; by default this process does it
     folder   where descriptions and records of pairs are kept, from which a call that was stopped continues;
              by default they are thrown away
 

@@ -19,12 +19,12 @@ from pcreg.mapping.scan import Scan
 from pcreg.mapping.settling import Settling
 from pcreg.mapping.submap import Context
 from pcreg.registration import batch
-from pcreg.registration.batch import Work, device_of, examined_files
+from pcreg.registration.batch import Work, examined_files
 from pcreg.registration.gicp import small_gicp
 from pcreg.registration.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.stored import CloudFile, NotDescribed, StoredCloud
+from pcreg.registration.stored import CloudFile
 from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import progress
@@ -50,8 +50,8 @@ def run(
     The `prior` holds between every two of them, such as a vertical. Of a `sequence` each scan is joined to
     the one before it by odometry, which needs small_gicp, and the sensor at the origin of each scan.
     Descriptions and the records of pairs are kept in `folder`, and pairs recorded there are not done again.
-    Raises InputError if fewer than two scans are named or can be used, and for settings that differ from
-    those of the records.
+    `workers` are those of a batch. Raises InputError if fewer than two scans are named or can be used, for
+    settings that differ from those of the records, and if a worker lacks the registrar's device.
     """
     if len(set(paths)) < 2:
         raise InputError(f"{len(set(paths))} scans are no map; name two or more")
@@ -68,13 +68,13 @@ def run(
         "seed": seed,
         "prior": prior.to_dict(),
         "sequence": sequence,
-        "device": device_of(registrar),
+        "device": registrar.device,
         "code": code_fingerprint(batch.__name__),  # records are answers of pairs, as those of a batch are
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
-    with executor_of(workers) as executor:
+    with executor_of(workers, registrar.device) as executor:
         files = [CloudFile(path, unit, columns, option) for path in paths]
-        found = examined_files(executor, files, True)
+        found = examined_files(executor, registrar, files, True)
         work = Work(registrar, found, folder / "descriptions", seed, prior)
         voxel, own = common_scale(registrar, [file.voxel for file in found.values() if not file.error])
         scans, errors = _described(executor, work, paths, voxel, own)
@@ -107,27 +107,20 @@ def _described(
     errors = {path: work.files[path].error for path in paths if work.files[path].error}
     todo = [path for path in paths if path not in errors]
     scans = {}
-    while todo:
-        described = map_unordered(executor, _describe, (work.for_workers(), voxel, own), todo)
-        todo = []
-        for path, answer in progress(described, "describe", len(paths) - len(errors)):
-            if isinstance(answer, NotDescribed):
-                work.keep(answer)
-                todo.append(path)
-            elif isinstance(answer, str):
-                errors[path] = answer
-            else:
-                scans[path] = answer
+    described = map_unordered(executor, _describe, (work, voxel, own), todo)
+    for path, answer in progress(described, "describe", len(todo)):
+        if isinstance(answer, str):
+            errors[path] = answer
+        else:
+            scans[path] = answer
     return scans, errors
 
 
-def _describe(work: Work, voxel: float, own: float, path: str) -> Scan | str | NotDescribed:
-    """One scan, why it cannot be used, or what is missing for it."""
-    cloud = StoredCloud(work.files[path], work.folder)
+def _describe(work: Work, voxel: float, own: float, path: str) -> Scan | str:
+    """One scan, or why it cannot be used."""
+    cloud = work.cloud(path)
     try:
         return Scan.of(cloud.at(work.registrar.at(voxel, own)), cloud.frame, voxel)
-    except NotDescribed as missing:
-        return missing
     except OutputError:
         raise
     except InputError as error:

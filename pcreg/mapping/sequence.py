@@ -16,7 +16,6 @@ from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.covariance import covariance
 from pcreg.registration.icp import Refinement
 from pcreg.registration.overlap import Overlap
-from pcreg.registration.stored import StoredCloud
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
 
@@ -49,7 +48,7 @@ def steps(
 def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | InputError:
     """The scan, or why it cannot be used."""
     try:
-        return gicp.Scan(StoredCloud(work.files[path], work.folder).cloud.points, voxel, path)
+        return gicp.Scan(work.cloud(path).cloud.points, voxel, path)
     except InputError as error:
         return error
 

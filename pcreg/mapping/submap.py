@@ -15,7 +15,6 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.batch import Work
 from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.result import Registration
-from pcreg.registration.stored import StoredCloud
 from pcreg.runtime.workers import map_unordered
 
 
@@ -61,7 +60,6 @@ def answered(
     executor: Executor | None, context: Context, questions: Sequence[Question]
 ) -> Iterator[tuple[int, Registration]]:
     """The answers, as they are done, with the number of the question; between the frames of the submaps."""
-    context = replace(context, work=context.work.for_workers())
     return map_unordered(executor, _answer, (context, tuple(questions)), range(len(questions)))
 
 
@@ -69,7 +67,7 @@ def _answer(context: Context, questions: Sequence[Question], number: int) -> Reg
     question, work = questions[number], context.work
     scale = work.registrar.at(context.voxel, context.own)
     clouds = [
-        [StoredCloud(work.files[context.paths[row]], work.folder) for row in submap.rows]
+        [work.cloud(context.paths[row]) for row in submap.rows]
         for submap in (question.source, question.target)
     ]
     corners = [own[0].frame.corner for own in clouds]

@@ -55,8 +55,7 @@ def register(
                 `pcreg.Prior(near=T, within=(metres, degrees))` where it is nearly
     scale       the source has no metric scale, as structure from motion has none: it is found, too, and
                 T_target_source enlarges by it
-    device      of the learned descriptor: cpu, cuda or auto. The CPU describes two clouds in less time than a
-                GPU takes to start
+    device      that computes: cpu, cuda or auto. The CPU registers two clouds before a GPU has started
 
     The result is in metres. Same clouds and seed, same machine: same result. Raises InputError, one sentence,
     for clouds, weights or settings that cannot be used.

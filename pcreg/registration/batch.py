@@ -10,8 +10,7 @@ import io
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,9 @@ from pcreg.io.natural_order import natural
 from pcreg.registration.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.stored import CloudFile, NotDescribed, StoredCloud, keep
+from pcreg.registration.stored import CloudFile, StoredCloud
 from pcreg.registration.task import Task, facts
 from pcreg.runtime.code_fingerprint import code_fingerprint
-from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
@@ -86,10 +84,10 @@ def run(
     """Register the pairs; returns their records, in order, also written to `folder` with table.csv.
 
     Each gets the answer that the registrar gives it alone. Pairs recorded there before are not done again
-    unless a file of theirs has changed. Answers do not depend on the number of `workers` (one per core by
-    default). On another device than the CPU the clouds are described in this process, and workers do the
-    rest on the CPU, so that answers may differ by rounding from those that pairs get alone. Raises InputError
-    for settings that differ from those of the records.
+    unless a file of theirs has changed. Answers do not depend on the number of `workers`: by default one per
+    core, or a few that share a GPU if that is the registrar's device. All workers of an executor need that
+    device. Raises InputError for settings that differ from those of the records, and if a worker lacks the
+    device.
     """
     option = check_viewpoint(viewpoint)
     settings = {
@@ -101,16 +99,16 @@ def run(
         "columns": columns,
         "seed": seed,
         "prior": prior.to_dict(),
-        "device": device_of(registrar),
+        "device": registrar.device,
         "code": code_fingerprint(__name__),
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
     todo = [pair for pair in pairs if records.by_pair.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
-    with executor_of(workers) as executor:
-        if todo:
+    if todo:
+        with executor_of(workers, registrar.device) as executor:
             log.info("%d of %d pairs to do", len(todo), len(pairs))
             files = [CloudFile(path, unit, columns, option) for path in dict.fromkeys(sum(todo, ()))]
-            files = examined_files(executor, files, registrar.voxel is None)
+            files = examined_files(executor, registrar, files, registrar.voxel is None)
             work = Work(registrar, files, folder / "descriptions", seed, prior)
             describe_first(executor, work, todo)
             for pair, record in progress(registered(executor, work, todo), "register", len(todo)):
@@ -136,31 +134,29 @@ class Work:
         return [self.files[path].error for path in pair if self.files[path].error]
 
     def clouds(self, pair: Pair) -> tuple[StoredCloud, StoredCloud]:
-        source, target = (StoredCloud(self.files[path], self.folder) for path in pair)
+        source, target = (self.cloud(path) for path in pair)
         return source, target
 
-    def describe(self, side: int, pair: Pair) -> NotDescribed | None:
-        """Describe one cloud of a pair at the scale that is tried first, or say what is missing for that."""
+    def cloud(self, path: str) -> StoredCloud:
+        return StoredCloud(self.files[path], self.folder, self.registrar.backend)
+
+    def describe(self, side: int, pair: Pair) -> None:
+        """Describe one cloud of a pair at the scale that is tried first."""
         clouds = self.clouds(pair)
         try:
             clouds[side].at(next(self.registrar.scales(*clouds)))
-        except NotDescribed as missing:
-            return missing
         except OutputError:
             raise
         except InputError:  # which `register` reports
             pass
-        return None
 
-    def register(self, pair: Pair) -> dict[str, Any] | NotDescribed:
-        """The record of a pair, or what is missing for it."""
+    def register(self, pair: Pair) -> dict[str, Any]:
+        """The record of a pair."""
         refused = {"source": pair[0], "target": pair[1], "registered": False}
         if errors := self.errors(pair):
             return refused | {"error": "; ".join(errors)}
         try:
             found = self.registrar.register(*self.clouds(pair), seed=self.seed, prior=self.prior)
-        except NotDescribed as missing:
-            return missing
         except OutputError:  # no fault of the clouds
             raise
         except InputError as error:
@@ -169,25 +165,23 @@ class Work:
         record = facts(found, Task(pair, units, self.registrar.descriptor, self.seed))
         return record | {"seconds": found.seconds, "error": ""}
 
-    def keep(self, missing: NotDescribed) -> None:
-        """Describe a cloud whose description a worker misses."""
-        if not missing.path.is_file():
-            keep(missing.path, missing.downsampled, self.registrar.with_network(missing.descriptor))
-
-    def for_workers(self) -> "Work":
-        return replace(self, registrar=self.registrar.for_workers())
-
 
 def examined_files(
-    executor: Executor | None, files: Sequence[CloudFile], voxel: bool
+    executor: Executor | None, registrar: Registrar, files: Sequence[CloudFile], voxel: bool
 ) -> dict[str, CloudFile]:
     """The files by path, each read once, with its own voxel size if `voxel` is true."""
-    found = map_unordered(executor, partial(CloudFile.examined, voxel=voxel), (), files)
+    if executor is not None:
+        registrar.wait_for_kernels()
+    found = map_unordered(executor, _examined, (registrar, voxel), files)
     examined = {file.path: file for _, file in progress(found, "read", len(files))}
     if all(file.error for file in examined.values()):
         error = examined[files[0].path].error
         raise InputError(f"none of the {len(files)} files can be used: {error}")
     return examined
+
+
+def _examined(registrar: Registrar, voxel: bool, file: CloudFile) -> CloudFile:
+    return file.examined(registrar.backend, voxel=voxel)
 
 
 def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair]) -> None:
@@ -198,41 +192,20 @@ def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair])
             descriptor = next(work.registrar.scales(*work.clouds(pair))).descriptor
             for side, path in enumerate(pair):
                 first.setdefault((path, descriptor.fingerprint, descriptor.voxel), (side, pair))
-    described = map_unordered(executor, _describe_one, (work.for_workers(),), first.values())
-    for _, missing in progress(described, "describe", len(first)):
-        if missing:
-            work.keep(missing)
+    described = map_unordered(executor, _describe_one, (work,), first.values())
+    for _ in progress(described, "describe", len(first)):
+        pass
 
 
-def _describe_one(work: Work, item: tuple[int, Pair]) -> NotDescribed | None:
-    return work.describe(*item)
+def _describe_one(work: Work, item: tuple[int, Pair]) -> None:
+    work.describe(*item)
 
 
 def registered(
     executor: Executor | None, work: Work, pairs: Sequence[Pair]
 ) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """The records of the pairs, as they are done.
-
-    A worker that misses a description that only this process can compute returns the pair, which is begun
-    again with the description.
-    """
-    todo, shared = list(pairs), (work.for_workers(),)
-    while todo:
-        again = []
-        answers = map_unordered(executor, Work.register, shared, todo)
-        for pair, answer in answers:
-            if isinstance(answer, NotDescribed):
-                work.keep(answer)
-                again.append(pair)
-            else:
-                yield pair, answer
-        todo = again
-
-
-def device_of(registrar: Registrar) -> str:
-    """The device on which clouds are described; InputError if the registrar's is not there."""
-    device = choose_device(registrar.device)
-    return "cpu" if registrar.descriptor == "fpfh" else device
+    """The records of the pairs, as they are done."""
+    return map_unordered(executor, Work.register, (work,), pairs)
 
 
 def name_of(pair: Pair) -> str:

@@ -8,18 +8,17 @@ Long, as it holds what a caller sees: every argument with its words, and overloa
 """
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Literal, overload
+from socket import gethostname
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pcreg.features.base import Descriptor
-from pcreg.features.fcgf import FCGF, compile_shipped
+from pcreg.features.fcgf import FCGF, compile_for
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import checksum, scales, weights_for
 from pcreg.geometry.rigid_motion import rigid_motion
@@ -27,7 +26,7 @@ from pcreg.geometry.se3 import mean_displacement, rotation_error
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
 from pcreg.kernels import compiler
-from pcreg.registration.backend import CPU, Backend, backend_on
+from pcreg.registration.backend import Backend, backend_on
 from pcreg.registration.fallback import answer_at_scales
 from pcreg.registration.given_frame import in_given_frames
 from pcreg.registration.inputs import (
@@ -65,7 +64,8 @@ class Registrar:
     ) -> None:
         """The options are those of `pcreg.register`; those of a cloud are arguments of `prepare`.
 
-        Raises InputError for settings that cannot be used, and `weights` that cannot be read.
+        Raises InputError for settings that cannot be used, a device that is not there, and `weights` that
+        cannot be read.
         """
         check_settings(voxel, weights, device)
         if descriptor not in DESCRIPTORS:
@@ -74,7 +74,7 @@ class Registrar:
             raise InputError(f"{weights}: fpfh takes no weights; leave one of the two out")
         if descriptor == "fcgf" and device.startswith("cuda"):
             compiler.begin(parallel.cores())  # before PyTorch is imported, which takes as long
-        self.descriptor, self.voxel, self.device = descriptor, voxel, device
+        self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)
         self.weights = None if weights is None else expanded(weights)
         self._loaded: dict[Path, FCGF] = {}
         if self.weights is not None:  # a wrong name is refused before clouds are read
@@ -235,7 +235,7 @@ class Registrar:
     def at(self, voxel: float, own: float | None = None) -> SingleScaleRegistrar:
         """One scale, of a voxel size in metres, for clouds whose `own` voxel size is that or another."""
         learned = None if self.descriptor == "fpfh" else self._learned(voxel if own is None else own)
-        descriptor = learned.at(voxel) if learned else FPFH(voxel, device=choose_device(self.device))
+        descriptor = learned.at(voxel) if learned else FPFH(voxel, device=self.device)
         return SingleScaleRegistrar(descriptor, backend=self.backend)
 
     @cached_property
@@ -244,10 +244,18 @@ class Registrar:
 
         Nothing runs on a GPU before: its kernels begin to be compiled now, those of the descriptors, too.
         """
-        device = choose_device(self.device)
-        if device != "cpu" and self.descriptor == "fcgf" and self.weights is None:
-            compile_shipped(device)
-        return backend_on(device)
+        if self._has_kernels:
+            compile_for(self.weights, self.device)
+        return backend_on(self.device)
+
+    def wait_for_kernels(self) -> None:
+        """Until those of its descriptors are compiled, as each process that shares its GPU would do again."""
+        if self._has_kernels:
+            compile_for(self.weights, self.device).wait()
+
+    @property
+    def _has_kernels(self) -> bool:
+        return self.device != "cpu" and self.descriptor == "fcgf"
 
     @property
     def fingerprint(self) -> str:
@@ -256,24 +264,12 @@ class Registrar:
             return self._learned(0.0).fingerprint
         return "" if self.descriptor == "fpfh" else checksum()
 
-    def for_workers(self) -> "Registrar":
-        """A copy for worker processes, which use the CPU. It has no network that is elsewhere."""
-        other = copy(self)
-        other.backend = CPU  # one device would be shared by all
-        if self.descriptor == "fpfh":
-            other.device = "cpu"
-        other._loaded = {
-            weights: learned if learned.device == "cpu" else learned.without_network()
-            for weights, learned in self._loaded.items()
-        }
-        return other
-
-    def with_network(self, descriptor: Descriptor) -> Descriptor:
-        """The descriptor that this one is a copy of without its network."""
-        if self.descriptor == "fpfh":
-            return descriptor
-        loaded = {learned.fingerprint: learned for learned in self._loaded.values()}
-        return loaded[descriptor.fingerprint].at(descriptor.voxel)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """What is on a GPU stays in its process: another one loads the weights by itself."""
+        if self.device == "cpu":
+            return super().__reduce_ex__(protocol)
+        given = "" if self.weights is None else self.fingerprint
+        return _of_process, (self.descriptor, self.weights, self.voxel, self.device, given)
 
     def _both_prepared(
         self, source: "Points | PreparedCloud", target: "Points | PreparedCloud"
@@ -296,6 +292,17 @@ class Registrar:
         if weights not in self._loaded:
             self._loaded[weights] = FCGF.load(weights, self.device)
         return self._loaded[weights]
+
+
+@lru_cache(maxsize=1)
+def _of_process(
+    descriptor: str, weights: Path | None, voxel: float | None, device: str, _fingerprint: str
+) -> Registrar:
+    """The one of this process for all work with these settings and weights, which it loads once."""
+    try:
+        return Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
+    except InputError as error:
+        raise InputError(f"a worker on {gethostname()}: {error}") from error
 
 
 def _as_given(found: Registration, source: PreparedCloud, target: PreparedCloud) -> Registration:

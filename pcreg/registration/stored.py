@@ -10,14 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.features.base import Descriptor
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.io.cloud import Cloud, expanded
-from pcreg.registration.backend import CPU
+from pcreg.registration.backend import Backend
 from pcreg.registration.inputs import ViewpointOption, as_cloud
 from pcreg.registration.local_frame import LocalFrame
 from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud, describe
+from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError
@@ -44,10 +43,10 @@ class CloudFile:
     def read(self) -> Cloud:
         return as_cloud(self.path, self.path, self.units, self.columns)
 
-    def examined(self, *, voxel: bool) -> "CloudFile":
-        """With what reading it shows, or the error, and with its voxel size if `voxel`."""
+    def examined(self, backend: Backend, *, voxel: bool) -> "CloudFile":
+        """With what reading it shows, or the error, and with its voxel size, by the backend, if `voxel`."""
         try:
-            cloud = PreparedCloud(self.read(), self.viewpoint, self.path)
+            cloud = PreparedCloud(self.read(), self.viewpoint, self.path, backend=backend)
             found, suits = expanded(self.path).stat(), cloud.voxel if voxel else None
             state = found.st_size, found.st_mtime_ns
             shown = {"frame": cloud.frame, "stated": cloud.stated, "notes": cloud.notes}
@@ -61,20 +60,12 @@ class CloudFile:
 STORED = [field.name for field in fields(DescribedCloud) if field.name != "nodes"]  # those a matcher needs
 
 
-class NotDescribed(Exception):
-    """A description that is not in the folder, and that another process has to compute."""
-
-    def __init__(self, path: Path, downsampled: DownsampledCloud, descriptor: Descriptor) -> None:
-        super().__init__(path, downsampled, descriptor)
-        self.path, self.downsampled, self.descriptor = path, downsampled, descriptor
-
-
 class StoredCloud(PreparedCloud):
     """The cloud of a file, read when its points are needed, with descriptions in a folder."""
 
-    def __init__(self, file: CloudFile, folder: Path, *, is_mirrored: bool = False) -> None:
+    def __init__(self, file: CloudFile, folder: Path, backend: Backend, *, is_mirrored: bool = False) -> None:
         self.file, self.name, self.option = file, file.path, file.viewpoint
-        self.folder, self.is_mirrored, self.backend = folder, is_mirrored, CPU
+        self.folder, self.is_mirrored, self.backend = folder, is_mirrored, backend
         self._described = {}
 
     @cached_property
@@ -99,17 +90,20 @@ class StoredCloud(PreparedCloud):
 
     @cached_property
     def mirrored(self) -> "StoredCloud":
-        return StoredCloud(self.file, self.folder, is_mirrored=True)
+        return StoredCloud(self.file, self.folder, self.backend, is_mirrored=True)
+
+    def load(self) -> None:
+        """Nothing: with its descriptions the points may not be needed."""
 
     def _describe(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DescribedCloud:
-        """Raises NotDescribed instead of computing on another device than the CPU."""
-        descriptor, path = scale.descriptor, self._path(scale, estimated)
+        """Raises OutputError if a new description cannot be written."""
+        path = self._path(scale, estimated)
         if (kept := _read(path)) is not None:
             return kept
-        downsampled = self._downsample(scale, estimated)
-        if descriptor.device != "cpu":
-            raise NotDescribed(path, downsampled, descriptor)
-        return keep(path, downsampled, descriptor)
+        described = super()._describe(scale, estimated)
+        with replacing(path) as temporary:
+            np.savez(temporary, **{name: getattr(described, name) for name in STORED})
+        return described
 
     def _path(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> Path:
         """Named by a checksum of the file's name and state, of all settings, and of the code."""
@@ -123,14 +117,6 @@ class StoredCloud(PreparedCloud):
         ]
         digest = hashlib.sha256(repr(depends).encode("utf-8", "surrogateescape")).hexdigest()
         return self.folder / descriptor.name / f"{digest[:24]}.npz"
-
-
-def keep(path: Path, downsampled: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
-    """Describe the cloud and write that to a file; OutputError if it cannot be written."""
-    described = describe(downsampled, descriptor)
-    with replacing(path) as temporary:
-        np.savez(temporary, **{name: getattr(described, name) for name in STORED})
-    return described
 
 
 def _read(path: Path) -> DescribedCloud | None:

@@ -1,7 +1,7 @@
 """A Dask cluster as an executor: processes of several machines that see the same folders.
 
-Each worker has one thread and is pinned to a core of its own, as those of one machine are
-(pcreg.runtime.workers). The work of one that is gone is done by another.
+Each worker has one thread and, for work on the CPU, is pinned to a core of its own, as those of one machine
+are (pcreg.runtime.workers). The work of one that is gone is done by another.
 """
 
 import os
@@ -47,8 +47,8 @@ class Settled(WorkerPlugin):
 
 
 @contextmanager
-def executor_at(address: str) -> Iterator[Executor]:
-    """The workers of the scheduler at this address.
+def executor_at(address: str, device: str) -> Iterator[Executor]:
+    """The workers of the scheduler at this address, for work on the device.
 
     Raises InputError if there is none, it has no workers, or they have several threads.
     """
@@ -61,7 +61,8 @@ def executor_at(address: str) -> Iterator[Executor]:
         if not threads or max(threads) > 1:
             found = f"has {len(threads)} workers" if not threads else "has workers with several threads"
             raise InputError(f"{address}: {found}; start them with `dask worker {address} --nthreads 1`")
-        client.register_plugin(Settled())
+        if device == "cpu":
+            client.register_plugin(Settled())
         try:
             yield client.get_executor(pure=False)
         except (KilledWorker, CommClosedError, CancelledError) as error:

@@ -14,7 +14,8 @@ Put scans of one place together, in any order and without poses.
 
 Each scan is described once and every two are screened; those that promise most are registered, with the
 verdict of `pcreg register`, until the poses are well determined. Pairs that contradict the others are not
-used. All cores work (--device cuda describes on a GPU), and run again, the command continues.
+used. All cores work, or with --device cuda a few processes that share the GPU, and run again, the command
+continues.
 Scans that no used pair joins are in different maps; the largest is the first. Exit status: 0 all scans are in
 one map, 1 some are not, 2 bad input or no place to write (one sentence on stderr), 70 a fault of the program.
 

@@ -55,8 +55,8 @@ before the other files are tried.
 With --batch, LIST is a .csv file whose lines name source and target (paths from its own folder), or a
 pattern in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2
 before scan_10. Each pair gets the answer that it gets alone. Each file is described once per scale, all
-cores work (--device cuda describes on a GPU), and run again, the command continues. DIR then
-holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status:
+cores work, or with --device cuda a few processes that share the GPU, and run again, the command continues.
+DIR then holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status:
 0 all registered, 1 some not, 2 and 70 as above; a disk that is full stops the run, and no pair is blamed.
 """
 
@@ -196,7 +196,7 @@ def add_shared_options(parser: argparse.ArgumentParser) -> None:
         help="a .safetensors file of `pcreg train` (default: of the shipped ones what suits the clouds)",
     )
     parser.add_argument(
-        "--device", default="cpu", help="of the learned descriptor: cpu, cuda or auto (default: %(default)s)"
+        "--device", default="cpu", help="that computes: cpu, cuda or auto (default: %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
     verbosity = parser.add_mutually_exclusive_group()

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import pcreg
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
@@ -80,6 +81,15 @@ def test_it_goes_on_where_it_was_stopped_with_the_same_bytes(mapped, places, tmp
     monkeypatch.setattr(growing_map, "registered", lambda executor, work, pairs: iter(pairs and [1 / 0]))
     mapping.run(Registrar(voxel=VOXEL), paths, tmp_path, workers=0)
     assert (tmp_path / "pairs.jsonl").read_text().splitlines() == lines
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_workers_that_share_a_gpu_make_the_map_of_one_process(places, tmp_path):
+    for workers in (0, 2):
+        out = tmp_path / str(workers)
+        mapping.run(Registrar(device="cuda"), paths_of(places[0]), out, workers=workers).save(out)
+    for name in ("graph.json", "poses.txt", "poses_kitti.txt"):
+        assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 
 def test_files_of_a_map_can_be_read_again(mapped, tmp_path):

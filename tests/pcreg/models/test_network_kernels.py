@@ -58,6 +58,11 @@ def test_loading_weights_for_a_gpu_begins(rehearsed, tmp_path, monkeypatch):
     save_weights(tmp_path / "w.safetensors", network())
     for device in ("cpu", "cuda:1"):
         fcgf._load(tmp_path / "w.safetensors", device)
-    fcgf.compile_shipped("cuda")
-    assert begun == [(network().architecture, "cuda:1"), (read_architecture(weights_for(0.0)), "cuda")]
+    fcgf.compile_for(None, "cuda")
+    fcgf.compile_for(tmp_path / "w.safetensors", "cuda")
+    assert begun == [
+        (network().architecture, "cuda:1"),
+        (read_architecture(weights_for(0.0)), "cuda"),
+        (network().architecture, "cuda"),
+    ]
     assert isinstance(fcgf._load(tmp_path / "w.safetensors", "cuda:1"), ResUNet)

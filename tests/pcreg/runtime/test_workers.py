@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from pcreg.runtime import workers
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parallel import allowed as allowed_cores
 from pcreg.runtime.workers import executor_of, map_unordered
@@ -44,6 +45,33 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
             list(map_unordered(worker, misbehave, (), ["refuse"]))
         with pytest.raises(InputError, match=r"ended unexpectedly.*workers=1"):
             list(map_unordered(worker, misbehave, (), ["die"]))
+
+
+def test_workers_that_share_a_gpu_share_out_the_cores(monkeypatch):
+    """This machine may have no GPU: what is asked of them needs none."""
+    with executor_of(1, "cuda") as worker:
+        ((_, (_, allowed, threads, _)),) = map_unordered(worker, about, (0,), [1])
+        assert threads == len(allowed_cores())
+        assert allowed == set(allowed_cores()) or sys.platform != "linux"
+    pools = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, count, context, begin, arguments):
+            super().__init__(1)
+            pools.append([arguments[0].get() for _ in range(count)])
+
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(workers.parallel, "allowed", lambda: list(range(10, 20)))
+    for count in (None, 3, 12):
+        with executor_of(count, "cuda"):
+            pass
+    default, three, twelve = pools
+    assert default == [[10, 14, 18], [11, 15, 19], [12, 16], [13, 17]]
+    assert [len(cores) for cores in three] == [4, 3, 3]
+    assert twelve == [[core] for core in (*range(10, 20), 10, 11)]
+    with executor_of(None):
+        pass
+    assert pools[-1] == [[core] for core in range(10, 20)]
 
 
 def test_a_worker_imports_torch_only_for_work_that_does():
