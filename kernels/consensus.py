@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from pcreg.kernels import kabsch
 from pcreg.kernels.kabsch import MIN_POINTS, rigid_fit
 
-SUMS = 17  # of each motion
+SUMS = 1 + kabsch.SUMS  # of each motion
 BLOCK_RESIDUALS = 1 << 22  # computed at a time on the CPU
 
 

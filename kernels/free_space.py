@@ -1,27 +1,9 @@
 """How far sensors saw in each direction, and what of another scan stands in front of that."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
-COUNTS = 4  # of `look`
-
-
-class Grid(NamedTuple):
-    """The cells of a range image: of equal angles, about the horizon and the axis x."""
-
-    rows: int  # from the lowest
-    columns: int
-    radians: float  # the edge of a cell
-
-
-class Views(NamedTuple):
-    """Of V places where a sensor stood, how far it saw in each direction."""
-
-    origins: Tensor  # (V, 3) float64, metres
-    ranges: Tensor  # (V, rows columns) float64, metres, by cells; infinity where nothing was seen
-    grid: Grid
+from pcreg.kernels.range_image import Grid, Views
 
 
 def views_of(points: Tensor, view: Tensor | None, origins: Tensor, grid: Grid) -> Views:

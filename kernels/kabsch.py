@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 MIN_POINTS = 3  # that determine a motion
+SUMS = 16  # from which it is fitted
 
 
 def rigid_fit(sums: Tensor) -> Tensor:

@@ -1,21 +1,12 @@
 """Which points of a surface would be hidden from other places, and which would be seen edge-on."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.nn.functional import max_pool2d, pad
 
+from pcreg.kernels.range_image import OcclusionLimits
+
 BLOCK_RAYS = 1 << 21  # computed together where no kernel does it, in about 400 MB
-
-
-class OcclusionLimits(NamedTuple):
-    """What counts as hidden, and as seen edge-on."""
-
-    cells: int  # of the range image, to a side of each of the six faces of a cube
-    margin: float  # metres behind a surface, from which on a point is hidden
-    width: float  # radians, from the middle of a cell to the far edge of the next
-    min_cosine: float  # of the angle between normal and ray; below it a surface is seen edge-on
 
 
 def hidden_and_edge_on(places: Tensor, points: Tensor, normals: Tensor, limits: OcclusionLimits) -> Tensor:

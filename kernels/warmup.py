@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pcreg.kernels.free_space import Grid
-from pcreg.kernels.occlusion import OcclusionLimits
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.point_to_plane import Limits
 from pcreg.kernels.pyramid import Pyramid, search_at_once
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
+from pcreg.kernels.range_image import Grid, OcclusionLimits
 from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triplets import Triplets

@@ -5,21 +5,21 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels import consensus, kabsch
+from pcreg.kernels import kabsch
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.rigid_fit import rigid_fit, store_motion
 
 MATCHES = 512  # that a program looks at together
 SAMPLES = 32  # that a program fits motions to
 MIN_INLIERS = tl.constexpr(kabsch.MIN_POINTS)
-SUMS = tl.constexpr(consensus.SUMS)
+SUMS = 1 + kabsch.SUMS  # of each motion
 
 
 def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tensor:
     """What pcreg.kernels.consensus says."""
-    sums = p.new_empty((len(motions), consensus.SUMS))
+    sums = p.new_empty((len(motions), SUMS))
     arguments = motions, p, q, _limit(p, distance), sums, p.shape[1]
-    launch(_inlier_sums, len(motions), arguments, {"MATCHES": MATCHES}, None, num_warps=4)
+    launch(_inlier_sums, len(motions), arguments, {"SUMS": SUMS, "MATCHES": MATCHES}, None, num_warps=4)
     return sums
 
 
@@ -56,8 +56,9 @@ def _inlier_sums(
     p,  # (3, P)
     q,  # (3, P)
     limit,  # (1,) squared metres
-    sums,  # (H, 17), out
+    sums,  # (H, SUMS), out
     P,
+    SUMS: tl.constexpr,
     MATCHES: tl.constexpr,
 ):
     h = tl.program_id(0).to(tl.int64)

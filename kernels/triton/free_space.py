@@ -5,14 +5,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels import free_space
-from pcreg.kernels.free_space import Grid, Views
+from pcreg.kernels import range_image
+from pcreg.kernels.range_image import Grid, Views
 from pcreg.kernels.triton.angles import arctan2
+from pcreg.kernels.triton.bits import bits, from_bits
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.search.table import bits, from_bits
 
 BLOCK = 128  # points of a program
-COUNTS = tl.constexpr(free_space.COUNTS)
+COUNTS = tl.constexpr(range_image.COUNTS)
 
 
 def views_of(points: Tensor, view: Tensor | None, origins: Tensor, grid: Grid) -> Views:
@@ -29,7 +29,7 @@ def look(
     """What pcreg.kernels.free_space says."""
     N, H = len(points), len(motions)
     blocks = -(-N // BLOCK)
-    counts = torch.zeros(H, free_space.COUNTS, dtype=torch.int32, device=points.device)
+    counts = torch.zeros(H, range_image.COUNTS, dtype=torch.int32, device=points.device)
     numbers = N, len(views.origins), blocks, bits(margin), bits(near), *_numbers(views.grid)
     arguments = points, motions, views.origins, views.ranges, touched, counts, *numbers
     launch(_look, H * blocks, arguments, {"BLOCK": BLOCK}, touched is None)

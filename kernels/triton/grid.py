@@ -6,9 +6,9 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.cells import MAX_KEY
+from pcreg.kernels.triton.bits import bits, from_bits
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.search.index import CellIndex, cloud_numbers
-from pcreg.kernels.triton.search.table import bits, from_bits
 
 BLOCK = 128  # points of a program
 

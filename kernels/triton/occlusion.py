@@ -5,10 +5,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.occlusion import OcclusionLimits
+from pcreg.kernels.range_image import OcclusionLimits
 from pcreg.kernels.triton.angles import PI, arctan
+from pcreg.kernels.triton.bits import bits, from_bits
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.search.table import bits, from_bits
 
 BLOCK = 128  # points of a program
 

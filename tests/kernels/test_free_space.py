@@ -8,7 +8,7 @@ pytest.importorskip("triton", reason="no triton for this platform")
 
 from pcreg.geometry.se3 import limited_rotation, se3, transform
 from pcreg.kernels import free_space as definition
-from pcreg.kernels.free_space import Grid
+from pcreg.kernels.range_image import COUNTS, Grid
 from pcreg.kernels.triton import free_space as kernel
 from pcreg.registration.free_space import CELL_RADIANS, COLUMNS, ROWS, UNSEEN, View
 from tests.kernels.clouds import DEVICE
@@ -64,5 +64,5 @@ def test_counts_of_points_in_front(by, H, N, V, some_touch):
     given = there(np.array(motions).reshape(-1, 4, 4)), 2.0, 1.0, there(touched) if some_touch else None
     found = by.look(seen, there(points), *given)
     assert found.dtype == torch.int32
-    np.testing.assert_array_equal(found.cpu().numpy(), np.array(wanted).reshape(-1, definition.COUNTS))
+    np.testing.assert_array_equal(found.cpu().numpy(), np.array(wanted).reshape(-1, COUNTS))
     assert N < 100 or H == 0 or min(min(row[:3]) for row in wanted) > 0

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from pcreg.geometry.viewpoint import FACE_CELLS, MIN_INCIDENCE_COSINE, WIDTH, View
 from pcreg.kernels import occlusion as definition
-from pcreg.kernels.occlusion import OcclusionLimits
+from pcreg.kernels.range_image import OcclusionLimits
 from pcreg.kernels.triton import occlusion as kernel
 from pcreg.kernels.triton.angles import arctan, arctan2
 from tests.kernels.clouds import DEVICE

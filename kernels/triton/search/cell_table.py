@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pcreg.kernels.triton.bits import bits
 from pcreg.kernels.triton.blocks import processors
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.search import cell_table_kernels as kernels
-from pcreg.kernels.triton.search.table import bits
 
 POINTS, MEASURED, SPAN = 128, 512, 1024  # of a program, the last cells
 PER_PROCESSOR = 4  # programs that go through the cells

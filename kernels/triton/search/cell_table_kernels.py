@@ -10,8 +10,8 @@ place       the points in the order of their cells
 import triton
 import triton.language as tl
 
+from pcreg.kernels.triton.bits import from_bits
 from pcreg.kernels.triton.search.index import all_cells, cells_along, number_of_cell
-from pcreg.kernels.triton.search.table import from_bits
 
 # float64: the frame, and from a multiple of 16 bytes on lower corners of parts by axis, then upper ones.
 PARTS, EXTENTS = tl.constexpr(256), tl.constexpr(8)

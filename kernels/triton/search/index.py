@@ -14,8 +14,8 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.cells import MAX_KEY
+from pcreg.kernels.triton.bits import bits, from_bits
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.search.table import bits, from_bits
 
 BLOCK = 128  # points of a program
 EDGE_SLACK = 1e-5  # by which a cell is wider than the radius it is made for, more than rounding

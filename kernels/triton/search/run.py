@@ -27,13 +27,14 @@ from pcreg.kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.transfer import Fetched
 from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.triton.bits import bits
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.search.cell_table import CellTable, NoRoomError
 from pcreg.kernels.triton.search.index import check_numbered
 from pcreg.kernels.triton.search.kernels import put_in_order, visit
 from pcreg.kernels.triton.search.query import Search
-from pcreg.kernels.triton.search.table import Found, Row, bits, on_device
+from pcreg.kernels.triton.search.table import Found, Row, on_device
 from pcreg.kernels.triton.search.tile_kernels import segment, share_tiles, size_tiles
 
 BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan

@@ -1,6 +1,5 @@
 """One launch for several searches: a table tells each program what it searches and where it writes."""
 
-import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -94,17 +93,6 @@ LENGTH, SHARED, MAX_SHARED, N_CELLS = map(tl.constexpr, range(len(Found._fields)
 def on_device(rows: list[Row], device: torch.device) -> Tensor:
     """(searches, COLUMNS) int64."""
     return torch.from_numpy(np.array(rows, np.int64)).to(device, non_blocking=True)
-
-
-def bits(value: float) -> int:
-    """A float64 as the integer of the same bits."""
-    return struct.unpack("q", struct.pack("d", value))[0]
-
-
-@triton.jit
-def from_bits(value):
-    """The float64 again, within a kernel, which takes numbers in float32 alone."""
-    return value.to(tl.int64).to(tl.float64, bitcast=True)
 
 
 @triton.jit

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from pcreg.geometry.se3 import inverse
 from pcreg.geometry.subsample import every_nth
-from pcreg.kernels.free_space import Grid, Views, look, views_of
+from pcreg.kernels.free_space import look, views_of
+from pcreg.kernels.range_image import Grid, Views
 from pcreg.registration.free_space import (
     CELL_RADIANS,
     COLUMNS,

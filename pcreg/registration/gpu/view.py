@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pcreg.geometry.viewpoint import FACE_CELLS, MIN_INCIDENCE_COSINE, WIDTH, View
-from pcreg.kernels.occlusion import OcclusionLimits, hidden_and_edge_on
+from pcreg.kernels.occlusion import hidden_and_edge_on
+from pcreg.kernels.range_image import OcclusionLimits
 from pcreg.registration.gpu.arrays import array, on
 
 
