@@ -7,7 +7,7 @@ from pcreg.kernels.range_image import Grid, Views
 
 
 def views_of(points: Tensor, view: Tensor | None, origins: Tensor, grid: Grid) -> Views:
-    """The views from origins (V, 3) of points (N, 3), both float64 and contiguous.
+    """The views from origins (V, 3) of points (N, 3), both float64, contiguous and in metres.
 
     In each cell the nearest point counts. `view` (N,) int32 says which points belong to which origin, and -1
     to none; by default all belong to the first.
@@ -35,7 +35,7 @@ def look(
     - in front by more than `near` metres, in one view at least, and not `touched` (N,) bool;
     - in a direction in which something was seen, in one view at least, and touched.
 
-    By default none is touched. Float64, contiguous.
+    By default none is touched. Points and motions are float64, contiguous and in metres.
     """
     if points.is_cuda:
         from pcreg.kernels.triton import free_space

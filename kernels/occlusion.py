@@ -6,30 +6,22 @@ from torch.nn.functional import max_pool2d, pad
 
 from pcreg.kernels.range_image import OcclusionLimits
 
-BLOCK_RAYS = 1 << 21  # computed together where no kernel does it, in about 400 MB
-
 
 def hidden_and_edge_on(places: Tensor, points: Tensor, normals: Tensor, limits: OcclusionLimits) -> Tensor:
     """Of each of the places (P, 3) how many points (N, 3) with normals (N, 3) are hidden, or seen edge-on.
 
-    (P, 2) int32, no point being both; all float64 and contiguous. A point is hidden if its cell of the range
-    image and all around it on its face have a nearer point. How much the range of a slanted surface changes
-    within these cells is allowed for.
+    (P, 2) int32, no point being both; all float64, contiguous and in metres. A point is hidden if its cell of
+    the range image and all around it on its face have a nearer point. How much the range of a slanted surface
+    changes within these cells is allowed for.
     """
     if points.is_cuda:
         from pcreg.kernels.triton import occlusion
 
         return occlusion.hidden_and_edge_on(places, points, normals, limits)
-    at_once = max(1, BLOCK_RAYS // max(1, len(points)))
-    counts = [_counts(some, points.T, normals.T, limits) for some in places.split(at_once)]
-    return torch.cat(counts)
-
-
-def _counts(places: Tensor, points: Tensor, normals: Tensor, limits: OcclusionLimits) -> Tensor:
     P, F = len(places), limits.cells
-    rays = points[:, None] - places.T[:, :, None]  # (3, P, N)
+    rays = points.T[:, None] - places.T[:, :, None]  # (3, P, N)
     distance = _dot(rays, rays).sqrt()
-    cosine = _dot(rays, normals[:, None]).abs() / distance.clamp(min=1e-9)
+    cosine = _dot(rays, normals.T[:, None]).abs() / distance.clamp(min=1e-9)
     cell = _cube_cells(rays, F).view(-1)
     nearest = distance.new_full((P * 6 * F**2,), torch.inf)
     nearest = nearest.scatter_reduce(0, cell, distance.view(-1), "amin")

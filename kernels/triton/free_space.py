@@ -10,6 +10,7 @@ from pcreg.kernels.range_image import Grid, Views
 from pcreg.kernels.triton.angles import arctan2
 from pcreg.kernels.triton.bits import bits, from_bits
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.rows import three_of
 
 BLOCK = 128  # points of a program
 COUNTS = tl.constexpr(range_image.COUNTS)
@@ -60,10 +61,9 @@ def _see(
     inside = n < N
     v = tl.zeros_like(n) if view is None else tl.load(view + n, mask=inside, other=-1).to(tl.int64)
     inside = inside & (v >= 0)
-    x = _coordinate(points, n, 0, inside) - _coordinate(origins, v, 0, inside)
-    y = _coordinate(points, n, 1, inside) - _coordinate(origins, v, 1, inside)
-    z = _coordinate(points, n, 2, inside) - _coordinate(origins, v, 2, inside)
-    cell, distance = _direction(x, y, z, rows, columns, radians)
+    x, y, z = three_of(points, n, 3, 0, inside)
+    ox, oy, oz = three_of(origins, v, 3, 0, inside)
+    cell, distance = _direction(x - ox, y - oy, z - oz, rows, columns, radians)
     tl.atomic_min(ranges + v * (rows * columns) + cell, distance, mask=inside, sem="relaxed")
 
 
@@ -92,8 +92,7 @@ def _look(
     h = tl.program_id(0) // blocks
     n = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < N
-    x, y = _coordinate(points, n, 0, inside), _coordinate(points, n, 1, inside)
-    z = _coordinate(points, n, 2, inside)
+    x, y, z = three_of(points, n, 3, 0, inside)
     T = motions + 16 * h.to(tl.int64)
     mx = tl.load(T) * x + tl.load(T + 1) * y + tl.load(T + 2) * z + tl.load(T + 3)
     my = tl.load(T + 4) * x + tl.load(T + 5) * y + tl.load(T + 6) * z + tl.load(T + 7)
@@ -117,11 +116,6 @@ def _look(
     tl.atomic_add(out + 1, tl.sum(covered), sem="relaxed")
     tl.atomic_add(out + 2, tl.sum(against), sem="relaxed")
     tl.atomic_add(out + 3, tl.sum(confirmed), sem="relaxed")
-
-
-@triton.jit
-def _coordinate(points, n, axis, mask):
-    return tl.load(points + 3 * n + axis, mask=mask, other=0.0)
 
 
 @triton.jit

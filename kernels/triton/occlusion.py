@@ -9,6 +9,7 @@ from pcreg.kernels.range_image import OcclusionLimits
 from pcreg.kernels.triton.angles import PI, arctan
 from pcreg.kernels.triton.bits import bits, from_bits
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.rows import three_of
 
 BLOCK = 128  # points of a program
 
@@ -77,9 +78,8 @@ def _hide(
         on_face = inside & (r >= 0) & (r < cells) & (c >= 0) & (c < cells)
         at = ranges + ((6 * p + face) * cells + r) * cells + c
         occluder = tl.maximum(occluder, tl.load(at, mask=on_face, other=float("inf")))
-    along = x * _coordinate(normals, n, 0, inside) + y * _coordinate(normals, n, 1, inside)
-    along += z * _coordinate(normals, n, 2, inside)
-    cosine = tl.minimum(tl.abs(along) / tl.maximum(distance, 1e-9), 1.0)
+    nx, ny, nz = three_of(normals, n, 3, 0, inside)
+    cosine = tl.minimum(tl.abs(x * nx + y * ny + z * nz) / tl.maximum(distance, 1e-9), 1.0)
     slope = tl.sqrt(1 - cosine * cosine) / tl.maximum(cosine, min_cosine)
     edge_on = inside & (cosine < min_cosine)
     behind = inside & (distance - margin - distance * width * slope > occluder)
@@ -90,15 +90,9 @@ def _hide(
 @triton.jit
 def _ray(place, points, n, inside):
     """From a place to points: x, y, z and the length."""
-    x = _coordinate(points, n, 0, inside) - tl.load(place)
-    y = _coordinate(points, n, 1, inside) - tl.load(place + 1)
-    z = _coordinate(points, n, 2, inside) - tl.load(place + 2)
+    x, y, z = three_of(points, n, 3, 0, inside)
+    x, y, z = x - tl.load(place), y - tl.load(place + 1), z - tl.load(place + 2)
     return x, y, z, tl.sqrt((x * x + y * y) + z * z)
-
-
-@triton.jit
-def _coordinate(points, n, axis, mask):
-    return tl.load(points + 3 * n + axis, mask=mask, other=0.0)
 
 
 @triton.jit

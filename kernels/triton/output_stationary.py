@@ -4,6 +4,8 @@ For each kernel cell a program multiplies one row per bucket by W[k] and adds in
 several points are summed beforehand into a scratch that the program owns, so that the main loop
 has one load per row and can be pipelined: summing inside it took 1.4 times as long on an H200. The sums
 are rounded to the dtype of the features, as the product takes them: in float16 they must stay below 65504.
+
+Long, as how it is launched was measured with the kernel, and changes with it.
 """
 
 from collections.abc import Hashable

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pcreg.kernels import plane_fit
 from pcreg.kernels.triton.launch import launch
+from pcreg.kernels.triton.rows import three_of
 
 BLOCK = 128  # points of a program
 STEPS = tl.constexpr(30)  # to a root; where two roots meet each halves the distance
@@ -48,9 +49,9 @@ def _normals(
     inside = n < N
     count = tl.load(counts + n, mask=inside, other=0)
     whole = tl.maximum(count, 1).to(tl.float64)
-    x, y, z = _three(sums, n, 9, 0, inside)
-    xx, xy, xz = _three(sums, n, 9, 3, inside)
-    yy, yz, zz = _three(sums, n, 9, 6, inside)
+    x, y, z = three_of(sums, n, 9, 0, inside)
+    xx, xy, xz = three_of(sums, n, 9, 3, inside)
+    yy, yz, zz = three_of(sums, n, 9, 6, inside)
     x, y, z = x / whole, y / whole, z / whole
     x, y, z = _least_direction(
         xx / whole - x * x,
@@ -60,7 +61,7 @@ def _normals(
         yz / whole - y * z,
         zz / whole - z * z,
     )
-    to_x, to_y, to_z = _three(towards, n, 3, 0, inside)
+    to_x, to_y, to_z = three_of(towards, n, 3, 0, inside)
     sign = tl.where((x * to_x + y * to_y) + z * to_z < 0, -1.0, 1.0)
     enough = count >= MIN_NEIGHBORS
     tl.store(normals + 3 * n, tl.where(enough, sign * x, 0.0), mask=inside)
@@ -77,24 +78,13 @@ def _directions(
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < N
-    xx, xy, xz = _three(scatter, n, 9, 0, inside)
-    _, yy, yz = _three(scatter, n, 9, 3, inside)
+    xx, xy, xz = three_of(scatter, n, 9, 0, inside)
+    _, yy, yz = three_of(scatter, n, 9, 3, inside)
     zz = tl.load(scatter + 9 * n + 8, mask=inside, other=0.0)
     x, y, z = _least_direction(xx, xy, xz, yy, yz, zz)
     tl.store(directions + 3 * n, x, mask=inside)
     tl.store(directions + 3 * n + 1, y, mask=inside)
     tl.store(directions + 3 * n + 2, z, mask=inside)
-
-
-@triton.jit
-def _three(rows, n, width, column, mask):
-    """Three values from a column on, of rows n."""
-    at = rows + width * n + column
-    return (
-        tl.load(at, mask=mask, other=0.0),
-        tl.load(at + 1, mask=mask, other=0.0),
-        tl.load(at + 2, mask=mask, other=0.0),
-    )
 
 
 @triton.jit

@@ -173,8 +173,6 @@ def _standardized(values: np.ndarray) -> np.ndarray:
 class View:
     """How a surface would look from other places."""
 
-    max_rays = MAX_RAYS
-
     def __init__(self, surface: np.ndarray, normals: np.ndarray, margin: float):
         self.surface, self.normals, self.margin = surface, normals, margin
 
@@ -193,7 +191,7 @@ class View:
         outline of an object, whose cells also show the background, hides nothing. The change of range of a
         slanted surface within these cells is allowed for.
         """
-        at_once = max(1, self.max_rays // len(self.surface))
+        at_once = max(1, MAX_RAYS // len(self.surface))
         parts = [self._hidden(places[n : n + at_once]) for n in range(0, len(places), at_once)]
         hidden, edge_on = (np.concatenate(each) for each in zip(*parts, strict=True))
         return hidden, edge_on

@@ -171,7 +171,7 @@ def examined_files(
 ) -> dict[str, CloudFile]:
     """The files by path, each read once, with its own voxel size if `voxel` is true."""
     if executor is not None:
-        registrar.wait_for_kernels()
+        registrar.wait_for_kernels()  # which all workers of a GPU would compile at the same time
     found = map_unordered(executor, _examined, (registrar, voxel), files)
     examined = {file.path: file for _, file in progress(found, "read", len(files))}
     if all(file.error for file in examined.values()):

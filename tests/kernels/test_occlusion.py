@@ -19,8 +19,7 @@ from tests.kernels.clouds import DEVICE
 
 @pytest.mark.parametrize("by", [definition, kernel])
 @pytest.mark.parametrize(("P", "N"), [(1, 1), (3, 127), (5, 128), (7, 700)])
-def test_points_are_hidden_and_seen_edge_on(by, P, N, monkeypatch):
-    monkeypatch.setattr(definition, "BLOCK_RAYS", 2 * N)  # two places at a time
+def test_points_are_hidden_and_seen_edge_on(by, P, N):
     rng = np.random.default_rng(N)
     points, normals = rng.uniform(-3, 3, (2, N, 3))
     points[: N // 2, 2] = 0  # a floor that other points stand behind

@@ -1,0 +1,115 @@
+"""Batches on a GPU: a few processes share it and do all of a pair there."""
+
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from pcreg.features.fcgf import FCGF
+from pcreg.features.pretrained import weights_for
+from pcreg.io.cloud import write_ply
+from pcreg.registration import batch, stored
+from pcreg.registration import registrar as registrar_module
+from pcreg.registration.backend import CPU
+from pcreg.registration.registrar import Registrar, _of_process
+from pcreg.runtime.errors import InputError
+from tests.pcreg.registration.test_backend import DEVICE
+
+VOXEL = 0.1
+
+
+@pytest.fixture
+def order(monkeypatch):
+    """What is done, where PyTorch on the CPU counts as the GPU `cuda`."""
+    done, load, read = [], FCGF.load, stored.as_cloud
+
+    def load_there(path, device):
+        done.append("loaded")
+        learned = load(path)
+        learned.device = device
+        return learned
+
+    def local_points(*cloud):
+        done.append("brought")
+        return DEVICE.local_points(*cloud)
+
+    def sample(*cloud):
+        done.append("sampled")
+        return DEVICE.sample(*cloud)
+
+    there = replace(DEVICE, local_points=local_points, sample=sample)
+    waiting = SimpleNamespace(wait=lambda: done.append("compiled"))
+    monkeypatch.setattr(registrar_module, "choose_device", lambda name: name)
+    monkeypatch.setattr(registrar_module, "backend_on", {"cpu": CPU, "cuda": there}.get)
+    monkeypatch.setattr(registrar_module, "compile_for", lambda weights, device: waiting)
+    monkeypatch.setattr(registrar_module.compiler, "begin", lambda cores: None)
+    monkeypatch.setattr(FCGF, "load", load_there)
+    monkeypatch.setattr(stored, "as_cloud", lambda *cloud: done.append("read") or read(*cloud))
+    _of_process.cache_clear()
+    return done
+
+
+def test_on_a_gpu_workers_do_all_of_a_pair_there(scans, room, tmp_path, order):
+    """Kernels are compiled before, a network is loaded once, and the answer is that of the pair alone."""
+    for name, points in (("a", room.target), ("b", room.source)):
+        write_ply(scans / f"{name}.ply", points[::8])  # PyTorch on the CPU takes its time
+    pair = str(scans / "b.ply"), str(scans / "a.ply")
+    with ThreadPoolExecutor(1) as executor:
+        (there,) = batch.run(Registrar(device="cuda"), [pair], tmp_path / "out", workers=executor)
+    assert order[:2] == ["compiled", "read"]
+    assert order.count("sampled") == 2
+    assert order.count("brought") == 6  # for the scale, the description and, as it is refused, the notes
+    assert order.count("loaded") == 2  # here, and in what stands for a worker
+    assert there["run"]["device"] == "cuda"
+    answer = Registrar(device="cuda").register(*pair).to_dict()
+    assert {key: there[key] for key in answer} == json.loads(json.dumps(answer))
+    assert there["T_target_source"] != Registrar().register(*pair).to_dict()["T_target_source"]
+
+
+def test_a_network_on_a_gpu_is_loaded_once_by_each_process(order):
+    registrar = Registrar(weights=weights_for(VOXEL), device="cuda")
+    sent = pickle.dumps(registrar)
+    assert len(sent) < 1000
+    there = pickle.loads(sent)
+    assert there is pickle.loads(sent) is not registrar
+    assert (there.weights, there.device, there.fingerprint) == (
+        registrar.weights,
+        "cuda",
+        registrar.fingerprint,
+    )
+    assert order == ["loaded", "loaded"]
+    assert len(pickle.dumps(Registrar(weights=weights_for(VOXEL)))) > 1_000_000  # on the CPU it is sent
+
+
+@pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
+def test_a_worker_without_the_gpu_ends_the_run_and_blames_no_pair(descriptor, scans, tmp_path, monkeypatch):
+    registrar = Registrar(descriptor=descriptor, voxel=VOXEL)
+    registrar.device = "cuda:99"  # as on a machine that has it
+    monkeypatch.setattr(Registrar, "wait_for_kernels", lambda registrar: None)
+    with pytest.raises(InputError, match=r"a worker on .*: device=cuda:99: not on this machine; use"):
+        batch.run(registrar, batch.pairs_of(str(scans / "pairs.csv")), tmp_path / "out", workers=1)
+    assert not (tmp_path / "out" / "pairs.jsonl").exists()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
+def test_workers_that_share_a_gpu_give_the_answers_of_one_process(descriptor, lists, tmp_path):
+    registrar = Registrar(descriptor=descriptor, device="cuda")
+    records = [batch.run(registrar, lists, tmp_path / str(n), workers=n) for n in (0, 1, 3)]
+    for here, one, several, pair in zip(*records, lists, strict=True):
+        assert {**here, "seconds": 0} == {**one, "seconds": 0} == {**several, "seconds": 0}
+        if not here["error"]:
+            answer = registrar.register(*pair).to_dict()
+            assert {key: here[key] for key in answer} == json.loads(json.dumps(answer))
+
+
+@pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
+def test_a_device_that_is_not_there_is_refused_before_files_are_read(descriptor, tmp_path):
+    missing = [("no file.ply", "nor this.ply")]
+    with pytest.raises(InputError, match="device=cuda:99: not on this machine"):
+        batch.run(Registrar(descriptor=descriptor, device="cuda:99"), missing, tmp_path, workers=0)
+    assert not list(tmp_path.iterdir())
