@@ -27,7 +27,8 @@ MIN_COLUMNS = 40  # that projected features keep
 MAX_COMPARED_PAIRS = 50_000**2  # of rows, each way; clouds of up to 50,000 points are matched whole
 MIN_KEYPOINTS = 5_000  # of the smaller cloud, however large the other is; papers evaluate with as many
 MAX_ONE_WAY = 2_000  # matches that motions are proposed from, beside the mutual ones
-MAX_BLOCK_BYTES = 1 << 22  # of the distance matrix in memory at a time; it should fit the cache
+MAX_BLOCK_BYTES = 1 << 20  # of the distance matrix in memory at a time; a core's cache should hold it
+BLOCK_ROWS = 256  # of such a block
 MAX_DEVICE_BLOCK_BYTES = 1 << 30  # the same on a GPU, whose host takes as long to launch a small block
 
 
@@ -87,38 +88,51 @@ def _nearest(features_a: Features, features_b: Features, max_block_bytes: int | 
     centre = b.mean(0).round()
     a, b = a - centre, b - centre
     # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): the same |a|^2 for every b, the rest one product.
-    half, b_columns = (b * b).sum(1) / 2, b.T
-    if max_block_bytes is None:
-        max_block_bytes = MAX_BLOCK_BYTES if _is_on_cpu(a) else MAX_DEVICE_BLOCK_BYTES
-    rows = max(1, max_block_bytes // (half.itemsize * len(b)))
+    half = (b * b).sum(1) / 2
     log.info("match: %d points with %d", len(a), len(b))
+    if isinstance(a, np.ndarray):
+        return _highest_of_arrays(a, b, half, max_block_bytes or MAX_BLOCK_BYTES)
+    rows = max(1, (max_block_bytes or MAX_DEVICE_BLOCK_BYTES) // (half.itemsize * len(b)))
+    import torch
+
+    return torch.cat([(some @ b.T).sub_(half).argmax(1) for some in a.split(rows)])
+
+
+def _highest_of_arrays(a: np.ndarray, b: np.ndarray, half: np.ndarray, max_block_bytes: int) -> np.ndarray:
+    """For each row of a (N, C) that row of b (M, C) whose product with it less `half` (M,) is highest: (N,).
+
+    Block by block of rows and columns. The products are written once: `half` is one more column of them.
+    """
+    a, b = np.column_stack([a, np.ones(len(a), a.dtype)]), np.column_stack([b, -half])
+    columns = max(1, max_block_bytes // (half.itemsize * BLOCK_ROWS))
+    parts = [b[start : start + columns].T for start in range(0, len(b), columns)]
 
     def block(start: int) -> np.ndarray:
         log.debug("match: %.0f %% of %d points with %d", 100 * start / len(a), len(a), len(b))
-        scores = a[start : start + rows] @ b_columns
-        scores -= half
-        return _argmax(scores)
+        some = a[start : start + BLOCK_ROWS]
+        every = np.arange(len(some))
+        rows = np.empty((len(parts), len(some)), np.int64)
+        highest = np.empty((len(parts), len(some)), a.dtype)
+        for number, part in enumerate(parts):
+            scores = some @ part
+            rows[number] = scores.argmax(1)
+            highest[number] = scores[every, rows[number]]
+        best = highest.argmax(0)
+        return best * columns + rows[best, every]
 
-    starts = range(0, len(a), rows)
-    if isinstance(a, np.ndarray):
-        with parallel.one_for_blas():
-            return np.concatenate(parallel.each(block, starts))
-    found = [block(start) for start in starts]  # PyTorch has threads of its own
-    if isinstance(found[0], np.ndarray):
-        return np.concatenate(found)
-    import torch
-
-    return torch.cat(found)
+    with parallel.one_for_blas():
+        return np.concatenate(parallel.each(block, range(0, len(a), BLOCK_ROWS)))
 
 
 def _constant(features: Features) -> Features:
-    """The features without a gradient; this module gets on without importing PyTorch."""
-    return features.detach() if hasattr(features, "detach") else features
+    """The features without a gradient, and on the CPU as an array.
 
-
-def _argmax(scores: Features) -> Features:
-    """The first maximum of each row; on the CPU NumPy finds it five times as fast as PyTorch."""
-    return np.asarray(scores).argmax(1) if _is_on_cpu(scores) else scores.argmax(1)
+    NumPy finds maxima there five times as fast; and this module gets on without importing PyTorch.
+    """
+    if isinstance(features, np.ndarray):
+        return features
+    features = features.detach()
+    return features.numpy() if _is_on_cpu(features) else features
 
 
 def _on_host(rows: Features) -> np.ndarray:
