@@ -49,7 +49,7 @@ def overview(
     the side if left out. Points that end up higher than `ceiling` metres in that frame are left out, so
     that one looks into a room. The suffix of `path` chooses the format.
     """
-    source, target = (shown(points) for points in (source, target))
+    source, target = parallel.each(shown, (source, target))
     distance = residuals(source, target, T_target_source, limit)
     view = principal_axes(target) if T_view_target is None else T_view_target
     before, after, target = (

@@ -3,6 +3,7 @@
 import numpy as np
 
 BACKGROUND = np.array([1.0, 1.0, 1.0])
+BAND_ROWS = 32  # of a picture, in arrays of some hundred kilobytes
 
 
 def oblique(azimuth: float = 35.0, elevation: float = 38.0) -> np.ndarray:
@@ -77,22 +78,26 @@ def _spread(image: np.ndarray, size: int) -> np.ndarray:
 def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> None:
     """Darken each pixel of an image (3, height, width) by how far it lies behind its neighbours.
 
-    They are those at two radii.
+    They are those at two radii. Band by band, as arrays of the whole picture leave the cache between steps.
     """
-    height, width = near.shape
     floor = near[covered].min()
     filled = np.where(covered, near, floor)
     padded = np.pad(filled, 6, mode="edge")
-    behind = np.zeros_like(filled)
-    for radius in (2, 6):
-        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)):
-            top, left = 6 + radius * dy, 6 + radius * dx
-            depth = padded[top : top + height, left : left + width] - filled
-            behind += np.clip(depth, 0, scale, out=depth)
-    shade = np.exp(behind * (-1.4 / (8 * scale)))
-    fade = (filled - floor) / max(float(np.ptp(filled)), 1e-9)  # what is far is a little paler
-    lit = image * shade
-    paler = 1 - lit
-    paler *= 0.28 * (1 - fade)
-    lit += paler
-    np.copyto(image, lit, where=covered)
+    span = max(float(np.ptp(filled)), 1e-9)
+    for start in range(0, len(near), BAND_ROWS):
+        rows = slice(start, start + BAND_ROWS)
+        own = filled[rows]
+        behind, depth = np.zeros_like(own), np.empty_like(own)
+        height, width = own.shape
+        for radius in (2, 6):
+            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)):
+                top, left = start + 6 + radius * dy, 6 + radius * dx
+                np.subtract(padded[top : top + height, left : left + width], own, out=depth)
+                behind += np.clip(depth, 0, scale, out=depth)
+        shade = np.exp(behind * (-1.4 / (8 * scale)))
+        fade = (own - floor) / span  # what is far is a little paler
+        lit = image[:, rows] * shade
+        paler = 1 - lit
+        paler *= 0.28 * (1 - fade)
+        lit += paler
+        np.copyto(image[:, rows], lit, where=covered[rows])
