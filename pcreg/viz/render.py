@@ -3,6 +3,7 @@
 import numpy as np
 
 BACKGROUND = np.array([1.0, 1.0, 1.0])
+RADII = (2, 6)  # pixels, to the neighbours that light a pixel
 BAND_ROWS = 32  # of a picture, in arrays of some hundred kilobytes
 
 
@@ -50,18 +51,30 @@ def render(
     column = ((right - right.min()) * scale + (width - scale * wide) / 2).astype(np.int64)
     row = height - 1 - ((up - up.min()) * scale + (height - scale * high) / 2).astype(np.int64)
 
+    # Of the picture only what points and the lighting can reach is computed.
+    margin = splat + max(RADII)
+    rows, columns = _range(row, margin, height), _range(column, margin, width)
+    shape = rows.stop - rows.start, columns.stop - columns.start
+
     # The largest key of a pixel is of its nearest point: depth above, the point's number below.
     key = ((near - near.min()) * (2**30 / deep)).astype(np.int64) << 32
     key += np.arange(len(key))
-    seen = np.full(height * width, -1)
-    np.maximum.at(seen, row * width + column, key)
-    seen = _spread(seen.reshape(height, width), splat)
+    seen = np.full(shape[0] * shape[1], -1)
+    np.maximum.at(seen, (row - rows.start) * shape[1] + (column - columns.start), key)
+    seen = _spread(seen.reshape(shape), splat)
     covered = seen >= 0
     seen &= 0xFFFFFFFF
     seen[~covered] = 0
-    image = np.where(covered, paint.T.take(seen, axis=1), np.float32(BACKGROUND)[:, None, None])
-    _eye_dome(image, near[seen], covered, np.float32(depth_scale * max(wide, high)))
-    return np.ascontiguousarray(image.transpose(1, 2, 0))
+    drawn = np.where(covered, paint.T.take(seen, axis=1), np.float32(BACKGROUND)[:, None, None])
+    _eye_dome(drawn, near[seen], covered, np.float32(depth_scale * max(wide, high)))
+    image = np.tile(np.float32(BACKGROUND), (height, width, 1))
+    image[rows, columns] = drawn.transpose(1, 2, 0)
+    return image
+
+
+def _range(pixels: np.ndarray, margin: int, size: int) -> slice:
+    """Those of `size` rows or columns of a picture that lie no further than `margin` beyond the `pixels`."""
+    return slice(max(int(pixels.min()) - margin, 0), min(int(pixels.max()) + margin + 1, size))
 
 
 def _spread(image: np.ndarray, size: int) -> np.ndarray:
@@ -78,20 +91,20 @@ def _spread(image: np.ndarray, size: int) -> np.ndarray:
 def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> None:
     """Darken each pixel of an image (3, height, width) by how far it lies behind its neighbours.
 
-    They are those at two radii. Band by band, as arrays of the whole picture leave the cache between steps.
+    They are those at RADII. Band by band, as arrays of the whole picture leave the cache between steps.
     """
     floor = near[covered].min()
     filled = np.where(covered, near, floor)
-    padded = np.pad(filled, 6, mode="edge")
+    padded = np.pad(filled, max(RADII), mode="edge")
     span = max(float(np.ptp(filled)), 1e-9)
     for start in range(0, len(near), BAND_ROWS):
         rows = slice(start, start + BAND_ROWS)
         own = filled[rows]
         behind, depth = np.zeros_like(own), np.empty_like(own)
         height, width = own.shape
-        for radius in (2, 6):
+        for radius in RADII:
             for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)):
-                top, left = start + 6 + radius * dy, 6 + radius * dx
+                top, left = start + max(RADII) + radius * dy, max(RADII) + radius * dx
                 np.subtract(padded[top : top + height, left : left + width], own, out=depth)
                 behind += np.clip(depth, 0, scale, out=depth)
         shade = np.exp(behind * (-1.4 / (8 * scale)))

@@ -1,3 +1,5 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -86,9 +88,12 @@ def test_extent_ignores_one_stray_in_twenty():
     assert extent(np.empty((0, 3))) == 0
 
 
-def test_cells_are_counted_in_a_table_as_by_sorting(monkeypatch):
+@pytest.mark.parametrize("voxel", [0.2, 1e-4])  # cells whose numbers take 32 bits, and more
+def test_cells_are_counted(voxel):
     points = np.abs(np.random.default_rng(0).normal(0, 1, (3, 5000))).astype(np.float32)
-    in_a_table = voxel_size.CellCounts(points).counts(0.2)
-    monkeypatch.setattr(voxel_size, "MAX_TABLE_CELLS", 0)
-    np.testing.assert_array_equal(np.sort(in_a_table), np.sort(voxel_size.CellCounts(points).counts(0.2)))
-    assert in_a_table.sum() == 5000
+    wanted = Counter(map(tuple, np.floor(points.T * np.float32(1 / voxel)).tolist()))
+    assert sorted(voxel_size.CellCounts(points).counts(voxel)) == sorted(wanted.values())
+
+
+def test_no_points_occupy_no_cells():
+    assert voxel_size.CellCounts(np.empty((3, 0), np.float32)).occupied(0.1) == 0
