@@ -1,6 +1,6 @@
 """How many pairs a second a training takes on simulated scenes, and for how much of it the GPU works.
 
-    python benchmarks/bench_training.py [--experiment indoor] [--pairs 16] [--steps 150] [--workers 0 1 2]
+    python benchmarks/bench_training.py [--experiment indoor] [--pairs 16] [--steps 400] [--workers 0 1 2]
     torchrun --nproc-per-node=2 benchmarks/bench_training.py
 
     there      batches that lie on the device with their pyramids, the same four again and again
@@ -43,7 +43,7 @@ def main() -> None:
     made = parser(__doc__)
     made.add_argument("--experiment", default="indoor", choices=("indoor", "outdoor"))
     made.add_argument("--pairs", type=int, default=16, help="of a step")
-    made.add_argument("--steps", type=int, default=150)
+    made.add_argument("--steps", type=int, default=400, help="that are timed; a scene is new to every tenth")
     made.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2], help="0: batches that are there")
     options = made.parse_args()
     settings = [f"experiment={options.experiment}", f"batches.batch_size={options.pairs}"]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pcreg.datasets.simulated.solids import Solids
 from pcreg.kernels.raycast import Hits, first_hits
+from pcreg.kernels.transfer import moved
 
 # Numbers per intermediate tensor: few launches on a GPU; on a CPU what its cache holds.
 BUDGET = {"cuda": 2**24, "cpu": 2**17}
@@ -26,9 +27,10 @@ def cast(
     rays of a group, all if not given. Runs where the rays are; memory is bounded.
     """
     device = directions.device
-    far = torch.as_tensor(far, dtype=torch.float32, device=device).expand(len(directions))
-    T_unit_world = torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float().to(device)
-    shapes = torch.from_numpy(solids.shape).to(device)
+    far = far if isinstance(far, Tensor) else torch.full((1,), far, device=device)
+    far = far.float().expand(len(directions))
+    T_unit_world = moved(torch.from_numpy(np.linalg.inv(solids.T_world_unit)[:, :3]).float(), device)
+    shapes = moved(torch.from_numpy(solids.shape), device)
     group, solid, depth = _in_view(solids, origins, directions, far, present)
     return first_hits(origins, directions, far, shapes, T_unit_world, group, solid, depth)
 
@@ -49,8 +51,8 @@ def _in_view(
     meet their pyramid.
     """
     device = directions.device
-    T = torch.from_numpy(solids.T_world_unit[:, :3]).float().to(device)
-    radius = torch.from_numpy(_bounding_radii(solids)).float().to(device)
+    T = moved(torch.from_numpy(solids.T_world_unit[:, :3]).float(), device)
+    radius = moved(torch.from_numpy(_bounding_radii(solids)).float(), device)
     origin = origins.mean(1)
     spread = (origins - origin[:, None]).norm(dim=-1).amax(1) + 1e-3
     axis = torch.nn.functional.normalize(directions.mean(1), dim=-1)
@@ -83,7 +85,7 @@ def _in_view(
         for half in axes:
             extent = extent + (sides * half[:, None]).sum(-1).abs()
         depth = centre[:, 4] - extent[:, 4]
-        kept = (centre + extent >= 0).all(1) & (depth <= far[group])
+        kept = ((centre + extent >= 0).all(1) & (depth <= far[group])).nonzero()[:, 0]  # one wait, not three
         found.append((group[kept], solid[kept], depth[kept]))
     group, solid, depth = (torch.cat(parts) for parts in zip(*found, strict=True))
     order = torch.argsort(depth)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pcreg.geometry.se3 import inverse, transform
+from pcreg.kernels.transfer import moved
 
 OVERLAP_TOLERANCE = 0.02  # overlaps that differ by no more are equally likely
 OVERLAP_CELL = 4  # voxels: edge of the cells by which overlap is estimated
@@ -60,14 +61,11 @@ class ScenePairs:
 def shared_cells(recording: Recording, edge: float) -> np.ndarray:
     """Of how many cells of `edge` metres in the world do two clouds both have points: (n, n)."""
     clouds = recording.clouds
-    number = torch.repeat_interleave(
-        torch.arange(len(clouds)), torch.tensor([len(cloud) for cloud in clouds])
-    ).to(clouds[0].device)
-    moved = [
-        transform(torch.from_numpy(T).to(cloud.device), cloud.double())
-        for cloud, T in zip(clouds, recording.T_world_cloud, strict=True)
-    ]
-    cells = torch.floor(torch.cat(moved) / edge).long()
+    sizes = torch.tensor([len(cloud) for cloud in clouds])
+    number = moved(torch.repeat_interleave(torch.arange(len(clouds)), sizes), clouds[0].device)
+    T_world_cloud = moved(torch.from_numpy(recording.T_world_cloud), clouds[0].device)
+    in_world = [transform(T, cloud.double()) for cloud, T in zip(clouds, T_world_cloud, strict=True)]
+    cells = torch.floor(torch.cat(in_world) / edge).long()
     cells = cells - cells.amin(0)
     size = cells.amax(0) + 1
     key = (cells[:, 0] * size[1] + cells[:, 1]) * size[2] + cells[:, 2]

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pcreg.datasets.simulated.raycast import cast
 from pcreg.datasets.simulated.solids import Solids
+from pcreg.kernels.transfer import moved
 
 BASELINE = 0.075  # metres between camera and projector
 FOCAL = 580.0  # pixels, of the real sensor: noise and steps are given in its pixels
@@ -60,7 +61,7 @@ class DepthCamera:
         directions = self._tiles((rays / length[..., None])[None] @ T_world_camera[:, None, :3, :3].mT)
         origins = T_world_camera[:, :3, 3].repeat_interleave(len(directions) // F, 0)[:, None]
         hits = cast(solids, origins, directions, self.far * 1.3)
-        relief = torch.from_numpy(solids.relief).float().to(device)
+        relief = moved(torch.from_numpy(solids.relief).float(), device)
         dull = torch.rand(len(solids), generator=generator, device=device) < 0.03
         solid = hits.solid.clamp(min=0)
         at = origins + hits.distance.clamp(max=self.far * 2)[..., None] * directions

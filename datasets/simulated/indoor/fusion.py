@@ -14,6 +14,7 @@ from torch import Tensor
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
 from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.signed_distance import DepthImages, distance_sums
+from pcreg.kernels.transfer import moved
 
 SAMPLES = 2  # of the surface within each pixel
 
@@ -49,7 +50,7 @@ class Fusion:
         images = DepthImages(inverse_depth, camera.focal, camera.centre, self.jump)
         batch, points = self._candidates(images, T_first_camera, generator)
         total, weight = distance_sums(images, T_first_camera, batch, points, self.truncation)
-        kept = (total.abs() < self.surface * weight) & (weight >= 1)
+        kept = ((total.abs() < self.surface * weight) & (weight >= 1)).nonzero()[:, 0]
         batch, points = batch[kept], points[kept]  # still in the order of their voxels
         first = _first_of_each(batch, (points / self.spacing).floor().long() + 512)
         lengths = counts_of_sorted(batch[first], len(depth)).tolist()
@@ -72,10 +73,11 @@ class Fusion:
         near = torch.nn.functional.pad(near, (0, 1), value=1.0) * (depth + shift * 3 * self.voxel)[..., None]
         near = near.flatten(2, 4) @ T_first_camera[..., :3, :3].mT + T_first_camera[:, :, None, :3, 3]
         near = near.view(*shape, 3)
-        low, high = (torch.tensor(corner, device=device) for corner in (self.low, self.high))
+        low, high = (moved(torch.tensor(corner), device) for corner in (self.low, self.high))
         usable = (depth > 0) & ((near > low) & (near < high)).all(-1)
-        batch = torch.arange(B, device=device).view(B, 1, 1, 1, 1).expand_as(depth)[usable]
-        lattice = ((near[usable] - low) / self.voxel).round().long()
+        rows = usable.flatten().nonzero()[:, 0]
+        batch = rows // depth[0].numel()
+        lattice = ((near.view(-1, 3)[rows] - low) / self.voxel).round().long()
         first = _first_of_each(batch, lattice)
         return batch[first], low + lattice[first] * self.voxel
 

@@ -9,6 +9,7 @@ from pcreg.datasets.simulated.indoor.scene import Scene, indoor_scene
 from pcreg.datasets.simulated.indoor.walk import camera_path
 from pcreg.datasets.simulated.recording import Recording
 from pcreg.geometry.se3 import inverse
+from pcreg.kernels.transfer import moved
 
 SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
 MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
@@ -111,7 +112,7 @@ def _images(
 ) -> Recording:
     """Single images along a walk."""
     T_world_camera = camera_path(rng, scene, count, frames=1)[:, 0]
-    poses = torch.from_numpy(T_world_camera).float().to(generator.device)
+    poses = moved(torch.from_numpy(T_world_camera).float(), generator.device)
     depth = camera.depth(scene.solids, poses, generator)
     return Recording([camera.points(image) for image in depth], T_world_camera)
 
@@ -133,10 +134,10 @@ def _fragments(
         @ T_world_camera
         @ _drift(rng, T_world_camera.shape[:2])
     )
-    poses = torch.from_numpy(T_world_camera).float().to(device).flatten(0, 1)
-    depth = camera.depth(scene.solids, poses, generator).unflatten(0, (-1, frames))
+    poses, in_first = (moved(torch.from_numpy(T).float(), device) for T in (T_world_camera, T_first_camera))
+    depth = camera.depth(scene.solids, poses.flatten(0, 1), generator).unflatten(0, (-1, frames))
     fusion = fusion or Fusion(spacing=rng.choice(SPACINGS))
-    clouds = fusion.fragments(camera, depth, torch.from_numpy(T_first_camera).float().to(device), generator)
+    clouds = fusion.fragments(camera, depth, in_first, generator)
     kept = [n for n, cloud in enumerate(clouds) if len(cloud) >= MIN_POINTS]
     return Recording([clouds[n] for n in kept], T_world_camera[kept, 0])
 

@@ -15,6 +15,7 @@ from pcreg.datasets.simulated.outdoor.site import Scene
 from pcreg.datasets.simulated.outdoor.things import Material, Things
 from pcreg.datasets.simulated.raycast import cast
 from pcreg.datasets.simulated.solids import Solids
+from pcreg.kernels.transfer import moved
 
 # Ranges by Material, drawn for each solid: the reflected fraction, the fraction of rays lost, and the
 # height of the relief in metres
@@ -70,9 +71,9 @@ def sweeps(
         return torch.randn(shape, generator=generator, device=device)
 
     part = (torch.arange(lidar.moments, device=device) + 0.5) / lidar.moments - 0.5  # of a sweep
-    pose = torch.from_numpy(drive.T_world_sensor).float().to(device)[:, None]
-    velocity = torch.from_numpy(drive.velocity).float().to(device)
-    spin = torch.from_numpy(drive.spin).float().to(device)
+    pose = moved(torch.from_numpy(drive.T_world_sensor).float(), device)[:, None]
+    velocity = moved(torch.from_numpy(drive.velocity).float(), device)
+    spin = moved(torch.from_numpy(drive.spin).float(), device)
     R, t = _moved(lidar.turns * part, velocity, spin)
     directions = ray @ (pose[..., :3, :3] @ R)[:, moment].mT
     origins = (pose[..., :3, :3] @ t[..., None])[..., 0] + pose[..., :3, 3]  # (S, moments, 3)
@@ -93,7 +94,7 @@ def sweeps(
         & (distance < lidar.far)
         & (strength > lidar.min_return)
         & (uniform() >= loss)
-        & ~_hidden(ray, torch.from_numpy(body).float().to(device))
+        & ~_hidden(ray, moved(torch.from_numpy(body).float(), device))
     )
     measured = torch.where(seen, distance, 0) + lidar.range_errors(generator) + lidar.noise * normal()
     # Over a longer sweep odometry is needed: what it leaves is as much as in one turn.
@@ -120,8 +121,8 @@ def _first(
 
     distance, cosine = scene.ground.meet(origins, directions, lidar.far)
     things, sweep = _at_all_times(scene, drive)
-    material = torch.from_numpy(things.material).to(device)
-    standing = torch.from_numpy(sweep < 0).to(device)
+    material = moved(torch.from_numpy(things.material), device)
+    standing = moved(torch.from_numpy(sweep < 0), device)
     albedo, loss, relief = (
         torch.lerp(*bounds.to(device)[material].unbind(1), uniform(len(things)))
         for bounds in (ALBEDO, LOST, RELIEF)
@@ -135,7 +136,7 @@ def _first(
         index = np.flatnonzero(chosen)
         if not len(index):
             continue
-        at = torch.from_numpy(sweep[index]).to(device)
+        at = moved(torch.from_numpy(sweep[index]), device)
         present = (at < 0) | (at == group_sweep[:, None])
         some = Solids(things.solids.shape[index], things.solids.T_world_unit[index])
         hits = cast(some, origins, directions, distance.amax(1).clamp(max=lidar.far), present)
@@ -145,7 +146,7 @@ def _first(
             t = torch.where(uniform(*t.shape) < LEAF_GAPS, torch.inf, t + inside)
             cos = cos.clamp(min=0.3)
         closer = t < distance
-        which = torch.from_numpy(index).to(device)[hits.solid.clamp(min=0)]
+        which = moved(torch.from_numpy(index), device)[hits.solid.clamp(min=0)]
         distance = torch.where(closer, t, distance)
         cosine = torch.where(closer, cos, cosine)
         met = torch.where(closer[..., None], surface[which], met)
