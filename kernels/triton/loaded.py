@@ -20,6 +20,7 @@ _loading: dict[Hashable, Lock] = {}  # two threads compile nothing twice
 # Triton 3.6 imports what launches a kernel, compiled from C, under one name for all kernels. Python then has
 # threads share a module, so that one may take from it what launches the kernel of another. One at a time:
 _IMPORTING = "importing"
+_AS_IT_IS = nullcontext()
 
 # Whoever would tell a forked process that a kernel is there, or leave a lock, is not forked with it.
 if hasattr(os, "register_at_fork"):
@@ -79,5 +80,5 @@ def load(key: Hashable, wanted: Launch) -> Compiled | None:
 def current(device: torch.device) -> AbstractContextManager:
     """With `device` as the current one, which it is already but for those who use several."""
     if device.type != "cuda" or device.index == torch.cuda.current_device():
-        return nullcontext()
+        return _AS_IT_IS
     return torch.cuda.device(device)

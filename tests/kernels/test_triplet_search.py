@@ -213,6 +213,21 @@ def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypa
         assert rows_read(listed_together) == rows_read(triplets)
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 4])
+def test_the_fullest_tile_is_found_wherever_it_is(monkeypatch, at_once):
+    monkeypatch.setattr(run, "TILES_AT_ONCE", at_once)
+    generator = torch.Generator().manual_seed(0)
+    sparse, dense = (width * torch.rand(n, 3, generator=generator) for n, width in ((300, 3.0), (60, 0.3)))
+    for order, fullest in (((dense, sparse), 0), ((sparse, dense), 2)):
+        points, lengths = torch.cat(order), torch.tensor([360])
+        expected = stencil.native_triplets(points, points, lengths, lengths, 0.1, 3, 0.2)
+        tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
+        assert torch.diff(tiles.tile_offsets).argmax() == fullest
+        points, lengths = points.to(DEVICE), lengths.to(DEVICE)
+        found = triplet_search.search_native(points, points, lengths, lengths, 0.1, 3, 0.2)
+        assert found._arrangements["tiles"].max_shared == tiles.max_shared > 0
+
+
 @torch.inference_mode()
 def test_tiles_of_more_kernel_cells_than_are_listed_together():
     """Beyond the kernel's faces, a quarter of the radius away, many points share buckets."""

@@ -39,6 +39,7 @@ from pcreg.kernels.triton.search.tile_kernels import segment, share_tiles, size_
 
 BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
 BUCKETS = 128  # of a program that puts them in order
+TILES_AT_ONCE = 1024  # of which a program finds the fullest
 MIN_SEARCHES = 16  # rows of the table as kernels load it: one search takes the kernels of a pyramid
 MIN_CELLS = 27  # kernel cells of a search, likewise
 AHEAD = 32  # triplets per centre, of a surface half as many again as 27 cells find
@@ -100,16 +101,16 @@ class SearchRun:
         """Begin to count: of each search what `Found` holds, and all k_offsets."""
         counts = self._visited()
         sizes = len(self.rows) * len(Found._fields)
-        known = self._zeros(sizes + self.totals.offsets, dtype=torch.int64)
+        known = self._empty(sizes + self.totals.offsets, dtype=torch.int64)
         self.k_offsets = known[sizes:]
         self.n_of_size = self._empty(self.totals.tiles, 2)
-        arguments = counts, self.n_of_size, known
+        arguments = counts, self.n_of_size
         self._launch(size_tiles, self.totals.tiles, arguments, SEARCHES=self.n_rows, TILE=TILE)
         self.buckets = torch.cumsum(counts, 0, dtype=torch.int32)
         self.tile_offsets = self._empty(1 + self.totals.tiles)
         cells = power_of_two(max(MIN_CELLS, *(search.n_cells for search in self.searches)))
         arguments = self.buckets, self.tile_offsets, self.k_offsets, known
-        self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE)
+        self._launch(segment, len(self.rows), arguments, CELLS=cells, TILE=TILE, TILES=TILES_AT_ONCE)
         return Fetched(known)
 
     def _filled_ahead(self) -> Tensor:

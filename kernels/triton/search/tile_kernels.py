@@ -32,7 +32,6 @@ def size_tiles(
     n_searches,
     counts,  # (1 + all buckets + all tiles,): behind each bucket its size; then, out: each tile's shared ones
     n_of_size,  # (all tiles, 2) int32, out: how many of them have two and three points
-    found,  # (searches, FOUND) int64, zeros, out: MAX_SHARED
     SEARCHES: tl.constexpr,
     TILE: tl.constexpr,
 ):
@@ -56,7 +55,6 @@ def size_tiles(
     tl.store(n_of_size, tl.sum(twos))
     tl.store(n_of_size + 1, tl.sum(threes))
     tl.store(n_shared + tl.program_id(0), tl.sum(shared))
-    tl.atomic_max(found + search * FOUND + MAX_SHARED, tl.sum(shared).to(tl.int64), sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["n_searches"])
@@ -66,9 +64,10 @@ def segment(
     buckets,  # (1 + all buckets + all tiles,), the scan of what `size_tiles` leaves
     tile_offsets,  # (1 + all tiles,), out: where those of each search end
     k_offsets,  # of all searches, out
-    found,  # (searches, FOUND) int64, out, but for MAX_SHARED
+    found,  # (searches, FOUND) int64, out
     CELLS: tl.constexpr,  # a power of two, no less than K
     TILE: tl.constexpr,
+    TILES: tl.constexpr,  # looked at together
 ):
     """The bounds of every search's segments, and what the host has to know."""
     search = tl.program_id(0)
@@ -84,10 +83,17 @@ def segment(
     tl.store(k_offsets + 1 + k, ends, mask=k < K)
     found += search * FOUND
     tl.store(found + LENGTH, tl.max(ends))
-    before, tile = buckets + all_buckets(table, n_searches), tl.load(row + FIRST_TILE) + tl.cdiv(n_out, TILE)
-    shared = tl.load(before + tile) - tl.load(before)
-    tl.store(tile_offsets + tile, shared)
+    before, tile = buckets + all_buckets(table, n_searches), tl.load(row + FIRST_TILE)
+    end = tile + tl.cdiv(n_out, TILE)
+    shared = tl.load(before + end) - tl.load(before)
+    tl.store(tile_offsets + end, shared)
     tl.store(found + SHARED, shared.to(tl.int64))
+    most = tl.zeros((TILES,), tl.int32)
+    for first in range(tile, end, TILES):
+        at = first + tl.arange(0, TILES)
+        upto = tl.load(before + at + 1, mask=at < end, other=0)
+        most = tl.maximum(most, upto - tl.load(before + at, mask=at < end, other=0))
+    tl.store(found + MAX_SHARED, tl.max(most, 0).to(tl.int64))
     frame = tl.load(row + FRAME).to(tl.pointer_type(tl.float64))
     tl.store(found + N_CELLS, all_cells(tl.load(row + N_CLOUDS), frame))
 
