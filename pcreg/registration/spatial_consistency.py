@@ -18,6 +18,7 @@ MAX_GROUP = 20  # matches from which a motion is computed, beside the seed
 MIN_EDGE_DISTANCES = 2.0  # points closer than that agree whatever the motion
 POWER_ITERATIONS = 10
 BLOCK_ROWS = 64  # of matches, compared with all others at a time, in arrays that fit the cache
+BLOCK_COLUMNS = 512  # of other matches: BLAS copies the larger factor of a product, here once in all
 
 
 def consistent_motions(
@@ -33,9 +34,7 @@ def consistent_motions(
         return np.empty((0, 4, 4))
     agree = _agreement(source, target, distance, prior)
     seeds = _seeds(agree)
-    blocks = np.split(seeds, range(BLOCK_ROWS, len(seeds), BLOCK_ROWS))
-    # How many matches agree with both
-    shared = np.concatenate(parallel.each(lambda rows: agree[rows] * (agree[rows] @ agree), blocks))
+    shared = _shared(agree, seeds)
     group = np.argpartition(-shared, min(MAX_GROUP, len(source) - 1) - 1, axis=1)[:, :MAX_GROUP]
     group = np.concatenate([seeds[:, None], group], axis=1)
     within = agree[group[:, :, None], group[:, None]]
@@ -64,6 +63,17 @@ def _agreement(source: np.ndarray, target: np.ndarray, distance: float, prior: P
 
     parallel.each(fill, range(0, len(source), BLOCK_ROWS))
     return agree
+
+
+def _shared(agree: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """How many matches agree with a seed and with another match, if these two agree: (S, P) float32, exact."""
+    own = agree[seeds]
+
+    def of(start: int) -> np.ndarray:
+        columns = slice(start, start + BLOCK_COLUMNS)
+        return own[:, columns] * (own @ agree[:, columns])
+
+    return np.concatenate(parallel.each(of, range(0, len(agree), BLOCK_COLUMNS)), axis=1)
 
 
 def _distances(some: np.ndarray, points: np.ndarray) -> np.ndarray:
