@@ -66,7 +66,7 @@ def _agreement(source: np.ndarray, target: np.ndarray, distance: float, prior: P
 
 
 def _shared(agree: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """How many matches agree with a seed and with another match, if these two agree: (S, P) float32, exact."""
+    """How many matches agree with a seed and with another one, if these two agree: (S, P) float32, exact."""
     own = agree[seeds]
 
     def of(start: int) -> np.ndarray:
