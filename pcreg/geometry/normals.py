@@ -1,5 +1,7 @@
 """Normals of the surface that points were taken from."""
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -7,6 +9,7 @@ from pcreg.geometry.se3 import dot
 from pcreg.runtime import parallel
 
 NEIGHBORS = 30
+QUERIES_AT_ONCE = 1 << 11  # whose neighbours' coordinates, half a megabyte for each axis, stay in the cache
 
 
 def normals_of(points: np.ndarray, radius: float) -> np.ndarray:
@@ -32,10 +35,31 @@ def scatter_matrices(queries: np.ndarray, points: np.ndarray, radius: float) -> 
     distance, rows = cKDTree(points).query(
         queries, NEIGHBORS, distance_upper_bound=radius, workers=parallel.cores_for(len(queries))
     )
-    near = np.isfinite(distance)[:, :, None]  # (Q, 30, 1)
-    around = np.where(near, points[np.where(near[:, :, 0], rows, 0)] - queries[:, None], 0.0)
-    centred = np.where(near, around - (around.sum(1) / near.sum(1))[:, None], 0.0)
-    return centred.transpose(0, 2, 1) @ centred
+    near = np.isfinite(distance)
+    rows[~near] = 0  # of any point: it does not count
+    columns = np.ascontiguousarray(points.T)
+    found = np.empty((len(queries), 3, 3))
+    for start in range(0, len(queries), QUERIES_AT_ONCE):
+        some = slice(start, start + QUERIES_AT_ONCE)
+        centred = _centred(columns, queries[some], rows[some], near[some])
+        for a, b in combinations_with_replacement(range(3), 2):
+            found[some, a, b] = found[some, b, a] = np.einsum("qk,qk->q", centred[a], centred[b])
+    return found
+
+
+def _centred(
+    columns: np.ndarray, queries: np.ndarray, rows: np.ndarray, near: np.ndarray
+) -> list[np.ndarray]:
+    """Three times (Q, 30): where the neighbours lie from their mean along each axis, 0 where there is none.
+
+    Neighbours are `rows` (Q, 30) of the points (3, N), where they are `near`.
+    """
+    counts, centred = near.sum(1), []
+    for column, own in zip(columns, queries.T, strict=True):
+        offsets = (column.take(rows) - own[:, None]) * near
+        offsets -= (offsets.sum(1) / counts)[:, None]
+        centred.append(offsets * near)
+    return centred
 
 
 def towards(viewpoint: np.ndarray, points: np.ndarray, normals: np.ndarray) -> np.ndarray:
