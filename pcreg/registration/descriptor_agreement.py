@@ -17,6 +17,7 @@ from pcreg.geometry.subsample import every_nth
 MAX_POINTS = 2_500  # of the source
 DEVIATIONS = 0.7  # above the mean cosine of any two points, from which on descriptors are alike
 ITERATIONS = 10
+ROWS_AT_ONCE = 1 << 11  # descriptors
 MIN_TOUCHING = 10  # points with like descriptors, to refine a motion by
 
 
@@ -30,10 +31,14 @@ class DescriptorAgreement:
         self.tree = cKDTree(target.points)
         mean = np.concatenate([source.features, target.features]).mean(0)
         described = every_nth(source.features, MAX_POINTS), target.features
-        self.features, self.target_features = (_unit(features - mean) for features in described)
+        self.features, self.target_features = (_unit(features, mean) for features in described)
         cosines = self.features @ every_nth(self.target_features, MAX_POINTS).T
-        self.usual = float(cosines.mean() + DEVIATIONS * cosines.std())
-        self.deviation = float(cosines.std()) or 1.0  # descriptors that are all alike tell nothing
+        mean_cosine = cosines.mean()
+        cosines -= mean_cosine  # in place: there are six million
+        cosines *= cosines
+        deviation = np.sqrt(cosines.mean())
+        self.usual = float(mean_cosine + DEVIATIONS * deviation)
+        self.deviation = float(deviation) or 1.0  # descriptors that are all alike tell nothing
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
         """By how much cosines of touching points exceed what is usual, in standard deviations per point.
@@ -90,5 +95,11 @@ class Touching:
     cosines: np.ndarray  # (P,) of their descriptors
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+def _unit(features: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The features (N, C) less their mean (C,), of unit length; some at a time, which the cache holds."""
+    unit = np.empty_like(features)
+    for start in range(0, len(features), ROWS_AT_ONCE):
+        rows = unit[start : start + ROWS_AT_ONCE]
+        np.subtract(features[start : start + ROWS_AT_ONCE], mean, out=rows)
+        rows /= np.maximum(np.sqrt((rows * rows).sum(1, keepdims=True)), 1e-9)
+    return unit
