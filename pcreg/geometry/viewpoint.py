@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.ndimage import maximum_filter
 
 from pcreg.geometry.nearest import tree_for_few
 from pcreg.geometry.se3 import dot
@@ -203,11 +202,19 @@ class View:
         cell = _cube_cells(rays)
         nearest = np.full((len(places), 6, FACE_CELLS, FACE_CELLS), np.inf)
         np.minimum.at(nearest.reshape(-1), cell, distance)
-        occluder = maximum_filter(nearest, size=(1, 1, 3, 3), mode="constant", cval=np.inf).reshape(-1)[cell]
+        occluder = _furthest_around(nearest).reshape(-1)[cell]
         slope = np.sqrt(1 - np.minimum(cosine, 1.0) ** 2) / np.maximum(cosine, MIN_INCIDENCE_COSINE)
         behind = distance - self.margin - distance * WIDTH * slope > occluder
         edge_on = cosine < MIN_INCIDENCE_COSINE
         return (behind & ~edge_on).mean(1), edge_on.mean(1)
+
+
+def _furthest_around(nearest: np.ndarray) -> np.ndarray:
+    """The largest of each cell of images (..., rows, columns) and the eight around it; inf at their edges."""
+    furthest = np.full_like(nearest, np.inf)
+    rows = np.maximum(np.maximum(nearest[..., :-2, :], nearest[..., 1:-1, :]), nearest[..., 2:, :])
+    furthest[..., 1:-1, 1:-1] = np.maximum(np.maximum(rows[..., :-2], rows[..., 1:-1]), rows[..., 2:])
+    return furthest
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -221,8 +228,12 @@ def _cube_cells(rays: np.ndarray) -> np.ndarray:
 
     The cells of a cube have about equal angles.
     """
-    axis = np.abs(rays).argmax(0)
-    main, *others = (np.take_along_axis(rays, (axis + shift)[None] % 3, 0)[0] for shift in range(3))
+    x, y, z = rays
+    along_x, along_y, along_z = np.abs(rays)
+    is_x = (along_x >= along_y) & (along_x >= along_z)
+    is_y = ~is_x & (along_y >= along_z)
+    axis = np.where(is_x, 0, np.where(is_y, 1, 2))
+    main, *others = (np.where(is_x, a, np.where(is_y, b, c)) for a, b, c in ((x, y, z), (y, z, x), (z, x, y)))
     divisor = np.maximum(np.abs(main), 1e-9)
     cell = 6 * np.arange(len(axis))[:, None] + 2 * axis + (main > 0)
     for other in others:
