@@ -131,16 +131,15 @@ def _constant(features: Features) -> Features:
     """
     if isinstance(features, np.ndarray):
         return features
-    features = features.detach()
-    return features.numpy() if _is_on_cpu(features) else features
+    return features.detach().numpy() if _is_on_cpu(features) else features.detach()
 
 
 def _on_host(rows: Features) -> np.ndarray:
     return rows if isinstance(rows, np.ndarray) else rows.cpu().numpy()
 
 
-def _is_on_cpu(features: Features) -> bool:
-    return isinstance(features, np.ndarray) or features.device.type == "cpu"
+def _is_on_cpu(features: "torch.Tensor") -> bool:
+    return features.device.type == "cpu"
 
 
 def nearest_neighbors(

@@ -49,8 +49,9 @@ def test_matches_on_a_device_are_those_of_arrays(monkeypatch, max_block_bytes):
         assert 0 < len(found.rows) < len(found.one_way) == 257
 
 
-def test_equal_distances_go_to_the_lower_index():
-    assert nearest(np.zeros((2, 4)), np.ones((3, 4))).tolist() == [0, 0]
+@pytest.mark.parametrize("budget", [1, None])  # a block for each row of b, or one
+def test_equal_distances_go_to_the_lower_index(budget):
+    assert nearest(np.zeros((2, 4)), np.ones((3, 4)), budget).tolist() == [0, 0]
 
 
 def test_mutual_pairs_are_those_that_both_ways_confirm():

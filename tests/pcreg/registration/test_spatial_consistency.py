@@ -28,6 +28,13 @@ def test_the_same_matches_give_the_same_motions_wherever_the_clouds_lie():
     np.testing.assert_allclose(far[:, :3, :3], here[:, :3, :3], atol=1e-6)
 
 
+def test_blocks_change_nothing(monkeypatch):
+    source, target, _ = correspondences(P=300, inlier_ratio=0.1)
+    wanted = consistent_motions(source, target, 0.05)
+    monkeypatch.setattr("pcreg.registration.spatial_consistency.BLOCK_COLUMNS", 7)
+    np.testing.assert_array_equal(consistent_motions(source, target, 0.05), wanted)
+
+
 @pytest.mark.parametrize("P", [1, 2, 5])
 def test_matches_that_do_not_agree_give_no_motion(P):
     rng = np.random.default_rng(0)

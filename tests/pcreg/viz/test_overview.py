@@ -43,6 +43,15 @@ def test_what_lies_behind_an_edge_is_darker():
     assert row[98] < row[40]
 
 
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_a_picture_does_not_depend_on_its_bands(monkeypatch, rows):
+    step = np.concatenate([SHEET, SHEET[SHEET[:, 0] > 0.5] + UP / 2])
+    view = [step], [TARGET], oblique()
+    image = render(*view, size=(200, 90), splat=5)
+    monkeypatch.setattr("pcreg.viz.render.BAND_ROWS", rows)
+    np.testing.assert_array_equal(render(*view, size=(200, 90), splat=5), image)
+
+
 def test_strays_are_not_drawn():
     strays = np.array([[1e6, 0, 0], [0, 0, 50.0]])
     np.testing.assert_array_equal(shown(np.concatenate([strays, SHEET])), SHEET)
