@@ -6,8 +6,9 @@ computed by the same functions.
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,17 +61,15 @@ class InferenceResUNet:
 
     def __init__(self, stored: StoredWeights) -> None:
         """Raises InputError for weights that do not fit their architecture; a matcher's are left out."""
-        self.architecture, self.fingerprint = stored.architecture, stored.fingerprint
+        self.architecture = stored.architecture
         tensors = {name: each for name, each in stored.tensors.items() if not name.startswith("matcher.")}
         replace(stored, tensors=tensors).check(_shapes(stored.architecture))
-        self._layers: dict[str, tuple[Floats, Floats]] = {}  # by convolution: weight (K, C, M) and bias (M,)
-        for conv in [name.removesuffix(".weight") for name in tensors if tensors[name].ndim == 4]:
-            norm = conv.replace("conv", "norm")
-            scale, shift, mean, variance = (tensors[f"{norm}.{each}"] for each in STATISTICS)
-            scale = scale / np.sqrt(variance + EPSILON)
-            self._layers[conv] = tensors[f"{conv}.weight"][:, 0] * scale, shift - mean * scale
         self._head = [np.ascontiguousarray(tensors[f"{name}.weight"].T) for name in ("conv1_tr", "final")]
         self._bias = tensors["final.bias"]
+        with ThreadPoolExecutor(1) as thread:  # both take equally long
+            fingerprint = thread.submit(lambda: stored.fingerprint)
+            self._layers = _folded(tensors)
+        self.fingerprint = fingerprint.result()
 
     def describe(
         self,
@@ -141,6 +140,17 @@ class InferenceResUNet:
         out = into(features, weight)
         out += bias
         return out
+
+
+def _folded(tensors: dict[str, NDArray[Any]]) -> dict[str, tuple[Floats, Floats]]:
+    """The weight (K, C, M) and bias (M,) of each convolution, its norm folded into them."""
+    layers = {}
+    for conv in [name.removesuffix(".weight") for name in tensors if tensors[name].ndim == 4]:
+        norm = conv.replace("conv", "norm")
+        scale, shift, mean, variance = (tensors[f"{norm}.{each}"] for each in STATISTICS)
+        scale = scale / np.sqrt(variance + EPSILON)
+        layers[conv] = tensors[f"{conv}.weight"][:, 0] * scale, shift - mean * scale
+    return layers
 
 
 def _geometry(
