@@ -5,7 +5,6 @@ Voxel size, scales, refinement and verdict are those of `register`; no descripto
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from time import perf_counter, process_time
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from pcreg.io.pairs import Pair, PairDataset
 from pcreg.registration.inputs import VIEWPOINTS
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.registration.result import Registration
+from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, OutputError
 

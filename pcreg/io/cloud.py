@@ -6,7 +6,7 @@ Coordinates are read as float64 and stay so: UTM coordinates have no digits to l
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from pcreg.io.formats.pcd import read_pcd, viewpoint_of_pcd
 from pcreg.io.formats.ply import read_ply
 from pcreg.io.formats.stl import read_stl
 from pcreg.io.formats.text import read_pts, read_xyz
+from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.errors import InputError, first_line
 from pcreg.runtime.files import replacing
 

@@ -7,7 +7,6 @@ or by a scan of the smaller map that is found in the other one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from pcreg.mapping.refinement import overlaps
 from pcreg.mapping.scan import Scan, displacement
 from pcreg.mapping.submap import Question, Submap
 from pcreg.registration.result import Registration
+from pcreg.runtime.cached_property import cached_property
 
 LOOSE_TRIANGLES = 3  # that the edges of a scan close, below which it is compared with what is around it
 MIN_OVERLAP = 0.05  # with a scan, to be around it

@@ -5,12 +5,12 @@ Work grows with the number of scans times the number of candidates of each.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from pcreg.registration.global_descriptor import GlobalDescriptor
 from pcreg.registration.screening import Sketch
+from pcreg.runtime.cached_property import cached_property
 
 MAX_SCANS = 100  # up to which each is compared with each
 CANDIDATES = 20  # of a scan otherwise; of pairs of simulated rooms that register 97 % are among 10

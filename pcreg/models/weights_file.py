@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.models.architecture import Architecture, MatcherArchitecture
+from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.errors import InputError
 
 KEY = "pcreg.architecture"  # in the file's metadata

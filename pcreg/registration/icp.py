@@ -7,7 +7,6 @@ adds its sums up in parallel, in an order that changes from run to run.
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from scipy.spatial.transform import Rotation
 from pcreg.geometry.nearest import nearest
 from pcreg.geometry.se3 import cross, dot, lengths, se3, transform
 from pcreg.geometry.subsample import every_nth
+from pcreg.runtime.cached_property import cached_property
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact

@@ -1,6 +1,5 @@
 """The score of motions by matched points (MSAC; Torr and Zisserman, 2000), and their fit to inliers."""
 
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 
 from pcreg.geometry.se3 import aligning_motion, lengths, residuals
 from pcreg.registration.prior import Prior
+from pcreg.runtime.cached_property import cached_property
 
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
 

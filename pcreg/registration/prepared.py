@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from threading import RLock
 
 import numpy as np
@@ -16,6 +15,7 @@ from pcreg.registration.inputs import ViewpointOption
 from pcreg.registration.local_frame import LocalFrame, LocalPoints, local_points
 from pcreg.registration.preprocess import DescribedCloud, DownsampledCloud, describe
 from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.runtime.cached_property import cached_property
 
 MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps them in its local frame, in 120 MB
 

@@ -9,7 +9,7 @@ Long, as it holds what a caller sees: every argument with its words, and overloa
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from socket import gethostname
@@ -45,6 +45,7 @@ from pcreg.registration.result import Registration
 from pcreg.registration.similarity import in_source_units, register_similarity
 from pcreg.registration.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
+from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 

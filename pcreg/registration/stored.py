@@ -5,7 +5,6 @@ import logging
 import os
 import zipfile
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from pcreg.registration.local_frame import LocalFrame
 from pcreg.registration.prepared import PreparedCloud
 from pcreg.registration.preprocess import DescribedCloud
 from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing

@@ -1,7 +1,5 @@
 """What is hidden of a surface from many places at once."""
 
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -10,6 +8,7 @@ from pcreg.geometry.viewpoint import FACE_CELLS, MIN_INCIDENCE_COSINE, WIDTH, Vi
 from pcreg.kernels.occlusion import hidden_and_edge_on
 from pcreg.kernels.range_image import OcclusionLimits
 from pcreg.registration.gpu.arrays import array, on
+from pcreg.runtime.cached_property import cached_property
 
 
 class DeviceView(View):
