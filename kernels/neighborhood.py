@@ -1,4 +1,4 @@
-"""How many points lie around a query, how far the k-th nearest is, and how the nearest are spread.
+"""How far the k-th nearest point of a query is, and how the nearest are spread.
 
 By comparing all points, as pcreg.kernels.nearest does. All in metres and float64.
 """
@@ -9,15 +9,6 @@ from torch import Tensor
 from pcreg.kernels.plane_fit import least_direction
 
 BLOCK_PAIRS = 1 << 22  # of a query and a point, compared at a time on the CPU
-
-
-def count_within(queries: Tensor, points: Tensor, radius: float) -> Tensor:
-    """How many of points (M, 3) lie within `radius` of each of queries (Q, 3), on it included: (Q,) int64."""
-    if points.is_cuda:
-        from pcreg.kernels.triton import neighborhood
-
-        return neighborhood.count_within(queries, points, radius)
-    return torch.cat([(squared <= radius**2).sum(1) for _, squared in _blocks(queries, points)])
 
 
 def kth_distance(queries: Tensor, points: Tensor, k: int) -> Tensor:

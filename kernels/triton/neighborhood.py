@@ -1,4 +1,4 @@
-"""Counts, k-th distances and sums around queries: a program per few queries goes through all points.
+"""K-th distances and sums around queries: a program per few queries goes through all points.
 
 Blocks of points that lie too far from all its queries it leaves out, by the boxes around them: points that
 follow one another, as those of a grid do, lie together. Of many points some say how far the k-th is at most,
@@ -26,16 +26,11 @@ EVERY_NTH, MIN_POINTS = 16, 1000  # some of many points tell where to search amo
 # For the distances of so many times k points: 16 times k are within, of 2,000 queries never four times that
 ROOM = 64
 MAX_STEPS = 64  # of the search
-COUNT, DISTANCE, SUMS = range(3)  # what is wanted
-WIDTHS = {COUNT: 1, DISTANCE: 1, SUMS: 10}
+DISTANCE, SUMS = range(2)  # what is wanted
+WIDTHS = {DISTANCE: 1, SUMS: 10}
 # Of each; with few points at a time a program waits for memory again and again, ten sums leave no registers
-POINTS, WARPS = {COUNT: 1024, DISTANCE: 1024, SUMS: 256}, {COUNT: 8, DISTANCE: 8, SUMS: 4}
+POINTS, WARPS = {DISTANCE: 1024, SUMS: 256}, {DISTANCE: 8, SUMS: 4}
 COLLECTED = 256  # points at a time where few are near
-
-
-def count_within(queries: Tensor, points: Tensor, radius: float) -> Tensor:
-    """What pcreg.kernels.neighborhood says, as the next."""
-    return _around(queries, points, len(points), _all(queries, radius**2), COUNT)[:, 0].long()
 
 
 def kth_distance(queries: Tensor, points: Tensor, k: int) -> Tensor:
@@ -152,35 +147,32 @@ def _neighborhood(
     z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
     high = tl.load(most + q, mask=inside, other=-1.0)  # what lies beyond is not looked at
     n_high, beyond = _count(points, boxes, M, x, y, z, high, high, QUERIES, POINTS)
+    low = tl.zeros((QUERIES,), tl.float64)
+    # `next` is the least beyond `low`
+    n_low, next = _count(points, boxes, M, x, y, z, low, high, QUERIES, POINTS)
+    high = tl.where(n_low >= k, low, high)
+    open = (n_high > k) & (n_low < k) & (next < high) & inside
+    step = 0
+    while (tl.max(open.to(tl.int32)) > 0) & (step < STEPS):
+        share = (k - n_low).to(tl.float64) / tl.maximum(n_high - n_low, 1).to(tl.float64)
+        share = tl.where(step % 4 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
+        middle = tl.where((step % 4 == 3) | (n_low == k - 1), next, low + (high - low) * share)
+        n, beyond = _count(points, boxes, M, x, y, z, middle, high, QUERIES, POINTS)
+        above, below = open & (n >= k), open & (n < k)
+        high, n_high = tl.where(above, middle, high), tl.where(above, n, n_high)
+        low, n_low = tl.where(below, middle, low), tl.where(below, n, n_low)
+        next = tl.where(below, beyond, next)
+        open = open & (n_high > k) & (next < high)
+        step += 1
     if WANTED == 0:
-        tl.store(out + q, n_high.to(tl.float64), mask=inside)
+        farthest = tl.zeros((QUERIES, POINTS), tl.float64)
+        for start in range(0, M, POINTS):
+            if not _are_far(boxes, start, x, y, z, high, POINTS):
+                _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
+                farthest = tl.where(distance <= high[:, None], tl.maximum(farthest, distance), farthest)
+        tl.store(out + q, tl.max(farthest, 1), mask=inside)
     else:
-        low = tl.zeros((QUERIES,), tl.float64)
-        # `next` is the least beyond `low`
-        n_low, next = _count(points, boxes, M, x, y, z, low, high, QUERIES, POINTS)
-        high = tl.where(n_low >= k, low, high)
-        open = (n_high > k) & (n_low < k) & (next < high) & inside
-        step = 0
-        while (tl.max(open.to(tl.int32)) > 0) & (step < STEPS):
-            share = (k - n_low).to(tl.float64) / tl.maximum(n_high - n_low, 1).to(tl.float64)
-            share = tl.where(step % 4 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
-            middle = tl.where((step % 4 == 3) | (n_low == k - 1), next, low + (high - low) * share)
-            n, beyond = _count(points, boxes, M, x, y, z, middle, high, QUERIES, POINTS)
-            above, below = open & (n >= k), open & (n < k)
-            high, n_high = tl.where(above, middle, high), tl.where(above, n, n_high)
-            low, n_low = tl.where(below, middle, low), tl.where(below, n, n_low)
-            next = tl.where(below, beyond, next)
-            open = open & (n_high > k) & (next < high)
-            step += 1
-        if WANTED == 1:
-            farthest = tl.zeros((QUERIES, POINTS), tl.float64)
-            for start in range(0, M, POINTS):
-                if not _are_far(boxes, start, x, y, z, high, POINTS):
-                    _, _, _, distance = _offsets(points, M, start, x, y, z, POINTS)
-                    farthest = tl.where(distance <= high[:, None], tl.maximum(farthest, distance), farthest)
-            tl.store(out + q, tl.max(farthest, 1), mask=inside)
-        else:
-            _store_sums(points, boxes, M, x, y, z, high, out, q, inside, QUERIES, POINTS)
+        _store_sums(points, boxes, M, x, y, z, high, out, q, inside, QUERIES, POINTS)
 
 
 @triton.jit(

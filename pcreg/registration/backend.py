@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from pcreg.geometry.nearest import tree_for_few
+from pcreg.geometry.nearest import have_neighbors, tree_for_few
 from pcreg.geometry.normals import normals_of, surface_variation
 from pcreg.geometry.planarity import Variation
 from pcreg.geometry.rows import Rows
@@ -35,6 +35,7 @@ class Backend:
     box: Callable[[LocalPoints], np.ndarray] = box
     sample: SampleOf = Sample.of
     voxel_downsample: Callable[..., np.ndarray] = voxel_downsample
+    have_neighbors: Callable[[LocalPoints, int, float], np.ndarray] = have_neighbors
     view: ViewOf = View
     spacing_index: Callable[[np.ndarray], Any] = tree_for_few
     normals_of: Callable[[np.ndarray, float], np.ndarray] = normals_of

@@ -9,7 +9,6 @@ from pcreg.geometry.normals import towards
 from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
 from pcreg.registration.backend import CPU, Backend
 from pcreg.registration.local_frame import MIRROR, LocalPoints
-from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
 MIN_POINTS = 30  # after downsampling; a motion between fewer may be chance
@@ -131,11 +130,7 @@ def downsample_and_filter(
     which would count as an object in the free space of the other sensor.
     """
     rows = backend.voxel_downsample(points, voxel, origin)
-    downsampled = points.take(rows, axis=0)
-    around = backend.index(downsampled).query_ball_point(
-        downsampled, 2 * voxel, return_length=True, workers=parallel.cores_for(len(downsampled))
-    )
-    return rows[around - 1 >= MIN_NEIGHBORS]
+    return rows[backend.have_neighbors(points.take(rows, axis=0), MIN_NEIGHBORS, 2 * voxel)]
 
 
 def _too_few(local: LocalPoints, left: int, voxel: float) -> str:

@@ -1,4 +1,4 @@
-"""Counts, k-th distances and scatter matrices: by the kernel, by the definition, and by a tree of SciPy."""
+"""K-th distances and scatter matrices: by the kernel, by the definition, and by a tree of SciPy."""
 
 import numpy as np
 import pytest
@@ -32,13 +32,6 @@ def around(request):
 
 def tensors(*arrays):
     return [torch.from_numpy(np.ascontiguousarray(array)).to(DEVICE) for array in arrays]
-
-
-@pytest.mark.parametrize(("Q", "M"), SIZES)
-def test_counts(Q, M, around):
-    points, queries = wavy(M), wavy(Q)
-    found = around.count_within(*tensors(queries, points), 0.3).tolist()
-    assert found == cKDTree(points).query_ball_point(queries, 0.3, return_length=True).tolist()
 
 
 @pytest.mark.parametrize(("Q", "M"), SIZES)

@@ -11,7 +11,7 @@ from pcreg.registration.gpu.downsampling import voxel_downsample
 from pcreg.registration.gpu.free_space import DeviceFreeSpace
 from pcreg.registration.gpu.local_points import DeviceLocalPoints
 from pcreg.registration.gpu.msac import DeviceMatchedPoints
-from pcreg.registration.gpu.nearest import NearestIndex
+from pcreg.registration.gpu.nearest import NearestIndex, have_neighbors
 from pcreg.registration.gpu.normals import normals_of, surface_variation
 from pcreg.registration.gpu.overlap import overlap
 from pcreg.registration.gpu.sample import sample_of
@@ -24,6 +24,7 @@ BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a de
     "box": box,
     "sample": sample_of,
     "voxel_downsample": voxel_downsample,
+    "have_neighbors": have_neighbors,
     "view": DeviceView,
     "spacing_index": NearestIndex,
     "normals_of": normals_of,

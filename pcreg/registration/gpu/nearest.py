@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from pcreg.kernels.nearest import nearest_points
-from pcreg.kernels.neighborhood import count_within, kth_distance
+from pcreg.kernels.neighborhood import kth_distance
 from pcreg.kernels.stencil import native_counts
 from pcreg.registration.gpu.arrays import DeviceArray, on
 
@@ -16,7 +16,7 @@ class NearestIndex:
     """Points (M, 3) float64, M >= 1. Numbers of `workers` mean nothing here."""
 
     def __init__(self, points: NDArray[np.float64] | DeviceArray, device: str) -> None:
-        self.data, self.device = points, device
+        self.device = device
         self._points = on(points, device)
 
     def query(
@@ -39,18 +39,12 @@ class NearestIndex:
         distance = torch.where(distance < distance_upper_bound, distance, torch.inf)
         return distance.cpu().numpy(), row.cpu().numpy()
 
-    def query_ball_point(
-        self,
-        points: NDArray[np.float64] | DeviceArray,
-        r: float,
-        return_length: bool = True,
-        workers: int = 1,
-    ) -> NDArray[np.int64]:
-        """How many points lie within `r` metres of each of points (N, 3): (N,)."""
-        if points is self.data:
-            lengths = torch.full((1,), len(points), device=self.device)
-            counts = native_counts(self._points, lengths, r, kernel_size=1, radius=r)[0]
-        else:
-            counts = count_within(on(points, self.device), self._points, r)
-        found: NDArray[np.int64] = counts.long().cpu().numpy()
-        return found
+
+def have_neighbors(
+    points: NDArray[np.float64] | DeviceArray, count: int, radius: float, device: str
+) -> NDArray[np.bool_]:
+    """What pcreg.geometry.nearest says, on a device."""
+    lengths = torch.full((1,), len(points), device=device)
+    counts = native_counts(on(points, device), lengths, radius, kernel_size=1, radius=radius)[0]
+    found: NDArray[np.bool_] = (counts > count).cpu().numpy()
+    return found
