@@ -1,8 +1,6 @@
 """Where two surfaces touch under a motion: found once, for the evidence about it and for its covariance."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -29,16 +27,15 @@ class Overlap:
         normals: np.ndarray,
         T_target_source: np.ndarray,
         distance: float,
-        index: Callable[[np.ndarray], Any] = cKDTree,
     ) -> "Overlap":
         """That of source (N, 3) and target (M, 3), N, M >= 1, with the unit normals (M, 3) of the target.
 
-        Points closer than `distance` metres touch. `index` makes a tree of points (N, 3) float64.
+        Points closer than `distance` metres touch.
         """
         moved = transform(T_target_source, source)
-        apart, partner = nearest(moved, index(target), distance)
+        apart, partner = nearest(moved, cKDTree(target), distance)
         touching = np.isfinite(apart)
-        touched = np.isfinite(nearest(target, index(moved), distance)[0])
+        touched = np.isfinite(nearest(target, cKDTree(moved), distance)[0])
         rows = np.flatnonzero(touching)
         partner = partner.take(rows)
         points, there = moved.take(rows, axis=0), normals.take(partner, axis=0)

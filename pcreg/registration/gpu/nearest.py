@@ -1,4 +1,4 @@
-"""An index of points on a device, asked as one asks a tree of SciPy."""
+"""The nearest points of a cloud, searched on a device."""
 
 from collections.abc import Sequence
 
@@ -13,30 +13,24 @@ from pcreg.registration.gpu.arrays import DeviceArray, on
 
 
 class NearestIndex:
-    """Points (M, 3) float64, M >= 1. Numbers of `workers` mean nothing here."""
+    """Points (M, 3) float64, M >= 1, asked as one asks a tree of SciPy."""
 
     def __init__(self, points: NDArray[np.float64] | DeviceArray, device: str) -> None:
         self.device = device
         self._points = on(points, device)
 
     def query(
-        self,
-        points: NDArray[np.float64] | DeviceArray,
-        k: int | Sequence[int] = 1,
-        distance_upper_bound: float = np.inf,
-        workers: int = 1,
+        self, points: NDArray[np.float64] | DeviceArray, k: int | Sequence[int] = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Metres (N,) to the nearest point, inf if none is closer than the bound, and its row (N,).
+        """Metres (N,) from points (N, 3) to the nearest point, and its row (N,).
 
-        As of scipy.spatial.cKDTree, but without a near point the row is one all the same. Or metres (N, 1) to
-        the k-th nearest, given [k], and no rows.
+        Or metres (N, 1) to the k-th nearest, given [k], and no rows.
         """
         queries = on(points, self.device)
         if not isinstance(k, int):
             distance = kth_distance(queries, self._points, *k)
             return distance[:, None].cpu().numpy(), np.empty((len(points), 0), dtype=np.int64)
         distance, row = nearest_points(queries, self._points)
-        distance = torch.where(distance < distance_upper_bound, distance, torch.inf)
         return distance.cpu().numpy(), row.cpu().numpy()
 
 

@@ -122,7 +122,7 @@ def test_normals_and_how_flat_a_surface_is():
 def test_trees_are_asked_alike(rng):
     points, queries = rng.uniform(0, 1, (200, 3)), rng.uniform(0, 1, (70, 3))
     for asked in (
-        lambda tree: tree.query(queries, distance_upper_bound=0.1)[0],
+        lambda tree: tree.query(queries)[0],
         lambda tree: tree.query(queries)[1],
         lambda tree: tree.query(queries, [8])[0],
     ):
