@@ -19,8 +19,8 @@ import torch
 from pages import RESULTS, save
 from report import parser, run
 
-from pcreg.registration import batch
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
+from pcreg.registration.strategy import batch
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
         device=f"CPU, {cores}" if on_cpu else f"{torch.cuda.get_device_name(options.device)}, {cores}",
         versions=f"torch {torch.__version__}, numpy {np.__version__}",
         command=f"python benchmarks/bench_batch.py FILE ... --device {options.device}",
-        code=["pcreg.registration.batch"],
+        code=["pcreg.registration.strategy.batch"],
     )
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from report import parser, run
 
 from pcreg.io.cloud import read_cloud
-from pcreg.registration.batch import pairs_of
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy.batch import pairs_of
 
 
 def main() -> None:

@@ -22,9 +22,9 @@ from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.proposal import probability_of, propose
 from pcreg.mapping.retrieval import Retrieval
+from pcreg.registration.matching.screening import Sketch, screen
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.screening import Sketch, screen
-from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 
 SEED = 3_000_000  # trainings count scenes from 0, other benchmarks from 1_000_000 and 2_000_000
 FRAMES = 4  # of a fragment, half as many as training has: the images take most of the time

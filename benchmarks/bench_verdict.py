@@ -9,7 +9,8 @@
 The first three register pairs whose truth is known, by the shipped weights or with --descriptor fpfh, and
 append the evidence for each motion found: pairs that overlap, clouds of different scenes, of rooms with the
 same furniture, of other places of one scene, and clouds against mirror images. `fit` writes the network of
-weights/verdict.safetensors or, for answers by FPFH, prints the table of pcreg/registration/confidence.py;
+weights/verdict.safetensors or, for answers by FPFH, prints the table of
+pcreg/registration/judge/confidence.py;
 `check` answers each pair with the motion that its table finds likeliest, compares the confidences
 with how often the answers are right, and counts what is accepted. A motion is right within 15 degrees and 0.3
 m indoors, within 5 degrees and 2 m outdoors.
@@ -35,8 +36,13 @@ from pcreg.datasets.simulated.recorded import Recorded
 from pcreg.datasets.simulated.recording import Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.confidence import HANDCRAFTED, MIN_CONFIDENCE, NetworkModel
-from pcreg.registration.confidence_terms import HANDCRAFTED_TERMS, LEARNED_TERMS, ConfidenceTerm, values_of
+from pcreg.registration.judge.confidence import HANDCRAFTED, MIN_CONFIDENCE, NetworkModel
+from pcreg.registration.judge.confidence_terms import (
+    HANDCRAFTED_TERMS,
+    LEARNED_TERMS,
+    ConfidenceTerm,
+    values_of,
+)
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 

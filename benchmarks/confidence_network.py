@@ -1,4 +1,4 @@
-"""The fit of the network that gives a motion its probability (pcreg/registration/confidence.py)."""
+"""The fit of the network that gives a motion its probability (pcreg/registration/judge/confidence.py)."""
 
 import math
 from itertools import pairwise
@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
-from pcreg.registration.confidence import MAX_DEVIATIONS
+from pcreg.registration.judge.confidence import MAX_DEVIATIONS
 from pcreg.runtime.files import replacing
 
 NETWORKS = 3  # from different first weights

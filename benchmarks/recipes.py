@@ -16,7 +16,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import se3
-from pcreg.registration.matching import Matches
+from pcreg.registration.matching.nearest import Matches
 from pcreg.runtime.errors import InputError
 
 KISS_INLIERS = 5  # with fewer, the examples that come with KISS-Matcher call a registration failed

@@ -11,13 +11,13 @@ from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_e
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
-from pcreg.registration.evidence import Evidence
-from pcreg.registration.given_frame import between_given
-from pcreg.registration.local_frame import MIRROR, LocalFrame
-from pcreg.registration.observability import DegenerateDirection, Observability
-from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.preprocess import DescribedCloud
-from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.registration.clouds.given_frame import between_given
+from pcreg.registration.clouds.local_frame import MIRROR, LocalFrame
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.judge.evidence import Evidence
+from pcreg.registration.judge.observability import DegenerateDirection, Observability
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
 

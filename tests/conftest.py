@@ -29,8 +29,6 @@ def wheel_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tree")
     python_only = shutil.ignore_patterns("*.yaml", "*.safetensors", "*.md", "__pycache__")
     shutil.copytree(CHECKOUT / "pcreg", root / "pcreg", ignore=python_only)
-    for folder in ("configs", "datasets", "kernels", "weights"):
-        shutil.copytree(CHECKOUT / folder, root / "pcreg" / folder, ignore=python_only)
     return root
 
 

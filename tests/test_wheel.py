@@ -14,7 +14,6 @@ import pytest
 from pcreg.geometry.se3 import rotation_about, rotation_error, se3, transform, translation_error
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-PACKAGED = ("pcreg", "configs", "datasets", "kernels", "weights")
 FOREIGN = ("datasets", "kernels")  # Hugging Face has packages of both names
 
 
@@ -30,8 +29,7 @@ def run(*command, cwd) -> str:
 def wheel(tmp_path_factory) -> Path:
     """Built from a copy: setuptools leaves a folder `build` behind, and takes old files from it."""
     tree, folder = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
-    for name in PACKAGED:
-        shutil.copytree(CHECKOUT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(CHECKOUT / "pcreg", tree / "pcreg", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(CHECKOUT / name, tree)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel"]
@@ -93,9 +91,8 @@ def assert_right(answer, T_target_source):
 def test_every_file_is_inside_under_one_name(wheel):
     """Weights, configuration, page template and py.typed too; nothing is called datasets or kernels."""
     names = zipfile.ZipFile(wheel).namelist()
-    files = [path for name in PACKAGED for path in (CHECKOUT / name).rglob("*") if path.is_file()]
-    relative = [path.relative_to(CHECKOUT) for path in files if "__pycache__" not in path.parts]
-    expected = {path if path.parts[0] == "pcreg" else "pcreg" / path for path in relative}
+    files = [path for path in (CHECKOUT / "pcreg").rglob("*") if path.is_file()]
+    expected = {path.relative_to(CHECKOUT) for path in files if "__pycache__" not in path.parts}
     assert {Path(name) for name in names if ".dist-info/" not in name} == expected
 
 

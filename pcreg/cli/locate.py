@@ -12,8 +12,8 @@ from pcreg.cli import exit_status
 from pcreg.cli.output import output
 from pcreg.cli.register.parser import add_scan_viewpoint, add_shared_options, registrar_of
 from pcreg.mapping.map import COLORED, VIEWED
-from pcreg.registration.inputs import METRES, check_seed, check_settings
-from pcreg.registration.prepared_map import PreparedMap
+from pcreg.registration.clouds.inputs import METRES, check_seed, check_settings
+from pcreg.registration.clouds.prepared_map import PreparedMap
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import check_folder, replacing

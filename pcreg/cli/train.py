@@ -24,7 +24,7 @@ from pcreg.features.fcgf import FCGF
 from pcreg.io.pairs import keep_evenly
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import interpolate_weights, load_weights, save_weights
-from pcreg.registration.attention import AttentionMatcher
+from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing

@@ -12,10 +12,10 @@ import numpy as np
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import se3
-from pcreg.registration.descriptor_agreement import DescriptorAgreement
-from pcreg.registration.free_space import FreeSpace
-from pcreg.registration.matching import Matches
-from pcreg.registration.ransac import ransac
+from pcreg.registration.estimation.agreement import DescriptorAgreement
+from pcreg.registration.estimation.ransac import ransac
+from pcreg.registration.judge.free_space import FreeSpace
+from pcreg.registration.matching.nearest import Matches
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.open3d import load_open3d
 

@@ -15,7 +15,7 @@ from pcreg.evaluation.trial import NEAREST, score
 from pcreg.features.base import Descriptor
 from pcreg.features.cache import FeatureCache, describe_cloud
 from pcreg.io.pairs import Pair, PairDataset
-from pcreg.registration.matching import Matcher
+from pcreg.registration.matching.nearest import Matcher
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records

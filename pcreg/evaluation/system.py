@@ -15,7 +15,7 @@ from pcreg.evaluation.trial import facts, motion_errors
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import Pair, PairDataset
-from pcreg.registration.inputs import VIEWPOINTS
+from pcreg.registration.clouds.inputs import VIEWPOINTS
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.cached_property import cached_property

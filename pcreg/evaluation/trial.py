@@ -22,7 +22,7 @@ from pcreg.features.cache import read_described
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import residuals, rotation_error, translation_error
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching import Matcher, Matches, Nearest
+from pcreg.registration.matching.nearest import Matcher, Matches, Nearest
 
 TAU_FACTORS = np.arange(1, 31) / 10  # of tau1: where the curve of inlier ratios is taken
 

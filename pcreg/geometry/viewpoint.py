@@ -4,7 +4,7 @@ Normals point to the viewpoint, and free space lies between it and the surfaces.
 that is no sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is no
 evidence. The estimate is the place from which the cloud looks most like a view, wherever its origin lies.
 Unless the spacing of a spinning sensor's points proves it, free space and the sides of surfaces then have
-less weight in the confidence (pcreg/registration/confidence.py).
+less weight in the confidence (pcreg/registration/judge/confidence.py).
 
 Three cues distinguish the place from which a cloud was seen:
 

@@ -32,7 +32,7 @@ class Edge:
     target: int
     T_target_source: np.ndarray  # (4, 4), between the local frames
     confidence: float
-    # (6, 6), as by pcreg.registration.covariance: of small motions in the frame of the source, rotation first
+    # (6, 6), as by pcreg.registration.judge.covariance: in the frame of the source, rotation first
     covariance: np.ndarray = field(repr=False)
     verified: bool = False  # with the scans around both, so that it needs no other to confirm it
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.registration.global_descriptor import GlobalDescriptor
-from pcreg.registration.screening import Sketch
+from pcreg.registration.matching.global_descriptor import GlobalDescriptor
+from pcreg.registration.matching.screening import Sketch
 from pcreg.runtime.cached_property import cached_property
 
 MAX_SCANS = 100  # up to which each is compared with each

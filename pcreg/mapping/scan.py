@@ -6,9 +6,9 @@ import numpy as np
 
 from pcreg.geometry.se3 import transform
 from pcreg.geometry.subsample import every_nth
-from pcreg.registration.local_frame import LocalFrame
-from pcreg.registration.preprocess import DescribedCloud
-from pcreg.registration.screening import Sketch
+from pcreg.registration.clouds.local_frame import LocalFrame
+from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.matching.screening import Sketch
 
 MAX_PROBES = 200
 

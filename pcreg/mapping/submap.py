@@ -12,9 +12,9 @@ import numpy as np
 
 from pcreg.geometry.se3 import inverse, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.registration.batch import Work
-from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy.batch import Work
 from pcreg.runtime.workers import map_unordered
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from pcreg.geometry.rigid_motion import rigid_motion
-from pcreg.registration.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
-from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.prior import ANY, Prior
+from pcreg.registration.clouds.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.estimation.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 

@@ -16,14 +16,14 @@ from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import View, ViewOf
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import Sample, SampleOf
-from pcreg.registration.descriptor_agreement import DescriptorAgreement
-from pcreg.registration.free_space import FreeSpace
-from pcreg.registration.icp import Surfaces, SurfacesOf
-from pcreg.registration.local_frame import LocalPoints, local_points
-from pcreg.registration.matching import Features
-from pcreg.registration.msac import MatchedPoints
-from pcreg.registration.overlap import Overlap
-from pcreg.registration.spatial_consistency import consistent_motions
+from pcreg.registration.clouds.local_frame import LocalPoints, local_points
+from pcreg.registration.estimation.agreement import DescriptorAgreement
+from pcreg.registration.estimation.icp import Surfaces, SurfacesOf
+from pcreg.registration.estimation.msac import MatchedPoints
+from pcreg.registration.judge.free_space import FreeSpace
+from pcreg.registration.judge.overlap import Overlap
+from pcreg.registration.matching.nearest import Features
+from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.runtime import parallel
 
 

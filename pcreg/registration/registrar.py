@@ -27,9 +27,8 @@ from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
 from pcreg.kernels import compiler
 from pcreg.registration.backend import Backend, backend_on
-from pcreg.registration.fallback import answer_at_scales
-from pcreg.registration.given_frame import in_given_frames
-from pcreg.registration.inputs import (
+from pcreg.registration.clouds.given_frame import in_given_frames
+from pcreg.registration.clouds.inputs import (
     Points,
     ViewpointOption,
     as_cloud,
@@ -37,13 +36,14 @@ from pcreg.registration.inputs import (
     check_settings,
     check_viewpoint,
 )
-from pcreg.registration.localization import locate
-from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.prepared_map import PreparedMap
-from pcreg.registration.prior import ANY, Prior
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.clouds.prepared_map import PreparedMap
+from pcreg.registration.estimation.prior import ANY, Prior
 from pcreg.registration.result import Registration
-from pcreg.registration.similarity import in_source_units, register_similarity
-from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.registration.strategy.fallback import answer_at_scales
+from pcreg.registration.strategy.localization import locate
+from pcreg.registration.strategy.similarity import in_source_units, register_similarity
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.device import choose_device

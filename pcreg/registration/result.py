@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.geometry import se3
-from pcreg.registration.evidence import Evidence
+from pcreg.registration.judge.evidence import Evidence
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 
@@ -33,7 +33,7 @@ class Registration:
     # point was seen; None: that is estimated
     viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
     scale: float = 1.0  # metres per unit of the source, of a registration with scale=True
-    # (6, 6) of the motion, None if not registered, or scaled; pcreg.registration.covariance defines it
+    # (6, 6) of the motion, None if not registered, or scaled; pcreg.registration.judge.covariance defines it
     covariance: NDArray[np.float64] | None = field(default=None, repr=False)
     # (4, 4) another motion about as likely, if there is one; of `verify` the one that the clouds fit
     alternative: NDArray[np.float64] | None = field(default=None, repr=False)

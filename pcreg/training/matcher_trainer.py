@@ -14,7 +14,7 @@ from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.architecture import NODE_LEVEL
 from pcreg.models.patches import Patches
 from pcreg.models.resunet import ResUNet
-from pcreg.registration.attention import AttentionMatcher
+from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.runtime.errors import InputError
 from pcreg.training.losses import Batch
 from pcreg.training.matcher_loss import MatcherLoss

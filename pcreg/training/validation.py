@@ -7,7 +7,7 @@ import numpy as np
 from pcreg.evaluation.metrics import feature_matched, inlier_ratio
 from pcreg.features.base import Description, Descriptor
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.matching import nearest_neighbors
+from pcreg.registration.matching.nearest import nearest_neighbors
 from pcreg.runtime.errors import InputError
 
 CLOUDS_KEPT = 64  # descriptions in memory at a time

@@ -11,7 +11,7 @@ import numpy as np
 from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import Cloud, write_ply_parts
 from pcreg.registration.result import Registration
-from pcreg.registration.task import Task, facts
+from pcreg.registration.strategy.task import Task, facts
 from pcreg.runtime.files import replacing
 from pcreg.runtime.timer import Clock
 from pcreg.viz.overview import SOURCE, TARGET, overview

@@ -13,7 +13,7 @@ from pcreg.geometry.se3 import transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import write_ply
 from pcreg.mapping.map import COLORED, VIEWED, Map, folder_of
-from pcreg.registration.prepared import PreparedCloud
+from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.runtime.files import replacing
 from pcreg.viz.map_overview import map_overview
 from pcreg.viz.map_viewer import map_viewer

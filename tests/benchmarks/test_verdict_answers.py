@@ -11,7 +11,7 @@ from benchmarks.confidence_network import fit_network
 from benchmarks.verdict_answers import SCENES_PER_HOUSE, Gate, answers, evidence_of, merged, questions
 from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.pairs import Pair
-from pcreg.registration.confidence import NetworkModel
+from pcreg.registration.judge.confidence import NetworkModel
 from pcreg.registration.registrar import Registrar
 from tests.pcreg.evidences import CORRIDOR, evidence
 

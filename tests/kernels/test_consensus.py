@@ -9,7 +9,7 @@ pytest.importorskip("triton", reason="no triton for this platform")
 from pcreg.geometry.se3 import limited_rotation, procrustes, residuals, se3, transform
 from pcreg.kernels.consensus import fit_samples, inlier_sums, refit
 from pcreg.kernels.triton import consensus as kernel
-from pcreg.registration.msac import MatchedPoints
+from pcreg.registration.estimation.msac import MatchedPoints
 from tests.kernels.clouds import DEVICE
 
 DISTANCE = 0.6

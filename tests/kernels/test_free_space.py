@@ -10,7 +10,7 @@ from pcreg.geometry.se3 import limited_rotation, se3, transform
 from pcreg.kernels import free_space as definition
 from pcreg.kernels.range_image import COUNTS, Grid
 from pcreg.kernels.triton import free_space as kernel
-from pcreg.registration.free_space import CELL_RADIANS, COLUMNS, ROWS, UNSEEN, View
+from pcreg.registration.judge.free_space import CELL_RADIANS, COLUMNS, ROWS, UNSEEN, View
 from tests.kernels.clouds import DEVICE
 
 GRID = Grid(ROWS, COLUMNS, float(CELL_RADIANS))

@@ -10,7 +10,7 @@ from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.kernels import point_to_plane as definition
 from pcreg.kernels.point_to_plane import Limits, Outcome
 from pcreg.kernels.triton import point_to_plane as kernel
-from pcreg.registration.icp import Surfaces
+from pcreg.registration.estimation.icp import Surfaces
 from tests.kernels.clouds import DEVICE
 
 MOTION = se3(rotation_about([1, 2, 3], 20), np.array([0.1, 0.0, -0.1]))

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.registration.evidence import Evidence
-from pcreg.registration.observability import DegenerateDirection, Observability
-from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.judge.evidence import Evidence
+from pcreg.registration.judge.observability import DegenerateDirection, Observability
 
 FIRM = Observability(0.1, ())
 CORRIDOR = Observability(0.001, (DegenerateDirection("slide", (1.0, 0.0, 0.0)),))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pcreg.registration.matching import Features, keep_mutual, nearest_neighbors
+from pcreg.registration.matching.nearest import Features, keep_mutual, nearest_neighbors
 
 
 def mutual(features_a: Features, features_b: Features, **blocks: int) -> np.ndarray:

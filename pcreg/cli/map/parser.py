@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pcreg.cli.register.parser import add_cluster, add_scan_viewpoint, add_shared_options, direction
 from pcreg.io.natural_order import natural
-from pcreg.registration.inputs import METRES
+from pcreg.registration.clouds.inputs import METRES
 from pcreg.runtime.errors import InputError
 
 DESCRIPTION = """\

@@ -5,7 +5,7 @@ import json
 from typing import TextIO
 
 from pcreg.cli.register.parser import prior_of, registrar_of, viewpoint_of
-from pcreg.registration import batch
+from pcreg.registration.strategy import batch
 from pcreg.runtime.lock import locked
 
 

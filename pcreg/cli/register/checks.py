@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pcreg.cli.register.parser import is_expanded, prior_of
 from pcreg.io.cloud import MAX_COLUMNS
-from pcreg.registration.inputs import check_seed, check_settings
+from pcreg.registration.clouds.inputs import check_seed, check_settings
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
 

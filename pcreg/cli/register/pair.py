@@ -10,10 +10,10 @@ import numpy as np
 from pcreg.cli.register import report
 from pcreg.cli.register.parser import prior_of, registrar_of, viewpoint_of
 from pcreg.io.cloud import Cloud
-from pcreg.registration.inputs import ViewpointOption, both_viewpoints
-from pcreg.registration.prepared import PreparedCloud
+from pcreg.registration.clouds.inputs import ViewpointOption, both_viewpoints
+from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.result import Registration
-from pcreg.registration.task import Task
+from pcreg.registration.strategy.task import Task
 from pcreg.runtime import parallel
 from pcreg.runtime.garbage import no_garbage_search
 from pcreg.runtime.progress import Steps

@@ -8,7 +8,7 @@ from pcreg.features.base import Description
 from pcreg.geometry.subsample import every_nth
 from pcreg.kernels.agreement import align
 from pcreg.kernels.nearest import nearest_points
-from pcreg.registration.descriptor_agreement import (
+from pcreg.registration.estimation.agreement import (
     DEVIATIONS,
     ITERATIONS,
     MAX_POINTS,
@@ -16,12 +16,12 @@ from pcreg.registration.descriptor_agreement import (
     DescriptorAgreement,
     Touching,
 )
+from pcreg.registration.estimation.msac import Floats
 from pcreg.registration.gpu.arrays import array, kept_on, motion, on
-from pcreg.registration.msac import Floats
 
 
 class DeviceAgreement(DescriptorAgreement):
-    """That of pcreg.registration.descriptor_agreement, on a device."""
+    """That of pcreg.registration.estimation.agreement, on a device."""
 
     def __init__(self, source: Description, target: Description, distance: float, device: str) -> None:
         self.distance, self.device = distance, device

@@ -2,8 +2,8 @@
 
 import torch
 
+from pcreg.registration.estimation.msac import Floats
 from pcreg.registration.gpu.arrays import DeviceArray, array, kept_on
-from pcreg.registration.msac import Floats
 
 
 def box(points: Floats | DeviceArray, device: str) -> Floats:

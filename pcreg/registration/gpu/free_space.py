@@ -10,7 +10,9 @@ from pcreg.geometry.se3 import inverse
 from pcreg.geometry.subsample import every_nth
 from pcreg.kernels.free_space import look, views_of
 from pcreg.kernels.range_image import Grid, Views
-from pcreg.registration.free_space import (
+from pcreg.registration.estimation.msac import Floats
+from pcreg.registration.gpu.arrays import array, kept_on, on
+from pcreg.registration.judge.free_space import (
     CELL_RADIANS,
     COLUMNS,
     MAX_QUERY_POINTS,
@@ -18,15 +20,13 @@ from pcreg.registration.free_space import (
     FreeSpace,
     places_of,
 )
-from pcreg.registration.gpu.arrays import array, kept_on, on
-from pcreg.registration.msac import Floats
-from pcreg.registration.overlap import Overlap
+from pcreg.registration.judge.overlap import Overlap
 
 GRID = Grid(ROWS, COLUMNS, float(CELL_RADIANS))
 
 
 class DeviceFreeSpace(FreeSpace):
-    """That of pcreg.registration.free_space, on a device, each answer with one wait for it."""
+    """That of pcreg.registration.judge.free_space, on a device, each answer with one wait for it."""
 
     def __init__(
         self,

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pcreg.registration.clouds.local_frame import MIRROR, ROUND_UP, LocalFrame
+from pcreg.registration.estimation.msac import Floats
 from pcreg.registration.gpu.arrays import DeviceArray, array, kept, on
-from pcreg.registration.local_frame import MIRROR, ROUND_UP, LocalFrame
-from pcreg.registration.msac import Floats
 
 
 class DeviceLocalPoints(DeviceArray):
-    """Those of pcreg.registration.local_frame, on a device while there is room, and computed again else.
+    """Points in a local frame, on a device while there is room, and computed again else.
 
     So what a caller keeps for later takes none of the device's memory.
     """

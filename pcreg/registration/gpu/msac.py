@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 
 from pcreg.kernels.consensus import SUMS, fit_samples, inlier_sums, refit
+from pcreg.registration.estimation.msac import Floats, MatchedPoints, Rows
+from pcreg.registration.estimation.prior import Prior
 from pcreg.registration.gpu.arrays import array, on
-from pcreg.registration.msac import Floats, MatchedPoints, Rows
-from pcreg.registration.prior import Prior
 
 MIN_SAMPLES = 200  # to fit motions to; for fewer the host takes as long
 MIN_EDGE_SAMPLES = 2_000  # to compare edges of; for fewer the host takes less time than the launches
@@ -18,7 +18,7 @@ REFITS = 100  # without a wait
 
 
 class DeviceMatchedPoints(MatchedPoints):
-    """Those of pcreg.registration.msac, on a device."""
+    """Those of pcreg.registration.estimation.msac, on a device."""
 
     batch = BATCH
 

@@ -4,8 +4,8 @@ import torch
 
 from pcreg.geometry.normals import NEIGHBORS
 from pcreg.kernels.neighborhood import least_directions, scatter_matrices
+from pcreg.registration.estimation.msac import Floats
 from pcreg.registration.gpu.arrays import array, kept_on, on
-from pcreg.registration.msac import Floats
 
 
 def normals_of(points: Floats, radius: float, device: str) -> Floats:

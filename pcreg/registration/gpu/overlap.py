@@ -4,15 +4,15 @@ import numpy as np
 import torch
 
 from pcreg.kernels.nearest import nearest_points
+from pcreg.registration.estimation.msac import Floats
 from pcreg.registration.gpu.arrays import array, kept_on, motion
-from pcreg.registration.msac import Floats
-from pcreg.registration.overlap import Overlap
+from pcreg.registration.judge.overlap import Overlap
 
 
 def overlap(
     source: Floats, target: Floats, normals: Floats, T_target_source: Floats, distance: float, device: str
 ) -> Overlap:
-    """That of pcreg.registration.overlap, on a device, with one wait for it."""
+    """That of pcreg.registration.judge.overlap, on a device, with one wait for it."""
     own, there, along = (kept_on(rows, device) for rows in (source, target, normals))
     R, t = motion(T_target_source, device)
     moved = own @ R + t

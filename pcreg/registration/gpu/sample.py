@@ -4,9 +4,9 @@ import numpy as np
 import torch
 
 from pcreg.geometry.voxel_size import MIDDLE, Sample, extent_between, step_of
+from pcreg.registration.estimation.msac import Floats
 from pcreg.registration.gpu.arrays import DeviceArray, array, kept_on
 from pcreg.registration.gpu.cell_counts import DeviceCellCounts
-from pcreg.registration.msac import Floats
 
 
 def sample_of(points: Floats | DeviceArray, name: str, device: str) -> Sample:

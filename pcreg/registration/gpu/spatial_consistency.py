@@ -5,10 +5,10 @@ import torch
 from torch import Tensor
 
 from pcreg.geometry.se3 import procrustes
+from pcreg.registration.estimation.msac import Floats
+from pcreg.registration.estimation.prior import ANY, VERTICAL_SLACK, Prior
 from pcreg.registration.gpu.arrays import array, on
-from pcreg.registration.msac import Floats
-from pcreg.registration.prior import ANY, VERTICAL_SLACK, Prior
-from pcreg.registration.spatial_consistency import (
+from pcreg.registration.matching.spatial_consistency import (
     MAX_GROUP,
     MAX_SEEDS,
     MIN_EDGE_DISTANCES,
@@ -20,7 +20,7 @@ from pcreg.registration.spatial_consistency import (
 def consistent_motions(
     source: Floats, target: Floats, distance: float, prior: Prior = ANY, device: str = "cuda"
 ) -> Floats:
-    """Those of pcreg.registration.spatial_consistency, on a device."""
+    """Those of pcreg.registration.matching.spatial_consistency, on a device."""
     if len(source) < MIN_MATCHES:
         return np.empty((0, 4, 4))
     agree = _agreement(source, target, distance, prior, device)

@@ -9,15 +9,15 @@ from pcreg.geometry.se3 import transform
 from pcreg.geometry.subsample import every_nth
 from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.point_to_plane import Limits, Outcome, iterate, normal_equations
+from pcreg.registration.estimation.icp import MAX_COARSE_POINTS, MAX_CONDITION, MAX_ITERATIONS, Surfaces
+from pcreg.registration.estimation.msac import Floats
 from pcreg.registration.gpu.arrays import array, kept_on, motion, on
-from pcreg.registration.icp import MAX_COARSE_POINTS, MAX_CONDITION, MAX_ITERATIONS, Surfaces
-from pcreg.registration.msac import Floats
 
 AT_ONCE = 10  # iterations; right motions take 5 to 15
 
 
 class DeviceSurfaces(Surfaces):
-    """Those of pcreg.registration.icp, on a device."""
+    """Those of pcreg.registration.estimation.icp, on a device."""
 
     def __init__(
         self, source: Floats, target: Floats, normals: Floats, start: Floats, origin: Floats, device: str

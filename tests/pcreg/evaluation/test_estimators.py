@@ -5,7 +5,7 @@ from pcreg.evaluation.estimators import KissMatcher, NativeRansac, Open3DRansac
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
-from pcreg.registration.matching import Matches
+from pcreg.registration.matching.nearest import Matches
 from pcreg.runtime.errors import InputError
 
 PROTOCOL = Protocol(name="toy", voxel=0.03, gates=[(2, 5)])

@@ -10,7 +10,7 @@ import pytest
 from pcreg.evaluation.estimators import NativeRansac, Open3DRansac
 from pcreg.evaluation.trial import score
 from pcreg.features.cache import FeatureCache
-from pcreg.registration.ransac import ransac
+from pcreg.registration.estimation.ransac import ransac
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
 from tests.pcreg.evaluation.toys import PROTOCOL, Distances, Noisy, Nothing, Rooms, run, untimed

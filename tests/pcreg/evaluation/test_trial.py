@@ -9,7 +9,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.trial import draws
 from pcreg.features.base import Description
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching import Matches, nearest_neighbors
+from pcreg.registration.matching.nearest import Matches, nearest_neighbors
 from tests.pcreg.mutual import mutual
 
 POINTS = Protocol(name="points", voxel=0.1, samples=(100, 40), gates=[(2, 5)], mutual=False)

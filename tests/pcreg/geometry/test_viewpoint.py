@@ -6,7 +6,7 @@ import pytest
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
 from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
-from pcreg.registration.preprocess import downsample_and_filter
+from pcreg.registration.clouds.preprocess import downsample_and_filter
 from tests.datasets.street import street_pose, street_scan
 
 AWAY = np.array([6.0, -7.0, 3.0])

@@ -1,7 +1,7 @@
 import numpy as np
 
 from pcreg.mapping.retrieval import CANDIDATES, MAX_SCANS, Retrieval
-from pcreg.registration.screening import Sketch
+from pcreg.registration.matching.screening import Sketch
 
 GROUPS = 6
 

@@ -12,14 +12,15 @@ from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import Cloud
 from pcreg.models import device_rows
 from pcreg.models.device_rows import DeviceRows
-from pcreg.registration import gpu, spatial_consistency
+from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
+from pcreg.registration.clouds.local_frame import LocalFrame
+from pcreg.registration.estimation.icp import refine
+from pcreg.registration.estimation.prior import ANY, Prior
 from pcreg.registration.gpu import arrays, cell_counts
 from pcreg.registration.gpu import spatial_consistency as device_consistency
-from pcreg.registration.icp import refine
-from pcreg.registration.local_frame import LocalFrame
-from pcreg.registration.overlap import Overlap
-from pcreg.registration.prior import ANY, Prior
+from pcreg.registration.judge.overlap import Overlap
+from pcreg.registration.matching import spatial_consistency
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 

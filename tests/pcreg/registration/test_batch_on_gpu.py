@@ -12,10 +12,11 @@ import torch
 from pcreg.features.fcgf import FCGF
 from pcreg.features.pretrained import weights_for
 from pcreg.io.cloud import write_ply
-from pcreg.registration import batch, stored
 from pcreg.registration import registrar as registrar_module
 from pcreg.registration.backend import CPU
+from pcreg.registration.clouds import stored
 from pcreg.registration.registrar import Registrar, _of_process
+from pcreg.registration.strategy import batch
 from pcreg.runtime.errors import InputError
 from tests.pcreg.registration.test_backend import DEVICE
 

@@ -3,14 +3,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pcreg.registration.confidence import (
+from pcreg.registration.judge.confidence import (
     HANDCRAFTED,
     MAX_PROBABILITY,
     MIN_CONFIDENCE,
     MIN_INLIERS,
     NetworkModel,
 )
-from pcreg.registration.observability import Observability
+from pcreg.registration.judge.observability import Observability
 from tests.pcreg.evidences import CORRIDOR, evidence
 
 LEARNED = NetworkModel.shipped()

@@ -5,9 +5,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import adjoint, inverse, rotation_about, se3, transform
-from pcreg.registration.covariance import FLOOR_VOXELS, FREE_VOXELS, _blocks, covariance
-from pcreg.registration.icp import Refinement
-from pcreg.registration.overlap import Overlap
+from pcreg.registration.estimation.icp import Refinement
+from pcreg.registration.judge.covariance import FLOOR_VOXELS, FREE_VOXELS, _blocks, covariance
+from pcreg.registration.judge.overlap import Overlap
 
 VOXEL = 0.1
 

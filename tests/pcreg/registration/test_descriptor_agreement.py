@@ -5,7 +5,7 @@ import pytest
 
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import se3, transform, translation_error
-from pcreg.registration.descriptor_agreement import DescriptorAgreement
+from pcreg.registration.estimation.agreement import DescriptorAgreement
 
 MOTION = se3(np.eye(3), np.array([3.0, -1.0, 0.5]))
 
@@ -37,7 +37,7 @@ def test_what_is_usual_is_the_mean_and_deviation_of_all_cosines(clouds, monkeypa
         cloud.features - np.concatenate([each.features for each in clouds]).mean(0) for cloud in clouds
     ]
     source, target = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in features)
-    monkeypatch.setattr("pcreg.registration.descriptor_agreement.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("pcreg.registration.estimation.agreement.ROWS_AT_ONCE", 7)
     agreement = DescriptorAgreement(*clouds, 0.1)
     np.testing.assert_allclose(agreement.target_features, target, atol=1e-12)
     cosines = source @ target.T

@@ -6,10 +6,10 @@ from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
 from pcreg.models.resunet import Architecture, ResUNet
-from pcreg.registration import diagnostics
-from pcreg.registration.local_frame import MIRROR
-from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.registration.clouds.local_frame import MIRROR
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.strategy import diagnostics
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from tests.pcreg.evidences import described
 
 RNG = np.random.default_rng(0)

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import rotation_about, se3, transform
-from pcreg.registration.descriptor_agreement import DescriptorAgreement
-from pcreg.registration.evidence import Evidence, gather_evidence
-from pcreg.registration.free_space import FreeSpace
-from pcreg.registration.icp import Refinement
-from pcreg.registration.overlap import Overlap
-from pcreg.registration.preprocess import DescribedCloud
+from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.estimation.agreement import DescriptorAgreement
+from pcreg.registration.estimation.icp import Refinement
+from pcreg.registration.judge.evidence import Evidence, gather_evidence
+from pcreg.registration.judge.free_space import FreeSpace
+from pcreg.registration.judge.overlap import Overlap
 from tests.pcreg.evidences import described
 
 DISTANCE = 0.1

@@ -8,13 +8,13 @@ import pytest
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
-from pcreg.registration import diagnostics
 from pcreg.registration.backend import CPU
-from pcreg.registration.confidence import MIN_CONFIDENCE
-from pcreg.registration.fallback import answer_at_scales
-from pcreg.registration.given_frame import in_given_frames
-from pcreg.registration.prepared import PreparedCloud
-from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.registration.clouds.given_frame import in_given_frames
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.judge.confidence import MIN_CONFIDENCE
+from pcreg.registration.strategy import diagnostics
+from pcreg.registration.strategy.fallback import answer_at_scales
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from tests.pcreg.registration.test_api import VOXEL, correct
 
 SCALE = SingleScaleRegistrar(FPFH(VOXEL))

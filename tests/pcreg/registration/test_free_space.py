@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import se3
-from pcreg.registration.free_space import FreeSpace, View, free_space_violation, views_of
+from pcreg.registration.judge.free_space import FreeSpace, View, free_space_violation, views_of
 
 
 def wall(distance: float, half: float = 2.0) -> np.ndarray:

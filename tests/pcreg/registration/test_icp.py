@@ -3,8 +3,8 @@ import pytest
 
 from pcreg.geometry.normals import normals_of
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, transform, translation_error
-from pcreg.registration.icp import Refinement
-from pcreg.registration.icp import refine as refine_with
+from pcreg.registration.estimation.icp import Refinement
+from pcreg.registration.estimation.icp import refine as refine_with
 
 
 def corner(count: int = 4000, seed: int = 0) -> np.ndarray:

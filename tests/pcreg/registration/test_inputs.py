@@ -6,7 +6,7 @@ import torch
 
 from pcreg import register
 from pcreg.io.cloud import write_ply
-from pcreg.registration.inputs import as_cloud, both_viewpoints, check_viewpoint
+from pcreg.registration.clouds.inputs import as_cloud, both_viewpoints, check_viewpoint
 from pcreg.runtime.errors import InputError
 
 POINTS = np.random.default_rng(0).normal(scale=4, size=(500, 3))

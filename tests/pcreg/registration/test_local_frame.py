@@ -7,7 +7,7 @@ import pytest
 
 from pcreg.geometry.se3 import inverse, se3
 from pcreg.io.cloud import Cloud
-from pcreg.registration.local_frame import LocalFrame
+from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from tests.datasets.street import street_pose, street_scan

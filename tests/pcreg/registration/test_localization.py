@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
-from pcreg.registration import prepared
-from pcreg.registration.local_frame import local_points
+from pcreg.registration.clouds import prepared
+from pcreg.registration.clouds.local_frame import local_points
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room

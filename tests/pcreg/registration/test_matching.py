@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.registration import matching
-from pcreg.registration.matching import (
+from pcreg.registration.matching import nearest as matching
+from pcreg.registration.matching.nearest import (
     keep_mutual,
     match_within_bound,
     nearest,
@@ -79,12 +79,12 @@ def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeyp
         rng.normal(size=(rows, 30)).astype(np.float32) @ directions.astype(np.float32) for rows in (200, 150)
     )
     assert pca_project(a, b)[0] is a
-    monkeypatch.setattr("pcreg.registration.matching.MAX_PRODUCTS", 200 * 150 * 50)
+    monkeypatch.setattr("pcreg.registration.matching.nearest.MAX_PRODUCTS", 200 * 150 * 50)
     fewer = pca_project(a, b)
     assert [each.shape for each in fewer] == [(200, 50), (150, 50)]
     np.testing.assert_array_equal(mutual(*fewer), mutual(a, b))
     assert len(mutual(a, b)) > 20
-    monkeypatch.setattr("pcreg.registration.matching.MAX_PRODUCTS", 1)
+    monkeypatch.setattr("pcreg.registration.matching.nearest.MAX_PRODUCTS", 1)
     assert pca_project(a, b)[1].shape == (150, 40)
     here, there = pca_project(torch.from_numpy(a), torch.from_numpy(b))
     np.testing.assert_allclose((here @ there.T).numpy(), a @ b.T, atol=1e-4)  # of rank 30
@@ -100,9 +100,9 @@ def compared(monkeypatch):
         calls.append(len(a) * len(b))
         return compare(a, b, *rest)
 
-    monkeypatch.setattr("pcreg.registration.matching.MAX_COMPARED_PAIRS", 10_000)
-    monkeypatch.setattr("pcreg.registration.matching.MIN_KEYPOINTS", 10)
-    monkeypatch.setattr("pcreg.registration.matching._nearest", counting)
+    monkeypatch.setattr("pcreg.registration.matching.nearest.MAX_COMPARED_PAIRS", 10_000)
+    monkeypatch.setattr("pcreg.registration.matching.nearest.MIN_KEYPOINTS", 10)
+    monkeypatch.setattr("pcreg.registration.matching.nearest._nearest", counting)
     return calls
 
 

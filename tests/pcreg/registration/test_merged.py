@@ -7,7 +7,7 @@ from pcreg import register
 from pcreg.geometry.normals import towards
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.registration.preprocess import downsample
+from pcreg.registration.clouds.preprocess import downsample
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.pcreg.registration.test_api import correct

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import random_rotation
-from pcreg.registration.observability import MIN_OBSERVABILITY, growth_observability, observability
+from pcreg.registration.judge.observability import MIN_OBSERVABILITY, growth_observability, observability
 
 
 def sheet(normal, offset, across, rng, count=500):

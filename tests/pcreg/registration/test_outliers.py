@@ -5,8 +5,8 @@ import pytest
 
 from pcreg import register
 from pcreg.io.cloud import Cloud, write_ply
-from pcreg.registration.inputs import as_cloud
-from pcreg.registration.outliers import without_outliers
+from pcreg.registration.clouds.inputs import as_cloud
+from pcreg.registration.clouds.outliers import without_outliers
 from pcreg.runtime.errors import InputError
 
 UTM = np.array([500_000.0, 4_000_000.0, 100.0])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
-from pcreg.registration.overlap import Overlap
+from pcreg.registration.judge.overlap import Overlap
 
 T = se3(rotation_about([1, 2, 3], 70), np.array([3.0, -1.0, 2.0]))
 UP = np.array([0.0, 0.0, 1.0])

@@ -7,7 +7,7 @@ from pcreg.features.base import Description
 from pcreg.geometry.se3 import random_rotation
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.backend import CPU
-from pcreg.registration.preprocess import describe, downsample, downsample_and_filter
+from pcreg.registration.clouds.preprocess import describe, downsample, downsample_and_filter
 from pcreg.runtime.errors import InputError
 
 

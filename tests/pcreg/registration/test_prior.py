@@ -14,8 +14,8 @@ from pcreg.geometry.se3 import (
     transform,
     translation_error,
 )
-from pcreg.registration.ransac import ransac
-from pcreg.registration.spatial_consistency import consistent_motions
+from pcreg.registration.estimation.ransac import ransac
+from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.runtime.errors import InputError
 from tests.pcreg.registration.test_api import VOXEL
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
-from pcreg.registration.ransac import _distinct, ransac
+from pcreg.registration.estimation.ransac import _distinct, ransac
 
 
 def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):

@@ -9,10 +9,10 @@ import pytest
 from pcreg import register
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
-from pcreg.registration import prepared
 from pcreg.registration import registrar as registrar_module
 from pcreg.registration.backend import CPU
-from pcreg.registration.inputs import as_cloud
+from pcreg.registration.clouds import prepared
+from pcreg.registration.clouds.inputs import as_cloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import random_rotation, se3, transform
-from pcreg.registration.screening import Sketch, screen
+from pcreg.registration.matching.screening import Sketch, screen
 
 VOXEL = 0.05
 

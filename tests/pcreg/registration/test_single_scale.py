@@ -5,7 +5,7 @@ import pytest
 
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse
-from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from tests.pcreg.registration.test_api import VOXEL, correct
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import rotation_error, translation_error
-from pcreg.registration.spatial_consistency import consistent_motions
+from pcreg.registration.matching.spatial_consistency import consistent_motions
 from tests.pcreg.registration.test_ransac import correspondences
 
 
@@ -31,7 +31,7 @@ def test_the_same_matches_give_the_same_motions_wherever_the_clouds_lie():
 def test_blocks_change_nothing(monkeypatch):
     source, target, _ = correspondences(P=300, inlier_ratio=0.1)
     wanted = consistent_motions(source, target, 0.05)
-    monkeypatch.setattr("pcreg.registration.spatial_consistency.BLOCK_COLUMNS", 7)
+    monkeypatch.setattr("pcreg.registration.matching.spatial_consistency.BLOCK_COLUMNS", 7)
     np.testing.assert_array_equal(consistent_motions(source, target, 0.05), wanted)
 
 

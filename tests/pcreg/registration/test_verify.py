@@ -6,7 +6,7 @@ import pytest
 from pcreg import verify
 from pcreg.geometry.se3 import adjoint, inverse, mean_displacement, rotation_about, se3
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.single_scale import SingleScaleRegistrar
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from tests.pcreg.registration.test_api import VOXEL, correct
 from tests.rooms import stored_room

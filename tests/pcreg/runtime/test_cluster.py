@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from pcreg.mapping import mapping
-from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy import batch
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records

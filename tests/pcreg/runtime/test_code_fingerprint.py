@@ -20,8 +20,8 @@ from pcreg.features.cache import FeatureCache
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import write_ply
-from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy import batch
 from pcreg.runtime.code_fingerprint import code_fingerprint, named_in, sources
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import Sheets, network
@@ -52,18 +52,16 @@ for file in files:
 def test_an_edit_anywhere_below_changes_it_and_one_elsewhere_does_not(tmp_path):
     # A copy, as a wheel lays it out.
     shutil.copytree(CHECKOUT / "pcreg", tmp_path / "pcreg")
-    for room in ("datasets", "kernels"):
-        shutil.copytree(CHECKOUT / room, tmp_path / "pcreg" / room)
     fcgf, fpfh, trial = "pcreg.features.fcgf", "pcreg.features.fpfh", "pcreg.evaluation.trial"
     many, icp_truth, odometry = (
-        "pcreg.registration.batch",
+        "pcreg.registration.strategy.batch",
         "pcreg.datasets.icp_truth",
         "pcreg.datasets.odometry",
     )
     changed = {
         "pcreg/kernels/cells.py": [fcgf, fpfh, trial, many],  # FPFH and RANSAC may run on a GPU
-        "pcreg/registration/confidence.py": [many],
-        "pcreg/registration/ransac.py": [trial, many],
+        "pcreg/registration/judge/confidence.py": [many],
+        "pcreg/registration/estimation/ransac.py": [trial, many],
         "pcreg/io/formats/bin.py": [many, icp_truth],
         "pcreg/datasets/odometry.py": [odometry],
         "pcreg/viz/render.py": [],
@@ -114,7 +112,7 @@ def test_all_that_scores_is_covered(tmp_path):
     kept = FeatureCache(tmp_path, FPFH(0.1), {})
     files = {name: kept.file_of(dataset.cloud(name)) for name in (pair.source, pair.target)}
     at_work = modules_at_work(lambda: score(files, protocol, NativeRansac(), (0,), pair))
-    assert "pcreg.registration.ransac" in at_work
+    assert "pcreg.registration.estimation.ransac" in at_work
     assert at_work <= sources(score.__module__, NativeRansac.__module__).keys()
 
 
@@ -125,7 +123,7 @@ def test_all_that_a_batch_does_is_covered(tmp_path):
     at_work = modules_at_work(
         lambda: batch.run(Registrar(descriptor="fpfh", voxel=0.1), pairs, tmp_path / "out", workers=0)
     )
-    assert {"pcreg.registration.ransac", "pcreg.features.fpfh"} < at_work
+    assert {"pcreg.registration.estimation.ransac", "pcreg.features.fpfh"} < at_work
     assert at_work <= sources(batch.__name__).keys()
 
 

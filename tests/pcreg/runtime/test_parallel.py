@@ -6,7 +6,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.registration.preprocess import downsample_and_filter
+from pcreg.registration.clouds.preprocess import downsample_and_filter
 from pcreg.runtime import parallel
 from tests.pcreg.mutual import mutual
 

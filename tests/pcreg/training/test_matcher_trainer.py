@@ -11,8 +11,8 @@ from pcreg.geometry.se3 import residuals
 from pcreg.io.pairs import Pair
 from pcreg.models.architecture import NODE_LEVEL, MatcherArchitecture
 from pcreg.models.weights import load_weights
-from pcreg.registration.attention import AttentionMatcher, joined
-from pcreg.registration.matching import Matches
+from pcreg.registration.matching.attention import AttentionMatcher, joined
+from pcreg.registration.matching.nearest import Matches
 from pcreg.runtime.errors import InputError
 from pcreg.training.info_nce import InfoNCE
 from pcreg.training.matcher_loss import MatcherLoss

@@ -8,7 +8,7 @@ from PIL import Image
 
 from pcreg.io.cloud import Cloud, read_cloud
 from pcreg.mapping.map import Map, MapEdge
-from pcreg.registration.prepared import PreparedCloud
+from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.viz.map_files import scan_colors, write_map
 
 PLATE = np.random.default_rng(0).uniform(0, 1, (3000, 3)) * [1, 1, 0.1]

@@ -1,0 +1,158 @@
+"""Odometry for scans without poses: each is registered to the one before it.
+
+The path of such steps drifts, and a step can fail. So the scans of a pair are registered again, from the
+motion that the path gives, and a rejected step cuts the path: no pair is proposed across a cut. Everything is
+computed once and kept in a file of records, one per pair.
+"""
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import cached_property, lru_cache
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.geometry.se3 import inverse
+from pcreg.geometry.voxel_size import middle_box
+from pcreg.io.pairs import Pair
+from pcreg.registration.estimation.gicp import Fit, Scan, register_scans, small_gicp
+from pcreg.runtime.code_fingerprint import code_fingerprint
+from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.progress import progress
+from pcreg.runtime.records import Records
+
+log = logging.getLogger(__name__)
+
+MAX_CORRECTION = 3.0  # voxels, of the path's motion by a pair's registration; up to 0.5 on the same sequences
+SCANS_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
+MAX_SENSOR_DISTANCE = 10.0  # cloud extents from its middle; further away the origin is that of a map
+MAX_FAILED_NAMED = 5  # steps; the others are counted
+
+
+class Odometry:
+    """Motions between consecutive scans, whose points (N, 3) `cloud` reads by name.
+
+    `sizes` has their names, in order, and sizes in bytes, by which other scans are noticed. All lengths are
+    multiples of `voxel`, in metres. Records are kept in `path`; raises InputError if it
+    holds those of other scans, settings or code.
+    """
+
+    def __init__(
+        self, path: Path, sizes: Mapping[str, int], cloud: Callable[[str], np.ndarray], voxel: float
+    ):
+        small_gicp()  # refuse before anything is read
+        self.names, self._cloud, self.voxel = list(sizes), cloud, voxel
+        scans = _digest(repr(list(sizes.items())).encode())
+        settings = {
+            "scans": f"{len(sizes)} with {sum(sizes.values())} bytes, {scans}",
+            "voxel": voxel,
+            "small_gicp": version("small_gicp"),
+            "code": code_fingerprint(__name__),
+        }
+        remedy = f"delete {path.name} to compute it anew, or give another folder with data.cache="
+        self._records = Records(path, settings, remedy)
+        self._scan = lru_cache(SCANS_IN_MEMORY)(self._prepared)
+
+    @cached_property
+    def steps(self) -> list[Fit]:
+        """Scan n + 1 to scan n, each from the motion of the step before, or from rest if that fails."""
+        steps: list[Fit] = []
+        numbers = range(1, len(self.names))
+        for n in progress(numbers, "odometry", len(numbers), transient=True):
+            before = np.eye(4) if not steps or steps[-1].rejection() else steps[-1].T_target_source
+            steps.append(self._fit(n, n - 1, before, np.eye(4)))
+        return steps
+
+    @cached_property
+    def poses(self) -> np.ndarray:
+        """(F, 4, 4) float64, each in the frame of the first scan since the last cut."""
+        poses = np.tile(np.eye(4), (len(self.names), 1, 1))
+        for n, step in enumerate(self.steps, start=1):
+            if not step.rejection():
+                poses[n] = poses[n - 1] @ step.T_target_source
+        return poses
+
+    def pieces(self, scans: range) -> list[range]:
+        """The parts of `scans` between two cuts; logs where the path is cut."""
+        cuts = [n for n in scans[1:] if self.steps[n - 1].rejection()]
+        if cuts:
+            failed = [f"{self.names[n - 1]} to {self.names[n]}" for n in cuts]
+            more = f" and {len(failed) - MAX_FAILED_NAMED} more" if len(failed) > MAX_FAILED_NAMED else ""
+            log.warning(
+                "odometry failed at %d of %d steps, across which no pair is made: %s%s",
+                *(len(cuts), len(scans) - 1, ", ".join(failed[:MAX_FAILED_NAMED]), more),
+            )
+        ends = [scans.start, *cuts, scans.stop]
+        return [range(*each) for each in pairwise(ends)]
+
+    def pairs(self, proposed: list[tuple[int, int]], min_overlap: float, scene: str) -> list[Pair]:
+        """The proposed (source, target) scans whose registration is accepted; logs why others are not.
+
+        Raises InputError if none is left.
+        """
+        kept, rejected = [], Counter[str]()
+        for source, target in progress(proposed, "registering pairs", len(proposed), transient=True):
+            found = self.pair(source, target)
+            if reason := found.rejection(min_overlap, max_correction=MAX_CORRECTION * self.voxel):
+                rejected[reason] += 1
+            else:
+                names = self.names[source], self.names[target]
+                kept.append(Pair(*names, found.T_target_source, scene=scene, overlap=found.overlap))
+        dropped = "".join(f"; {count} {reason}" for reason, count in rejected.most_common())
+        log.info("%s: %d of %d pairs kept%s", scene, len(kept), len(proposed), dropped)
+        if not kept:
+            raise InputError(
+                f"{scene}: odometry leaves no pair of {len(proposed)} proposed{dropped}; it needs "
+                "consecutive scans of one sensor: try a larger data.voxel or other data.minimum_distance and "
+                "data.maximum_distance, or write poses.txt"
+            )
+        return kept
+
+    def pair(self, source: int, target: int) -> Fit:
+        """Two scans of one piece, registered by themselves; for a step that of the path."""
+        if source == target + 1:
+            return replace(self.steps[target], correction=0.0)
+        return self._fit(source, target, inverse(self.poses[target]) @ self.poses[source])
+
+    def _fit(self, source: int, target: int, *guesses: np.ndarray) -> Fit:
+        """The fit on record, or of the first guess that is accepted, or that overlaps most."""
+        name = f"{self.names[source]}->{self.names[target]}"
+        if (record := self._records.by_pair.get(name)) is None:
+            fits: list[Fit] = []
+            for guess in guesses:
+                fits.append(register_scans(self._scan(source), self._scan(target), guess))
+                if not fits[-1].rejection():
+                    break
+            best = fits[-1] if not fits[-1].rejection() else max(fits, key=lambda each: each.overlap)
+            record = {"pair": name, **asdict(best), "T_target_source": best.T_target_source.tolist()}
+            try:
+                self._records.add(record)
+            except OutputError as error:
+                raise OutputError(f"{error}, here with data.cache=") from error
+        T = np.array(record["T_target_source"])
+        return Fit(T, record["overlap"], record["free_space_violation"], record["correction"])
+
+    def _prepared(self, number: int) -> Scan:
+        name = self.names[number]
+        points = self._cloud(name)
+        if len(points) and _is_far(points):
+            raise InputError(
+                f"{name}: lies {np.linalg.norm(points.mean(0)):.3g} m from its origin, where odometry "
+                "expects the sensor; if the scans share a frame already, write identities to poses.txt"
+            )
+        return Scan(points, self.voxel, name)
+
+
+def _is_far(points: np.ndarray) -> bool:
+    """Whether the cloud (N, 3) lies so far from its origin that no sensor there can have seen it."""
+    low, high = middle_box(points)
+    return bool(np.linalg.norm((low + high) / 2) > MAX_SENSOR_DISTANCE * np.linalg.norm(high - low))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]

@@ -1,0 +1,118 @@
+"""What callers hand over: clouds as files, arrays, tensors or point clouds of Open3D, and settings."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from pcreg.io.cloud import Cloud, cloud_of, read_cloud
+from pcreg.registration.clouds.outliers import MAX_COORDINATE_METRES, without_outliers
+from pcreg.runtime.errors import InputError
+
+if TYPE_CHECKING:
+    import open3d
+    import torch
+
+Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor | open3d.geometry.PointCloud"
+VIEWPOINTS = ("auto", "sensor")
+# One of VIEWPOINTS; x, y, z; or a row x, y, z per point
+ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray
+METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
+
+
+def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> Cloud:
+    """The cloud in metres, without rows of NaN or infinity and without outliers.
+
+    `cloud` is the path of a file, or rows x y z and perhaps more (N, 3 to 32) as an array or tensor, or has
+    such rows as `points` or `point.positions`, as Open3D's point clouds do. `columns` is of .bin files
+    (read_cloud). Raises InputError, which calls the cloud by `name`.
+    """
+    if not isinstance(unit, str) or unit not in METRES:
+        raise InputError(f"{name}: unit {unit} is not known; use one of {' '.join(METRES)}")
+    if columns is not None and not _is(Integral, columns):
+        raise InputError(f"{name}: columns={columns!r}: a whole number of columns is needed, such as 5")
+    is_file = isinstance(cloud, str | Path)
+    read = read_cloud(cloud, columns) if is_file else cloud_of(rows_of(cloud, name), name)
+    if unit != "m":
+        metres = METRES[unit]
+        viewpoint = None if read.viewpoint is None else read.viewpoint * metres
+        read = replace(read, points=read.points * metres, viewpoint=viewpoint)
+    return without_outliers(read, name)
+
+
+def check_seed(seed: int) -> None:
+    """Raise InputError unless this is a whole number from 0 on."""
+    if not _is(Integral, seed) or seed < 0:
+        raise InputError(f"seed={seed!r}: a whole number is needed, 0 or more")
+
+
+def check_settings(voxel: float | None, weights: str | Path | None, device: str) -> None:
+    """Raise InputError for a setting of another kind, or a voxel size that is no length."""
+    if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= MAX_COORDINATE_METRES):
+        raise InputError(f"voxel {voxel} is no size; use a positive number of metres")
+    if not isinstance(weights, str | Path | None):
+        raise InputError(f"weights={weights!r}: name a .safetensors file")
+    if not isinstance(device, str):
+        raise InputError(f"device={device!r}: use auto, cpu, cuda or cuda:N")
+
+
+def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
+    """The option, `x, y, z` or a row of it for each point as an array; InputError for anything else.
+
+    Rows may be NaN, as those of points that are left out.
+    """
+    if isinstance(option, str):
+        if option in VIEWPOINTS:
+            return option
+    else:
+        try:
+            position = np.asarray(option, dtype=np.float64)
+        except (TypeError, ValueError):
+            position = np.empty(0)
+        if position.shape == (3,) and np.isfinite(position).all():
+            return position
+        if position.ndim == 2 and position.shape[1] == 3:
+            return position
+    shown = " ".join(str(option).split())  # an array in one line
+    raise InputError(f"viewpoint {shown} is none; use {', '.join(VIEWPOINTS)}, or x, y, z in metres")
+
+
+def both_viewpoints(
+    option: ViewpointOption | tuple[ViewpointOption, ViewpointOption],
+) -> tuple[ViewpointOption, ViewpointOption]:
+    """The options for source and target: of two each has its own, and one is for both."""
+    if isinstance(option, list | tuple) and len(option) == 2:
+        return check_viewpoint(option[0]), check_viewpoint(option[1])
+    checked = check_viewpoint(option)
+    return checked, checked
+
+
+def both_units(units: str | Sequence[str]) -> tuple[str, str]:
+    """The units of source and target, from one for both or one for each; InputError for anything else."""
+    if isinstance(units, str):
+        return units, units
+    if not isinstance(units, Sequence) or len(units) != 2:
+        raise InputError(f"units={units!r}: name one for both clouds, or two, of {' '.join(METRES)}")
+    return units[0], units[1]
+
+
+def _is(kind: type, value: object) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def rows_of(cloud: Points, name: str) -> np.ndarray:
+    """The array in what is no path."""
+    try:
+        if hasattr(cloud, "point"):  # of open3d.t
+            cloud = cloud.point.positions.cpu().numpy()
+        elif hasattr(cloud, "points"):
+            cloud = cloud.points
+        if hasattr(cloud, "detach"):
+            cloud = cloud.detach().cpu()
+            cloud = (cloud.double() if cloud.is_floating_point() else cloud).numpy()  # NumPy has no bfloat16
+        return np.asarray(cloud)
+    except (KeyError, TypeError, ValueError) as error:  # rows of several lengths, a sparse tensor
+        raise InputError(f"{name}: is no array of numbers; pass rows x y z, (N, 3)") from error

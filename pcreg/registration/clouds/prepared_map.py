@@ -1,0 +1,126 @@
+"""A map in which scans are to be found: overlapping regions of about a scan's extent, each described once.
+
+To the registration a region is a cloud like another: it fills about as many cells as the scan does, and
+where a sensor stood is estimated from the region unless the map states it for each point.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.matching.global_descriptor import GlobalDescriptor
+from pcreg.registration.matching.screening import Sketch, screen
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
+from pcreg.runtime import parallel
+from pcreg.runtime.errors import InputError, OutputError
+
+STORED_VOXELS = 0.5  # edge of the cells of which a point is kept
+RADIUS_VOXELS = 100.0  # of a region: a scan of 15,000 cells fits in, and scans of one sensor share them
+SPACING = 0.75  # radii between two regions, at least
+MIN_FILLED = 0.1  # of the points of the fullest region, from which on one is worth describing
+SCREENED = 12  # regions, those most like the scan as a whole
+PROPOSED = 3  # of those, by the matches that agree
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the map, and what proposing it needs."""
+
+    cloud: PreparedCloud
+    sketch: Sketch
+
+
+class Regions:
+    """The regions of a map at one scale."""
+
+    def __init__(self, regions: list[Region]) -> None:
+        """Of at least one region."""
+        self.regions = regions
+        self.descriptor = GlobalDescriptor.learned([region.sketch for region in regions])
+        self.whole = np.stack([self.descriptor.describe(region.sketch) for region in regions])
+
+    def proposed(self, scan: Sketch) -> list[tuple[PreparedCloud, int]]:
+        """The regions in which the scan may lie, most promising first, at most three.
+
+        Each with the number of its matches that agree.
+        """
+        alike = np.argsort(-(self.whole @ self.descriptor.describe(scan)), kind="stable")[:SCREENED]
+        likely = [self.regions[row] for row in alike]
+        inliers = parallel.each(lambda region: screen(scan, region.sketch), likely)
+        best = np.argsort(-np.array(inliers), kind="stable")[:PROPOSED]
+        return [(likely[row].cloud, inliers[row]) for row in best]
+
+
+class PreparedMap:
+    """A map for any number of scans, which decide the scale: what that needs is computed for the first."""
+
+    def __init__(self, whole: PreparedCloud) -> None:
+        """Of the map as a cloud, whose viewpoint is stated or estimated for each region."""
+        self.whole = whole
+        self._regions: dict[tuple[object, ...], Regions] = {}
+
+    def regions(self, scale: SingleScaleRegistrar) -> Regions:
+        """The regions for scans at that scale; InputError if all have too few points."""
+        descriptor = scale.descriptor
+        key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel)
+        if key not in self._regions:
+            self._regions[key] = self._described(scale)
+        return self._regions[key]
+
+    def _described(self, scale: SingleScaleRegistrar) -> Regions:
+        found = parallel.each(lambda cloud: _region(cloud, scale), self._clouds(scale.voxel))
+        regions = [region for region in found if region is not None]
+        if not regions:
+            raise InputError(
+                f"{self.whole.name or 'map'}: too few points for a scan with voxel {scale.voxel:g} m; "
+                "give a denser map or a larger voxel"
+            )
+        return Regions(regions)
+
+    def _clouds(self, voxel: float) -> list[PreparedCloud]:
+        """The parts of the map, thinned, around places that leave no part of it out."""
+        points, radius = self.whole.points, RADIUS_VOXELS * voxel
+        rows = np.sort(voxel_downsample(points, STORED_VOXELS * voxel))
+        tree = cKDTree(points[rows])
+        within = [np.sort(tree.query_ball_point(at, radius)) for at in _centres(points[rows], radius)]
+        least = MIN_FILLED * max(map(len, within))
+        return [self._part(rows[inside]) for inside in within if len(inside) >= least]
+
+    def _part(self, rows: np.ndarray) -> PreparedCloud:
+        """The cloud of these rows of the map, which knows the rows of the file."""
+        whole = self.whole
+        kept = np.zeros(len(whole.cloud.points), dtype=bool)
+        kept[rows] = True
+        stated = whole.stated
+        viewpoint = stated[kept] if stated is not None and stated.ndim == 2 else stated
+        cloud = replace(whole.cloud, viewpoint=None).select(kept)
+        return PreparedCloud(replace(cloud, viewpoint=viewpoint), "auto", whole.name)
+
+
+def _region(cloud: PreparedCloud, scale: SingleScaleRegistrar) -> Region | None:
+    """The region, described; None if too few points are left at this scale."""
+    try:
+        return Region(cloud, Sketch.of(cloud.at(scale), scale.voxel))
+    except OutputError:
+        raise
+    except InputError:
+        return None
+
+
+def _centres(points: np.ndarray, radius: float) -> np.ndarray:
+    """Places (P, 3) among points (N, 3), three quarters of a radius apart or more, the fullest first."""
+    spacing = SPACING * radius
+    _, cell, counts = np.unique(
+        np.floor(points / (spacing / 2)).astype(np.int64), axis=0, return_inverse=True, return_counts=True
+    )
+    means = np.stack([np.bincount(cell.ravel(), axis) for axis in points.T], axis=1) / counts[:, None]
+    tree = cKDTree(means)
+    left, chosen = np.ones(len(means), dtype=bool), []
+    for row in np.argsort(-counts, kind="stable"):
+        if left[row]:
+            chosen.append(means[row])
+            left[tree.query_ball_point(means[row], spacing)] = False
+    return np.array(chosen)

@@ -1,0 +1,131 @@
+"""Clouds of files whose descriptions are kept in a folder, for worker processes that share them."""
+
+import hashlib
+import logging
+import os
+import zipfile
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.geometry.viewpoint import Viewpoint
+from pcreg.io.cloud import Cloud, expanded
+from pcreg.registration.backend import Backend
+from pcreg.registration.clouds.inputs import ViewpointOption, as_cloud
+from pcreg.registration.clouds.local_frame import LocalFrame
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
+from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime.code_fingerprint import code_fingerprint
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import replacing
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CloudFile:
+    """A file of a cloud, how to read it, and what was found when it was first read."""
+
+    path: str
+    units: str
+    columns: int | None
+    viewpoint: ViewpointOption
+    state: tuple[int, int] = (0, 0)  # bytes and time of change
+    frame: LocalFrame | None = None
+    stated: np.ndarray | None = None  # its viewpoint, as by PreparedCloud
+    voxel: float | None = None  # metres, that suits it; None: not computed
+    notes: tuple[str, ...] = ()
+    error: str = ""  # why it cannot be used
+
+    def read(self) -> Cloud:
+        return as_cloud(self.path, self.path, self.units, self.columns)
+
+    def examined(self, backend: Backend, *, voxel: bool) -> "CloudFile":
+        """With what reading it shows, or the error, and with its voxel size, by the backend, if `voxel`."""
+        try:
+            cloud = PreparedCloud(self.read(), self.viewpoint, self.path, backend=backend)
+            found, suits = expanded(self.path).stat(), cloud.voxel if voxel else None
+            state = found.st_size, found.st_mtime_ns
+            shown = {"frame": cloud.frame, "stated": cloud.stated, "notes": cloud.notes}
+            return replace(self, state=state, voxel=suits, **shown)
+        except InputError as error:
+            sentence = str(error)
+            named = sentence.startswith(self.path)
+            return replace(self, error=sentence if named else f"{self.path}: {sentence}")
+
+
+STORED = [field.name for field in fields(DescribedCloud) if field.name != "nodes"]  # those a matcher needs
+
+
+class StoredCloud(PreparedCloud):
+    """The cloud of a file, read when its points are needed, with descriptions in a folder."""
+
+    def __init__(self, file: CloudFile, folder: Path, backend: Backend, *, is_mirrored: bool = False) -> None:
+        self.file, self.name, self.option = file, file.path, file.viewpoint
+        self.folder, self.is_mirrored, self.backend = folder, is_mirrored, backend
+        self._described = {}
+
+    @cached_property
+    def cloud(self) -> Cloud:
+        return self.file.read()
+
+    @cached_property
+    def frame(self) -> LocalFrame:
+        return self.file.frame
+
+    @cached_property
+    def stated(self) -> np.ndarray | None:
+        return self.file.stated
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.file.notes
+
+    @cached_property
+    def voxel(self) -> float:
+        return self.file.voxel or self.sample.voxel()
+
+    @cached_property
+    def mirrored(self) -> "StoredCloud":
+        return StoredCloud(self.file, self.folder, self.backend, is_mirrored=True)
+
+    def load(self) -> None:
+        """Nothing: with its descriptions the points may not be needed."""
+
+    def _describe(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DescribedCloud:
+        """Raises OutputError if a new description cannot be written."""
+        path = self._path(scale, estimated)
+        if (kept := _read(path)) is not None:
+            return kept
+        described = super()._describe(scale, estimated)
+        with replacing(path) as temporary:
+            np.savez(temporary, **{name: getattr(described, name) for name in STORED})
+        return described
+
+    def _path(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> Path:
+        """Named by a checksum of the file's name and state, of all settings, and of the code."""
+        file, descriptor = self.file, scale.descriptor
+        option = file.viewpoint if isinstance(file.viewpoint, str) else np.asarray(file.viewpoint).tolist()
+        depends = [
+            *(os.path.abspath(file.path), file.state, file.units, file.columns, self.is_mirrored),
+            *(option, estimated and (*estimated.position.tolist(), estimated.known)),
+            *(descriptor.fingerprint, descriptor.device, descriptor.voxel),
+            code_fingerprint(__name__, type(descriptor).__module__),
+        ]
+        digest = hashlib.sha256(repr(depends).encode("utf-8", "surrogateescape")).hexdigest()
+        return self.folder / descriptor.name / f"{digest[:24]}.npz"
+
+
+def _read(path: Path) -> DescribedCloud | None:
+    """The description in a file; None if there is none, or it is damaged."""
+    try:
+        with np.load(path) as arrays:
+            return DescribedCloud(**{name: arrays[name] for name in STORED})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        log.warning("%s: is damaged and computed again (%s)", path, error)
+        return None

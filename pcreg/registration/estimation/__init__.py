@@ -1,0 +1,1 @@
+"""Motions from correspondences, and their refinement."""

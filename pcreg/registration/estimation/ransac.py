@@ -1,0 +1,187 @@
+"""A rigid motion from matches of which most are wrong.
+
+Random sample consensus (Fischler and Bolles, 1981), drawn, checked and scored in batches. It is ours
+because it has to repeat: Open3D's, seeded, gives different answers from run to run unless the process
+is pinned to one core.
+"""
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcreg.geometry.se3 import se3
+from pcreg.registration.backend import CPU, Backend
+from pcreg.registration.estimation.msac import MatchedPoints
+from pcreg.registration.estimation.prior import ANY, Prior
+
+log = logging.getLogger(__name__)
+
+FIRST_BATCH = 500  # samples before the stopping rule is first checked; enough where most matches are right
+MAX_HYPOTHESES = 1_000  # motions with the best scores, many of them nearly the same
+MAX_FINALISTS = 15  # the best that differ; matches, descriptors and free space choose one of them
+MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two finalists move them
+PROBE_POINTS = 24  # matched points at which motions are compared
+# In scores of all matches; on simulated pairs of rooms and streets these choose best among the finalists
+AGREEMENT_WEIGHT = 0.7
+FREE_SPACE_WEIGHT = 3.0
+MAX_UNCLEAR_RATIO = 0.3  # of inliers, up to which further motions are proposed
+
+
+@dataclass(frozen=True)
+class Estimate:
+    T_target_source: np.ndarray  # (4, 4) float64
+    inliers: int  # matches that the motion brings closer than the distance
+    inlier_ratio: float  # inliers over all matches
+    drawn: int  # samples
+
+
+def ransac(
+    source: np.ndarray,
+    target: np.ndarray,
+    *,
+    distance: float,
+    iterations: int = 50_000,
+    confidence: float = 0.999,
+    seed: int = 0,
+    n: int | None = None,
+    edge_length: float = 0.9,
+    weights: np.ndarray | None = None,
+    one_way: tuple[np.ndarray, np.ndarray] | None = None,
+    agreement: Callable[[np.ndarray], np.ndarray] | None = None,
+    free_space: Callable[[np.ndarray], np.ndarray] | None = None,
+    prior: Prior = ANY,
+    backend: Backend = CPU,
+) -> Estimate:
+    """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
+
+    Of each random sample of `n` matches, by default as many as determine a motion, the edges must have like
+    lengths on both sides (shorter over longer > `edge_length`), and the motion fitted to it must bring the
+    sample within `distance` metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2
+    summed over the matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after
+    `iterations`, or once the inlier ratio found says that with probability `confidence` a sample without
+    outliers was drawn. `weights` (P,), positive, say how likely each match is drawn; without them all are
+    alike.
+
+    The best motions that differ are refitted to their inliers. Where few matches agree with the best of them
+    more motions come from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
+    (pcreg.registration.matching.spatial_consistency). `agreement` and `free_space`, which take motions
+    (H, 4, 4), then say what the clouds know of them: how alike the descriptors of touching points are
+    (pcreg.registration.estimation.agreement), and a penalty from 0 to 1 for what stands where a sensor looked
+    through (pcreg.registration.judge.free_space). Their weighted sum with the score of the matches decides.
+
+    Only what a `prior` allows is searched, and the motion that it is near to is tried, too: matches that no
+    allowed motion brings together count as none, and what is returned, `inlier_ratio` among it, is about the
+    others. Motions are scored and refitted by the `backend`.
+
+    Fewer than `n` matches, or none that agree, give the identity with no inliers.
+    Same input and seed on the same machine: same output.
+    """
+    n = n or prior.sample_size
+    possible = prior.possible(source, target, distance)
+    source, target = source[possible], target[possible]
+    weights = None if weights is None else weights[possible]
+    P = len(source)
+    if n > P:
+        return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=0)
+    rng = np.random.default_rng(seed)
+    source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
+    source, target = source - source_centre, target - target_centre
+    prior = prior.between(source_centre, target_centre)
+    matched = backend.matched(source, target, distance)
+
+    motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
+    drawn, needed = 0, iterations
+    log.info("estimate: from %d matches", P)
+    while drawn < needed:
+        log.debug("estimate: %d of at most %d samples of %d matches", drawn, needed, P)
+        batch = matched.batch if drawn else FIRST_BATCH
+        samples = _drawn(rng, P, (min(batch, iterations - drawn), n), weights)
+        drawn += len(samples)
+        samples = matched.with_like_edges(samples, edge_length)
+        found = matched.motions_of(samples, prior)
+        motions = np.concatenate([motions, found])
+        scores = np.concatenate([scores, matched.scores(found)])
+        best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
+        motions, scores = motions[best], scores[best]
+        if len(motions):
+            inlier_ratio = np.average(matched.inliers(motions[0]), weights=weights)
+            needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
+    finalists = _finalists(motions, matched, prior)
+    if one_way is not None and (len(motions) == 0 or inlier_ratio < MAX_UNCLEAR_RATIO):
+        further = one_way[0] - source_centre, one_way[1] - target_centre
+        likely = prior.possible(*further, distance)
+        further = further[0][likely], further[1][likely]
+        proposed = backend.consistent_motions(*further, distance, prior)
+        further = backend.matched(*further, distance)
+        finalists = np.concatenate([finalists, _finalists(_best_first(proposed, further), further, prior)])
+    if prior.near is not None:
+        finalists = np.concatenate([finalists, prior.near[None]])
+    if len(finalists) == 0:
+        return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
+    to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
+    scores = matched.scores(finalists) / P
+    for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
+        if judge:
+            scores += weight * judge(to_clouds @ finalists @ from_clouds)
+    T = finalists[np.argmax(scores)]
+    inliers = int(matched.inliers(T).sum())
+    return Estimate(to_clouds @ T @ from_clouds, inliers, inliers / P, drawn)
+
+
+def _drawn(
+    rng: np.random.Generator, count: int, shape: tuple[int, int], weights: np.ndarray | None
+) -> np.ndarray:
+    """Random rows below `count`, in proportion to their weights (count,)."""
+    if weights is None:
+        return rng.integers(count, size=shape)
+    upper = np.cumsum(weights, dtype=np.float64)
+    return np.searchsorted(upper[:-1], rng.random(shape) * upper[-1], side="right")
+
+
+def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:
+    """How many samples of n hold one without outliers with probability `confidence`."""
+    clean = inlier_ratio**n
+    if clean == 0.0 or confidence >= 1.0:
+        return math.inf
+    return 1 if clean == 1.0 else math.ceil(math.log1p(-confidence) / math.log1p(-clean))
+
+
+def _refitted(motions: np.ndarray, matched: MatchedPoints, prior: Prior) -> np.ndarray:
+    """The motions (H, 4, 4), each refitted to its inliers, best first."""
+    motions = matched.refit(motions)
+    motions = motions[prior.allows(motions, matched.distance)]
+    return motions[np.argsort(-matched.scores(motions), kind="stable")]
+
+
+def _best_first(motions: np.ndarray, matched: MatchedPoints) -> np.ndarray:
+    """The motions (H, 4, 4) with three inliers or more, best first."""
+    scores = matched.scores(motions)
+    best = np.argsort(-scores, kind="stable")
+    return motions[best[scores[best] > 2]]
+
+
+def _finalists(motions: np.ndarray, matched: MatchedPoints, prior: Prior) -> np.ndarray:
+    """The best of motions (H, 4, 4), best first, that differ, refitted to their inliers."""
+    min_separation = MIN_SEPARATION_DISTANCES * matched.distance
+    motions = _distinct(motions, matched.p, min_separation, 4 * MAX_FINALISTS)
+    return _distinct(_refitted(motions, matched, prior), matched.p, min_separation, MAX_FINALISTS)
+
+
+def _distinct(motions: np.ndarray, points: np.ndarray, min_separation: float, max_count: int) -> np.ndarray:
+    """At most `max_count` of motions (H, 4, 4), best first, `min_separation` metres from all better ones.
+
+    Between two motions the distance is the RMS one of some of points (P, 3), moved by both.
+    """
+    probes = points[np.linspace(0, len(points) - 1, PROBE_POINTS).astype(int)]
+    moved = probes @ motions[:, :3, :3].transpose(0, 2, 1) + motions[:, None, :3, 3]
+    moved = moved.reshape(-1, 3 * PROBE_POINTS)  # (H, ...)
+    left, kept = np.arange(len(motions)), []
+    while len(left) and len(kept) < max_count:
+        kept.append(left[0])
+        offsets = moved[left] - moved[left[0]]
+        squared = np.einsum("hc,hc->h", offsets, offsets) / PROBE_POINTS
+        left = left[squared >= min_separation**2]
+    return motions[kept]

@@ -1,0 +1,1 @@
+"""Evidence for and against a motion, its covariance and its confidence."""

@@ -1,0 +1,98 @@
+"""Evidence for and against a motion, counted.
+
+Under a wrong motion floors and walls still lie on floors and walls, so overlap alone does not separate right
+from wrong. Descriptor matches: a wrong motion that was found through a handful of
+chance matches loses them once it has slid onto the nearest surfaces, so they are counted after
+refinement. Free space: a wrong motion puts things where the other sensor looked straight through. And
+sides: it lays the front of a surface onto the back of another, which is how the mirror image of a room
+fits the room.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcreg.geometry.se3 import dot, residuals
+from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.estimation.agreement import DescriptorAgreement
+from pcreg.registration.estimation.icp import Refinement
+from pcreg.registration.judge.free_space import FreeSpace
+from pcreg.registration.judge.observability import Observability, observability
+from pcreg.registration.judge.overlap import Overlap
+
+MIN_NORMAL_COSINE = 0.5  # surfaces that meet at more than 60 degrees have no sides to compare
+MIN_TOUCHING = 10  # points, to compare surfaces by; with fewer they count as UNLIKE
+UNLIKE = 0.5  # cosine of normals, and residual in voxels, of surfaces laid on each other at random
+NEIGHBORHOOD = 3.0  # match distances, within which matches that miss are counted
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was counted for one refined motion."""
+
+    matches: int  # pairs of points whose features are each other's nearest
+    inliers: int  # of them, brought together
+    near_misses: int  # of them, brought no closer than 1 and no further than 3 match distances
+    inlier_thickness: float  # voxels, standard deviation of the inliers where they spread least
+    overlap: float  # fraction of the downsampled source with a target point within one voxel
+    rmse: float  # metres, over the points of the overlap
+    plane_rmse: float  # voxels, of the overlap, from the planes through the target's points
+    normal_agreement: float  # mean cosine of the normals that meet in the overlap, of either sign
+    agreement: float  # of descriptors, as pcreg.registration.estimation.agreement has it
+    overlap_agreement: float  # the same over the points of the overlap alone
+    viewpoints_known: bool  # of both clouds; else what follows is estimated
+    free_space_violation: float  # fraction of a cloud in the free space of the other
+    contradiction: float  # of what a sensor sees of the other cloud, what it says is not there
+    same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
+    observability: Observability  # of the overlap, in the target's frame
+
+
+def gather_evidence(
+    source: DescribedCloud,
+    target: DescribedCloud,
+    matched: np.ndarray,
+    agreement: DescriptorAgreement,
+    refined: Refinement,
+    free_space: FreeSpace,
+    overlap: Overlap,
+) -> Evidence:
+    """The evidence about a refined motion of described clouds.
+
+    `matched` (P, 2, 3) are the points of source and target that features match. `agreement` says how alike
+    the descriptors are of what touches, and `free_space` what stands where a sensor looked through. `overlap`
+    is that of the surfaces under this motion, within the distance of the refinement.
+    """
+    T, voxel = refined.T_target_source, refined.distance
+    turned = (source.normals @ T[:3, :3].T).compress(overlap.touching, axis=0)
+    cosine = dot(turned, overlap.normals)
+    sided = cosine[np.abs(cosine) > MIN_NORMAL_COSINE]
+    offset = overlap.offsets / voxel
+    enough = len(offset) >= MIN_TOUCHING
+    of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
+    distances = residuals(T, matched[:, 0], matched[:, 1])
+    agree = distances < agreement.distance
+    violation, contradiction = free_space.violation_and_contradiction(T, overlap)
+    return Evidence(
+        matches=len(agree),
+        inliers=int(agree.sum()),
+        near_misses=int((distances < NEIGHBORHOOD * agreement.distance).sum() - agree.sum()),
+        inlier_thickness=_thickness(matched[agree, 1]) / voxel,
+        overlap=refined.overlap,
+        rmse=refined.rmse,
+        plane_rmse=float(np.sqrt(np.mean(offset**2))) if enough else UNLIKE,
+        normal_agreement=float(np.abs(cosine).mean()) if enough else UNLIKE,
+        agreement=of_cloud,
+        overlap_agreement=of_overlap,
+        viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
+        free_space_violation=violation,
+        contradiction=contradiction,
+        same_side_ratio=float((sided > 0).mean()) if len(sided) else 1.0,
+        observability=observability(overlap.points, overlap.normals),
+    )
+
+
+def _thickness(points: np.ndarray) -> float:
+    """The standard deviation of points (N, 3) in the direction in which they spread least; 0 of two."""
+    if len(points) < 3:
+        return 0.0
+    return float(np.linalg.eigvalsh(np.cov(points.T)).clip(0)[0] ** 0.5)

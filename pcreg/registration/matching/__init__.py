@@ -1,0 +1,1 @@
+"""Correspondences between described clouds."""

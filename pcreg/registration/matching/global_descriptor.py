@@ -1,0 +1,54 @@
+"""A scan described as a whole: its descriptors, summed up around common centres.
+
+VLAD; Jegou et al., CVPR 2010.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.cluster.vq import kmeans2
+
+from pcreg.geometry.subsample import every_nth
+from pcreg.registration.matching.screening import Sketch
+
+CENTRES = 16
+MAX_LEARNED_SCANS, MAX_LEARNED_FEATURES = 200, 500  # of each: what the centres are learned from
+ITERATIONS = 10
+
+
+@dataclass(frozen=True)
+class GlobalDescriptor:
+    """Centres and what scans have in common, learned from the scans to compare with."""
+
+    centres: np.ndarray  # (CENTRES, C) float32
+    mean: np.ndarray  # (CENTRES * C,) float32
+
+    @staticmethod
+    def learned(sketches: Sequence[Sketch]) -> "GlobalDescriptor":
+        """That for these scans, at least one."""
+        chosen = every_nth(np.arange(len(sketches)), MAX_LEARNED_SCANS)
+        features = [every_nth(sketches[row].features, MAX_LEARNED_FEATURES) for row in chosen]
+        rng = np.random.default_rng(0)
+        centres, _ = kmeans2(np.concatenate(features), CENTRES, ITERATIONS, minit="++", rng=rng)
+        return GlobalDescriptor(
+            centres, np.mean([_vlad(each.features, centres) for each in sketches], axis=0)
+        )
+
+    def describe(self, sketch: Sketch) -> np.ndarray:
+        """A unit vector (CENTRES * C,), less what all scans have in common."""
+        return _unit(_vlad(sketch.features, self.centres) - self.mean)
+
+
+def _vlad(features: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """The sums of what features (N, C) differ by from their nearest of the centres, (CENTRES * C,), of unit
+    length.
+    """
+    nearest = (features @ centres.T - (centres**2).sum(1) / 2).argmax(1)
+    sums = np.stack([(features[nearest == k] - centre).sum(0) for k, centre in enumerate(centres)])
+    whole = _unit(sums).ravel()
+    return _unit(np.sign(whole) * np.sqrt(np.abs(whole)))
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-9)

@@ -1,0 +1,68 @@
+"""A cheap look at a pair of scans, before it is registered: how many matches agree on one motion.
+
+A thousand keypoints of one scan are matched with five thousand of the other, and motions are proposed by
+what the matches have in common (pcreg.registration.matching.spatial_consistency). It takes a fiftieth of a
+registration, and ranks pairs; it decides nothing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.matching.spatial_consistency import consistent_motions
+
+MAX_QUERIES = 1_000
+MAX_KEYPOINTS = 5_000
+MIN_MATCHES = 4
+MATCH_DISTANCE_VOXELS = 2.0  # more than when registering: the nearest keypoint may be a neighbour
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """What screening needs of a scan: some of its described points, evenly spread."""
+
+    points: np.ndarray  # (K, 3) float32, metres, in the local frame of the scan
+    features: np.ndarray  # (K, C) float32
+    voxel: float  # metres, at which it was described
+
+    @staticmethod
+    def of(cloud: DescribedCloud, voxel: float) -> "Sketch":
+        rows = _evenly(len(cloud.points), MAX_KEYPOINTS)
+        return Sketch(cloud.points[rows].astype(np.float32), cloud.features[rows].astype(np.float32), voxel)
+
+
+def screen(source: Sketch, target: Sketch, prior: Prior = ANY) -> int:
+    """How many matches agree on one motion between two scans; 0 where hardly any match is mutual."""
+    points, partners = mutual_matches(source, target)
+    if len(points) < MIN_MATCHES:
+        return 0
+    distance = MATCH_DISTANCE_VOXELS * source.voxel
+    motions = consistent_motions(points, partners, distance, prior).astype(np.float32)
+    return int(agreeing(motions, points, partners, distance).sum(1).max(initial=0))
+
+
+def mutual_matches(source: Sketch, target: Sketch) -> tuple[np.ndarray, np.ndarray]:
+    """Points (P, 3) and (P, 3), at most 1,000, whose features are each other's nearest."""
+    queries = _evenly(len(source.points), MAX_QUERIES)
+    points, features = source.points[queries], source.features[queries]
+    nearest = _nearest(features, target.features)
+    mutual = _nearest(target.features[nearest], features) == np.arange(len(features))
+    return points[mutual], target.points[nearest[mutual]]
+
+
+def agreeing(motions: np.ndarray, points: np.ndarray, partners: np.ndarray, distance: float) -> np.ndarray:
+    """Which matches, points (P, 3) and partners (P, 3), motions (H, 4, 4) bring within `distance`: (H, P)."""
+    moved = points @ motions[:, :3, :3].swapaxes(1, 2) + motions[:, None, :3, 3]  # (H, P, 3)
+    return ((moved - partners) ** 2).sum(2) < distance**2
+
+
+def _nearest(features: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """For each row of features (N, C) the nearest of others (M, C): (N,)."""
+    return (features @ others.T - (others**2).sum(1) / 2).argmax(1)
+
+
+def _evenly(count: int, most: int) -> np.ndarray:
+    """Rows (K,), at most `most` of `count`, evenly spaced."""
+    return np.arange(min(count, most)) * count // max(min(count, most), 1)

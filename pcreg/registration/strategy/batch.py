@@ -1,0 +1,234 @@
+"""Many pairs of clouds: one record and one table row for each, with the answer that `register` gives.
+
+Each file is described once per scale, in a folder that worker processes share. A run that was stopped
+continues. A cloud that cannot be used costs its own pairs and no other.
+"""
+
+import csv
+import glob
+import io
+import logging
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pcreg.io.natural_order import natural
+from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
+from pcreg.registration.clouds.stored import CloudFile, StoredCloud
+from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy.task import Task, facts
+from pcreg.runtime.code_fingerprint import code_fingerprint
+from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.files import replacing
+from pcreg.runtime.progress import progress
+from pcreg.runtime.records import Records
+from pcreg.runtime.workers import Workers, executor_of, map_unordered
+
+log = logging.getLogger(__name__)
+
+COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap", "rmse", "voxel")
+Pair = tuple[str, str]  # the files of source and target
+
+
+def pairs_of(listed: str) -> list[Pair]:
+    """The pairs of a .csv file, or of the files that match a pattern, each with the one before it.
+
+    A line of the .csv file names source and target; a first line `source,target`, in capitals or not, is a
+    heading. Paths are relative to its folder. Files that match a pattern are in natural order, scan_2 before
+    scan_10. Raises InputError for a file or pattern without pairs.
+    """
+    if Path(listed).suffix.lower() != ".csv":
+        files = sorted(glob.glob(listed, recursive=True), key=natural)
+        if len(files) < 2:
+            remedy = "two or more are needed, or a .csv file; put a pattern in quotes"
+            raise InputError(f"--batch {listed}: {len(files)} files match; {remedy}")
+        return [(later, earlier) for earlier, later in pairwise(files)]
+    try:
+        text = Path(listed).read_text(encoding="utf-8-sig", errors="surrogateescape")  # as file names are
+        rows = list(csv.reader(io.StringIO(text)))
+        if "\0" in text:
+            raise ValueError("no text, or in UTF-16")
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{listed}: cannot be read as a list of pairs; write lines SOURCE,TARGET") from error
+    named = {}
+    for number, row in enumerate(rows, start=1):
+        names = [name.strip() for name in row]
+        if not any(names) or (number == 1 and [name.lower() for name in names[:2]] == ["source", "target"]):
+            continue
+        if len(names) < 2 or not all(names[:2]):
+            raise InputError(f"{listed}: line {number} does not name two files; write SOURCE,TARGET")
+        named[tuple(str(Path(listed).parent / name) for name in names[:2])] = None
+    if not named:
+        raise InputError(f"{listed}: holds no pairs; write lines SOURCE,TARGET")
+    return list(named)
+
+
+def run(
+    registrar: Registrar,
+    pairs: Sequence[Pair],
+    folder: Path,
+    *,
+    unit: str = "m",
+    viewpoint: ViewpointOption = "auto",
+    columns: int | None = None,
+    prior: Prior = ANY,
+    seed: int = 0,
+    workers: Workers = None,
+) -> list[dict[str, Any]]:
+    """Register the pairs; returns their records, in order, also written to `folder` with table.csv.
+
+    Each gets the answer that the registrar gives it alone. Pairs recorded there before are not done again
+    unless a file of theirs has changed. Answers do not depend on the number of `workers`: by default one per
+    core, or a few that share a GPU if that is the registrar's device. All workers of an executor need that
+    device. Raises InputError for settings that differ from those of the records, and if a worker lacks the
+    device.
+    """
+    option = check_viewpoint(viewpoint)
+    settings = {
+        "descriptor": registrar.descriptor,
+        "weights": registrar.fingerprint,
+        "voxel": registrar.voxel,
+        "unit": unit,
+        "viewpoint": option if isinstance(option, str) else np.asarray(option).tolist(),
+        "columns": columns,
+        "seed": seed,
+        "prior": prior.to_dict(),
+        "device": registrar.device,
+        "code": code_fingerprint(__name__),
+    }
+    records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
+    todo = [pair for pair in pairs if records.by_pair.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
+    if todo:
+        with executor_of(workers, registrar.device) as executor:
+            log.info("%d of %d pairs to do", len(todo), len(pairs))
+            files = [CloudFile(path, unit, columns, option) for path in dict.fromkeys(sum(todo, ()))]
+            files = examined_files(executor, registrar, files, registrar.voxel is None)
+            work = Work(registrar, files, folder / "descriptions", seed, prior)
+            describe_first(executor, work, todo)
+            for pair, record in progress(registered(executor, work, todo), "register", len(todo)):
+                records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
+    records.order([name_of(pair) for pair in pairs])
+    chosen = [records.by_pair[name_of(pair)] for pair in pairs]
+    _write_table(folder / "table.csv", chosen)
+    return chosen
+
+
+@dataclass(frozen=True)
+class Work:
+    """What worker processes share to register pairs of files."""
+
+    registrar: Registrar
+    files: dict[str, CloudFile]
+    folder: Path  # of descriptions
+    seed: int
+    prior: Prior = ANY
+
+    def errors(self, pair: Pair) -> list[str]:
+        """Why its files cannot be used; empty if they can."""
+        return [self.files[path].error for path in pair if self.files[path].error]
+
+    def clouds(self, pair: Pair) -> tuple[StoredCloud, StoredCloud]:
+        source, target = (self.cloud(path) for path in pair)
+        return source, target
+
+    def cloud(self, path: str) -> StoredCloud:
+        return StoredCloud(self.files[path], self.folder, self.registrar.backend)
+
+    def describe(self, side: int, pair: Pair) -> None:
+        """Describe one cloud of a pair at the scale that is tried first."""
+        clouds = self.clouds(pair)
+        try:
+            clouds[side].at(next(self.registrar.scales(*clouds)))
+        except OutputError:
+            raise
+        except InputError:  # which `register` reports
+            pass
+
+    def register(self, pair: Pair) -> dict[str, Any]:
+        """The record of a pair."""
+        refused = {"source": pair[0], "target": pair[1], "registered": False}
+        if errors := self.errors(pair):
+            return refused | {"error": "; ".join(errors)}
+        try:
+            found = self.registrar.register(*self.clouds(pair), seed=self.seed, prior=self.prior)
+        except OutputError:  # no fault of the clouds
+            raise
+        except InputError as error:
+            return refused | {"error": str(error)}
+        units = self.files[pair[0]].units, self.files[pair[1]].units
+        record = facts(found, Task(pair, units, self.registrar.descriptor, self.seed))
+        return record | {"seconds": found.seconds, "error": ""}
+
+
+def examined_files(
+    executor: Executor | None, registrar: Registrar, files: Sequence[CloudFile], voxel: bool
+) -> dict[str, CloudFile]:
+    """The files by path, each read once, with its own voxel size if `voxel` is true."""
+    if executor is not None:
+        registrar.wait_for_kernels()  # which all workers of a GPU would compile at the same time
+    found = map_unordered(executor, _examined, (registrar, voxel), files)
+    examined = {file.path: file for _, file in progress(found, "read", len(files))}
+    if all(file.error for file in examined.values()):
+        error = examined[files[0].path].error
+        raise InputError(f"none of the {len(files)} files can be used: {error}")
+    return examined
+
+
+def _examined(registrar: Registrar, voxel: bool, file: CloudFile) -> CloudFile:
+    return file.examined(registrar.backend, voxel=voxel)
+
+
+def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair]) -> None:
+    """Describe each cloud once at every scale that is the first one of a pair."""
+    first: dict[tuple[str, str, float], tuple[int, Pair]] = {}
+    for pair in pairs:
+        if not work.errors(pair):
+            descriptor = next(work.registrar.scales(*work.clouds(pair))).descriptor
+            for side, path in enumerate(pair):
+                first.setdefault((path, descriptor.fingerprint, descriptor.voxel), (side, pair))
+    described = map_unordered(executor, _describe_one, (work,), first.values())
+    for _ in progress(described, "describe", len(first)):
+        pass
+
+
+def _describe_one(work: Work, item: tuple[int, Pair]) -> None:
+    work.describe(*item)
+
+
+def registered(
+    executor: Executor | None, work: Work, pairs: Sequence[Pair]
+) -> Iterator[tuple[Pair, dict[str, Any]]]:
+    """The records of the pairs, as they are done."""
+    return map_unordered(executor, Work.register, (work,), pairs)
+
+
+def name_of(pair: Pair) -> str:
+    return " -> ".join(pair)
+
+
+def stamp_of(pair: Pair) -> list[int]:
+    """Size and time of change of both files; 0 for a file that is not there."""
+    found = [Path(file).stat() if Path(file).is_file() else None for file in pair]
+    return [number for each in found for number in ((each.st_size, each.st_mtime_ns) if each else (0, 0))]
+
+
+def _write_table(path: Path, records: Sequence[dict[str, Any]]) -> None:
+    """One row per pair: the verdict, T_target_source row by row, and its reason with notes, or the error."""
+    cells = [f"T{row}{column}" for row in range(4) for column in range(4)]
+    text = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}  # any file name
+    with replacing(path) as temporary, temporary.open("w", **text) as file:
+        table = csv.writer(file)
+        table.writerow([*COLUMNS, *cells, "seconds", "message"])
+        for record in records:
+            values = record | record.get("evidence", {})
+            T = np.ravel(record["T_target_source"]).tolist() if "T_target_source" in record else [""] * 16
+            notes = [f"({note})" for note in record.get("notes", ())]
+            message = record["error"] or " ".join([record["reason"], *notes])
+            seconds = round(sum(record.get("seconds", {}).values()), 3)
+            table.writerow([*(values.get(name, "") for name in COLUMNS), *T, seconds, message])

@@ -1,0 +1,143 @@
+"""What may be wrong with a pair of clouds: notes of a sentence each, which change no answer."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from pcreg.geometry.se3 import box
+from pcreg.geometry.voxel_size import extent
+from pcreg.registration.clouds.local_frame import MIRROR
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.estimation.prior import ANY
+from pcreg.registration.judge.observability import observability
+from pcreg.registration.result import Registration
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
+from pcreg.runtime.errors import InputError, OutputError
+
+MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
+MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
+MIRRORED = (
+    "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
+    "export it again as x, y, z of a right-handed frame"
+)
+MAX_EXTENT_METRES = 2000.0  # rooms in millimetres are larger than that, scans seldom
+
+
+def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
+    """Whether both clouds have the same points, in any order and in frames that differ by a shift at most.
+
+    Surfaces are in the order of their cells.
+    """
+    if np.array_equal(source.surface, target.surface):
+        return ["source and target hold the same points, shifted at most; is one file given twice?"]
+    return []
+
+
+def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether the extents of the clouds (N, 3), (M, 3) suggest that they are in different units."""
+    extents = extent(source), extent(target)
+    ratio = max(extents) / min(extents) if min(extents) > 0 else 1.0
+    return [
+        f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: one cloud may be in {words}; if so, say "
+        "which with --units SOURCE TARGET"
+        for factor, words in MIX_UPS.items()
+        if factor / MAX_EXTENT_RATIO <= ratio <= factor * MAX_EXTENT_RATIO
+    ]
+
+
+def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
+    """Whether the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
+    if min(_largest_extent(source), _largest_extent(target)) <= MAX_EXTENT_METRES:
+        return []
+    extents = extent(source), extent(target)
+    if min(extents) > MAX_EXTENT_METRES and max(extents) / min(extents) <= MAX_EXTENT_RATIO:
+        return [
+            f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: both clouds may be in millimetres; "
+            "if so, say --units mm mm"
+        ]
+    return []
+
+
+def _largest_extent(points: np.ndarray) -> float:
+    """What the extent of points (N, 3) does not exceed, at a tenth of its cost."""
+    return float(np.linalg.norm(np.subtract(*box(points)))) if len(points) else 0.0
+
+
+def degenerate_directions(found: Registration) -> list[str]:
+    """The directions that the overlap does not constrain, as in a corridor or on an empty floor."""
+    return [
+        f"the surfaces that overlap could {freedom} in the target's frame and still overlap; in that "
+        "direction the answer rests on matches alone"
+        for freedom in found.evidence.observability.free
+    ]
+
+
+def degenerate_surfaces(*clouds: DescribedCloud) -> list[str]:
+    """Which of source and target has so simple a surface that it fits itself in other places as well."""
+    notes = []
+    for side, cloud in zip(("source", "target"), clouds, strict=True):
+        kinds = [freedom.kind for freedom in observability(cloud.surface, cloud.normals).free]
+        if kinds.count("slide") >= 2:
+            what = "nearly a plane"
+        elif "slide" in kinds:
+            what = "the same all along one direction, as in a bare corridor"
+        elif "turn" in kinds:
+            what = "the same all around an axis"
+        else:
+            continue
+        notes.append(
+            f"the surface of the {side} is {what}; it needs corners or things in it to be registered by"
+        )
+    return notes
+
+
+def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
+    """For which of source and target the viewpoint is estimated."""
+    unknown = [
+        side for side, cloud in zip(("source", "target"), clouds, strict=True) if not cloud.viewpoint_known
+    ]
+    if not unknown:
+        return []
+    return [
+        f"where the sensor of the {' and the '.join(unknown)} stood is estimated from the cloud, so that "
+        "free space and the sides of surfaces count less; state it with --viewpoint"
+    ]
+
+
+def notes_if_registered(
+    found: Registration, source: DescribedCloud, target: DescribedCloud
+) -> tuple[str, ...]:
+    """The notes on a pair that is registered, whose units therefore agree."""
+    notes = duplicates(source, target) + millimetres(source.surface, target.surface)
+    return (*notes, *degenerate_directions(found), *unknown_viewpoints(source, target))
+
+
+def mirror_confidence(
+    scale: SingleScaleRegistrar,
+    source: PreparedCloud,
+    described: DescribedCloud,
+    target: DescribedCloud,
+    seed: int,
+) -> float:
+    """The confidence of registering the source with its first axis flipped.
+
+    `described` is the source as it is. One motion is tried: a source that is mirrored, and otherwise right,
+    fits at once. A prior does not hold for it.
+    """
+    try:
+        flipped = _mirrored(scale, source, described)
+    except OutputError:
+        raise
+    except InputError:  # cells of the mirrored cloud differ, and too few points may be left
+        return 0.0
+    return replace(scale, attempts=1, prior=ANY).match(flipped, target, seed=seed).confidence
+
+
+def _mirrored(
+    scale: SingleScaleRegistrar, source: PreparedCloud, described: DescribedCloud
+) -> DescribedCloud:
+    if scale.descriptor.reflection_invariant:
+        return described.mirrored()
+    seen_from = described.seen_from
+    return source.mirrored.at(scale, replace(seen_from, position=seen_from.position * MIRROR))

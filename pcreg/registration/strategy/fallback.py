@@ -1,0 +1,145 @@
+"""What is tried where the first scale refuses or is not confident: other scales, and the mirror image."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.judge.confidence import MIN_CONFIDENCE
+from pcreg.registration.result import Registration
+from pcreg.registration.strategy import diagnostics
+from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
+from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.timer import Clock
+
+ACCEPT_CONFIDENCE = 0.95  # from which no fallback is tried
+# The answer at one scale for source and target: by a search (`match`), or on a given motion (`verify`)
+Answer = Callable[[SingleScaleRegistrar, DescribedCloud, DescribedCloud], Registration]
+
+
+def answer_at_scales(
+    source: PreparedCloud,
+    target: PreparedCloud,
+    scales: Iterable[SingleScaleRegistrar],
+    answer: Answer,
+    *,
+    seed: int = 0,
+) -> Registration:
+    """The answer at the first scale if its confidence is 0.95 or more, else that of the fallback.
+
+    A registration with less confidence is refused if the mirrored source fits with more. If the first scale
+    refuses, the mirror image is tried, and beside it the other scales, unless the model of the confidence
+    takes the pair for lost (`min_retried_confidence`). Each is one more chance to be wrong: so a
+    motion found at another scale is assessed at the first as well, by the matches there. The confidence is
+    then the geometric mean of both, that of the other scale taken three times, and again the mirror image
+    must not fit better. If no scale registers, the first answer is returned with notes on what may be wrong
+    with the clouds. Viewpoints that are not stated are estimated at the first scale. `seed` is that of the
+    mirror test.
+
+    Raises InputError, with what may be wrong, if the first scale leaves too few points.
+    """
+    scales = iter(scales)
+    first, clock = next(scales), Clock()
+    a, b = _described(first, source, target)
+    clock.lap("describe")
+    found = answer(first, a, b)
+    seconds = clock.seconds | found.seconds
+
+    def mirror_confidence() -> float:
+        clock = Clock()
+        confidence = diagnostics.mirror_confidence(first, source, a, b, seed)
+        clock.lap("mirror_test")
+        seconds.update(clock.seconds)
+        return confidence
+
+    if found.registered:
+        mirrored = mirror_confidence() if found.confidence < ACCEPT_CONFIDENCE else 0.0
+        if found.confidence >= mirrored:
+            return replace(found, seconds=seconds, notes=diagnostics.notes_if_registered(found, a, b))
+        return replace(
+            found,
+            registered=False,
+            confidence=1 - mirrored,
+            reason="the clouds fit better if one is mirrored",
+            seconds=seconds,
+            notes=(diagnostics.MIRRORED,),
+        )
+    if found.confidence < first.confidence_model.min_retried_confidence:
+        scales = iter(())
+    tries = (lambda: _at_another_scale(scales, (source, a), (target, b), first, answer), mirror_confidence)
+    (other, more), mirrored = first.backend.each(lambda attempt: attempt(), tries)
+    for step, value in more.items():
+        seconds[step] = round(seconds.get(step, 0.0) + value, 4)
+    if other and other.confidence >= mirrored:
+        return replace(other, seconds=seconds, notes=diagnostics.notes_if_registered(other, a, b))
+    notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
+    notes += diagnostics.unknown_viewpoints(a, b)
+    notes += diagnostics.mixed_units(source.points, target.points)
+    notes += diagnostics.millimetres(source.points, target.points)
+    if mirrored >= MIN_CONFIDENCE:
+        notes.append(diagnostics.MIRRORED)
+    return replace(found, seconds=seconds, notes=tuple(notes))
+
+
+def _described(
+    first: SingleScaleRegistrar, source: PreparedCloud, target: PreparedCloud
+) -> tuple[DescribedCloud, DescribedCloud]:
+    """Both clouds at the first scale; InputError, with what may be wrong, if too few points are left."""
+    try:
+        a, b = first.backend.each(lambda cloud: cloud.at(first), (source, target))
+    except OutputError:  # no fault of the clouds
+        raise
+    except InputError as error:
+        if mixed := diagnostics.mixed_units(source.points, target.points):  # then no voxel size suits both
+            names = source.name or "source", target.name or "target"
+            raise InputError(f"{', '.join(names)}: {mixed[0]}") from error
+        words = diagnostics.millimetres(source.points, target.points)
+        raise InputError("; ".join([str(error), *words])) from error
+    return a, b
+
+
+def _at_another_scale(
+    scales: Iterable[SingleScaleRegistrar],
+    source: tuple[PreparedCloud, DescribedCloud],
+    target: tuple[PreparedCloud, DescribedCloud],
+    first: SingleScaleRegistrar,
+    answer: Answer,
+) -> tuple[Registration | None, dict[str, float]]:
+    """The first answer at these scales that the `first` scale confirms, and the seconds of all.
+
+    Of each cloud its description at the first scale is given, too.
+    """
+    (_, a), (_, b) = source, target
+    seconds: dict[str, float] = {}
+
+    def add_seconds(more: dict[str, float]) -> None:
+        for step, value in more.items():
+            seconds[step] = seconds.get(step, 0.0) + value
+
+    for scale in scales:
+        clock = Clock()
+        try:
+            described = scale.backend.each(
+                lambda pair, scale=scale: pair[0].at(scale, pair[1].seen_from), (source, target)
+            )
+        except OutputError:
+            raise
+        except InputError:  # too few points at this scale
+            continue
+        clock.lap("describe")
+        other = answer(scale, *described)
+        add_seconds(clock.seconds)
+        add_seconds(other.seconds)
+        if not other.registered:
+            continue
+        again = first.assess(a, b, other.T_target_source)
+        add_seconds(again.seconds)
+        confidence = (other.confidence**3 * again.confidence) ** 0.25
+        if confidence >= MIN_CONFIDENCE:
+            finer = min(other, again, key=lambda each: each.voxel)
+            reason = f"{other.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
+            confirmed = replace(
+                finer, registered=True, confidence=confidence, reason=reason, alternative=None
+            )
+            return confirmed, seconds
+    return None, seconds

@@ -1,0 +1,98 @@
+"""A scan in a map: registered to the few regions that promise most, by the one road of a pair."""
+
+from dataclasses import replace
+
+from pcreg.geometry.se3 import mean_displacement, transform
+from pcreg.geometry.subsample import every_nth
+from pcreg.registration.clouds.given_frame import between_given
+from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.clouds.prepared_map import PreparedMap
+from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.judge.confidence import MIN_CONFIDENCE
+from pcreg.registration.matching.screening import Sketch
+from pcreg.registration.result import Registration
+from pcreg.registration.strategy.fallback import ACCEPT_CONFIDENCE, answer_at_scales
+from pcreg.registration.strategy.single_scale import MIN_SEPARATION_DISTANCES, SingleScaleRegistrar
+from pcreg.runtime.timer import Clock
+
+RIVAL_AGREEMENT = 0.5  # of the agreeing matches of the most promising region, from which on one is a rival
+PROBES = 200  # points of the scan by which answers are compared
+
+
+def locate(
+    scan: PreparedCloud,
+    target: PreparedMap,
+    scale: SingleScaleRegistrar,
+    *,
+    seed: int = 0,
+    prior: Prior = ANY,
+) -> tuple[Registration, PreparedCloud]:
+    """The answer with the highest confidence, and the region of the map that it is about.
+
+    A confidence of 0.95 or more ends the search, but for regions elsewhere with half as many agreeing
+    matches: if one fits about as well, the map repeats itself, and the scan is not registered. A registration
+    with less confidence has to pass the mirror test. Scan and regions are compared at this one scale. Raises
+    InputError if scan or map have too few points at it.
+    """
+    clock = Clock()
+    described = scan.at(scale)
+    proposed = target.regions(scale).proposed(Sketch.of(described, scale.voxel))
+    clock.lap("propose")
+    answers: list[tuple[Registration, PreparedCloud]] = []
+    found = None
+    for region, agreeing in proposed:
+        if found and (agreeing < RIVAL_AGREEMENT * proposed[0][1] or _holds(region, scan, *found)):
+            continue
+        within = replace(scale, prior=prior.between(scan.frame.corner, region.frame.corner))
+        answers.append((within.match(described, region.at(scale), seed=seed), region))
+        if answers[-1][0].registered and answers[-1][0].confidence >= ACCEPT_CONFIDENCE:
+            found = found or answers[-1]
+    found, region = found or max(answers, key=lambda answer: (answer[0].registered, answer[0].confidence))
+    for answer, _ in answers:
+        clock.add(answer.seconds)
+    if found.registered:
+        found = answer_at_scales(scan, region, [scale], lambda *_: found, seed=seed)
+    others = [each for each in answers if not _same_place(scan, (found, region), each, scale.match_distance)]
+    found = _among(found, region, others)
+    return replace(found, seconds=found.seconds | clock.seconds), region
+
+
+def _holds(region: PreparedCloud, scan: PreparedCloud, found: Registration, where: PreparedCloud) -> bool:
+    """Whether the middle of the scan, as registered to the region `where`, lies in this region, too."""
+    T = between_given(found.T_target_source, scan.frame, where.frame)
+    middle = transform(T, scan.frame.T_given_local[:3, 3] + scan.points.mean(0))
+    points = region.cloud.points
+    return bool(((points.min(0) <= middle) & (middle <= points.max(0))).all())
+
+
+def _same_place(
+    scan: PreparedCloud,
+    one: tuple[Registration, PreparedCloud],
+    other: tuple[Registration, PreparedCloud],
+    distance: float,
+) -> bool:
+    """Whether two answers put the scan in about the same place of the map."""
+    motions = [
+        between_given(found.T_target_source, scan.frame, region.frame) for found, region in (one, other)
+    ]
+    probes = every_nth(scan.cloud.points, PROBES)
+    return mean_displacement(probes, *motions) < MIN_SEPARATION_DISTANCES * distance
+
+
+def _among(
+    found: Registration, region: PreparedCloud, others: list[tuple[Registration, PreparedCloud]]
+) -> Registration:
+    """The answer, given those about other places: at most one of them is right."""
+    odds = [answer.confidence / (1 - answer.confidence) for answer in (found, *(each for each, _ in others))]
+    confidence = odds[0] / (1 + sum(odds))
+    if not found.registered or confidence >= MIN_CONFIDENCE:
+        return replace(found, confidence=min(confidence, found.confidence))
+    rival, where = max(others, key=lambda each: each[0].confidence)
+    return replace(
+        found,
+        registered=False,
+        confidence=confidence,
+        covariance=None,
+        reason="two places of the map fit about equally well; it may repeat itself",
+        alternative=region.frame.T_local_given @ where.frame.T_given_local @ rival.T_target_source,
+    )

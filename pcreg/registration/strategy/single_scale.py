@@ -1,0 +1,285 @@
+"""Registration at one voxel size: describe, match, estimate, refine, decide."""
+
+import logging
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pcreg.features.base import Descriptor
+from pcreg.geometry.planarity import has_surface
+from pcreg.geometry.se3 import mean_displacement, residuals
+from pcreg.geometry.viewpoint import Viewpoint
+from pcreg.registration.backend import CPU, Backend
+from pcreg.registration.clouds import preprocess
+from pcreg.registration.clouds.preprocess import DescribedCloud, DownsampledCloud
+from pcreg.registration.estimation.agreement import DescriptorAgreement
+from pcreg.registration.estimation.icp import Refinement, refine
+from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.estimation.ransac import ransac
+from pcreg.registration.judge.confidence import (
+    HANDCRAFTED,
+    MIN_CANDIDATE_PROBABILITY,
+    ConfidenceModel,
+    NetworkModel,
+    Verdict,
+)
+from pcreg.registration.judge.covariance import covariance
+from pcreg.registration.judge.evidence import Evidence, gather_evidence
+from pcreg.registration.judge.free_space import FreeSpace
+from pcreg.registration.judge.overlap import Overlap
+from pcreg.registration.matching.nearest import Matches, match_within_bound, pca_project
+from pcreg.registration.result import Registration
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.timer import Clock
+
+log = logging.getLogger(__name__)
+
+MATCH_DISTANCE_VOXELS = 1.5  # between true partners after downsampling, at most
+OVERLAP_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner within one cell
+FREE_SPACE_MARGIN_VOXELS = 4.0  # points further in front of a surface are not part of it
+MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two candidates put the source, on average
+NO_SURFACE = (
+    "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A refined motion and the evidence about it."""
+
+    refined: Refinement
+    evidence: Evidence
+    inliers: np.ndarray  # (inliers, 2) int64, the matches that it brings together
+    overlap: Overlap
+
+
+@dataclass(frozen=True)
+class SingleScaleRegistrar:
+    """Registers pairs of clouds with one descriptor, at its voxel size, of which every length is a multiple.
+
+    Raises InputError for a voxel size or a number that is not positive.
+    """
+
+    descriptor: Descriptor
+    attempts: int = 3  # motions tried before the pair is refused
+    iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
+    prior: Prior = ANY  # between the clouds as they are described
+    backend: Backend = CPU
+
+    def __post_init__(self) -> None:
+        settings = {"voxel": self.voxel, "attempts": self.attempts, "iterations": self.iterations}
+        for name, value in settings.items():
+            if not value > 0:
+                raise InputError(f"{name} is {value}; it must be positive")
+
+    @property
+    def voxel(self) -> float:
+        return self.descriptor.voxel
+
+    @property
+    def match_distance(self) -> float:
+        return MATCH_DISTANCE_VOXELS * self.voxel
+
+    @property
+    def confidence_model(self) -> ConfidenceModel:
+        return NetworkModel.shipped() if self.descriptor.fingerprint else HANDCRAFTED
+
+    def describe(
+        self, points: np.ndarray, name: str = "cloud", viewpoint: Viewpoint | None = None
+    ) -> DescribedCloud:
+        """The cloud (N, 3) float64 described, to be matched with any number of others.
+
+        `name` is what an error calls it. Without a `viewpoint` it is estimated (pcreg.geometry.viewpoint).
+        Raises InputError when too few points are left at this voxel size.
+        """
+        return preprocess.describe(self.downsample(points, name, viewpoint), self.descriptor, self.backend)
+
+    def downsample(
+        self, points: np.ndarray, name: str = "cloud", viewpoint: Viewpoint | None = None
+    ) -> DownsampledCloud:
+        """The cloud at this voxel size, without descriptors."""
+        log.info("describe: %s, %d points, voxel %g m", name, len(points), self.voxel)
+        return preprocess.downsample(points, self.voxel, name, viewpoint, self.backend)
+
+    def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
+        """Register described clouds. Same clouds and seed: same result."""
+        clock = Clock()
+        found = self.candidates(source, target, seed=seed, clock=clock)
+        return self._with_verdict(found, source, target, clock)
+
+    def candidates(
+        self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0, clock: Clock | None = None
+    ) -> list[Candidate]:
+        """The candidate motions between described clouds, most likely first, at least one.
+
+        If a motion is less likely right than wrong, its inliers are removed and the next one is estimated
+        from the other matches. Once one is more likely right, a single alternative is estimated in the same
+        way, from as many samples as that one took.
+        """
+        clock = clock or Clock()
+        matched = self._match_features(source, target)
+        clock.lap("match")
+        points = _coordinates(matched.rows, source, target)
+        further = matched.further_points(source.points, target.points)
+        agreement = self.backend.agreement(source, target, self.match_distance)
+        free_space = self._free_space(source, target)
+        prior = self.prior.about(source.surface)
+        unused = np.ones(len(points), dtype=bool)
+        found: list[Candidate] = []
+
+        def add_candidate(iterations: int) -> int:
+            estimate = ransac(
+                points[unused, 0],
+                points[unused, 1],
+                distance=self.match_distance,
+                iterations=iterations,
+                seed=seed,
+                one_way=None if found else further,
+                agreement=agreement,
+                free_space=free_space,
+                prior=prior,
+                backend=self.backend,
+            )
+            clock.lap("estimate")
+            T = agreement.refine(estimate.T_target_source)
+            found.append(self._candidate(matched.rows, source, target, T, agreement, free_space))
+            clock.lap("refine")
+            distances = residuals(T, points[:, 0], points[:, 1])
+            unused[distances < self.match_distance] = False
+            return estimate.drawn
+
+        for _ in range(self.attempts):
+            drawn = add_candidate(self.iterations)
+            if self.confidence_model.probability(found[-1].evidence) > MIN_CANDIDATE_PROBABILITY:
+                add_candidate(drawn)
+                break
+        return self._distinct(found, source)
+
+    def assess(
+        self, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
+    ) -> Registration:
+        """The verdict on a motion (4, 4) found elsewhere, after refinement, by the matches found here."""
+        clock = Clock()
+        matched = self._match_features(source, target)
+        clock.lap("match")
+        agreement = self.backend.agreement(source, target, self.match_distance)
+        free_space = self._free_space(source, target)
+        candidate = self._candidate(matched.rows, source, target, T_target_source, agreement, free_space)
+        clock.lap("refine")
+        return self._with_verdict([candidate], source, target, clock)
+
+    def verify(
+        self,
+        source: DescribedCloud,
+        target: DescribedCloud,
+        T_target_source: np.ndarray,
+        max_correction: float,
+    ) -> Registration:
+        """The verdict on a motion (4, 4) from elsewhere: that on the one which refinement makes of it.
+
+        Refused if refinement moves the source by more than `max_correction` metres. What is known then is
+        about the other motion: if that is likely it is the `alternative`, and the given one is wrong.
+        """
+        found = self.assess(source, target, T_target_source)
+        correction = mean_displacement(source.surface, T_target_source, found.T_target_source)
+        if correction <= max_correction:
+            return found
+        reason = (
+            f"the surfaces fit {correction:.2g} m beside the given motion on average, and more than "
+            f"{max_correction:.2g} m is no inaccuracy"
+        )
+        return replace(
+            found,
+            T_target_source=T_target_source,
+            registered=False,
+            confidence=min(found.confidence, 1 - found.confidence),
+            reason=reason if found.registered else found.reason,
+            alternative=found.T_target_source if found.registered else None,
+        )
+
+    def _free_space(self, source: DescribedCloud, target: DescribedCloud) -> FreeSpace:
+        scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
+        return self.backend.free_space(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
+
+    def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
+        """The described points whose features are each other's nearest."""
+        features = (self.backend.features(cloud.features_in_place) for cloud in (source, target))
+        return match_within_bound(*pca_project(*features))
+
+    def _candidate(
+        self,
+        matched: np.ndarray,
+        source: DescribedCloud,
+        target: DescribedCloud,
+        T_target_source: np.ndarray,
+        agreement: DescriptorAgreement,
+        free_space: FreeSpace,
+    ) -> Candidate:
+        log.info("refine: %d points on %d", len(source.surface), len(target.surface))
+        distance = OVERLAP_DISTANCE_VOXELS * self.voxel
+        refined = refine(
+            source.surface, target.surface, target.normals, T_target_source, distance, self.backend.surfaces
+        )
+        points = _coordinates(matched, source, target)
+        T = refined.T_target_source
+        overlap = self.backend.overlap(source.surface, target.surface, target.normals, T, distance)
+        evidence = gather_evidence(source, target, points, agreement, refined, free_space, overlap)
+        agree = residuals(T, points[:, 0], points[:, 1]) < self.match_distance
+        return Candidate(refined, evidence, matched[agree], overlap)
+
+    def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:
+        """The candidates, most likely first, without those that put the source where a likelier one does."""
+        distinct: list[Candidate] = []
+        for candidate in sorted(found, key=lambda each: -self.confidence_model.probability(each.evidence)):
+            T = candidate.refined.T_target_source
+            if all(
+                mean_displacement(source.surface, T, other.refined.T_target_source)
+                >= MIN_SEPARATION_DISTANCES * self.match_distance
+                for other in distinct
+            ):
+                distinct.append(candidate)
+        return distinct
+
+    def _with_verdict(
+        self, found: list[Candidate], source: DescribedCloud, target: DescribedCloud, clock: Clock
+    ) -> Registration:
+        """The first of the candidates with the verdict on it; the others are its alternatives."""
+        best, *alternatives = found
+        verdict = self.confidence_model.verdict(
+            best.evidence, [alternative.evidence for alternative in alternatives]
+        )
+        if verdict.confidence > MIN_CANDIDATE_PROBABILITY:
+            verdict = self._on_surfaces(verdict, source, target)
+        clock.lap("verdict")
+        rows = source.rows[best.inliers[:, 0]], target.rows[best.inliers[:, 1]]
+        found = Registration(
+            best.refined.T_target_source,
+            verdict.registered,
+            verdict.confidence,
+            verdict.reason,
+            evidence=best.evidence,
+            voxel=self.voxel,
+            matches=np.stack(rows, axis=1),
+            matched_points=_coordinates(best.inliers, source, target),
+            covariance=covariance(best.overlap, best.refined),
+            alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
+            seconds=clock.seconds,
+        )
+        return self.prior.about(source.surface).checked(found)
+
+    def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
+        """The verdict, or a refusal if one of the clouds has no surface.
+
+        The evidence assumes surfaces: noise overlaps with anything, and its normals constrain any motion.
+        """
+        for side, cloud in (("source", source), ("target", target)):
+            if not has_surface(cloud.surface, self.voxel, self.backend.surface_variation):
+                confidence = min(verdict.confidence, MIN_CANDIDATE_PROBABILITY)
+                return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
+        return verdict
+
+
+def _coordinates(matches: np.ndarray, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
+    """The described points (P, 2, 3) that rows (P, 2) name."""
+    rows = source.points.take(matches[:, 0], axis=0), target.points.take(matches[:, 1], axis=0)
+    return np.stack(rows, axis=1)
