@@ -6,8 +6,8 @@
 
 A table of x^T C^-1 x over the pairs that `register` accepts and answers right, x being the error in the
 tangent space of pcreg/registration/judge/covariance.py: of an honest covariance 6 on average, 5.3 in the
-middle and 10.6 at 90 %; less says that it is too large. Errors of the truth count as errors of the motion. Right is
-within 15 degrees and 0.3 m indoors, within 5 degrees and 2 m outdoors.
+middle and 10.6 at 90 %; less says that it is too large. Errors of the truth count as errors of the motion.
+Right is within 15 degrees and 0.3 m indoors, within 5 degrees and 2 m outdoors.
 """
 
 import argparse

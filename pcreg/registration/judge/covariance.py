@@ -33,9 +33,9 @@ FLOOR_VOXELS = 0.001  # standard deviation that no direction falls below: clouds
 def covariance(overlap: Overlap, refined: Refinement) -> np.ndarray:
     """The covariance (6, 6) of a refined motion under which the surfaces overlap like that.
 
-    The surfaces are those that pcreg.registration.estimation.icp.refine was given, a point per voxel, whose size
-    is the refinement's distance, from which on points do not touch. Positive definite. Directions in which the
-    overlap slides have standard deviations of about two voxels: of translation, or of the displacement that a
+    The surfaces are those of pcreg.registration.estimation.icp.refine, a point per voxel, whose size is the
+    refinement's distance, from which on points do not touch. Positive definite. Directions in which the overlap
+    slides have standard deviations of about two voxels: of translation, or of the displacement that a
     rotation causes.
     """
     T, voxel = refined.T_target_source, refined.distance
