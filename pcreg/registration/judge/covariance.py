@@ -34,8 +34,8 @@ def covariance(overlap: Overlap, refined: Refinement) -> np.ndarray:
     """The covariance (6, 6) of a refined motion under which the surfaces overlap like that.
 
     The surfaces are those of pcreg.registration.estimation.icp.refine, a point per voxel, whose size is the
-    refinement's distance, from which on points do not touch. Positive definite. Directions in which the overlap
-    slides have standard deviations of about two voxels: of translation, or of the displacement that a
+    refinement's distance, from which on points do not touch. Positive definite. Directions in which the
+    overlap slides have standard deviations of about two voxels: of translation, or of the displacement that a
     rotation causes.
     """
     T, voxel = refined.T_target_source, refined.distance

@@ -3,8 +3,8 @@
 The scale comes first, since descriptors are of metric size: matches propose it
 (pcreg.registration.strategy.scale_search), and point-to-plane ICP that also enlarges refines it. The
 enlarged source is then registered as any other. What is right at one scale only is also judged at others that
-many matches propose: where two fit about equally well, the scale cannot be told, nor where the overlap lies on itself when
-the source grows.
+many matches propose: where two fit about equally well, the scale cannot be told, nor where the overlap lies
+on itself when the source grows.
 """
 
 from collections.abc import Callable
