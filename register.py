@@ -1,4 +1,4 @@
-"""Register two point clouds: python register.py SOURCE TARGET [--out DIR]
+"""Register two point clouds: python register.py SOURCE TARGET [--out DIR].
 
 From a checkout; what is installed has the same as `pcreg register`.
 """

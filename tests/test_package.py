@@ -16,9 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 @pytest.mark.parametrize("package", [pcreg, pcreg.configs, pcreg.datasets, pcreg.kernels, pcreg.weights])
 def test_what_is_imported_is_this_checkout(package):
-    """Another checkout's editable install would lend its kernels: `pip install -e .` in this one mends
-    that.
-    """
+    """An editable install of another checkout is not used: `pip install -e .` in this one mends that."""
     assert Path(package.__file__).is_relative_to(CHECKOUT)
 
 

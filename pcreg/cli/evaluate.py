@@ -48,9 +48,7 @@ def main(arguments: list[str] | None = None, program: str = "pcreg evaluate") ->
 
 
 def evaluate(cfg: DictConfig) -> dict[str, float]:
-    """Evaluate as configured; returns the figures at the first number of samples, see
-    pcreg.evaluation.aggregate.
-    """
+    """Evaluate as configured; returns the figures at the first number of samples."""
     _check(cfg)
     protocol = instantiate(cfg.protocol, _convert_="all")
     if isinstance(protocol, System):

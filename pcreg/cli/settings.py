@@ -17,7 +17,7 @@ from pcreg.runtime.errors import InputError
 
 @dataclass
 class Evaluate:
-    """configs/evaluate.yaml"""
+    """Types of configs/evaluate.yaml."""
 
     out: str | None
     limit: int | None
@@ -28,7 +28,7 @@ class Evaluate:
 
 @dataclass
 class Validate:
-    """`validate` of configs/train.yaml"""
+    """Types of `validate` of configs/train.yaml."""
 
     every: int
     pairs: int
@@ -39,7 +39,7 @@ class Validate:
 
 @dataclass
 class Distillation:
-    """`distillation` of configs/train.yaml"""
+    """Types of `distillation` of configs/train.yaml."""
 
     weight: float
     views: int
@@ -47,7 +47,7 @@ class Distillation:
 
 @dataclass
 class Train:
-    """configs/train.yaml"""
+    """Types of configs/train.yaml."""
 
     name: str
     out: str

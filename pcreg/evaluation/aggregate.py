@@ -29,9 +29,7 @@ STATISTICS = {"mean": metrics.mean, "std": metrics.std, "median": metrics.median
 def rows(
     records: Sequence[dict[str, Any]], samples: int | None, seed: int, compat: bool = False
 ) -> list[Row]:
-    """Every pair with its trial of `samples` and `seed`; `compat` takes errors against the FCGF-order ground
-    truth.
-    """
+    """Every pair with its trial of `samples` and `seed`; `compat` takes errors by FCGF's ground truth."""
     found = []
     for record in records:
         trial = next(t for t in record["trials"] if (t["samples"], t["seed"]) == (samples, seed))

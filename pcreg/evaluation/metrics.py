@@ -1,5 +1,4 @@
-"""How good a registration is: inlier ratio (IR), feature-match recall (FMR), registration recall (RR),
-rotation and translation errors (RRE, RTE), and the ways in which papers average them.
+"""Inlier ratio, feature match recall, registration recall and errors, averaged as papers do.
 
 Motions are T_target_source (4, 4) float64. An error of NaN stands for a registration that was not
 found: it passes no gate and counts in every denominator.

@@ -91,6 +91,7 @@ class FCGF:
 
     @property
     def label(self) -> str:
+        """Name, checksum of the weights, and the voxel size of their training if it is another."""
         trained = self.trained_voxel
         elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
         return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"

@@ -17,8 +17,10 @@ MAX_CELLS = 2**62  # of the box around a cloud, numbered by int64
 
 
 def voxel_downsample(points: np.ndarray, voxel: float, origin: np.ndarray | None = None) -> np.ndarray:
-    """Rows (M,) int64 of points (N, 3) to keep: of each cell floor((p - origin) / voxel) the one nearest
-    its centre, in the order of the cells; of equally near ones that with the smallest x, y, z.
+    """Rows (M,) int64 of points (N, 3) to keep: of each cell the one nearest its centre.
+
+    A point is in the cell floor((p - origin) / voxel). Rows are in the order of the cells. Of equally near
+    points the one with the smallest x, y, z is kept.
 
     Cells start at the origin of the cloud's frame if `origin` (3,) is left out, as they do in FCGF and in
     the fragments of 3DMatch: a cloud that was downsampled there stays whole. Raises InputError for a voxel

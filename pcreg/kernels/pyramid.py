@@ -165,9 +165,7 @@ def _grouped(levels: list[PointBatch], groups: Sequence[int] | None) -> tuple[Ro
 
 
 def _frames(batch: PointBatch, sizes: list[float], geometry: PyramidConfig) -> torch.Tensor:
-    """Frames (len(sizes), 7) of pcreg.kernels.triton.search.index, with the same corners and cells of the
-    given sizes.
-    """
+    """Frames (len(sizes), 7) of pcreg.kernels.triton.search.index: the same corners, cells of these sizes."""
     points = batch.points.double()
     upper = points.amax(0) if len(batch) else points.new_zeros(3)
     lower = torch.full_like(upper, -geometry.voxel / 2)

@@ -6,7 +6,5 @@ RESOLUTION = 2**-20  # metres
 
 
 def rounded(coordinates: Any) -> Any:
-    """To the micrometre: measurements are multiples of a millimetre, and what moving a cloud leaves in the
-    last digits must not decide on which side of a cell's border a point lies.
-    """
+    """Round to the micrometre, so that the last digits of a moved cloud do not choose the cell of a point."""
     return (coordinates / RESOLUTION).round() * RESOLUTION

@@ -15,7 +15,7 @@ def block(channels: int, largest: int) -> int:
 
 
 def power_of_two(number: int) -> int:
-    """The least power of two that is no less than `number` > 0. (Triton's takes ten times as long.)"""
+    """The least power of two that is no less than `number` > 0; Triton's takes ten times as long."""
     return 1 << (number - 1).bit_length()
 
 

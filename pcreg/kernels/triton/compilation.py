@@ -67,9 +67,7 @@ class Compilation:
         self._threads[-1].start()
 
     def _await(self, answers: Iterable[int], missing: list[Hashable], loaders: int) -> None:
-        """Tell of each kernel that it is in Triton's cache, and in the end of what is not that nobody will
-        put it there.
-        """
+        """Report each kernel that is in Triton's cache, and at the end those that will not come."""
         left = dict.fromkeys(missing)
         try:
             for number in answers:

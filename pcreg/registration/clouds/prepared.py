@@ -56,8 +56,9 @@ class PreparedCloud:
 
     @property
     def points(self) -> np.ndarray:
-        """(N, 3) float64, metres, in the local frame; computed each time if more than five million, or on a
-        device.
+        """Points (N, 3) float64 on the host, metres, in the local frame.
+
+        Computed at each call for more than five million points, or where they lie on a device.
         """
         return np.asarray(self._local_points())
 

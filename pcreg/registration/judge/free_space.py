@@ -140,8 +140,9 @@ class FreeSpace:
         return violation, float(np.sqrt(shares[0] * shares[1]))
 
     def _counts(self, T_target_source: np.ndarray, overlap: Overlap) -> list[list[int]]:
-        """Of the points of either scan: in front of what was seen, in directions that were seen, both over
-        all views; then those that speak against the motion, and those that confirm it.
+        """Counts over all views: points in front of what was seen, points in directions that were seen.
+
+        Then the points that contradict the motion, and those that confirm it.
         """
         looks = near = self._looks(T_target_source, overlap.moved, self.margin)
         if self._seen(self.margin / 2) is not self._seen(self.margin):

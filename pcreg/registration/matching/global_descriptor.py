@@ -41,9 +41,7 @@ class GlobalDescriptor:
 
 
 def _vlad(features: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """The sums of what features (N, C) differ by from their nearest of the centres, (CENTRES * C,), of unit
-    length.
-    """
+    """Sums of the residuals of features (N, C) to their nearest centre, (CENTRES * C,), of unit length."""
     nearest = (features @ centres.T - (centres**2).sum(1) / 2).argmax(1)
     sums = np.stack([(features[nearest == k] - centre).sum(0) for k, centre in enumerate(centres)])
     whole = _unit(sums).ravel()

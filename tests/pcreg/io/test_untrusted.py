@@ -1,6 +1,4 @@
-"""Files from untrusted sources: nothing in them is run, and nothing is written but to the folder asked
-for.
-"""
+"""Files from untrusted sources: nothing in them is run, nothing is written outside the folder asked for."""
 
 import pickle
 import zipfile

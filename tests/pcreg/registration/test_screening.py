@@ -17,9 +17,7 @@ def rng():
 
 
 def test_matches_that_agree_on_one_motion_are_counted(rng):
-    """80 of 300 points are in both scans, moved; their descriptors are the same, the others have nothing in
-    common.
-    """
+    """80 of 300 points are in both scans, moved, with the same descriptors; the others differ."""
     T = se3(random_rotation(rng), np.array([3.0, -1.0, 2.0]))
     points, other = rng.uniform(0, 3, (2, 300, 3))
     features, others = rng.standard_normal((2, 300, 32))

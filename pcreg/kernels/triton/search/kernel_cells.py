@@ -28,9 +28,7 @@ def div_rn(part, whole, FLOAT: tl.constexpr):
 
 @triton.jit
 def step_of(share, kernel_size, FLOAT: tl.constexpr):
-    """Which of `kernel_size` equal steps from 0 to 1 a share lies in, int32;
-    pcreg.kernels.ppf_cells.ppf_cells.
-    """
+    """Number of the step that a share lies in, of `kernel_size` equal ones from 0 to 1, int32."""
     step = tl.floor(share * kernel_size.to(FLOAT)).to(tl.int32)
     return tl.minimum(tl.maximum(step, 0), kernel_size - 1)
 

@@ -91,8 +91,10 @@ class Bitmap:
         return self._number(cells.contiguous(), lengths, stride, mark=False)
 
     def find(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """The row of the point in each voxel that N > 0 centres see (K, N) int32, and how many triplets each
-        segment has before each block of CENTRES (K, blocks) int32; the bounds of segments in `known`.
+        """Rows of the points in the voxels that N > 0 centres see (K, N) int32, and triplets before each block.
+
+        The latter (K, blocks) int32 count those of each segment before each block of CENTRES; the bounds
+        of segments are in `known`.
         """
         P, N, K = self.points.shape[0], numbers.shape[0], self.kernel_size**3
         blocks = -(-N // CENTRES)

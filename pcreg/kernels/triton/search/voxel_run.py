@@ -74,8 +74,9 @@ class VoxelRun(SearchRun):
         return self.places
 
     def _count(self, k_offsets: Tensor, several: bool) -> tuple[Tensor, list[int], bool]:
-        """Before each block of buckets, and of each search, how many triplets there are; the former is wrong
-        if a voxel holds several points, but for `several`, which is what the last says.
+        """Triplets before each block of buckets and each search, and whether a voxel holds `several` points.
+
+        If one does, the triplets before blocks of buckets are wrong.
         """
         n_blocks, n_rows = 1 + LISTED.value * self.totals.ordering, len(self.rows)
         zeros = self._zeros(n_blocks + 3 * n_rows, dtype=torch.int64)
