@@ -91,7 +91,7 @@ class Bitmap:
         return self._number(cells.contiguous(), lengths, stride, mark=False)
 
     def find(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows of the points in the voxels that N > 0 centres see (K, N) int32, and triplets before each block.
+        """Rows of points in the voxels that N > 0 centres see (K, N) int32, and triplets before each block.
 
         The latter (K, blocks) int32 count those of each segment before each block of CENTRES; the bounds
         of segments are in `known`.
