@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.registration.api import register, verify
-from pcreg.registration.estimation.prior import Prior
+from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError

@@ -20,7 +20,7 @@ import numpy as np
 from pcreg.geometry.se3 import inverse
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.io.pairs import Pair
-from pcreg.registration.estimation.gicp import Fit, Scan, register_scans, small_gicp
+from pcreg.registration.strategy.gicp import Fit, Scan, register_scans, small_gicp
 from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import progress

@@ -14,7 +14,7 @@ import numpy as np
 from pcreg.mapping import mapping
 from pcreg.mapping.map import Map
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, check_seed, rows_of
-from pcreg.registration.estimation.prior import Prior, Up
+from pcreg.registration.matching.prior import Prior, Up
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.workers import Workers
 

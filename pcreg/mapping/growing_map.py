@@ -16,7 +16,7 @@ from pcreg.mapping.retrieval import Retrieval
 from pcreg.mapping.scan import Scan
 from pcreg.mapping.sequence import steps
 from pcreg.mapping.submap import Context
-from pcreg.registration.estimation.prior import Prior
+from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import Sketch, screen
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.batch import Pair, name_of, registered, stamp_of

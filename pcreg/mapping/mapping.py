@@ -20,11 +20,11 @@ from pcreg.mapping.settling import Settling
 from pcreg.mapping.submap import Context
 from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile
-from pcreg.registration.estimation.gicp import small_gicp
-from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy import batch
 from pcreg.registration.strategy.batch import Work, examined_files
+from pcreg.registration.strategy.gicp import small_gicp
 from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import progress

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 

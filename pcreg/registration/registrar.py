@@ -38,7 +38,7 @@ from pcreg.registration.clouds.inputs import (
 )
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.prepared_map import PreparedMap
-from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.localization import locate

@@ -10,7 +10,7 @@ from pcreg.cli.map.parser import parsed, paths_of
 from pcreg.cli.output import output
 from pcreg.cli.register.parser import registrar_of
 from pcreg.registration.clouds.inputs import check_seed, check_settings
-from pcreg.registration.estimation.prior import Prior
+from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pcreg.io.motion import read_motion
 from pcreg.registration.clouds.inputs import METRES, ViewpointOption, check_viewpoint
-from pcreg.registration.estimation.prior import Prior
+from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.geometry.se3 import aligning_motion, lengths, residuals
-from pcreg.registration.estimation.prior import Prior
+from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.cached_property import cached_property
 
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache

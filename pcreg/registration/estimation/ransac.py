@@ -15,7 +15,7 @@ import numpy as np
 from pcreg.geometry.se3 import se3
 from pcreg.registration.backend import CPU, Backend
 from pcreg.registration.estimation.msac import MatchedPoints
-from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.matching.prior import ANY, Prior
 
 log = logging.getLogger(__name__)
 

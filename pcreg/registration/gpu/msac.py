@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from pcreg.kernels.consensus import SUMS, fit_samples, inlier_sums, refit
 from pcreg.registration.estimation.msac import Floats, MatchedPoints, Rows
-from pcreg.registration.estimation.prior import Prior
 from pcreg.registration.gpu.arrays import array, on
+from pcreg.registration.matching.prior import Prior
 
 MIN_SAMPLES = 200  # to fit motions to; for fewer the host takes as long
 MIN_EDGE_SAMPLES = 2_000  # to compare edges of; for fewer the host takes less time than the launches

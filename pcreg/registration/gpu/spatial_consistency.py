@@ -6,8 +6,8 @@ from torch import Tensor
 
 from pcreg.geometry.se3 import procrustes
 from pcreg.registration.estimation.msac import Floats
-from pcreg.registration.estimation.prior import ANY, VERTICAL_SLACK, Prior
 from pcreg.registration.gpu.arrays import array, on
+from pcreg.registration.matching.prior import ANY, VERTICAL_SLACK, Prior
 from pcreg.registration.matching.spatial_consistency import (
     MAX_GROUP,
     MAX_SEEDS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
 
 MAX_QUERIES = 1_000

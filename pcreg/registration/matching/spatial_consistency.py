@@ -9,7 +9,7 @@ SC2-PCR, Chen et al., CVPR 2022). Where one match in fifty is right one sample o
 import numpy as np
 
 from pcreg.geometry.se3 import procrustes
-from pcreg.registration.estimation.prior import ANY, VERTICAL_SLACK, Prior
+from pcreg.registration.matching.prior import ANY, VERTICAL_SLACK, Prior
 from pcreg.runtime import parallel
 
 MIN_MATCHES = 3  # that determine a motion

@@ -20,7 +20,7 @@ import numpy as np
 from pcreg.io.natural_order import natural
 from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile, StoredCloud
-from pcreg.registration.estimation.prior import ANY, Prior
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.task import Task, facts
 from pcreg.runtime.code_fingerprint import code_fingerprint

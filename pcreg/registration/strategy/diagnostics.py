@@ -9,8 +9,8 @@ from pcreg.geometry.voxel_size import extent
 from pcreg.registration.clouds.local_frame import MIRROR
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.registration.estimation.prior import ANY
 from pcreg.registration.judge.observability import observability
+from pcreg.registration.matching.prior import ANY
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError, OutputError

@@ -7,8 +7,8 @@ from pcreg.geometry.subsample import every_nth
 from pcreg.registration.clouds.given_frame import between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.prepared_map import PreparedMap
-from pcreg.registration.estimation.prior import ANY, Prior
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.screening import Sketch
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import ACCEPT_CONFIDENCE, answer_at_scales

@@ -15,7 +15,7 @@ from pcreg.geometry.se3 import residuals
 from pcreg.geometry.similarity import scale_of, umeyama
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.estimation.prior import Prior
+from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import (
     MATCH_DISTANCE_VOXELS,
     MIN_MATCHES,

@@ -14,7 +14,6 @@ from pcreg.registration.clouds import preprocess
 from pcreg.registration.clouds.preprocess import DescribedCloud, DownsampledCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.icp import Refinement, refine
-from pcreg.registration.estimation.prior import ANY, Prior
 from pcreg.registration.estimation.ransac import ransac
 from pcreg.registration.judge.confidence import (
     HANDCRAFTED,
@@ -28,6 +27,7 @@ from pcreg.registration.judge.evidence import Evidence, gather_evidence
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.matching.nearest import Matches, match_within_bound, pca_project
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.timer import Clock
@@ -265,7 +265,8 @@ class SingleScaleRegistrar:
             alternative=alternatives[0].refined.T_target_source if verdict.ambiguous else None,
             seconds=clock.seconds,
         )
-        return self.prior.about(source.surface).checked(found)
+        violation = self.prior.about(source.surface).violation(found.T_target_source)
+        return replace(found, registered=False, confidence=0.0, reason=violation) if violation else found
 
     def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
         """The verdict, or a refusal if one of the clouds has no surface.

@@ -16,11 +16,11 @@ from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.estimation.icp import refine
-from pcreg.registration.estimation.prior import ANY, Prior
 from pcreg.registration.gpu import arrays, cell_counts
 from pcreg.registration.gpu import spatial_consistency as device_consistency
 from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.matching import spatial_consistency
+from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, translation_error
-from pcreg.registration.estimation.gicp import Fit, Scan, register_scans
+from pcreg.registration.strategy.gicp import Fit, Scan, register_scans
 from pcreg.runtime.errors import InputError
 from tests.datasets.street import street_pose, street_scan
 

@@ -8,7 +8,6 @@ refined motion is checked again: one outside of the prior is refused.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,11 +15,6 @@ from numpy.typing import ArrayLike
 from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import inverse, procrustes, rotation_error, se3, transform
 from pcreg.runtime.errors import InputError
-
-if TYPE_CHECKING:
-    from pcreg.registration.result import (
-        Registration,  # which knows of clouds, whose preparation knows of this
-    )
 
 # Degrees between the verticals of both clouds after the motion: those of two levels are off by 1 or 2
 MAX_TILT = 5.0
@@ -148,11 +142,6 @@ class Prior:
                     f"{metres:g} m and {degrees:g} degrees are allowed"
                 )
         return ""
-
-    def checked(self, found: "Registration") -> "Registration":
-        """What was found, refused if it violates the prior."""
-        reason = self.violation(found.T_target_source)
-        return replace(found, registered=False, confidence=0.0, reason=reason) if reason else found
 
     def to_dict(self) -> dict[str, object]:
         """The limits as plain values, for records."""
