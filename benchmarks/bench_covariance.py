@@ -19,7 +19,6 @@ from report import parser, run
 from rich.console import Console
 from rich.progress import track
 from scipy.spatial.transform import Rotation
-from verdict_answers import Gate
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor, outdoor
@@ -29,6 +28,7 @@ from pcreg.geometry.se3 import inverse
 from pcreg.io.pairs import Pair, PairDataset, evenly
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
+from pcreg.training.judge.answers import Gate
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 SEED = 3_000_000  # of scenes that nothing was trained or fitted on

@@ -31,7 +31,7 @@ from pcreg.datasets.preparation import Preparation
 from pcreg.datasets.simulated.endless import Endless
 from pcreg.models.resunet import ResUNet
 from pcreg.runtime.device import choose_device
-from pcreg.training.distributed import Ranks, init_distributed
+from pcreg.runtime.distributed import Ranks, init_distributed
 from pcreg.training.losses import Batch
 from pcreg.training.trainer import Trainer
 

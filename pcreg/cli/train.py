@@ -26,11 +26,11 @@ from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import interpolate_weights, load_weights, save_weights
 from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.runtime.device import choose_device
+from pcreg.runtime.distributed import Ranks, init_distributed
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.lock import locked
 from pcreg.training.compare import compare
-from pcreg.training.distributed import Ranks, init_distributed
 from pcreg.training.matcher_trainer import MatcherTrainer, match_recall
 from pcreg.training.trainer import Trainer
 from pcreg.training.validation import check_pairs, feature_match_recall

@@ -19,8 +19,8 @@ from pcreg.io.pairs import PairDataset, keep_evenly
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from pcreg.kernels.transfer import moved
+from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
-from pcreg.training.distributed import ALONE, Ranks
 
 ROW_FIELDS = ("matches", "source_rows", "target_rows", "view_rows")  # of TrainingBatch
 MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch

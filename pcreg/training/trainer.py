@@ -23,6 +23,7 @@ from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import save_weights
 from pcreg.runtime.deterministic import deterministic
+from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
@@ -30,7 +31,6 @@ from pcreg.training.ahead import on_device, stoppable_batches
 from pcreg.training.averaging import AveragedNetwork
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.distillation import distillation_loss, teacher_descriptors
-from pcreg.training.distributed import ALONE, Ranks
 from pcreg.training.gradient import as_one
 from pcreg.training.graphed import GraphedNetwork
 from pcreg.training.losses import Batch, HardestContrastive, Loss

@@ -12,8 +12,8 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import Pair
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import PyramidConfig
+from pcreg.runtime.distributed import Ranks
 from pcreg.runtime.errors import InputError
-from pcreg.training.distributed import Ranks
 from tests.pcreg.tiny import VOXEL, Sheets, T, batches
 
 

@@ -20,8 +20,8 @@ from pcreg.datasets.preparation import Preparation, RawPair
 from pcreg.datasets.simulated.recording import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.device import choose_device
+from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
-from pcreg.training.distributed import ALONE, Ranks
 
 # By each process: recording a scene takes as long as several steps, for which all GPUs would wait
 BATCHES_AHEAD = 10

@@ -1,6 +1,6 @@
 """The verdict on a motion: a calibrated probability from the evidence, and a reason in words.
 
-Fitted to motions between simulated scans whose ground truth is known (benchmarks/bench_verdict.py);
+Fitted to motions between simulated scans whose ground truth is known (pcreg/training/judge);
 docs/benchmarks/confidence.md has the results on real ones. There are two models, because many more matches
 of learned descriptors are right than of FPFH: a small network of ten numbers, and a logistic model of four.
 """
@@ -168,7 +168,7 @@ class NetworkModel(ConfidenceModel):
 
     @staticmethod
     def load(content: bytes) -> "NetworkModel":
-        """That of a file written by `benchmarks/bench_verdict.py fit`."""
+        """That of a file written by `python -m pcreg.training.judge fit`."""
         from safetensors.numpy import load
 
         found = {name: each.astype(np.float64) for name, each in load(content).items()}

@@ -8,8 +8,8 @@ from pcreg.datasets.simulated.endless import Endless
 from pcreg.datasets.simulated.recording import Recording, ScenePairs, shared_cells
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
+from pcreg.runtime.distributed import Ranks
 from pcreg.runtime.errors import InputError
-from pcreg.training.distributed import Ranks
 from tests.pcreg.scenes import wavy_sheet
 
 VOXEL = 0.05

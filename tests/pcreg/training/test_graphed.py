@@ -9,7 +9,7 @@ import torch
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import Architecture, ResUNet
-from pcreg.training.distributed import Ranks
+from pcreg.runtime.distributed import Ranks
 from pcreg.training.graphed import GraphedNetwork
 from tests.kernels.clouds import ON_GPU
 from tests.pcreg.scenes import wavy_sheet

@@ -6,13 +6,13 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from benchmarks.calibration import calibration_error, draw, logistic
-from benchmarks.confidence_network import fit_network
-from benchmarks.verdict_answers import SCENES_PER_HOUSE, Gate, answers, evidence_of, merged, questions
 from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.pairs import Pair
 from pcreg.registration.judge.confidence import NetworkModel
 from pcreg.registration.registrar import Registrar
+from pcreg.training.judge.answers import SCENES_PER_HOUSE, Gate, answers, evidence_of, merged, questions
+from pcreg.training.judge.calibration import calibration_error, draw, logistic
+from pcreg.training.judge.network import fit_network
 from tests.pcreg.evidences import CORRIDOR, evidence
 
 

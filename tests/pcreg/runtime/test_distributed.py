@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from pcreg.models.weights import load_weights
+from pcreg.runtime.distributed import ALONE, init_distributed
 from pcreg.training.checkpoint import load_checkpoint
-from pcreg.training.distributed import ALONE, init_distributed
 from tests.pcreg.tiny import VOXEL, Sheets, T
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +51,7 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
         from pathlib import Path
 
         import torch
-        from pcreg.training.distributed import init_distributed
+        from pcreg.runtime.distributed import init_distributed
         from pcreg.training.gradient import as_one
 
         def step(ranks):
@@ -92,7 +92,7 @@ def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
 
         from pcreg.cli import config as entry
         from pcreg.runtime.errors import InputError
-        from pcreg.training.distributed import init_distributed
+        from pcreg.runtime.distributed import init_distributed
 
         def main(_):
             with init_distributed("cpu") as ranks:
@@ -121,7 +121,7 @@ def test_processes_end_with_torchrun(tmp_path):
         import time
         from pathlib import Path
 
-        from pcreg.training.distributed import init_distributed
+        from pcreg.runtime.distributed import init_distributed
 
         with init_distributed("cpu") as ranks:
             Path("number").write_text(f"{os.getpid()}")

@@ -1,10 +1,10 @@
 """Fit the confidence model on simulated scans, and measure its calibration.
 
-    python benchmarks/bench_verdict.py simulated --out answers.jsonl [--scenes 30] [--places indoor]
-    python benchmarks/bench_verdict.py 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 50]
-    python benchmarks/bench_verdict.py folder SCANS --out real.jsonl [--voxel 0.3]
-    python benchmarks/bench_verdict.py fit answers.jsonl
-    python benchmarks/bench_verdict.py check real.jsonl ... --figure docs/verdict.png
+    python -m pcreg.training.judge simulated --out answers.jsonl [--scenes 30] [--places indoor]
+    python -m pcreg.training.judge 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 50]
+    python -m pcreg.training.judge folder SCANS --out real.jsonl [--voxel 0.3]
+    python -m pcreg.training.judge fit answers.jsonl
+    python -m pcreg.training.judge check real.jsonl ... --figure docs/verdict.png
 
 The first three register pairs whose truth is known, by the shipped weights or with --descriptor fpfh, and
 append the evidence for each motion found: pairs that overlap, clouds of different scenes, of rooms with the
@@ -18,16 +18,13 @@ m indoors, within 5 degrees and 2 m outdoors.
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from calibration import calibration_error, draw, logistic
-from confidence_network import fit_network
-from report import parser, run
-from verdict_answers import Gate, answers, evidence_of, house_of, questions
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor, outdoor
@@ -45,6 +42,9 @@ from pcreg.registration.judge.confidence_terms import (
 )
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
+from pcreg.training.judge.answers import Gate, answers, evidence_of, house_of, questions
+from pcreg.training.judge.calibration import calibration_error, draw, logistic
+from pcreg.training.judge.network import fit_network
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, what `pcreg register` chooses for most of these scans.
@@ -52,7 +52,7 @@ VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "out
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
 # Of the kinds of questions, in a fit
 SHARES = {"true": 100, "apart": 20, "alike": 50, "unrelated": 50, "mirrored": 30}
-WEIGHTS = Path(__file__).parents[1] / "weights" / "verdict.safetensors"
+WEIGHTS = Path(__file__).parents[2] / "weights" / "verdict.safetensors"
 UNTOLD_VIEWPOINTS = 0.5  # fraction of the simulated questions, so that estimated viewpoints are part of it
 
 
@@ -69,7 +69,7 @@ PLACES = {"indoor": (_room, INDOOR), "outdoor": (_street, OUTDOOR)}
 
 
 def main() -> None:
-    made = parser(__doc__)
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = made.add_subparsers(required=True, dest="verb")
     for verb in ("simulated", "3dmatch", "folder"):
         ask = verbs.add_parser(verb)
@@ -223,4 +223,7 @@ def _read(paths: list[Path]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    run(main)
+    try:
+        main()
+    except InputError as error:
+        sys.exit(f"error: {error}")
