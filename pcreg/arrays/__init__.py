@@ -6,9 +6,15 @@ Algorithms of geometry and registration are written once, over the namespace of 
     lowest = xp.min(points, axis=0)
 
 Arrays with a row per point stay where they are. Motions, and whatever has a row per hypothesis, are NumPy
-arrays on the host. Without a GPU torch is not imported.
+arrays on the host. Without a GPU torch is not imported. A device is named by a string: `cpu` means NumPy,
+anything else torch.
+
+Four primitives dispatch by device: nearest neighbours (`Index`), `scatter_min`, the sum of an ICP step and
+the count of a consensus. NumPy and SciPy define them.
 """
 
+from pcreg.arrays.index import Index
 from pcreg.arrays.namespace import Array, is_on_host, like, namespace, to_device, to_host
+from pcreg.arrays.scatter import scatter_min
 
-__all__ = ["Array", "is_on_host", "like", "namespace", "to_device", "to_host"]
+__all__ = ["Array", "Index", "is_on_host", "like", "namespace", "scatter_min", "to_device", "to_host"]

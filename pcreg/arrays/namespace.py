@@ -20,20 +20,22 @@ def is_on_host(array: Array) -> bool:
 
 def to_device(array: Array, device: str) -> Array:
     """Return the array on a device: a NumPy array for `cpu`, else a tensor."""
-    if device == "cpu":
-        return to_host(array)
-    import torch
-
-    if isinstance(array, torch.Tensor):
-        return array.to(device)
-    return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
+    return to_host(array) if device == "cpu" else _tensor(array, device)
 
 
 def like(array: Any, other: Array) -> Array:
-    """Return the array of the same kind and on the same device as another one."""
-    return to_host(array) if is_on_host(other) else to_device(np.asarray(array), str(other.device))
+    """Return the array, or nested sequence, as one of the kind and on the device of another one."""
+    return to_host(array) if is_on_host(other) else _tensor(array, other.device)
 
 
-def to_host(array: Array) -> np.ndarray:
+def to_host(array: Any) -> np.ndarray:
     """Return the array as a NumPy array, after the device has computed it."""
-    return array if is_on_host(array) else array.detach().cpu().numpy()
+    return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
+
+
+def _tensor(array: Any, device: Any) -> Array:
+    import torch
+
+    if not isinstance(array, torch.Tensor):
+        array = torch.from_numpy(np.ascontiguousarray(array))
+    return array.to(device, non_blocking=True)

@@ -12,7 +12,7 @@ def nearest_points(queries: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
     Both float64, contiguous, in metres, M >= 1. Of equally near points it is the first.
     """
     if points.is_cuda:
-        from pcreg.kernels.triton.nearest import nearest_points as by_kernel
+        from pcreg.kernels.triton.points.nearest import nearest_points as by_kernel
 
         return by_kernel(queries, points)
     rows = max(1, BLOCK_PAIRS // len(points))

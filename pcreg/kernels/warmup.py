@@ -51,11 +51,11 @@ def rehearse(
     from pcreg.kernels.triton.free_space import look, views_of
     from pcreg.kernels.triton.grid import grid_sample
     from pcreg.kernels.triton.launch import rehearsal
-    from pcreg.kernels.triton.nearest import nearest_points
     from pcreg.kernels.triton.neighborhood import EVERY_NTH, MIN_POINTS, kth_distance, sums
     from pcreg.kernels.triton.occlusion import hidden_and_edge_on
     from pcreg.kernels.triton.plane_fit import least_directions
     from pcreg.kernels.triton.point_to_plane import iterate
+    from pcreg.kernels.triton.points.nearest import nearest_points
     from pcreg.kernels.triton.search.triplets import count_native
 
     one = torch.zeros(1, 3, dtype=torch.float64, device=device)

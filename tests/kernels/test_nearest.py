@@ -18,7 +18,7 @@ def test_it_is_that_of_a_tree(Q, M, by_kernel):
     queries, points = rng.normal(size=(Q, 3)), rng.normal(size=(M, 3))
     both = torch.from_numpy(queries), torch.from_numpy(points)
     if by_kernel:
-        from pcreg.kernels.triton.nearest import nearest_points as kernel
+        from pcreg.kernels.triton.points.nearest import nearest_points as kernel
 
         distance, row = kernel(*(each.to(DEVICE) for each in both))
     else:
@@ -30,7 +30,7 @@ def test_it_is_that_of_a_tree(Q, M, by_kernel):
 
 @pytest.mark.parametrize("copies", [2, 70])
 def test_of_equally_near_points_it_is_the_first(copies):
-    from pcreg.kernels.triton.nearest import nearest_points as kernel
+    from pcreg.kernels.triton.points.nearest import nearest_points as kernel
 
     points = torch.ones(copies, 3, dtype=torch.float64, device=DEVICE)
     queries = torch.zeros(3, 3, dtype=torch.float64, device=DEVICE)

@@ -5,7 +5,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.nearest import POINTS, QUERIES, nearest_of
+from pcreg.kernels.triton.points.nearest import POINTS, QUERIES, nearest_of
 from pcreg.kernels.triton.rigid_fit import rigid_fit, store_motion
 
 CHANNELS = 32  # multiplied at a time

@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.nearest import POINTS, QUERIES, nearest_of
+from pcreg.kernels.triton.points.nearest import POINTS, QUERIES, nearest_of
 
 WIDTH = 8  # of the tile that holds seven sums by seven
 PARTS = 64  # added up at a time

@@ -1,5 +1,7 @@
 """The nearest point to each query: a program per few queries goes through all points, in registers."""
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -11,13 +13,25 @@ QUERIES, POINTS = 8, 128  # of a program, and that it compares them with at a ti
 
 
 def nearest_points(queries: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
-    """What pcreg.kernels.nearest.nearest_points says, to the last bit."""
+    """Return metres (Q,) from queries (Q, 3) to the nearest of points (M, 3), and its row (Q,) int64.
+
+    Of equally near points the first. Both float64, contiguous, M >= 1.
+    """
     Q, M = len(queries), len(points)
     squared, rows = queries.new_empty(Q), torch.empty(Q, dtype=torch.int64, device=queries.device)
     constants = {"QUERIES": QUERIES, "POINTS": POINTS}
     arguments = queries, points, squared, rows, Q, M
     launch(_nearest, -(-Q // QUERIES), arguments, constants, None, num_warps=4, enable_fp_fusion=False)
     return squared.sqrt_(), rows
+
+
+def nearest_within(queries: Tensor, points: Tensor, max_distance: float) -> tuple[Tensor, Tensor]:
+    """`nearest_points` closer than `max_distance`; elsewhere infinity and row M."""
+    distance, row = nearest_points(queries.contiguous(), points.contiguous())
+    if math.isinf(max_distance):
+        return distance, row
+    near = distance < max_distance
+    return torch.where(near, distance, torch.inf), torch.where(near, row, len(points))
 
 
 @triton.jit(

@@ -1,0 +1,1 @@
+"""Kernels on points of clouds: what pcreg.arrays launches on a GPU."""

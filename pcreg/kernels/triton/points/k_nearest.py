@@ -1,0 +1,240 @@
+"""The k nearest points to each query: a program per few queries goes through all points.
+
+Blocks of points too far from all queries of a program are skipped, by the boxes around them: points that
+follow one another, as those of a grid do, lie together.
+
+The squared distance that exactly k points are within is searched for by counting: some five counts where
+points lie on a surface, as the count grows with the square of the distance. Where points are equally far no
+distance has exactly k within, so that each count also returns the next larger distance, and every fourth step
+tries that. A second kernel collects the points within the distance.
+"""
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pcreg.kernels.triton.launch import launch
+
+# Queries of a program, and points that it compares them with at a time. A program waits for its slowest
+# query, and many programs hide the latency of memory.
+QUERIES = 4
+COUNTED, COLLECTED = 1024, 256
+MAX_STEPS = 64  # of the search
+# Few queries among many points are searched for among every 16th point first: k of those bound the distance.
+EVERY_NTH, MIN_POINTS, MAX_QUERIES = 16, 1000, 4000
+ROOM = 64  # times k points within that bound: 16 on average, for 2,000 queries never four times that
+TIES = 34  # points collected beyond k, as far as the k-th
+
+
+def k_nearest(queries: Tensor, points: Tensor, k: int, max_distance: float) -> tuple[Tensor, Tensor]:
+    """Return metres (Q, k) and rows (Q, k) int64 of the points (M, 3) nearest to queries (Q, 3).
+
+    Both float64, in metres. Points count closer than `max_distance`, of equally far ones the first. Where
+    there are fewer than k, the distance is infinite and the row M.
+    """
+    queries, points = queries.contiguous(), points.contiguous()
+    limit, is_exact, room = _limit(queries, points, max_distance), True, k + TIES
+    some = points[::EVERY_NTH]
+    if len(queries) <= MAX_QUERIES and len(some) >= max(k, MIN_POINTS):
+        bound, is_exact, room = _kth_squared(queries, some.contiguous(), k, limit), False, ROOM * k
+    else:
+        bound = _kth_squared(queries, points, k, limit)
+    while True:
+        squared, rows, most = _within(queries, points, torch.minimum(bound, limit), room)
+        if most <= room:
+            break
+        if not is_exact:
+            bound, is_exact, room = _kth_squared(queries, points, k, torch.minimum(bound, limit)), True, k
+        room = max(room, min(most, len(points)))
+    rows, order = rows.sort(1)
+    squared, order = squared.gather(1, order).sort(dim=1, stable=True)
+    return squared[:, :k].sqrt(), rows.gather(1, order[:, :k])
+
+
+def kth_distance(queries: Tensor, points: Tensor, k: int, max_distance: float) -> Tensor:
+    """Return metres (Q,) to the k-th of `k_nearest` alone."""
+    if len(queries) <= MAX_QUERIES:
+        return k_nearest(queries, points, k, max_distance)[0][:, -1]
+    queries, points = queries.contiguous(), points.contiguous()
+    return _kth_squared(queries, points, k, _limit(queries, points, max_distance)).sqrt()
+
+
+def _limit(queries: Tensor, points: Tensor, max_distance: float) -> Tensor:
+    """Squared distance (Q,) that no counted point is beyond."""
+    both = torch.cat([queries, points])
+    farthest = 2 * (both.amax(0) - both.amin(0)).square().sum()
+    return farthest.clamp(max=math.nextafter(max_distance**2, 0.0)).repeat(len(queries))
+
+
+def _kth_squared(queries: Tensor, points: Tensor, k: int, limit: Tensor) -> Tensor:
+    """Squared distance (Q,) to the k-th nearest point; infinity if that is beyond the limit (Q,)."""
+    Q, M = len(queries), len(points)
+    squared = queries.new_empty(Q)
+    constants = {"QUERIES": QUERIES, "POINTS": COUNTED, "STEPS": MAX_STEPS}
+    arguments = queries, points, _boxes(points, COUNTED), limit, squared, Q, M, k
+    launch(_search, -(-Q // QUERIES), arguments, constants, None, num_warps=8, enable_fp_fusion=False)
+    return squared
+
+
+def _within(queries: Tensor, points: Tensor, limit: Tensor, room: int) -> tuple[Tensor, Tensor, int]:
+    """Squared distances and rows (Q, room) of points within the limit (Q,), and the most of any query.
+
+    In no particular order; then infinity and M. A query with more than `room` leaves some out.
+    """
+    Q, M = len(queries), len(points)
+    squared = queries.new_full((Q, room), torch.inf)
+    rows = torch.full((Q, room), M, dtype=torch.int64, device=queries.device)
+    found = torch.zeros(Q, dtype=torch.int32, device=queries.device)
+    constants = {"QUERIES": QUERIES, "POINTS": COLLECTED}
+    arguments = queries, points, _boxes(points, COLLECTED), limit, squared, rows, found, Q, M, room
+    launch(_collect, -(-Q // QUERIES), arguments, constants, None, num_warps=4, enable_fp_fusion=False)
+    return squared, rows, int(found.max()) if Q else 0
+
+
+def _boxes(points: Tensor, size: int) -> Tensor:
+    """Lower and upper corners (blocks, 6) of each `size` points."""
+    blocks = -(-len(points) // size)
+    boxes = points.new_empty((blocks, 6))
+    launch(_bound, blocks, (points, boxes, len(points)), {"POINTS": size}, size)
+    return boxes
+
+
+@triton.jit(do_not_specialize=["M"], do_not_specialize_on_alignment=["points", "boxes"])
+def _bound(
+    points,  # (M, 3) float64
+    boxes,  # (blocks, 6), out
+    M,
+    POINTS: tl.constexpr,
+):
+    p = tl.program_id(0) * POINTS + tl.arange(0, POINTS)
+    for axis in tl.static_range(3):
+        lower = tl.load(points + 3 * p + axis, mask=p < M, other=float("inf"))
+        upper = tl.load(points + 3 * p + axis, mask=p < M, other=float("-inf"))
+        tl.store(boxes + 6 * tl.program_id(0) + axis, tl.min(lower))
+        tl.store(boxes + 6 * tl.program_id(0) + 3 + axis, tl.max(upper))
+
+
+@triton.jit
+def _are_far(boxes, start, x, y, z, limit, POINTS: tl.constexpr):
+    """True if no point of a block can be within the squared distance `limit` (QUERIES,) of its query.
+
+    Rounding is monotonic, so the box distance stays a lower bound.
+    """
+    box = boxes + start // POINTS * 6
+    dx = tl.maximum(tl.maximum(tl.load(box) - x, x - tl.load(box + 3)), 0.0)
+    dy = tl.maximum(tl.maximum(tl.load(box + 1) - y, y - tl.load(box + 4)), 0.0)
+    dz = tl.maximum(tl.maximum(tl.load(box + 2) - z, z - tl.load(box + 5)), 0.0)
+    squared = (dx * dx + dy * dy) + dz * dz
+    return tl.max((squared <= limit[:, None]).to(tl.int32)) == 0
+
+
+@triton.jit(
+    do_not_specialize=["Q", "M", "k"],
+    do_not_specialize_on_alignment=["queries", "points", "boxes", "limit", "squared"],
+)
+def _search(
+    queries,  # (Q, 3) float64
+    points,  # (M, 3) float64
+    boxes,  # around POINTS of them each
+    limit,  # (Q,) float64, squared metres: nothing beyond counts
+    squared,  # (Q,) float64, out
+    Q,
+    M,
+    k,
+    QUERIES: tl.constexpr,
+    POINTS: tl.constexpr,
+    STEPS: tl.constexpr,
+):
+    q, inside, x, y, z, high = _queries_of(queries, limit, Q, QUERIES)
+    n_high, beyond = _count(points, boxes, M, x, y, z, high, high, QUERIES, POINTS)
+    low = tl.zeros((QUERIES,), tl.float64)
+    # `next` is the least beyond `low`
+    n_low, next = _count(points, boxes, M, x, y, z, low, high, QUERIES, POINTS)
+    high = tl.where(n_low >= k, low, high)
+    open = (n_high > k) & (n_low < k) & (next < high) & inside
+    step = 0
+    while (tl.max(open.to(tl.int32)) > 0) & (step < STEPS):
+        share = (k - n_low).to(tl.float64) / tl.maximum(n_high - n_low, 1).to(tl.float64)
+        share = tl.where(step % 4 == 2, 0.5, tl.minimum(tl.maximum(share, 0.01), 0.99))
+        middle = tl.where((step % 4 == 3) | (n_low == k - 1), next, low + (high - low) * share)
+        n, beyond = _count(points, boxes, M, x, y, z, middle, high, QUERIES, POINTS)
+        above, below = open & (n >= k), open & (n < k)
+        high, n_high = tl.where(above, middle, high), tl.where(above, n, n_high)
+        low, n_low = tl.where(below, middle, low), tl.where(below, n, n_low)
+        next = tl.where(below, beyond, next)
+        open = open & (n_high > k) & (next < high)
+        step += 1
+    farthest = tl.zeros((QUERIES, POINTS), tl.float64)
+    for start in range(0, M, POINTS):
+        if not _are_far(boxes, start, x, y, z, high, POINTS):
+            _, distance = _squared(points, M, start, x, y, z, POINTS)
+            farthest = tl.where(distance <= high[:, None], tl.maximum(farthest, distance), farthest)
+    tl.store(squared + q, tl.where(n_high >= k, tl.max(farthest, 1), float("inf")), mask=inside)
+
+
+@triton.jit(
+    do_not_specialize=["Q", "M", "room"],
+    do_not_specialize_on_alignment=["queries", "points", "boxes", "limit", "squared", "rows", "found"],
+)
+def _collect(
+    queries,  # (Q, 3) float64
+    points,  # (M, 3) float64
+    boxes,  # around POINTS of them each
+    limit,  # (Q,) float64, squared metres
+    squared,  # (Q, room) float64, out
+    rows,  # (Q, room) int64, out
+    found,  # (Q,) int32, zeros, out
+    Q,
+    M,
+    room,
+    QUERIES: tl.constexpr,
+    POINTS: tl.constexpr,
+):
+    q, _, x, y, z, most = _queries_of(queries, limit, Q, QUERIES)
+    counter = tl.broadcast_to((found + q)[:, None], (QUERIES, POINTS))
+    for start in range(0, M, POINTS):
+        if not _are_far(boxes, start, x, y, z, most, POINTS):
+            p, distance = _squared(points, M, start, x, y, z, POINTS)
+            within = distance <= most[:, None]
+            at = tl.atomic_add(counter, 1, mask=within, sem="relaxed")
+            to = q[:, None] * room + at
+            tl.store(squared + to, distance, mask=within & (at < room))
+            tl.store(rows + to, tl.broadcast_to(p[None, :], (QUERIES, POINTS)), mask=within & (at < room))
+
+
+@triton.jit
+def _queries_of(queries, limit, Q, QUERIES: tl.constexpr):
+    """Rows of a program's queries, which exist, coordinates (QUERIES, 1), and limits; -1 beyond the last."""
+    q = tl.program_id(0).to(tl.int64) * QUERIES + tl.arange(0, QUERIES)
+    inside = q < Q
+    x = tl.load(queries + 3 * q, mask=inside, other=0.0)[:, None]
+    y = tl.load(queries + 3 * q + 1, mask=inside, other=0.0)[:, None]
+    z = tl.load(queries + 3 * q + 2, mask=inside, other=0.0)[:, None]
+    return q, inside, x, y, z, tl.load(limit + q, mask=inside, other=-1.0)
+
+
+@triton.jit
+def _squared(points, M, start, x, y, z, POINTS: tl.constexpr):
+    """Rows (POINTS,) and squared distances (QUERIES, POINTS) of a block; infinite beyond the last point."""
+    p = start + tl.arange(0, POINTS)
+    dx = tl.load(points + 3 * p, mask=p < M, other=float("inf"))[None, :] - x
+    dy = tl.load(points + 3 * p + 1, mask=p < M, other=float("inf"))[None, :] - y
+    dz = tl.load(points + 3 * p + 2, mask=p < M, other=float("inf"))[None, :] - z
+    return p, (dx * dx + dy * dy) + dz * dz
+
+
+@triton.jit
+def _count(points, boxes, M, x, y, z, squared, limit, QUERIES: tl.constexpr, POINTS: tl.constexpr):
+    """Count points within squared distances (QUERIES,), and find the least beyond, up to the limit."""
+    total = tl.zeros((QUERIES, POINTS), tl.int32)
+    least = tl.full((QUERIES, POINTS), float("inf"), tl.float64)
+    for start in range(0, M, POINTS):
+        if not _are_far(boxes, start, x, y, z, limit, POINTS):
+            _, distance = _squared(points, M, start, x, y, z, POINTS)
+            within = distance <= squared[:, None]
+            total += within.to(tl.int32)
+            least = tl.where(within, least, tl.minimum(least, distance))
+    return tl.sum(total, 1), tl.min(least, 1)
