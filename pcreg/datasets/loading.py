@@ -10,6 +10,7 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from pcreg.datasets.packing import Packed, Packing
+from pcreg.runtime import parallel
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parent import end_with
@@ -60,7 +61,8 @@ def _by_one_thread(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def _begin(_number: int) -> None:
-    """In a loader process: end with the training, and leave it to say that both were stopped."""
+    """In a loader process: one core, an end with the training, which alone says that both were stopped."""
+    parallel.give(parallel.allowed()[:1])
     end_with(parent_process().pid)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # which torch's loop takes for its end
 

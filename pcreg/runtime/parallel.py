@@ -1,6 +1,7 @@
 """Work shared among the cores; no answer depends on how many there are."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -8,7 +9,7 @@ from functools import cache
 from threading import Lock
 from typing import TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 MIN_POINTS_PER_THREAD = 2_000
 
@@ -16,11 +17,33 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
+_given: list[int] = []  # cores of a worker process; empty in others
+
+
 def allowed() -> list[int]:
-    """The cores that this process may use; where processes cannot be pinned, the numbers of all."""
+    """Numbers of the cores that this process may use."""
+    if _given:
+        return list(_given)
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+def give(cores: list[int], *, pin: bool = False) -> None:
+    """Hold this process, and BLAS, OpenMP and PyTorch in it, to some cores for the rest of its life.
+
+    Libraries that are loaded later read the environment, the others are limited. OpenMP and PyTorch keep a
+    number per thread, so the thread that will work calls this. With `pin` all threads stay on these cores.
+    """
+    _given[:] = cores
+    for library in ("OMP", "OPENBLAS", "MKL"):
+        os.environ[f"{library}_NUM_THREADS"] = str(len(cores))
+    threadpool_limits(len(cores))
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(len(cores))
+    if pin and hasattr(os, "sched_setaffinity"):
+        for thread in os.listdir("/proc/self/task"):  # later ones inherit it
+            os.sched_setaffinity(int(thread), cores)
 
 
 def cores() -> int:

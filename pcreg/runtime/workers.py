@@ -9,7 +9,6 @@ Processes that share a GPU share out the cores: each starts threads, such as tho
 import os
 import pickle
 import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -115,14 +114,8 @@ def _completed(pending: dict[Future[Any], Any], deferral: Deferral) -> Iterator[
 
 
 def _begin(cores_of_next: Any, parent: int) -> None:
-    """In a new worker: pin it to its cores, leave Ctrl-C to the parent, and end with the parent."""
-    cores = cores_of_next.get()
-    os.environ["OMP_NUM_THREADS"] = str(len(cores))  # for libraries that are not loaded yet
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(len(cores))
-    if sys.platform == "linux":
-        for thread in os.listdir("/proc/self/task"):  # those of BLAS, too; later ones inherit it
-            os.sched_setaffinity(int(thread), cores)
+    """In a new worker: hold it to its cores, leave Ctrl-C to the parent, and end with the parent."""
+    parallel.give(cores_of_next.get(), pin=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with(parent)
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from pcreg.runtime import workers
 from pcreg.runtime.errors import InputError
@@ -19,6 +20,45 @@ def about(base, item):
 
     allowed = os.sched_getaffinity(0) if sys.platform == "linux" else {0}
     return base + item, allowed, torch.get_num_threads(), os.getpid()
+
+
+def at_blas(_):
+    """CPU seconds of products as the worker is set up, and by one thread; threads of each library."""
+    import torch  # noqa: F401  # with an OpenMP of its own
+
+    a, seconds = np.ones((400, 400)), []
+    for limits in (None, 1):
+        with threadpool_limits(limits):
+            start = time.process_time()
+            for _ in range(60):
+                a @ a
+            seconds.append(time.process_time() - start)
+    return seconds, {library["num_threads"] for library in threadpool_info()}
+
+
+def test_libraries_have_the_cores_of_their_worker_alone():
+    """NumPy is imported before a worker is pinned: by pcreg, or by the program that starts workers."""
+    with executor_of(1) as worker:
+        ((_, ((given, alone), threads)),) = map_unordered(worker, at_blas, (), [0])
+    assert threads == {1}
+    assert given < 1.5 * alone + 0.05
+
+
+def test_loader_processes_have_one_core():
+    from pcreg.datasets.loading import load  # imports PyTorch, which the workers above do without
+
+    (seen,) = load(Loaded(), workers=1, batch_size=None)
+    assert set(seen) == {1}
+
+
+class Loaded:
+    """A data set whose one item is what its process may use."""
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, row):
+        return [len(allowed_cores()), *(library["num_threads"] for library in threadpool_info())]
 
 
 def misbehave(item):
