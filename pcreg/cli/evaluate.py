@@ -30,8 +30,7 @@ from pcreg.features.cache import FeatureCache
 from pcreg.io.pairs import PairDataset, keep_evenly
 from pcreg.runtime.code_fingerprint import code_fingerprint, named_in
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import replacing
-from pcreg.runtime.lock import locked
+from pcreg.runtime.files import locked, replacing
 from pcreg.runtime.records import Records
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml

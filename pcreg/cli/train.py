@@ -28,8 +28,7 @@ from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import Ranks, init_distributed
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import replacing
-from pcreg.runtime.lock import locked
+from pcreg.runtime.files import locked, replacing
 from pcreg.training.compare import compare
 from pcreg.training.matcher_trainer import MatcherTrainer, match_recall
 from pcreg.training.trainer import Trainer

@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from multiprocessing import parent_process
 from threading import current_thread, main_thread
 from typing import Any
 
@@ -13,7 +12,7 @@ from pcreg.datasets.packing import Packed, Packing
 from pcreg.runtime import parallel
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.parent import end_with
+from pcreg.runtime.termination import end_with_parent
 
 END = object()
 
@@ -63,7 +62,7 @@ def _by_one_thread(loader: Iterable[Any]) -> Iterator[Any]:
 def _begin(_number: int) -> None:
     """In a loader process: one core, an end with the training, which alone says that both were stopped."""
     parallel.give(parallel.allowed()[:1])
-    end_with(parent_process().pid)
+    end_with_parent()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # which torch's loop takes for its end
 
 

@@ -16,8 +16,8 @@ from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.ransac import ransac
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.matching.nearest import Matches
+from pcreg.runtime.device import load_open3d
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.open3d import load_open3d
 
 FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface are not part of it
 

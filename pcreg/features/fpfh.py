@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from pcreg.features.base import Description
 from pcreg.geometry.normals import towards
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.runtime.open3d import load_open3d
+from pcreg.runtime.device import load_open3d
 
 
 class FPFH:

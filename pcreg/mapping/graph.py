@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components, mini
 
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
 from pcreg.mapping.scan import displacement
-from pcreg.runtime.open3d import load_open3d
+from pcreg.runtime.device import load_open3d
 
 MAX_CLOSURE_VOXELS = 6.0  # between a pair and the way round over other scans, of the same points
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms

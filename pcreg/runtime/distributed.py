@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.parent import end_with
+from pcreg.runtime.termination import end_with_parent
 
 Batch = TypeVar("Batch")
 TIMEOUT = timedelta(hours=6)  # for which others wait while the first process validates or computes truth
@@ -95,7 +95,7 @@ def init_distributed(device: str) -> Iterator[Ranks]:
             )
         device = f"cuda:{local}"
         torch.cuda.set_device(local)
-    end_with(os.getppid())
+    end_with_parent()
     backends = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
     distributed.init_process_group(backends, timeout=TIMEOUT)
     try:

@@ -1,17 +1,25 @@
-"""Files that are either whole or absent."""
+"""Files that are whole or absent, leftovers of killed processes, and a folder of one run."""
 
 import errno
+import hashlib
 import os
+import platform
+import re
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from shutil import rmtree
 
-from pcreg.runtime.errors import OutputError
-from pcreg.runtime.leftovers import clear_once, mark
+from pcreg.runtime.errors import InputError, OutputError
 
 # Raised by writing only; such errors name no file
-WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+WRITE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+MARK = re.compile(r"\.unfinished-([0-9a-f]{8})-(\d+)")
+MAX_AGE_SECONDS = 86_400.0  # after which no process writes a file any more, on any host
 
 
 @contextmanager
@@ -59,18 +67,69 @@ def writing(path: Path, under_name: Path | None = None) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise OutputError unless files can be written into the folder, by trying; nothing is left behind."""
-    made: list[Path] = []
+    """Raise OutputError unless files can be written into the folder, which is not made if need be."""
     try:
-        made += [each for each in (folder, *folder.parents) if not each.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise OutputError(
             f"{folder}: cannot be written to ({error.strerror}); name another folder"
         ) from error
-    finally:
-        for each in made:
-            with suppress(OSError):
-                each.rmdir()
+
+
+@contextmanager
+def locked(folder: str | Path, remedy: str) -> Iterator[None]:
+    """Keep a folder, which is made if need be, to this process, by its file `.lock`.
+
+    The system gives the lock back when the process ends, however it ends. Raises InputError, naming the
+    `remedy`, if another process has the folder or it cannot be written to.
+    """
+    from filelock import FileLock, Timeout  # takes 20 ms
+
+    path = Path(folder) / ".lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, timeout=0)
+        lock.acquire()
+        path.write_text(f"process {os.getpid()} on {platform.node()}")
+    except Timeout as error:
+        with suppress(OSError):
+            raise InputError(
+                f"{folder}: another run ({path.read_text()}) is writing there; {remedy}"
+            ) from error
+        raise InputError(f"{folder}: another run is writing there; {remedy}") from error
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be locked ({error.strerror}); {remedy}") from error
+    with lock:
+        yield
+
+
+def mark() -> str:
+    """Part of the name of a file or folder that this process has not finished yet."""
+    return f"unfinished-{_place()}-{os.getpid()}"
+
+
+@cache
+def clear_once(folder: Path) -> None:
+    """Remove from `folder` what is marked by processes that have ended; done once in a process.
+
+    A file of another host, or whose process number is in use again, goes when it is a day old.
+    """
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if found := MARK.search(path.name):
+                import psutil  # takes 20 ms
+
+                ended = found[1] == _place() and not psutil.pid_exists(int(found[2]))
+                if ended or (path.is_file() and time.time() - path.stat().st_mtime > MAX_AGE_SECONDS):
+                    rmtree(path, ignore_errors=True)
+                    path.unlink(missing_ok=True)
+
+
+@cache
+def _place() -> str:
+    """Where process numbers are unique, in eight digits: a host, on Linux a namespace of a container."""
+    namespace = Path("/proc/self/ns/pid")
+    words = f"{platform.node()} {os.readlink(namespace) if namespace.is_symlink() else ''}"
+    return hashlib.sha256(words.encode()).hexdigest()[:8]

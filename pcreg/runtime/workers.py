@@ -21,9 +21,8 @@ from typing import Any
 from pcreg.runtime import parallel
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.leftovers import clear_once, mark
-from pcreg.runtime.parent import end_with
-from pcreg.runtime.termination import Deferral, deferred
+from pcreg.runtime.files import clear_once, mark
+from pcreg.runtime.termination import Deferral, deferred, end_with_parent
 
 # Processes to start, by default one per core or PER_GPU, an executor that runs, or the address of a Dask
 # scheduler
@@ -61,7 +60,7 @@ def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | No
         for number in range(count):
             one = [cores[number % len(cores)]]
             cores_of_next.put((cores[number::count] or one) if on_gpu else one)
-        with ProcessPoolExecutor(count, context, _begin, (cores_of_next, os.getpid())) as pool:
+        with ProcessPoolExecutor(count, context, _begin, (cores_of_next,)) as pool:
             if on_gpu:
                 for _ in range(count):
                     pool.submit(choose_device, device)  # imports PyTorch while this process compiles kernels
@@ -113,11 +112,11 @@ def _completed(pending: dict[Future[Any], Any], deferral: Deferral) -> Iterator[
         yield pending.pop(future), future.result()
 
 
-def _begin(cores_of_next: Any, parent: int) -> None:
+def _begin(cores_of_next: Any) -> None:
     """In a new worker: hold it to its cores, leave Ctrl-C to the parent, and end with the parent."""
     parallel.give(cores_of_next.get(), pin=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with(parent)
+    end_with_parent()
 
 
 @lru_cache(maxsize=1)

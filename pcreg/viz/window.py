@@ -3,7 +3,7 @@
 import numpy as np
 
 from pcreg.geometry.se3 import transform
-from pcreg.runtime.open3d import load_open3d
+from pcreg.runtime.device import load_open3d
 from pcreg.viz.overview import SOURCE, TARGET
 
 

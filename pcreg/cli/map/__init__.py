@@ -37,7 +37,7 @@ def _mapped(options: argparse.Namespace, paths: list[str], stdout: TextIO) -> bo
     """Map the files and write the result; whether all are in one map."""
     from pcreg.cli.map.report import print_map
     from pcreg.mapping import mapping
-    from pcreg.runtime.lock import locked
+    from pcreg.runtime.files import locked
     from pcreg.runtime.progress import Steps
     from pcreg.viz.map_files import write_map
 

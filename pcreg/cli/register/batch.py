@@ -6,7 +6,7 @@ from typing import TextIO
 
 from pcreg.cli.register.parser import prior_of, registrar_of, viewpoint_of
 from pcreg.registration.strategy import batch
-from pcreg.runtime.lock import locked
+from pcreg.runtime.files import locked
 
 
 def run(options: argparse.Namespace, stdout: TextIO) -> bool:

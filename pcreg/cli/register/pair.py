@@ -1,7 +1,10 @@
 """Two files: read, register or verify a motion, print, write."""
 
 import argparse
+import gc
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TextIO
 
@@ -15,7 +18,6 @@ from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.task import Task
 from pcreg.runtime import parallel
-from pcreg.runtime.garbage import no_garbage_search
 from pcreg.runtime.progress import Steps
 from pcreg.runtime.timer import Clock
 from pcreg.viz import files as output
@@ -40,6 +42,20 @@ def run(options: argparse.Namespace, stdout: TextIO, T_target_source: np.ndarray
     if options.show:
         show(*(cloud.points for cloud in clouds), found.T_target_source)
     return found.registered
+
+
+@contextmanager
+def no_garbage_search() -> Iterator[None]:
+    """Within, Python searches no garbage; what exists at the end is never searched.
+
+    Searching the quarter of a million objects of PyTorch takes half a second of a process that ends soon.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _answered(

@@ -19,7 +19,7 @@ from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import write_ply
 from pcreg.models.weights import load_weights
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.lock import locked
+from pcreg.runtime.files import locked
 from pcreg.training.checkpoint import load_checkpoint
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import T

@@ -17,3 +17,12 @@ def test_a_gpu_without_triton_is_not_used(monkeypatch):
     monkeypatch.setattr(device, "find_spec", lambda name: object())
     assert device.choose_device("auto") == "cuda"
     assert device.choose_device("cuda:0") == "cuda:0"
+
+
+def test_a_missing_system_library_is_named_with_the_package_that_has_it(monkeypatch):
+    def failing(_):
+        raise OSError("libusb-1.0.so.0: cannot open shared object file: No such file or directory")
+
+    monkeypatch.setattr(device, "import_module", failing)
+    with pytest.raises(InputError, match=r"libusb-1\.0\.so\.0.*install .* libusb-1\.0-0"):
+        device.load_open3d()

@@ -1,5 +1,6 @@
 import errno
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -7,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pcreg.runtime import leftovers
-from pcreg.runtime.errors import OutputError
-from pcreg.runtime.files import replacing
+from pcreg.runtime import files
+from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.files import locked, replacing
 
 ROOT = Path(__file__).parents[3]
 
@@ -46,15 +47,9 @@ def test_the_mode_is_what_the_umask_asks_for(tmp_path):
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match="cannot be written"), replacing(tmp_path / "file" / "a"):
-        pass
-
-
 def write(folder):
     """As another process would, which looks into the folder for the first time."""
-    leftovers.clear_once.cache_clear()
+    files.clear_once.cache_clear()
     with replacing(folder / "last.pt") as temporary:
         temporary.write_text("whole")
 
@@ -69,7 +64,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
 
 
 def test_what_may_be_in_use_is_left_alone(tmp_path):
-    mark = leftovers.mark()
+    mark = files.mark()
     place, own = mark.split("-")[1:]
     elsewhere = "0" * len(place)
     living = tmp_path / f".a.unfinished-{place}-{os.getppid()}.pt"
@@ -129,3 +124,39 @@ def test_an_error_about_another_file_is_not_called_one_of_writing(tmp_path):
     with pytest.raises(FileNotFoundError, match="missing"), replacing(tmp_path / "a.txt"):
         (tmp_path / "missing").read_text()
     assert list(tmp_path.iterdir()) == []
+
+
+HOLDER = """
+import sys, time
+from pcreg.runtime.files import locked
+
+with locked(sys.argv[1], "wait"):
+    print("locked", flush=True)
+    time.sleep(300)
+"""
+
+
+def test_a_folder_is_of_one_process_until_it_ends(tmp_path):
+    folder = tmp_path / "new" / "out"
+    command = [sys.executable, "-c", HOLDER, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:
+        try:
+            assert holder.stdout.readline() == "locked\n"
+            message = rf"{folder}: another run \(process {holder.pid} on .*\) is writing there; give another"
+            with pytest.raises(InputError, match=message), locked(folder, "give another"):
+                pass
+        finally:
+            holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    for _ in range(2):
+        with locked(folder, "give another"):
+            pass
+
+
+def test_a_folder_that_cannot_be_locked_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(InputError, match=r"file.out: cannot be locked \(.*\); give another"),
+        locked(tmp_path / "file" / "out", "give another"),
+    ):
+        pass

@@ -37,7 +37,7 @@ def test_what_a_run_does_not_need_is_not_imported(scans, tmp_path):
 
 def test_a_batch_has_its_folder_to_itself(scans, tmp_path, capsys):
     hold = "with locked(sys.argv[1], ''): print(1, flush=True); time.sleep(300)"
-    code = f"import sys, time; from pcreg.runtime.lock import locked\n{hold}"
+    code = f"import sys, time; from pcreg.runtime.files import locked\n{hold}"
     command = [sys.executable, "-c", code, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as holder:
         try:
