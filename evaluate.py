@@ -5,7 +5,10 @@ From a checkout; what is installed has the same as `pcreg evaluate`.
 
 import sys
 
-from pcreg.cli.evaluate import main
-
 if __name__ == "__main__":
+    try:
+        from pcreg.cli.evaluate import main
+    except ModuleNotFoundError as error:
+        print(f"error: {error.name} is not installed; type: make setup", file=sys.stderr)
+        sys.exit(2)
     sys.exit(main(program="evaluate.py"))

@@ -8,13 +8,12 @@ from pcreg.registration.api import register, verify
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
+from pcreg.runtime import VERSION as __version__
 from pcreg.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from pcreg.mapping.api import register_all
     from pcreg.mapping.map import Map
-
-    __version__: str
 
 __all__ = [
     "FCGF",
@@ -41,8 +40,4 @@ def __getattr__(name: str) -> Any:
         from pcreg.mapping.api import register_all
 
         return register_all
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("pcreg")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

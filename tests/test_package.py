@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pcreg.configs
 import pcreg.datasets
 import pcreg.kernels
 import pcreg.weights
+from pcreg.cli.main import main
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -50,3 +52,19 @@ def test_what_it_exports():
     }
     with pytest.raises(AttributeError, match="nothing"):
         _ = pcreg.nothing
+
+
+@pytest.mark.parametrize("script", ["register.py", "train.py", "evaluate.py"])
+def test_a_script_without_its_dependencies_says_what_to_type(script):
+    done = subprocess.run([sys.executable, "-S", CHECKOUT / script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: numpy is not installed; type: make setup\n"
+
+
+def test_a_checkout_that_is_not_installed_has_a_version(monkeypatch, capsys):
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pcreg {pcreg.__version__}\n"

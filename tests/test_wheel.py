@@ -102,6 +102,8 @@ def test_all_three_in_one_process(environment, pair):
 import json, kernels, datasets, pcreg, pcreg.kernels, pcreg.datasets, pcreg.configs, pcreg.weights, sys
 found = pcreg.register("source.npy", "target.npy", voxel=0.08)
 ours = [each.__file__ for name, each in sys.modules.items() if name.partition(".")[0] == "pcreg"]
+from importlib.metadata import version
+assert pcreg.__version__ == version("pcreg")
 print(json.dumps({"markers": [datasets.MARKER, kernels.MARKER], "ours": ours, **found.to_dict()}))
 """
     answer = json.loads(run(str(environment / "bin/python"), "-c", code, cwd=folder))

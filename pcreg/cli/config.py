@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from pcreg.cli import exit_status, settings
 from pcreg.cli.output import output
 from pcreg.cli.setting_help import setting_help
+from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError, first_line
 
 CONFIGS = Path(str(files("pcreg.configs")))
@@ -92,7 +92,7 @@ def run(
             except HydraException as error:
                 raise InputError(f"{first_line(error)}; --help alone shows every key") from error
         elif "--version" in flags:
-            print(f"pcreg {version('pcreg')}")
+            print(f"pcreg {VERSION}")
         elif flags >= {"--quiet", "--verbose"}:
             raise InputError("--quiet and --verbose exclude each other; leave one out")
         else:

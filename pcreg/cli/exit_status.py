@@ -43,6 +43,9 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
         _say(f"not enough memory ({_first_line(error)}); use fewer points, a larger voxel or fewer workers")
         return 2
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("pcreg"):
+            _say(f"{error.name} is not installed; type: make setup, or pip install -e . in an environment")
+            return 2
         if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
             _say(f"{error.filename or 'a file'}: cannot be written ({error.strerror}); make room")
             return 2

@@ -3,9 +3,9 @@
 import sys
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import version
 
 from pcreg.cli import exit_status
+from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
 
 # Each is a module of this package, imported when it is run: `register` starts without PyTorch.
@@ -45,7 +45,7 @@ def _about(option: str) -> int:
     if option in ("-h", "--help"):
         print(HELP)
     elif option == "--version":
-        print(f"pcreg {version('pcreg')}")
+        print(f"pcreg {VERSION}")
     elif not option:
         raise InputError(f"a verb is needed, one of {', '.join(VERBS)}; pcreg --help explains them")
     else:

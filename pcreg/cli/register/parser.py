@@ -1,13 +1,13 @@
 """The options of `register`, and its help."""
 
 import argparse
-from importlib.metadata import version
 from pathlib import Path
 
 from pcreg.io.motion import read_motion
 from pcreg.registration.clouds.inputs import METRES, ViewpointOption, check_viewpoint
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
+from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
 
 DESCRIPTION = """\
@@ -205,7 +205,7 @@ def add_shared_options(parser: argparse.ArgumentParser) -> None:
     )
     verbosity.add_argument("--verbose", action="store_true", help="log each step on stderr")
     parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
-    parser.add_argument("--version", action="version", version=f"pcreg {version('pcreg')}")
+    parser.add_argument("--version", action="version", version=f"pcreg {VERSION}")
 
 
 def viewpoint(text: str) -> ViewpointOption:

@@ -1,10 +1,10 @@
 """A registration as plain values, with what it was computed from."""
 
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 from pcreg.registration.result import Registration
+from pcreg.runtime import VERSION
 
 
 @dataclass(frozen=True)
@@ -26,5 +26,5 @@ def facts(registration: Registration, task: Task) -> dict[str, Any]:
         "units": list(task.units),
         "descriptor": task.descriptor,
         "seed": task.seed,
-        "version": version("pcreg"),
+        "version": VERSION,
     }

@@ -29,6 +29,8 @@ def raising(error: BaseException):
             70,
             "a fault of the program (ZeroDivisionError: by); please report it",
         ),
+        (ModuleNotFoundError("No module", name="hydra"), 2, "hydra is not installed; type: make setup"),
+        (ModuleNotFoundError("No module", name="pcreg.nothing"), 70, "a fault of the program"),
         (FileNotFoundError(2, "nothing", "x"), 70, "a fault of the program (FileNotFoundError"),
     ],
 )
