@@ -17,9 +17,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
+from pcreg.runtime.records import code_fingerprint
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES, RESULTS = ROOT / "docs" / "benchmarks", ROOT / "docs" / "results"
@@ -61,9 +61,14 @@ def origin(measured: dict[str, Any]) -> str:
         text += f", by `{measured['command']}`"
     if not measured["fingerprint"]:
         text += ". Whether the code has changed since is not known"
-    elif measured["fingerprint"] != code_fingerprint(*measured["code"]):
+    elif measured["fingerprint"] != fingerprint_of(measured["code"]):
         text += ". The code has changed since"
     return f"*{text}.*"
+
+
+def fingerprint_of(modules: Sequence[str]) -> str:
+    """The checksum over the sub-packages of these modules of pcreg."""
+    return code_fingerprint(*sorted({name.split(".")[1] for name in modules}))
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -92,7 +97,7 @@ def save(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
     measured = {"commit": commit, "date": date.today().isoformat(), "device": device, "versions": versions}
-    measured |= {"command": command, "code": list(code), "fingerprint": code_fingerprint(*code)}
+    measured |= {"command": command, "code": list(code), "fingerprint": fingerprint_of(code)}
     write(
         path, {"measured": measured, "columns": list(rows[0]), "rows": [list(row.values()) for row in rows]}
     )

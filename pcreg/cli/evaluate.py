@@ -25,13 +25,11 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.report import report
 from pcreg.evaluation.system import System
 from pcreg.evaluation.tables import measured, per_scene, tables
-from pcreg.evaluation.trial import score
 from pcreg.features.cache import FeatureCache
 from pcreg.io.pairs import PairDataset, keep_evenly
-from pcreg.runtime.code_fingerprint import code_fingerprint, named_in
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import locked, replacing
-from pcreg.runtime.records import Records
+from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
 DEFAULT_CHOICES = {"descriptor": "fcgf", "matcher": "nearest", "estimator": "open3d"}
@@ -174,7 +172,7 @@ def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
     settings = {key: value for key, value in _plain(cfg).items() if key not in NON_IDENTITY_KEYS}
     settings["data"].pop("workers", None)
     return settings | {
-        "code": code_fingerprint(score.__module__, EveryBeam.__module__, *named_in(settings)),
+        "code": code_fingerprint(*EVALUATING),
         "weights_checksum": setup.fingerprint + setup.matcher,
         "versions": setup.versions,
         "left_out": list(setup.left_out),

@@ -16,10 +16,10 @@ import numpy as np
 from pcreg.geometry.se3 import transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
-from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
+from pcreg.runtime.records import code_fingerprint
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 SETTINGS = {
@@ -107,4 +107,7 @@ def _read(start: Start) -> np.ndarray | None:
 @cache
 def _settings() -> dict[str, str | float]:
     installed = packages_distributions()["open3d"][0]  # builds of Open3D differ in their name
-    return SETTINGS | {"code": code_fingerprint(__name__), "open3d": version(installed)}
+    return SETTINGS | {
+        "code": code_fingerprint("geometry", "io", "datasets/icp_truth.py"),
+        "open3d": version(installed),
+    }

@@ -21,10 +21,9 @@ from pcreg.geometry.se3 import inverse
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.io.pairs import Pair
 from pcreg.registration.strategy.gicp import Fit, Scan, register_scans, small_gicp
-from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import progress
-from pcreg.runtime.records import Records
+from pcreg.runtime.records import Records, code_fingerprint
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ class Odometry:
             "scans": f"{len(sizes)} with {sum(sizes.values())} bytes, {scans}",
             "voxel": voxel,
             "small_gicp": version("small_gicp"),
-            "code": code_fingerprint(__name__),
+            "code": code_fingerprint("geometry", "io", "registration", "datasets/odometry.py"),
         }
         remedy = f"delete {path.name} to compute it anew, or give another folder with data.cache="
         self._records = Records(path, settings, remedy)

@@ -5,6 +5,7 @@ its settings and weights, the versions of the packages and the code that compute
 """
 
 import hashlib
+import inspect
 import json
 import zipfile
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ import numpy as np
 
 from pcreg.features.base import Description, Descriptor, Nodes
 from pcreg.io.pairs import PairDataset
-from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
+from pcreg.runtime.records import DESCRIBING, code_fingerprint
 
 NODE_ARRAYS = ("node_points", "node_normals", "node_features")
 
@@ -36,7 +37,7 @@ class FeatureCache:
     """Descriptions by `descriptor` in `folder`; `identity` is what they depend on besides the points."""
 
     def __init__(self, folder: str | Path, descriptor: Descriptor, identity: dict[str, Any]):
-        code = code_fingerprint(__name__, type(descriptor).__module__)
+        code = code_fingerprint(*DESCRIBING, inspect.getfile(type(descriptor)))
         depends = json.dumps([identity, code], sort_keys=True)
         self.folder = Path(folder) / f"{descriptor.name}-{_digest(depends.encode())}"
         self.descriptor = descriptor

@@ -22,13 +22,11 @@ from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.strategy import batch
 from pcreg.registration.strategy.batch import Work, examined_files
 from pcreg.registration.strategy.gicp import small_gicp
-from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import progress
-from pcreg.runtime.records import Records
+from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 
@@ -69,7 +67,7 @@ def run(
         "prior": prior.to_dict(),
         "sequence": sequence,
         "device": registrar.device,
-        "code": code_fingerprint(batch.__name__),  # records are answers of pairs, as those of a batch are
+        "code": code_fingerprint(*REGISTERING),  # records are answers of pairs, as those of a batch are
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
     with executor_of(workers, registrar.device) as executor:

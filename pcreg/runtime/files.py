@@ -101,8 +101,12 @@ def locked(folder: str | Path, remedy: str) -> Iterator[None]:
         raise InputError(f"{folder}: another run is writing there; {remedy}") from error
     except OSError as error:
         raise InputError(f"{folder}: cannot be locked ({error.strerror}); {remedy}") from error
-    with lock:
+    try:
         yield
+    finally:
+        with suppress(OSError):  # Windows removes no open file
+            path.unlink()
+        lock.release()
 
 
 def mark() -> str:

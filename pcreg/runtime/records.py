@@ -1,15 +1,38 @@
 """The record file of a run: one JSON line per pair, written as soon as the pair is done.
 
 A run that was stopped continues. An incomplete last line is dropped. Every line has what the run depends on,
-so that lines of different runs cannot be mixed.
+so that lines of different runs cannot be mixed; a checksum over code is part of that.
 """
 
+import hashlib
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing, writing
+
+PACKAGE = Path(__file__).parents[1]
+
+# Folders of the package with all that computes descriptions, registrations, and figures of `pcreg evaluate`.
+DESCRIBING = ("arrays", "features", "geometry", "io", "kernels", "models")
+REGISTERING = (*DESCRIBING, "registration")
+EVALUATING = (*REGISTERING, "datasets", "evaluation")
+
+
+@cache
+def code_fingerprint(*places: str) -> str:
+    """A checksum, twelve hexadecimal digits, over the sources in folders and files of the package.
+
+    A file elsewhere has its whole path. It is computed once in a process, which keeps running the code that
+    it has loaded.
+    """
+    digest = hashlib.sha256()
+    for place in sorted(PACKAGE / each for each in places):
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(f"{path.relative_to(place.parent)}".encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 class Records:
@@ -30,7 +53,7 @@ class Records:
                 raise InputError(f"{path}: holds another run ({difference}); {remedy}")
 
     def add(self, record: dict[str, Any]) -> None:
-        """Append a record; its key `pair` is its name. NaN is no JSON: an error not known is None.
+        """Append a record, whose key `pair` is its name and whose values hold no NaN.
 
         Raises OutputError if it cannot be written; what was written of the line is dropped by the next run.
         """
@@ -51,13 +74,13 @@ class Records:
                 temporary.write_text("".join(json.dumps(r) + "\n" for r in self.by_pair.values()))
 
     def _whole_lines(self) -> list[dict[str, Any]]:
+        """The records of the file, from which an incomplete last line is removed."""
         if not self.path.is_file():
             return []
-        text = self.path.read_text()
-        whole, _, rest = text.rpartition("\n")
+        whole, newline, rest = self.path.read_text().rpartition("\n")
         if rest:
             with replacing(self.path) as temporary:
-                temporary.write_text(whole + "\n" if whole else "")
+                temporary.write_text(whole + newline)
         records = []
         for number, line in enumerate(whole.splitlines(), start=1):
             try:

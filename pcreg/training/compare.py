@@ -10,8 +10,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Descriptor
 from pcreg.features.cache import FeatureCache
 from pcreg.io.pairs import PairDataset
-from pcreg.runtime.code_fingerprint import code_fingerprint
-from pcreg.runtime.records import Records
+from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 
 def compare(
@@ -26,9 +25,8 @@ def compare(
         names[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
     figures = []
     for descriptor in (before, after):
-        code = code_fingerprint(__name__, type(descriptor).__module__, type(dataset).__module__)
         measured = {
-            "code": code,
+            "code": code_fingerprint(*EVALUATING),
             "protocol": asdict(protocol),
             "fingerprint": descriptor.fingerprint,
             "seed": seed,

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from benchmarks import pages
-from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.records import code_fingerprint
 
 ROW = {"pairs": "3", "RR %": "66.7"}
 SETTINGS = {"device": "CPU", "versions": "torch 2", "command": "make it", "code": ["pcreg.geometry.se3"]}
@@ -27,7 +27,7 @@ def test_a_table_says_where_it_comes_from_and_whether_the_code_has_changed(tmp_p
     assert text.startswith("| pairs | RR % |\n| --- | --- |\n| 3 | 66.7 |\n\n*Measured at commit ")
     assert text.endswith("CPU, torch 2, by `make it`.*")
     result = json.loads(path.read_text())
-    assert result["measured"]["fingerprint"] == code_fingerprint("pcreg.geometry.se3")
+    assert result["measured"]["fingerprint"] == code_fingerprint("geometry")
     result["measured"]["fingerprint"] = "0123456789ab"
     pages.write(path, result)
     assert pages.table(path).endswith("by `make it`. The code has changed since.*")

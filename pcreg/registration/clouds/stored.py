@@ -18,9 +18,9 @@ from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.cached_property import cached_property
-from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
+from pcreg.runtime.records import REGISTERING, code_fingerprint
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class StoredCloud(PreparedCloud):
             *(os.path.abspath(file.path), file.state, file.units, file.columns, self.is_mirrored),
             *(option, estimated and (*estimated.position.tolist(), estimated.known)),
             *(descriptor.fingerprint, descriptor.device, descriptor.voxel),
-            code_fingerprint(__name__, type(descriptor).__module__),
+            code_fingerprint(*REGISTERING),
         ]
         digest = hashlib.sha256(repr(depends).encode("utf-8", "surrogateescape")).hexdigest()
         return self.folder / descriptor.name / f"{digest[:24]}.npz"

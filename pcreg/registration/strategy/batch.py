@@ -23,11 +23,10 @@ from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.task import Task, facts
-from pcreg.runtime.code_fingerprint import code_fingerprint
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
-from pcreg.runtime.records import Records
+from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 log = logging.getLogger(__name__)
@@ -100,7 +99,7 @@ def run(
         "seed": seed,
         "prior": prior.to_dict(),
         "device": registrar.device,
-        "code": code_fingerprint(__name__),
+        "code": code_fingerprint(*REGISTERING),
     }
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
     todo = [pair for pair in pairs if records.by_pair.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]

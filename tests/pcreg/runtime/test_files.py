@@ -148,9 +148,9 @@ def test_a_folder_is_of_one_process_until_it_ends(tmp_path):
         finally:
             holder.send_signal(signal.SIGKILL)
         holder.wait()
-    for _ in range(2):
-        with locked(folder, "give another"):
-            pass
+    with locked(folder, "give another"):
+        assert [path.name for path in folder.iterdir()] == [".lock"]
+    assert not list(folder.iterdir())
 
 
 def test_a_folder_that_cannot_be_locked_is_refused(tmp_path):

@@ -1,0 +1,57 @@
+"""Code that computes what is kept on disk changes the fingerprint that it is kept under."""
+
+import shutil
+
+import grimp
+import pytest
+
+from pcreg.runtime import records
+from pcreg.runtime.records import DESCRIBING, EVALUATING, PACKAGE, REGISTERING, code_fingerprint
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return grimp.build_graph("pcreg")
+
+
+@pytest.mark.parametrize(
+    ("module", "places"),
+    [
+        ("features.cache", DESCRIBING),
+        ("features.fcgf", DESCRIBING),
+        ("features.fpfh", DESCRIBING),
+        ("registration.clouds.stored", REGISTERING),
+        ("registration.strategy.batch", REGISTERING),
+        ("evaluation.runner", EVALUATING),
+        ("datasets.altered", EVALUATING),
+        ("datasets.icp_truth", ("geometry", "io", "datasets/icp_truth.py")),
+        ("datasets.odometry", ("geometry", "io", "registration", "datasets/odometry.py")),
+    ],
+)
+def test_all_that_a_result_depends_on_is_covered(module, places, graph):
+    """Each module that is imported, however late, lies in these places, or has nothing to do with clouds."""
+    for name in {f"pcreg.{module}"} | graph.find_upstream_modules(f"pcreg.{module}"):
+        path = name.partition(".")[2].replace(".", "/")
+        covered = any(path == place.removesuffix(".py") or path.startswith(f"{place}/") for place in places)
+        assert covered or path.startswith("runtime") or path in places, name
+
+
+def test_an_edit_of_a_covered_file_changes_it_and_one_elsewhere_does_not(tmp_path, monkeypatch):
+    shutil.copytree(PACKAGE / "geometry", tmp_path / "geometry")
+    shutil.copytree(PACKAGE / "io", tmp_path / "io")
+    monkeypatch.setattr(records, "PACKAGE", tmp_path)
+
+    def fingerprints():
+        code_fingerprint.cache_clear()
+        return (
+            code_fingerprint("geometry"),
+            code_fingerprint("io/cloud.py"),
+            code_fingerprint("geometry", "io"),
+        )
+
+    first = fingerprints()
+    with (tmp_path / "io/cloud.py").open("a") as stream:
+        stream.write("# edited\n")
+    second = fingerprints()
+    assert [a == b for a, b in zip(first, second, strict=True)] == [True, False, False]
+    code_fingerprint.cache_clear()
