@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from pcreg.arrays import Array, like, namespace, to_host
+
 ROWS_AT_ONCE = 96  # of points, whose lowest and highest are searched for
 
 # SciPy's Rotation gives the same matrices but for the last digits; through seeded searches these would
@@ -29,33 +31,36 @@ def adjoint(T: np.ndarray) -> np.ndarray:
     return np.block([[R, np.zeros((3, 3))], [cross @ R, R]])
 
 
-def transform(T: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The points (N, 3) moved by T (4, 4): arrays, or tensors of one dtype and device."""
+def transform(T: np.ndarray, points: Array) -> Array:
+    """Points (N, 3) moved by a motion T (4, 4)."""
+    T = like(T, points)
     return points @ T[:3, :3].T + T[:3, 3]
 
 
-def lengths(vectors: np.ndarray) -> np.ndarray:
+def moved_by_each(motions: np.ndarray, points: Array) -> Array:
+    """Points (N, 3), or (H, N, 3), moved by each of H motions (H, 4, 4): (H, N, 3)."""
+    T = like(motions, points)
+    return points @ T[:, :3, :3].swapaxes(1, 2) + T[:, None, :3, 3]
+
+
+def lengths(vectors: Array) -> Array:
     """The lengths (...) of vectors (..., 3): to the last bit those of NumPy's norm, in half its time."""
     x, y, z = vectors[..., 0], vectors[..., 1], vectors[..., 2]
-    return np.sqrt((x * x + y * y) + z * z)
+    return namespace(vectors).sqrt((x * x + y * y) + z * z)
 
 
-def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def dot(a: Array, b: Array) -> Array:
     """The products (...) of vectors (..., 3): to the last bit (a * b).sum(-1), in a third of its time."""
     products = a * b
     return (products[..., 0] + products[..., 1]) + products[..., 2]
 
 
-def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The vector products (N, 3) of vectors (N, 3): to the last bit NumPy's, in less than half its time."""
-    (ax, ay, az), (bx, by, bz) = a.T, b.T
-    products = np.empty_like(a)
-    for axis, (p, q, r, s) in enumerate(((ay, bz, az, by), (az, bx, ax, bz), (ax, by, ay, bx))):
-        np.subtract(p * q, r * s, out=products[:, axis])
-    return products
+def cross(a: Array, b: Array) -> Array:
+    """The vector products (N, 3) of vectors (N, 3)."""
+    return namespace(a).linalg.cross(a, b)
 
 
-def residuals(T: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+def residuals(T: np.ndarray, source: Array, target: Array) -> Array:
     """Metres (N,) between source (N, 3), moved by T (4, 4), and target (N, 3), row by row."""
     return lengths(transform(T, source) - target)
 
@@ -117,20 +122,24 @@ def translation_error(T_estimate: np.ndarray, T_true: np.ndarray) -> float:
     return float(np.linalg.norm(T_estimate[:3, 3] - T_true[:3, 3]))
 
 
-def procrustes(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def procrustes(source: Array, target: Array, weights: Array | None = None) -> np.ndarray:
     """The motions (..., 4, 4) that take source (..., N, 3) onto target (..., N, 3) with least squared error.
 
     Kabsch's solution by singular values, reflections excluded. N >= 3 points not on one line. Squares count
     by `weights` (..., N), three of them positive, or all alike.
     """
+    xp = namespace(source)
     if weights is None:
-        source_centre, target_centre = source.mean(-2), target.mean(-2)
+        source_centre, target_centre = xp.mean(source, axis=-2), xp.mean(target, axis=-2)
     else:
-        share = (weights / weights.sum(-1, keepdims=True))[..., None]
-        source_centre, target_centre = (source * share).sum(-2), (target * share).sum(-2)
-    centred = source - source_centre[..., None, :], target - target_centre[..., None, :]
-    weighted = centred[0] if weights is None else centred[0] * share
-    return aligning_motion(weighted.swapaxes(-1, -2) @ centred[1], source_centre, target_centre)
+        share = (weights / xp.sum(weights, axis=-1, keepdims=True))[..., None]
+        source_centre, target_centre = xp.sum(source * share, axis=-2), xp.sum(target * share, axis=-2)
+    centres = source_centre[..., None, :], target_centre[..., None, :]
+    a, b = source - centres[0], target - centres[1]
+    if weights is not None:
+        a = a * share
+    sums = to_host(xp.concat([a.swapaxes(-1, -2) @ b, *centres], axis=-2))  # one wait for a device
+    return aligning_motion(sums[..., :3, :], sums[..., 3, :], sums[..., 4, :])
 
 
 def aligning_motion(

@@ -1,57 +1,61 @@
-"""How alike the descriptors are where two clouds touch.
+"""Descriptor similarity where two clouds touch under a motion.
 
 A wrong motion lays floors and walls on floors and walls, too, and nearest points are as close as under the
-right one. But a descriptor knows a metre or two around its point, and under a wrong motion something else
-stands there. This tells motions apart even where hardly any two descriptors are each other's nearest.
+right one. But a descriptor covers a metre or two around its point, and under a wrong motion something else
+stands there. This separates motions even where hardly any two descriptors are each other's nearest.
 """
 
-from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 
+from pcreg.arrays import Array, Index, is_on_host, namespace, to_host
 from pcreg.features.base import Description
-from pcreg.geometry.se3 import procrustes, transform
+from pcreg.geometry.se3 import moved_by_each, procrustes
 from pcreg.geometry.subsample import every_nth
 
 MAX_POINTS = 2_500  # of the source
 DEVIATIONS = 0.7  # above the mean cosine of any two points, from which on descriptors are alike
 ITERATIONS = 10
-ROWS_AT_ONCE = 1 << 11  # descriptors
+ROWS_AT_ONCE = 1 << 11  # descriptors, which the cache holds
 MIN_TOUCHING = 10  # points with like descriptors, to refine a motion by
 
 
 class DescriptorAgreement:
-    """The agreement of descriptors under a motion between two described clouds."""
+    """Descriptor similarity of two described clouds, by motion."""
 
-    def __init__(self, source: Description, target: Description, distance: float):
-        """Of clouds with N and M points, at least one each; points within `distance` metres touch."""
-        self.distance = distance
-        self.points, self.target_points = every_nth(source.points, MAX_POINTS), target.points
-        self.tree = cKDTree(target.points)
-        mean = np.concatenate([source.features, target.features]).mean(0)
-        described = every_nth(source.features, MAX_POINTS), target.features
-        self.features, self.target_features = (_unit(features, mean) for features in described)
+    def __init__(self, source: Description, target: Description, distance: float) -> None:
+        """Compare clouds with N and M points, at least one each; points within `distance` metres touch."""
+        self.distance, self.points, self.target_points = (
+            distance,
+            every_nth(source.points, MAX_POINTS),
+            target.points,
+        )
+        self.index = Index(target.points)
+        xp = namespace(target.features)
+        mean = xp.mean(xp.concat([source.features, target.features], axis=0), axis=0)
+        self.features = _unit(every_nth(source.features, MAX_POINTS), mean)
+        self.target_features = _unit(target.features, mean)
         cosines = self.features @ every_nth(self.target_features, MAX_POINTS).T
-        mean_cosine = cosines.mean()
+        mean_cosine = xp.mean(cosines)
         cosines -= mean_cosine  # in place: there are six million
         cosines *= cosines
-        deviation = np.sqrt(cosines.mean())
+        deviation = xp.sqrt(xp.mean(cosines))
         self.usual = float(mean_cosine + DEVIATIONS * deviation)
-        self.deviation = float(deviation) or 1.0  # descriptors that are all alike tell nothing
+        self.deviation = float(deviation) or 1.0  # descriptors that are all alike separate nothing
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
-        """By how much cosines of touching points exceed what is usual, in standard deviations per point.
+        """Excess of cosines over the usual one, in standard deviations per source point: (H,).
 
-        Of motions (H, 4, 4): (H,).
+        Points that do not touch under a motion (4, 4) of the motions (H, 4, 4) count as zero.
         """
-        return np.array([self.of_cloud_and_overlap(T)[0] for T in motions])
+        return np.array([total / len(self.points) for total, _ in self._excess(motions)])
 
     def of_cloud_and_overlap(self, T_target_source: np.ndarray) -> tuple[float, float]:
         """The same of one motion (4, 4) per source point, and per touching point; 0 if none touches."""
-        excess = (self._touching(T_target_source).cosines - self.usual) / self.deviation
-        total = float(excess.sum())
-        return total / len(self.points), total / max(len(excess), 1)
+        ((total, count),) = self._excess(T_target_source[None])
+        return total / len(self.points), total / max(count, 1)
 
     def refine(self, T_target_source: np.ndarray) -> np.ndarray:
         """The motion (4, 4) after a few steps that bring points with like descriptors closer.
@@ -59,47 +63,50 @@ class DescriptorAgreement:
         The motion itself if fewer than ten such points touch. Iterative closest points, each of which counts
         the more the closer it is and the more alike it is.
         """
-        T = T_target_source
+        T, xp = T_target_source, namespace(self.points)
         for _ in range(ITERATIONS):
-            closer = self._closer(T)
-            if closer is None:
+            touching = self._touching(T[None])
+            weights = xp.maximum(touching.cosines - self.usual, 0.0)
+            weights *= 1 - (touching.distances / self.distance) ** 2
+            if xp.count_nonzero(weights > 0) < MIN_TOUCHING:
                 break
-            T = closer
+            T = procrustes(self.points[touching.source], self.target_points[touching.target], weights)
         return T
 
-    def _closer(self, T: np.ndarray) -> np.ndarray | None:
-        """The motion (4, 4) after one step from T; None if too few points with like descriptors touch."""
-        touching = self._touching(T)
-        weights = np.maximum(touching.cosines - self.usual, 0)
-        weights *= 1 - (touching.distances / self.distance) ** 2
-        if (weights > 0).sum() < MIN_TOUCHING:
-            return None
-        return procrustes(self.points[touching.source], self.target_points[touching.target], weights)
+    def _excess(self, motions: np.ndarray) -> list[tuple[float, int]]:
+        """For each of motions (H, 4, 4) the sum of excesses, and the number, of touching points."""
+        touching = self._touching(motions)
+        excess = to_host((touching.cosines - self.usual) / self.deviation)
+        ends = np.searchsorted(to_host(touching.motion), np.arange(len(motions) + 1))
+        return [(float(excess[first:end].sum()), end - first) for first, end in pairwise(ends.tolist())]
 
-    def _touching(self, T_target_source: np.ndarray) -> "Touching":
-        moved = transform(T_target_source, self.points)
-        distances, nearest = self.tree.query(moved, distance_upper_bound=self.distance)
-        (source,) = np.isfinite(distances).nonzero()
-        target = nearest[source]
-        cosines = np.einsum("nc,nc->n", self.features[source], self.target_features[target])
-        return Touching(source, target, distances[source], cosines)
-
-
-@dataclass(frozen=True)
-class Touching:
-    """Source points (P,) with a target point within the distance, and that one."""
-
-    source: np.ndarray  # (P,) int64, rows
-    target: np.ndarray  # (P,) int64, rows
-    distances: np.ndarray  # (P,) metres
-    cosines: np.ndarray  # (P,) of their descriptors
+    def _touching(self, motions: np.ndarray) -> "Touching":
+        xp = namespace(self.points)
+        moved = moved_by_each(motions, self.points).reshape(-1, 3)
+        distances, nearest = self.index.query(moved, max_distance=self.distance)
+        rows = xp.nonzero(distances < np.inf)[0]
+        target, source = nearest[rows], rows % len(self.points)
+        cosines = xp.einsum("nc,nc->n", self.features[source], self.target_features[target])
+        return Touching(rows // len(self.points), source, target, distances[rows], cosines)
 
 
-def _unit(features: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """The features (N, C) less their mean (C,), of unit length; some at a time, which the cache holds."""
-    unit = np.empty_like(features)
-    for start in range(0, len(features), ROWS_AT_ONCE):
-        rows = unit[start : start + ROWS_AT_ONCE]
-        np.subtract(features[start : start + ROWS_AT_ONCE], mean, out=rows)
-        rows /= np.maximum(np.sqrt((rows * rows).sum(1, keepdims=True)), 1e-9)
+class Touching(NamedTuple):
+    """Source points with a target point within the distance, and the nearest one, motion by motion."""
+
+    motion: Array  # (P,) int64, rows of the motions, ascending
+    source: Array  # (P,) int64, rows
+    target: Array  # (P,) int64, rows
+    distances: Array  # (P,) metres
+    cosines: Array  # (P,) of their descriptors
+
+
+def _unit(features: Array, mean: Array) -> Array:
+    """The features (N, C) less their mean (C,), of unit length."""
+    xp = namespace(features)
+    unit = xp.empty_like(features)
+    step = ROWS_AT_ONCE if is_on_host(features) else len(features)
+    for start in range(0, len(features), step):
+        rows = features[start : start + step] - mean
+        rows /= xp.maximum(xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True)), 1e-9)
+        unit[start : start + step] = rows
     return unit

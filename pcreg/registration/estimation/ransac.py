@@ -1,8 +1,7 @@
 """A rigid motion from matches of which most are wrong.
 
-Random sample consensus (Fischler and Bolles, 1981), drawn, checked and scored in batches. It is ours
-because it has to repeat: Open3D's, seeded, gives different answers from run to run unless the process
-is pinned to one core.
+Random sample consensus (Fischler and Bolles, 1981), drawn, checked and scored in batches. Open3D's, seeded,
+gives different answers from run to run unless the process is pinned to one core.
 """
 
 import logging
@@ -12,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.geometry.se3 import se3
-from pcreg.registration.backend import CPU, Backend
-from pcreg.registration.estimation.msac import MatchedPoints
+from pcreg.arrays import Array, like, to_host
+from pcreg.geometry.se3 import moved_by_each, se3
+from pcreg.registration.estimation.consensus import MatchedPoints
 from pcreg.registration.matching.prior import ANY, Prior
+from pcreg.registration.matching.spatial_consistency import consistent_motions
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,8 @@ MAX_UNCLEAR_RATIO = 0.3  # of inliers, up to which further motions are proposed
 
 @dataclass(frozen=True)
 class Estimate:
+    """The motion found, and how many matches agree with it."""
+
     T_target_source: np.ndarray  # (4, 4) float64
     inliers: int  # matches that the motion brings closer than the distance
     inlier_ratio: float  # inliers over all matches
@@ -39,8 +41,8 @@ class Estimate:
 
 
 def ransac(
-    source: np.ndarray,
-    target: np.ndarray,
+    source: Array,
+    target: Array,
     *,
     distance: float,
     iterations: int = 50_000,
@@ -49,11 +51,10 @@ def ransac(
     n: int | None = None,
     edge_length: float = 0.9,
     weights: np.ndarray | None = None,
-    one_way: tuple[np.ndarray, np.ndarray] | None = None,
+    one_way: tuple[Array, Array] | None = None,
     agreement: Callable[[np.ndarray], np.ndarray] | None = None,
     free_space: Callable[[np.ndarray], np.ndarray] | None = None,
     prior: Prior = ANY,
-    backend: Backend = CPU,
 ) -> Estimate:
     """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
 
@@ -62,24 +63,23 @@ def ransac(
     sample within `distance` metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2
     summed over the matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after
     `iterations`, or once the inlier ratio found says that with probability `confidence` a sample without
-    outliers was drawn. `weights` (P,), positive, say how likely each match is drawn; without them all are
-    alike.
+    outliers was drawn. A match is drawn in proportion to `weights` (P,), positive; by default all are alike.
 
     The best motions that differ are refitted to their inliers. Where few matches agree with the best of them
     more motions come from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
-    (pcreg.registration.matching.spatial_consistency). `agreement` and `free_space`, which take motions
-    (H, 4, 4), then say what the clouds know of them: how alike the descriptors of touching points are
-    (pcreg.registration.estimation.agreement), and a penalty from 0 to 1 for what stands where a sensor looked
-    through (pcreg.registration.judge.free_space). Their weighted sum with the score of the matches decides.
+    (pcreg.registration.matching.spatial_consistency). A weighted sum decides: the score of the matches,
+    `agreement`, the similarity of the descriptors of touching points, and `free_space`, a penalty from 0 to 1
+    for what stands where a sensor looked through. Both take motions (H, 4, 4).
 
     Only what a `prior` allows is searched, and the motion that it is near to is tried, too: matches that no
     allowed motion brings together count as none, and what is returned, `inlier_ratio` among it, is about the
-    others. Motions are scored and refitted by the `backend`.
+    others. Motions are scored where the points are given, on the CPU or on a GPU.
 
     Fewer than `n` matches, or none that agree, give the identity with no inliers.
     Same input and seed on the same machine: same output.
     """
-    n = n or prior.sample_size
+    n, given = n or prior.sample_size, source
+    source, target = to_host(source), to_host(target)  # few beside the points of the clouds
     possible = prior.possible(source, target, distance)
     source, target = source[possible], target[possible]
     weights = None if weights is None else weights[possible]
@@ -90,7 +90,7 @@ def ransac(
     source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
     source, target = source - source_centre, target - target_centre
     prior = prior.between(source_centre, target_centre)
-    matched = backend.matched(source, target, distance)
+    matched = MatchedPoints(like(source, given), like(target, given), distance)
 
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
     drawn, needed = 0, iterations
@@ -100,8 +100,7 @@ def ransac(
         batch = matched.batch if drawn else FIRST_BATCH
         samples = _drawn(rng, P, (min(batch, iterations - drawn), n), weights)
         drawn += len(samples)
-        samples = matched.with_like_edges(samples, edge_length)
-        found = matched.motions_of(samples, prior)
+        found = matched.motions_of(matched.with_like_edges(samples, edge_length), prior)
         motions = np.concatenate([motions, found])
         scores = np.concatenate([scores, matched.scores(found)])
         best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
@@ -111,11 +110,11 @@ def ransac(
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
     finalists = _finalists(motions, matched, prior)
     if one_way is not None and (len(motions) == 0 or inlier_ratio < MAX_UNCLEAR_RATIO):
-        further = one_way[0] - source_centre, one_way[1] - target_centre
-        likely = prior.possible(*further, distance)
-        further = further[0][likely], further[1][likely]
-        proposed = backend.consistent_motions(*further, distance, prior)
-        further = backend.matched(*further, distance)
+        further = to_host(one_way[0]) - source_centre, to_host(one_way[1]) - target_centre
+        possible = prior.possible(*further, distance)
+        further = [like(side[possible], given) for side in further]
+        proposed = consistent_motions(*further, distance, prior)
+        further = MatchedPoints(*further, distance)
         finalists = np.concatenate([finalists, _finalists(_best_first(proposed, further), further, prior)])
     if prior.near is not None:
         finalists = np.concatenate([finalists, prior.near[None]])
@@ -142,7 +141,7 @@ def _drawn(
 
 
 def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:
-    """How many samples of n hold one without outliers with probability `confidence`."""
+    """Number of samples of n that hold one without outliers with probability `confidence`."""
     clean = inlier_ratio**n
     if clean == 0.0 or confidence >= 1.0:
         return math.inf
@@ -176,8 +175,7 @@ def _distinct(motions: np.ndarray, points: np.ndarray, min_separation: float, ma
     Between two motions the distance is the RMS one of some of points (P, 3), moved by both.
     """
     probes = points[np.linspace(0, len(points) - 1, PROBE_POINTS).astype(int)]
-    moved = probes @ motions[:, :3, :3].transpose(0, 2, 1) + motions[:, None, :3, 3]
-    moved = moved.reshape(-1, 3 * PROBE_POINTS)  # (H, ...)
+    moved = moved_by_each(motions, probes).reshape(-1, 3 * PROBE_POINTS)  # (H, ...)
     left, kept = np.arange(len(motions)), []
     while len(left) and len(kept) < max_count:
         kept.append(left[0])

@@ -3,57 +3,65 @@
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pcreg.geometry.se3 import aligning_motion, lengths, residuals
+from pcreg.arrays import Array, is_on_host, like, to_host
+from pcreg.geometry.se3 import aligning_motion, dot, lengths, moved_by_each, residuals
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.cached_property import cached_property
 
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
-
-Floats, Rows = NDArray[np.float64], NDArray[np.int64]
-
-
-BATCH = 5_000  # samples drawn between two looks at how many are needed
+BATCH, GPU_BATCH = 5_000, 50_000  # samples drawn between two updates of how many are needed
 
 
 class MatchedPoints:
-    """Points p (P, 3) and q (P, 3), matched row by row, and from how many metres on a match is no inlier.
+    """Points p (P, 3) and q (P, 3) float64, matched row by row; inliers are closer than `distance` metres.
 
-    A motion scores 1 - (residual / distance)^2 summed over the matches closer than the distance.
+    A motion scores 1 - (residual / distance)^2 summed over its inliers. Motions (H, 4, 4) and samples (S, n),
+    rows of n matches, are on the host, and so are p and q: whatever goes through all matches of all motions
+    or samples is computed where p was given.
     """
 
-    batch = BATCH
+    def __init__(self, p: Array, q: Array, distance: float) -> None:
+        self.p, self.q, self.distance = to_host(p), to_host(q), distance
+        self._on_gpu = not is_on_host(p) and p.is_cuda
+        self.batch = GPU_BATCH if self._on_gpu else BATCH
+        self._p32, self._q32 = (side.astype(np.float32) for side in (self.p, self.q))
+        if self._on_gpu:
+            self._p32, self._q32 = like(self._p32, p), like(self._q32, p)
+            self._columns = like(self.p.T, p), like(self.q.T, p)  # (3, P)
 
-    def __init__(self, p: Floats, q: Floats, distance: float) -> None:
-        self.p, self.q, self.distance = p, q, distance
-
-    def with_like_edges(self, samples: Rows, min_ratio: float) -> Rows:
-        """Those of the samples (S, n) of matches whose edges have like lengths on both sides.
+    def with_like_edges(self, samples: np.ndarray, min_ratio: float) -> np.ndarray:
+        """Those of the samples (S, n) whose edges have like lengths on both sides.
 
         The shorter over the longer is above `min_ratio`. Edge by edge, so that later edges are measured for
         the remaining samples alone. Strict, so that a sample with a match twice, an edge of no length, is
         refused.
         """
-        p, q = self.p.astype(np.float32), self.q.astype(np.float32)
+        left = like(samples, self._p32)
         for first, second in combinations(range(samples.shape[1]), 2):
-            i, j = samples[:, first], samples[:, second]
-            a, b = (_squared(side[i] - side[j]) for side in (p, q))  # squared lengths
-            samples = samples[np.minimum(a, b) > min_ratio**2 * np.maximum(a, b)]
-        return samples
+            i, j = left[:, first], left[:, second]
+            edges = self._p32[i] - self._p32[j], self._q32[i] - self._q32[j]
+            a, b = (dot(edge, edge) for edge in edges)  # squared lengths
+            left = left[(a > min_ratio**2 * b) & (b > min_ratio**2 * a)]
+        return to_host(left)
 
-    def motions_of(self, samples: Rows, prior: Prior) -> Floats:
+    def motions_of(self, samples: np.ndarray, prior: Prior) -> np.ndarray:
         """The allowed motions (H, 4, 4) of samples (S, n) that they bring within the distance."""
         p, q = self.p[samples], self.q[samples]
         T = prior.fit(p, q)
-        moved = p @ T[:, :3, :3].transpose(0, 2, 1) + T[:, None, :3, 3]
-        T = T[(lengths(moved - q) < self.distance).all(1)]
+        T = T[(lengths(moved_by_each(T, p) - q) < self.distance).all(1)]
         return T[prior.allows(T, self.distance)]
 
-    def scores(self, motions: Floats) -> NDArray[np.float32]:
-        """Of motions (H, 4, 4): (H,)."""
+    def inliers(self, T: np.ndarray) -> np.ndarray:
+        """The matches (P,) that a motion (4, 4) brings closer than the distance."""
+        return residuals(T, self.p, self.q) < self.distance
+
+    def scores(self, motions: np.ndarray) -> np.ndarray:
+        """The scores (H,) float32 of motions (H, 4, 4)."""
+        if self._on_gpu:
+            return self.inlier_sums(motions)[:, 0].astype(np.float32)
         R, t = motions[:, :3, :3].astype(np.float32), motions[:, :3, 3].astype(np.float32)
-        p, q = self.p.T.astype(np.float32), self.q.T.astype(np.float32)  # (3, P)
+        p, q = self._p32.T, self._q32.T  # (3, P)
         P = p.shape[1]
         scores = np.empty(len(R), dtype=np.float32)
         size = max(1, BLOCK_RESIDUALS // (3 * P))
@@ -66,11 +74,7 @@ class MatchedPoints:
             scores[block] = np.maximum(1 - squares / self.distance**2, 0).sum(1)
         return scores
 
-    def inliers(self, T: Floats) -> NDArray[np.bool_]:
-        """The matches (P,) that a motion (4, 4) brings closer than the distance."""
-        return residuals(T, self.p, self.q) < self.distance
-
-    def refit(self, motions: Floats) -> Floats:
+    def refit(self, motions: np.ndarray) -> np.ndarray:
         """Each of motions (H, 4, 4) fitted to all its inliers, again and again while its score grows."""
         motions, sums = motions.copy(), self.inlier_sums(motions)
         growing = np.arange(len(motions))
@@ -82,11 +86,13 @@ class MatchedPoints:
             motions[growing], sums[growing] = refitted[grown], refitted_sums[grown]
         return motions
 
-    def inlier_sums(self, motions: Floats) -> Floats:
-        """Of motions (H, 4, 4) sums (H, 17) over the inliers, as of pcreg.kernels.consensus.
+    def inlier_sums(self, motions: np.ndarray) -> np.ndarray:
+        """Sums (H, 17) over the inliers of motions (H, 4, 4): of the scores, 1, p, q, and p q^T by rows."""
+        if self._on_gpu:
+            from pcreg.kernels.triton.points.consensus import inlier_sums
 
-        Of the scores, of 1, of p, of q, and of p q^T by rows.
-        """
+            p, q = self._columns
+            return to_host(inlier_sums(like(motions, p), p, q, self.distance))
         p, q = self._terms[1:4], self._terms[4:7]  # (3, P)
         sums = np.empty((len(motions), 17))
         size = max(1, BLOCK_RESIDUALS // max(1, 3 * len(self.p)))
@@ -100,21 +106,15 @@ class MatchedPoints:
         return sums
 
     @cached_property
-    def _terms(self) -> Floats:
-        """Of each match 1, p, q, and p q^T by rows: (16, P)."""
+    def _terms(self) -> np.ndarray:
+        """For each match 1, p, q, and p q^T by rows: (16, P)."""
         p, q = self.p.T, self.q.T
         return np.concatenate([np.ones_like(p[:1]), p, q, (p[:, None] * q).reshape(9, -1)])
 
 
-def _fitted(sums: Floats) -> Floats:
+def _fitted(sums: np.ndarray) -> np.ndarray:
     """The motions (H, 4, 4) that fit inliers with these sums (H, 17) best."""
     count = sums[:, 1:2]
     p_centre, q_centre = sums[:, 2:5] / count, sums[:, 5:8] / count
     covariance = sums[:, 8:].reshape(-1, 3, 3) - count[:, :, None] * p_centre[:, :, None] * q_centre[:, None]
     return aligning_motion(covariance, p_centre, q_centre)
-
-
-def _squared(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The squared lengths (S,) of rows (S, 3)."""
-    squares: NDArray[np.float32] = np.einsum("sc,sc->s", rows, rows)
-    return squares
