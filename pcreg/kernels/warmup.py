@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.point_to_plane import Limits
 from pcreg.kernels.pyramid import Pyramid, search_at_once
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
 from pcreg.kernels.range_image import Grid, OcclusionLimits
@@ -45,16 +44,14 @@ def rehearse(
     not.
     """
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
-    from pcreg.kernels.triton.agreement import align
     from pcreg.kernels.triton.cell_counts import occupied_and_crowded
-    from pcreg.kernels.triton.consensus import fit_samples, inlier_sums, refit
     from pcreg.kernels.triton.free_space import look, views_of
     from pcreg.kernels.triton.grid import grid_sample
     from pcreg.kernels.triton.launch import rehearsal
     from pcreg.kernels.triton.neighborhood import EVERY_NTH, MIN_POINTS, kth_distance, sums
     from pcreg.kernels.triton.occlusion import hidden_and_edge_on
     from pcreg.kernels.triton.plane_fit import least_directions
-    from pcreg.kernels.triton.point_to_plane import iterate
+    from pcreg.kernels.triton.points.consensus import inlier_sums
     from pcreg.kernels.triton.points.nearest import nearest_points
     from pcreg.kernels.triton.search.triplets import count_native
 
@@ -79,14 +76,10 @@ def rehearse(
             network(_pyramid(sizes, True, geometry, device))
     with rehearsal() as estimate:
         motion = torch.eye(4, dtype=torch.float64, device=device)
-        iterate(one, one, one, one.new_zeros(18), Limits(1.0, 1.0, 1.0, 1.0), 1)
-        fit_samples(one.T, one.T, length[None].expand(1, 3), 1.0)
         inlier_sums(motion[None], one.T, one.T, 1.0)
-        refit(motion[None], one.T, one.T, 1.0, 1)
         views = views_of(one, None, one, Grid(2, 2, 1.0))
         for touched in (None, length.bool()):
             look(views, one, motion[None], 1.0, 1.0, touched)
-        align(one, one, one.float(), one.float(), motion, 1.0, 0.0, 1, 1)
     with rehearsal() as others:
         for pyramid in _pyramids(geometry, device):
             network(pyramid)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from pcreg.arrays import Array
 from pcreg.geometry.nearest import have_neighbors, tree_for_few
 from pcreg.geometry.normals import normals_of, surface_variation
 from pcreg.geometry.planarity import Variation
@@ -17,13 +18,8 @@ from pcreg.geometry.viewpoint import View, ViewOf
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import Sample, SampleOf
 from pcreg.registration.clouds.local_frame import LocalPoints, local_points
-from pcreg.registration.estimation.agreement import DescriptorAgreement
-from pcreg.registration.estimation.icp import Surfaces, SurfacesOf
-from pcreg.registration.estimation.msac import MatchedPoints
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.judge.overlap import Overlap
-from pcreg.registration.matching.nearest import Features
-from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.runtime import parallel
 
 
@@ -41,12 +37,8 @@ class Backend:
     normals_of: Callable[[np.ndarray, float], np.ndarray] = normals_of
     surface_variation: Variation = surface_variation
     index: Callable[[np.ndarray], Any] = cKDTree  # of points (N, 3); is asked as that is
-    features: Callable[[Rows], Features] = np.asarray  # where they are matched
-    agreement: Callable[..., DescriptorAgreement] = DescriptorAgreement
+    features: Callable[[Rows], Array] = np.asarray  # where they are matched
     free_space: Callable[..., FreeSpace] = FreeSpace
-    matched: Callable[[np.ndarray, np.ndarray, float], MatchedPoints] = MatchedPoints
-    consistent_motions: Callable[..., np.ndarray] = consistent_motions
-    surfaces: SurfacesOf = Surfaces
     overlap: Callable[..., Overlap] = Overlap.of
     each: Callable[..., list] = parallel.each  # of two clouds, or of two attempts
 

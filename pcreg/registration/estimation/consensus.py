@@ -87,13 +87,13 @@ class MatchedPoints:
         return motions
 
     def inlier_sums(self, motions: np.ndarray) -> np.ndarray:
-        """Sums (H, 17) over the inliers of motions (H, 4, 4): of the scores, 1, p, q, and p q^T by rows."""
+        """Sums (H, 17) over inliers of motions (H, 4, 4): of their scores and of (1, p) (1, q)^T by rows."""
         if self._on_gpu:
-            from pcreg.kernels.triton.points.consensus import inlier_sums
+            from pcreg.kernels.triton.points.consensus import inlier_sums  # comes with builds for GPUs only
 
             p, q = self._columns
             return to_host(inlier_sums(like(motions, p), p, q, self.distance))
-        p, q = self._terms[1:4], self._terms[4:7]  # (3, P)
+        p, q, terms = self.p.T, self.q.T, self._terms
         sums = np.empty((len(motions), 17))
         size = max(1, BLOCK_RESIDUALS // max(1, 3 * len(self.p)))
         for start in range(0, len(motions), size):
@@ -102,19 +102,20 @@ class MatchedPoints:
             squares = np.einsum("hcp,hcp->hp", offsets, offsets)
             inlier = (squares < self.distance**2).astype(np.float64)
             sums[block, 0] = np.maximum(1 - squares / self.distance**2, 0).sum(1)
-            sums[block, 1:] = inlier @ self._terms.T
+            sums[block, 1:] = inlier @ terms.T
         return sums
 
     @cached_property
     def _terms(self) -> np.ndarray:
-        """For each match 1, p, q, and p q^T by rows: (16, P)."""
-        p, q = self.p.T, self.q.T
-        return np.concatenate([np.ones_like(p[:1]), p, q, (p[:, None] * q).reshape(9, -1)])
+        """The products (1, p) (1, q)^T by rows of each match: (16, P)."""
+        p, q = (np.concatenate([np.ones_like(side[:, :1]), side], axis=1).T for side in (self.p, self.q))
+        return (p[:, None] * q).reshape(16, -1)
 
 
 def _fitted(sums: np.ndarray) -> np.ndarray:
     """The motions (H, 4, 4) that fit inliers with these sums (H, 17) best."""
-    count = sums[:, 1:2]
-    p_centre, q_centre = sums[:, 2:5] / count, sums[:, 5:8] / count
-    covariance = sums[:, 8:].reshape(-1, 3, 3) - count[:, :, None] * p_centre[:, :, None] * q_centre[:, None]
+    total = sums[:, 1:].reshape(-1, 4, 4)
+    count = total[:, 0, :1]
+    p_centre, q_centre = total[:, 1:, 0] / count, total[:, 0, 1:] / count
+    covariance = total[:, 1:, 1:] - count[:, :, None] * p_centre[:, :, None] * q_centre[:, None]
     return aligning_motion(covariance, p_centre, q_centre)

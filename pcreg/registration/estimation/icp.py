@@ -62,7 +62,7 @@ class Planes:
         self.points, self.normals, self.index = points, normals, Index(points)
 
     def equations(self, moved: Array, max_distance: float) -> tuple[Array, Array]:
-        """`plane_equations` (K, 6), (K,) of the moved points (N, 3) closer than `max_distance` to a plane's."""
+        """`plane_equations` (K, 6), (K,) of moved points (N, 3) with a partner closer than `max_distance`."""
         xp = namespace(moved)
         distance, partner = self.index.query(moved, max_distance=max_distance)
         near = xp.nonzero(distance < np.inf)[0]

@@ -4,19 +4,15 @@ Each class holds on its device what it is asked about again and again. None of i
 compare it with its definition anywhere.
 """
 
-from pcreg.registration.gpu.agreement import DeviceAgreement
 from pcreg.registration.gpu.arrays import kept_on
 from pcreg.registration.gpu.box import box
 from pcreg.registration.gpu.downsampling import voxel_downsample
 from pcreg.registration.gpu.free_space import DeviceFreeSpace
 from pcreg.registration.gpu.local_points import DeviceLocalPoints
-from pcreg.registration.gpu.msac import DeviceMatchedPoints
 from pcreg.registration.gpu.nearest import NearestIndex, have_neighbors
 from pcreg.registration.gpu.normals import normals_of, surface_variation
 from pcreg.registration.gpu.overlap import overlap
 from pcreg.registration.gpu.sample import sample_of
-from pcreg.registration.gpu.spatial_consistency import consistent_motions
-from pcreg.registration.gpu.surfaces import DeviceSurfaces
 from pcreg.registration.gpu.view import DeviceView
 
 BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a device
@@ -31,10 +27,6 @@ BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a de
     "surface_variation": surface_variation,
     "index": NearestIndex,
     "features": kept_on,
-    "agreement": DeviceAgreement,
     "free_space": DeviceFreeSpace,
-    "matched": DeviceMatchedPoints,
-    "consistent_motions": consistent_motions,
-    "surfaces": DeviceSurfaces,
     "overlap": overlap,
 }

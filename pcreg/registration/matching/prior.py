@@ -12,6 +12,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pcreg.arrays import Array, like
 from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import inverse, procrustes, rotation_error, se3, transform
 from pcreg.runtime.errors import InputError
@@ -77,11 +78,12 @@ class Prior:
         arm = 2 * np.sin(np.radians(min(degrees, 180)) / 2) * np.linalg.norm(source - self.middle, axis=1)
         return np.linalg.norm(transform(self.near, source) - target, axis=1) <= metres + arm + distance
 
-    def heights_differ(self, source: np.ndarray, target: np.ndarray) -> np.ndarray | None:
-        """By how much each match (P,) of source (P, 3) and target (P, 3) is raised, metres; None: unknown."""
+    def heights_differ(self, source: Array, target: Array) -> Array | None:
+        """Metres (P,) that matches of source (P, 3) and target (P, 3) rise by; None without a vertical."""
         if self.gravity is None:
             return None
-        return target @ self.gravity[1] - source @ self.gravity[0]
+        up_source, up_target = (like(up, source) for up in self.gravity)
+        return target @ up_target - source @ up_source
 
     def fit(self, source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """The motions (..., 4, 4) that take source (..., N, 3) onto target with least squared error.

@@ -8,6 +8,7 @@ SC2-PCR, Chen et al., CVPR 2022). Where one match in fifty is right one sample o
 
 import numpy as np
 
+from pcreg.arrays import Array, is_on_host, like, namespace
 from pcreg.geometry.se3 import procrustes
 from pcreg.registration.matching.prior import ANY, VERTICAL_SLACK, Prior
 from pcreg.runtime import parallel
@@ -21,9 +22,7 @@ BLOCK_ROWS = 64  # of matches, compared with all others at a time, in arrays tha
 BLOCK_COLUMNS = 512  # of other matches: BLAS copies the larger factor of a product, here once in all
 
 
-def consistent_motions(
-    source: np.ndarray, target: np.ndarray, distance: float, prior: Prior = ANY
-) -> np.ndarray:
+def consistent_motions(source: Array, target: Array, distance: float, prior: Prior = ANY) -> np.ndarray:
     """Motions (H, 4, 4), at most 300, each from one of the matches and up to 20 that are consistent with it.
 
     Source (P, 3) and target (P, 3) are matched row by row. Two matches agree if the distances of their points
@@ -32,75 +31,90 @@ def consistent_motions(
     """
     if len(source) < MIN_MATCHES:
         return np.empty((0, 4, 4))
+    xp = namespace(source)
     agree = _agreement(source, target, distance, prior)
     seeds = _seeds(agree)
-    shared = _shared(agree, seeds)
-    group = np.argpartition(-shared, min(MAX_GROUP, len(source) - 1) - 1, axis=1)[:, :MAX_GROUP]
-    group = np.concatenate([seeds[:, None], group], axis=1)
+    group = _largest(_shared(agree, seeds), min(MAX_GROUP, len(source) - 1))
+    group = xp.concat([seeds[:, None], group], axis=1)
     within = agree[group[:, :, None], group[:, None]]
     weights = _leading_eigenvector(within * (within @ within))
-    usable = (weights > 0).sum(1) >= MIN_MATCHES
+    usable = xp.count_nonzero(weights > 0, axis=1) >= MIN_MATCHES
     group, weights = group[usable], weights[usable]
     motions = procrustes(source[group], target[group], weights)
     return motions[prior.allows(motions, distance)]
 
 
-def _agreement(source: np.ndarray, target: np.ndarray, distance: float, prior: Prior) -> np.ndarray:
+def _agreement(source: Array, target: Array, distance: float, prior: Prior) -> Array:
     """1 where two matches agree, else 0: (P, P) float32."""
-    sides = [(side - side.mean(0)).astype(np.float32) for side in (source, target)]
+    xp, P = namespace(source), len(source)
+    sides = [xp.astype(side - xp.mean(side, axis=0), xp.float32) for side in (source, target)]
     raised = prior.heights_differ(source, target)
-    raised = None if raised is None else raised.astype(np.float32)
-    agree = np.empty((len(source), len(source)), dtype=np.float32)
+    raised = None if raised is None else xp.astype(raised, xp.float32)
+    agree = xp.empty((P, P), dtype=xp.float32, device=source.device)
 
     def fill(start: int) -> None:
-        rows = slice(start, start + BLOCK_ROWS)
+        rows = slice(start, start + size)
         in_source, in_target = (_distances(side[rows], side) for side in sides)
-        found = np.minimum(in_source, in_target) > MIN_EDGE_DISTANCES * distance
-        found &= np.abs(in_source - in_target) < distance
+        found = xp.minimum(in_source, in_target) > MIN_EDGE_DISTANCES * distance
+        found &= xp.abs(in_source - in_target) < distance
         if raised is not None:
-            found &= np.abs(raised[rows, None] - raised) < distance + VERTICAL_SLACK * in_source
+            found &= xp.abs(raised[rows, None] - raised) < distance + VERTICAL_SLACK * in_source
         agree[rows] = found
 
-    parallel.each(fill, range(0, len(source), BLOCK_ROWS))
+    size = BLOCK_ROWS if is_on_host(source) else P
+    parallel.each(fill, range(0, P, size))
     return agree
 
 
-def _shared(agree: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """How many matches agree with a seed and with another one, if these two agree: (S, P) float32, exact."""
-    own = agree[seeds]
+def _shared(agree: Array, seeds: Array) -> Array:
+    """Number of matches that agree with a seed and with another one, if these two agree: (S, P), exact."""
+    own, P = agree[seeds], len(agree)
 
-    def of(start: int) -> np.ndarray:
-        columns = slice(start, start + BLOCK_COLUMNS)
+    def block(start: int) -> Array:
+        columns = slice(start, start + size)
         return own[:, columns] * (own @ agree[:, columns])
 
-    return np.concatenate(parallel.each(of, range(0, len(agree), BLOCK_COLUMNS)), axis=1)
+    size = BLOCK_COLUMNS if is_on_host(agree) else P
+    return namespace(agree).concat(parallel.each(block, range(0, P, size)), axis=1)
 
 
-def _distances(some: np.ndarray, points: np.ndarray) -> np.ndarray:
+def _largest(rows: Array, count: int) -> Array:
+    """Columns (S, count) of the largest entries of each row (S, P)."""
+    if is_on_host(rows):
+        return np.argpartition(-rows, count - 1, axis=1)[:, :count]
+    return rows.topk(count, dim=1).indices
+
+
+def _distances(some: Array, points: Array) -> Array:
     """Between points (S, 3) and (P, 3) float32: (S, P)."""
+    xp = namespace(points)
     squared = some @ points.T
     squared *= -2
-    squared += (some**2).sum(1)[:, None]
-    squared += (points**2).sum(1)
-    return np.sqrt(np.maximum(squared, 0, out=squared), out=squared)
+    squared += xp.sum(some**2, axis=1)[:, None]
+    squared += xp.sum(points**2, axis=1)
+    return xp.sqrt(xp.maximum(squared, 0.0))
 
 
-def _seeds(agree: np.ndarray) -> np.ndarray:
+def _seeds(agree: Array) -> Array:
     """Rows (S,) of matches, ascending: the likeliest and some from everywhere.
 
-    Likely are those with a large entry in the leading eigenvector (Leordeanu and Hebert, ICCV 2005). It knows
+    Likely are those with a large entry in the leading eigenvector (Leordeanu and Hebert, ICCV 2005). It holds
     one set of consistent matches, and where the clouds repeat themselves that need not be the right one.
     """
-    P = len(agree)
-    likeliest = np.argsort(-_leading_eigenvector(agree[None])[0], kind="stable")[: MAX_SEEDS // 2]
-    everywhere = np.linspace(0, P - 1, min(MAX_SEEDS // 2, P)).astype(int)
-    return np.unique(np.concatenate([likeliest, everywhere]))
+    xp, P = namespace(agree), len(agree)
+    likeliest = xp.argsort(_leading_eigenvector(agree[None])[0], descending=True, stable=True)[
+        : MAX_SEEDS // 2
+    ]
+    everywhere = like(np.linspace(0, P - 1, min(MAX_SEEDS // 2, P)).astype(int), agree)
+    return xp.unique_values(xp.concat([likeliest, everywhere]))
 
 
-def _leading_eigenvector(matrices: np.ndarray) -> np.ndarray:
-    """Of each symmetric matrix (S, P, P) without negative entries: (S, P), by power iteration."""
-    vectors = np.ones(matrices.shape[:2], dtype=np.float32)
+def _leading_eigenvector(matrices: Array) -> Array:
+    """Leading eigenvectors (S, P) of symmetric matrices (S, P, P) without negative entries, by powers."""
+    xp = namespace(matrices)
+    vectors = xp.ones_like(matrices[..., 0])
     for _ in range(POWER_ITERATIONS):
         vectors = (matrices @ vectors[..., None])[..., 0]
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        norms = xp.linalg.vector_norm(vectors, axis=1, keepdims=True)
+        vectors = vectors / xp.maximum(norms, 1e-9)
     return vectors

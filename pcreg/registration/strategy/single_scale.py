@@ -2,9 +2,11 @@
 
 import logging
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from pcreg.arrays import Array
 from pcreg.features.base import Descriptor
 from pcreg.geometry.planarity import has_surface
 from pcreg.geometry.se3 import mean_displacement, residuals
@@ -41,6 +43,13 @@ MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two candidates p
 NO_SURFACE = (
     "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
 )
+
+
+class Located(NamedTuple):
+    """Described points where they are compared."""
+
+    points: Array
+    features: Array
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ class SingleScaleRegistrar:
         clock.lap("match")
         points = _coordinates(matched.rows, source, target)
         further = matched.further_points(source.points, target.points)
-        agreement = self.backend.agreement(source, target, self.match_distance)
+        agreement = self._agreement(source, target)
         free_space = self._free_space(source, target)
         prior = self.prior.about(source.surface)
         unused = np.ones(len(points), dtype=bool)
@@ -129,8 +138,8 @@ class SingleScaleRegistrar:
 
         def add_candidate(iterations: int) -> int:
             estimate = ransac(
-                points[unused, 0],
-                points[unused, 1],
+                self.backend.features(points[unused, 0]),
+                self.backend.features(points[unused, 1]),
                 distance=self.match_distance,
                 iterations=iterations,
                 seed=seed,
@@ -138,7 +147,6 @@ class SingleScaleRegistrar:
                 agreement=agreement,
                 free_space=free_space,
                 prior=prior,
-                backend=self.backend,
             )
             clock.lap("estimate")
             T = agreement.refine(estimate.T_target_source)
@@ -162,7 +170,7 @@ class SingleScaleRegistrar:
         clock = Clock()
         matched = self._match_features(source, target)
         clock.lap("match")
-        agreement = self.backend.agreement(source, target, self.match_distance)
+        agreement = self._agreement(source, target)
         free_space = self._free_space(source, target)
         candidate = self._candidate(matched.rows, source, target, T_target_source, agreement, free_space)
         clock.lap("refine")
@@ -201,6 +209,11 @@ class SingleScaleRegistrar:
         scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
         return self.backend.free_space(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
 
+    def _agreement(self, source: DescribedCloud, target: DescribedCloud) -> DescriptorAgreement:
+        there = self.backend.features
+        clouds = [Located(there(each.points), there(each.features_in_place)) for each in (source, target)]
+        return DescriptorAgreement(*clouds, self.match_distance)
+
     def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
         """The described points whose features are each other's nearest."""
         features = (self.backend.features(cloud.features_in_place) for cloud in (source, target))
@@ -217,9 +230,8 @@ class SingleScaleRegistrar:
     ) -> Candidate:
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         distance = OVERLAP_DISTANCE_VOXELS * self.voxel
-        refined = refine(
-            source.surface, target.surface, target.normals, T_target_source, distance, self.backend.surfaces
-        )
+        surfaces = map(self.backend.features, (source.surface, target.surface, target.normals))
+        refined = refine(*surfaces, T_target_source, distance)
         points = _coordinates(matched, source, target)
         T = refined.T_target_source
         overlap = self.backend.overlap(source.surface, target.surface, target.normals, T, distance)

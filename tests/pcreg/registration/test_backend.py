@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.features.base import Description
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import Cloud
 from pcreg.models import device_rows
@@ -15,12 +14,8 @@ from pcreg.models.device_rows import DeviceRows
 from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.clouds.local_frame import LocalFrame
-from pcreg.registration.estimation.icp import refine
 from pcreg.registration.gpu import arrays, cell_counts
-from pcreg.registration.gpu import spatial_consistency as device_consistency
 from pcreg.registration.judge.overlap import Overlap
-from pcreg.registration.matching import spatial_consistency
-from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
@@ -32,13 +27,6 @@ DEVICE = Backend(**{name: partial(on_device, device=NAME) for name, on_device in
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-def matches(rng, count=300, right=100, motion=T):
-    """Points (count, 3) twice, the first of them moved, the others anywhere."""
-    p = rng.uniform(0, 3, (count, 3))
-    q = np.concatenate([transform(motion, p[:right]), rng.uniform(0, 3, (count - right, 3))])
-    return p, q + rng.normal(scale=0.005, size=q.shape)
 
 
 def test_every_part_has_its_counterpart():
@@ -130,63 +118,6 @@ def test_trees_are_asked_alike(rng):
         np.testing.assert_allclose(asked(CPU.index(points)), asked(DEVICE.index(points)), rtol=1e-14)
 
 
-def test_motions_are_scored_and_refitted(rng):
-    both = [backend.matched(*matches(rng := np.random.default_rng(1)), 0.05) for backend in (CPU, DEVICE)]
-    near = np.stack([T @ se3(rotation_about(rng.normal(size=3), 1), rng.normal(scale=0.01, size=3))] * 3)
-    motions = np.concatenate([near, np.eye(4)[None]])
-    np.testing.assert_allclose(*(matched.scores(motions) for matched in both), atol=1e-4)
-    np.testing.assert_allclose(*(matched.refit(motions) for matched in both), atol=1e-9)
-    samples = rng.integers(300, size=(2000, 3))
-    np.testing.assert_array_equal(*(matched.with_like_edges(samples, 0.9) for matched in both))
-    right = np.stack([rng.permutation(110)[:3] for _ in range(400)])  # of 110 matches ten are wrong
-    found = [matched.motions_of(right, ANY) for matched in both]
-    np.testing.assert_allclose(*found, atol=1e-6)
-    assert 0 < len(found[0]) < 400
-    assert both[1].scores(motions[:0]).shape == (0,)
-    assert both[1].refit(motions[:0]).shape == (0, 4, 4)
-
-
-@pytest.mark.parametrize(("prior", "axis"), [(ANY, [1, 2, 3]), (Prior(gravity=True), [0, 0, 1])])
-def test_consistent_motions(rng, prior, axis):
-    p, q = matches(rng, motion=se3(rotation_about(axis, 25), np.array([0.3, -0.2, 0.1])))
-    best = []
-    for backend in (CPU, DEVICE):
-        motions = backend.consistent_motions(p, q, 0.05, prior)
-        best.append(backend.matched(p, q, 0.05).scores(motions).max(initial=0) if len(motions) else 0)
-    assert best[0] == pytest.approx(best[1], rel=0.02)
-    assert best[0] > 90  # of the right matches
-    assert DEVICE.consistent_motions(p[:2], q[:2], 0.05, prior).shape == (0, 4, 4)
-
-
-def test_leading_eigenvectors(rng):
-    hub, few = np.zeros((2, 400, 400), dtype=np.float32)
-    hub[0, 1:] = hub[1:, 0] = 1  # whose rows differ most
-    few[:30, :30] = rng.random((30, 30)) < 0.5
-    for matrix in (hub + np.eye(400, dtype=np.float32), np.maximum(few, few.T), np.zeros_like(hub)):
-        here = spatial_consistency._leading_eigenvector(matrix[None])
-        there = device_consistency._leading_eigenvector(torch.from_numpy(matrix[None]).to(NAME))
-        np.testing.assert_allclose(there.cpu().numpy(), here, atol=1e-5)
-        np.testing.assert_array_equal(there.cpu().numpy() > 0, here > 0)
-
-
-def test_surfaces_and_descriptors_are_brought_together(rng):
-    points = wavy_sheet(600)
-    normals = CPU.normals_of(points, 0.2)
-    moved = transform(T, points) + rng.normal(scale=0.003, size=points.shape)
-    features = rng.normal(size=(len(points), 16)).astype(np.float32)
-    clouds = Description(points, features), Description(moved, features)
-    found = []
-    for backend in (CPU, DEVICE):
-        surfaces = backend.surfaces(moved, points, normals, np.eye(4), np.zeros(3)).of_points(300)
-        agreement = backend.agreement(*clouds, 0.1)
-        equations = surfaces.normal_equations(np.eye(4), 0.5)
-        motions = np.stack([T, np.eye(4)])
-        fits = surfaces.fits(motions, 0.05)
-        found.append((*equations, fits, agreement.refine(T), agreement(motions)))
-    for here, there in zip(*found, strict=True):
-        np.testing.assert_allclose(here, there, rtol=1e-5, atol=1e-7)
-
-
 @pytest.mark.parametrize("places", [1, 3])
 def test_the_same_points_stand_in_free_space(rng, places):
     scans = wavy_sheet(900), np.concatenate([wavy_sheet(700), wavy_sheet(100) + np.array([0.1, 0, -0.5])])
@@ -220,20 +151,6 @@ def test_the_same_points_touch(rng, shift):
         one, other = getattr(here, field.name), getattr(there, field.name)
         assert (one.dtype, one.shape) == (other.dtype, other.shape), field.name
         np.testing.assert_allclose(other, one, atol=1e-12)
-
-
-@pytest.mark.parametrize("surface", ["wavy", "plane"])
-def test_motions_are_refined_alike(rng, surface):
-    """Where all directions are determined, and where surfaces slide along each other."""
-    points = wavy_sheet(600)
-    if surface == "plane":
-        points[:, 2] = 0
-    normals = CPU.normals_of(points, 0.2)
-    moved = transform(se3(rotation_about([1, 2, 3], 2), np.full(3, 0.01)), points)
-    here, there = (refine(moved, points, normals, np.eye(4), 0.1, each.surfaces) for each in (CPU, DEVICE))
-    np.testing.assert_allclose(there.T_target_source, here.T_target_source, atol=1e-9)
-    assert (there.overlap, there.rmse) == pytest.approx((here.overlap, here.rmse), abs=1e-9)
-    assert here.rmse < 0.02
 
 
 def test_arrays_that_stay_are_brought_to_a_device_once(monkeypatch):

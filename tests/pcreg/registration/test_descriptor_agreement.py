@@ -1,7 +1,10 @@
 """How alike descriptors are under the right motion and others, of clouds whose descriptors are known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import torch
 
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import se3, transform, translation_error
@@ -32,12 +35,11 @@ def test_surfaces_that_touch_agree_under_the_right_motion_alone(clouds):
     assert agreement.of_cloud_and_overlap(MOTION)[0] == of_right
 
 
-def test_what_is_usual_is_the_mean_and_deviation_of_all_cosines(clouds, monkeypatch):
+def test_what_is_usual_is_the_mean_and_deviation_of_all_cosines(clouds):
     features = [
         cloud.features - np.concatenate([each.features for each in clouds]).mean(0) for cloud in clouds
     ]
     source, target = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in features)
-    monkeypatch.setattr("pcreg.registration.estimation.agreement.ROWS_AT_ONCE", 7)
     agreement = DescriptorAgreement(*clouds, 0.1)
     np.testing.assert_allclose(agreement.target_features, target, atol=1e-12)
     cosines = source @ target.T
@@ -64,3 +66,16 @@ def test_a_motion_that_is_slightly_off_is_refined(clouds):
     assert translation_error(agreement.refine(off), MOTION) < 0.02
     apart = se3(np.eye(3), np.array([100.0, 0, 0]))
     np.testing.assert_array_equal(agreement.refine(apart), apart)  # nothing to refine it by
+
+
+def test_tensors_give_the_same(clouds):
+    motions = np.stack([MOTION, np.eye(4), MOTION @ se3(np.eye(3), np.array([0.1, -0.05, 0.1]))])
+    here = DescriptorAgreement(*clouds, 0.3)
+    tensors = [
+        SimpleNamespace(points=torch.from_numpy(each.points), features=torch.from_numpy(each.features))
+        for each in clouds
+    ]
+    there = DescriptorAgreement(*tensors, 0.3)
+    assert (there.usual, there.deviation) == pytest.approx((here.usual, here.deviation))
+    np.testing.assert_allclose(there(motions), here(motions), rtol=1e-9)
+    np.testing.assert_allclose(there.refine(motions[2]), here.refine(motions[2]), atol=1e-9)

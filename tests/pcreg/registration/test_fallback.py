@@ -8,9 +8,9 @@ import pytest
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
-from pcreg.registration.backend import CPU
 from pcreg.registration.clouds.given_frame import in_given_frames
 from pcreg.registration.clouds.prepared import PreparedCloud
+from pcreg.registration.estimation import ransac
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.strategy import diagnostics
 from pcreg.registration.strategy.fallback import answer_at_scales
@@ -29,10 +29,10 @@ def pair(room):
     return PreparedCloud(Cloud(room.source)), PreparedCloud(Cloud(room.target))
 
 
-def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pair):
+def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pair, monkeypatch):
     """The first draws so few samples that it finds nothing, but its matches can assess a motion."""
-    unaided = replace(CPU, consistent_motions=lambda *_: np.empty((0, 4, 4)))
-    first = SingleScaleRegistrar(FPFH(0.06), iterations=1, backend=unaided)
+    monkeypatch.setattr(ransac, "consistent_motions", lambda *_: np.empty((0, 4, 4)))
+    first = SingleScaleRegistrar(FPFH(0.06), iterations=1)
     second = SingleScaleRegistrar(FPFH(0.1))
     assert not registered_at(pair, [first]).registered
     found = registered_at(pair, [first, second])

@@ -33,20 +33,22 @@ def test_nearest_is_exact_whatever_the_budget(budget):
     np.testing.assert_array_equal(nearest(torch.from_numpy(a), torch.from_numpy(b), budget), brute)
 
 
-@pytest.mark.parametrize("max_block_bytes", [4_000, 1 << 30])
-def test_matches_on_a_device_are_those_of_arrays(monkeypatch, max_block_bytes):
-    """Here with tensors on the CPU that are treated as those of a GPU."""
+def test_tensors_have_the_same_matches(monkeypatch):
     rng = np.random.default_rng(2)
     a, b = (rng.normal(size=(n, 8)).astype(np.float32) for n in (257, 301))
     for sides in ((a, b), (b, a)):
         wanted = match_within_bound(*sides)
-        with monkeypatch.context() as patched:
-            patched.setattr(matching, "_is_on_cpu", lambda features: False)
-            patched.setattr(matching, "MAX_DEVICE_BLOCK_BYTES", max_block_bytes)
+        for budget in (4_000, 1 << 30):
+            monkeypatch.setattr(matching, "MAX_GPU_BLOCK_BYTES", budget)
             found = match_within_bound(*map(torch.from_numpy, sides))
-        np.testing.assert_array_equal(found.rows, wanted.rows)
-        np.testing.assert_array_equal(found.one_way, wanted.one_way)
+            np.testing.assert_array_equal(found.rows, wanted.rows)
+            np.testing.assert_array_equal(found.one_way, wanted.one_way)
         assert 0 < len(found.rows) < len(found.one_way) == 257
+    points = rng.normal(size=(301, 3))
+    further, there = (
+        found.further_points(like(points), like(points[:257])) for like in (np.asarray, torch.from_numpy)
+    )
+    np.testing.assert_array_equal(further[1], there[1])
 
 
 @pytest.mark.parametrize("budget", [1, None])  # a block for each row of b, or one
@@ -94,7 +96,7 @@ def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeyp
 @pytest.fixture
 def compared(monkeypatch):
     """How many pairs of rows are compared, call by call, where 10,000 are the bound."""
-    calls, compare = [], matching._nearest
+    calls, compare = [], matching.nearest
 
     def counting(a, b, *rest):
         calls.append(len(a) * len(b))
@@ -102,7 +104,7 @@ def compared(monkeypatch):
 
     monkeypatch.setattr("pcreg.registration.matching.nearest.MAX_COMPARED_PAIRS", 10_000)
     monkeypatch.setattr("pcreg.registration.matching.nearest.MIN_KEYPOINTS", 10)
-    monkeypatch.setattr("pcreg.registration.matching.nearest._nearest", counting)
+    monkeypatch.setattr("pcreg.registration.matching.nearest.nearest", counting)
     return calls
 
 

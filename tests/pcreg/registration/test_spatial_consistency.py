@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from pcreg.geometry.se3 import rotation_error, translation_error
 from pcreg.registration.matching.spatial_consistency import consistent_motions
@@ -11,13 +12,14 @@ from tests.pcreg.registration.test_ransac import correspondences
 @pytest.mark.parametrize(("P", "inlier_ratio"), [(2000, 0.01), (1000, 0.02), (200, 0.1), (21, 1.0), (3, 1.0)])
 def test_the_right_motion_is_among_them(P, inlier_ratio):
     source, target, T = correspondences(P=P, inlier_ratio=inlier_ratio, noise=0.005)
-    found = consistent_motions(source, target, 0.05)
-    assert 0 < len(found) <= 300
-    np.testing.assert_allclose(
-        found[:, :3, :3] @ found[:, :3, :3].transpose(0, 2, 1), [np.eye(3)] * len(found), atol=1e-9
-    )
-    assert min(translation_error(motion, T) for motion in found) < 0.05
-    assert min(rotation_error(motion, T) for motion in found) < 2
+    for like in (np.asarray, torch.from_numpy):
+        found = consistent_motions(like(source), like(target), 0.05)
+        assert 0 < len(found) <= 300
+        np.testing.assert_allclose(
+            found[:, :3, :3] @ found[:, :3, :3].transpose(0, 2, 1), [np.eye(3)] * len(found), atol=1e-9
+        )
+        assert min(translation_error(motion, T) for motion in found) < 0.05
+        assert min(rotation_error(motion, T) for motion in found) < 2
 
 
 def test_the_same_matches_give_the_same_motions_wherever_the_clouds_lie():
