@@ -29,7 +29,7 @@ from report import Report, parser, run
 from sparse_convolution import PRECISIONS as VOXEL_PRECISIONS
 from sparse_convolution import VoxelGrid, VoxelResUNet, installed
 from sparse_convolution import search as search_voxel_grid
-from timing import PRECISIONS, autocast, medians, memory, tf32_if, walls
+from timing import PRECISIONS, autocast, medians, memory, walls
 from workload import Clouds, Pairs, fragments, load, pairs
 
 from pcreg.kernels.point_batch import PointBatch
@@ -44,7 +44,7 @@ from pcreg.training.losses import hardest_contrastive_loss
 SNAP = {"native": False, "voxel": True}
 N_CLOUDS = 3  # sizes of a whole cloud that are timed
 SLEEP = 20  # ms, longer than it takes to launch a forward pass
-TRAINED = {"cuda": ("float32", "tf32", "bfloat16"), "cpu": ("float32",)}
+TRAINED = {"cuda": ("float32", "bfloat16"), "cpu": ("float32",)}
 DEFAULTS = {
     "cuda": {"voxel": [0.025], "fragment": 20_000, "batch": 8, "pairs": 4, "sizes": 5, "runs": 20},
     "cpu": {"voxel": [0.05], "fragment": 3000, "batch": 2, "pairs": 2, "sizes": 3, "runs": 3},
@@ -105,7 +105,7 @@ def pyramids(options: argparse.Namespace) -> Iterator[dict]:
 def forwards(options: argparse.Namespace) -> Iterator[dict]:
     for label, inputs in batches(options):
         for precision in options.precision:
-            with tf32_if(precision), torch.inference_mode():
+            with torch.inference_mode():
                 yield from forward_rows(label, precision, inputs, options)
 
 
@@ -153,11 +153,10 @@ def trainings(options: argparse.Namespace) -> Iterator[dict]:
     sizes = [round(options.fragment * (1 - 0.05 * n)) for n in range(min(4, options.sizes))]
     inputs = [pairs(workload, size, options.pairs, seed=n) for n, size in enumerate(sizes)]
     for precision in TRAINED[options.device.type]:
-        with tf32_if(precision):
-            steps = {name: training_step(name, precision, options) for name in SNAP}
-            calls = {name: lambda n, step=step: step(inputs[n]) for name, step in steps.items()}
-            for name, facts in timed(calls, len(inputs), options).items():
-                yield {"precision": precision, "engine": name, "points": len(inputs[0]), **facts}
+        steps = {name: training_step(name, precision, options) for name in SNAP}
+        calls = {name: lambda n, step=step: step(inputs[n]) for name, step in steps.items()}
+        for name, facts in timed(calls, len(inputs), options).items():
+            yield {"precision": precision, "engine": name, "points": len(inputs[0]), **facts}
 
 
 def training_step(name: str, precision: str, options: argparse.Namespace) -> Callable[[Pairs], None]:

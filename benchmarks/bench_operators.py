@@ -23,12 +23,11 @@ import torch
 from report import Report, parser, run
 from sparse_convolution import PRECISIONS as VOXEL_PRECISIONS
 from sparse_convolution import VoxelGrid, convolution, installed
-from timing import PRECISIONS, medians, memory, tf32_if
+from timing import PRECISIONS, medians, memory
 from torch import Tensor
 from workload import Workload, load
 
-from pcreg.kernels.conv import point_conv
-from pcreg.kernels.dataflow import arrange
+from pcreg.kernels.conv import arrange, point_conv
 from pcreg.kernels.tiles import Tiles
 from pcreg.kernels.triplets import Triplets
 from pcreg.runtime.device import choose_device
@@ -41,8 +40,8 @@ CHANNELS = {
         "float16": [(1, 32), (32, 32), (64, 64), (64, 128), (128, 128), (256, 256), (512, 512)],
     },
 }
-CHANNELS["cuda"] |= {"tf32": CHANNELS["cuda"]["float32"], "bfloat16": CHANNELS["cuda"]["float16"]}
-DATAFLOWS = {"Tiles": "output", "NoneType": "weight", "Buckets": "plain"}
+CHANNELS["cuda"]["bfloat16"] = CHANNELS["cuda"]["float16"]
+DATAFLOWS = {"Tiles": "output", "Buckets": "plain"}
 
 
 def main() -> None:
@@ -83,12 +82,11 @@ def rows(workload: Workload, triplets: Triplets, ceilings: dict[str, float], opt
     kind = workload.voxels.device.type
     for precision in options.precision:
         for C, M in options.channels or CHANNELS[kind].get(precision, CPU_CHANNELS):
-            with tf32_if(precision):
-                yield row(workload, triplets, precision, C, M, ceilings, options.runs)
+            yield row(workload, triplets, precision, C, M, ceilings, options.runs)
 
 
 def row(workload: Workload, triplets: Triplets, precision, C, M, ceilings, runs) -> dict:
-    device, dtype, tf32 = workload.voxels.device, PRECISIONS[precision], precision == "tf32"
+    device, dtype = workload.voxels.device, PRECISIONS[precision]
     generator = torch.Generator(device).manual_seed(0)
 
     def values(*shape: int) -> Tensor:
@@ -99,10 +97,10 @@ def row(workload: Workload, triplets: Triplets, precision, C, M, ceilings, runs)
     trained = features.clone().requires_grad_(), weight.clone().requires_grad_()
 
     def forward() -> Tensor:
-        return point_conv(features, weight, triplets, tf32)
+        return point_conv(features, weight, triplets)
 
     def both() -> tuple:
-        out = point_conv(*trained, triplets, tf32)
+        out = point_conv(*trained, triplets)
         return out, *torch.autograd.grad(out, trained, grad_out)
 
     functions = {
@@ -154,8 +152,7 @@ def measure_ceilings(device: torch.device, options) -> dict[str, float]:
     ceilings = {"copy GB/s": 8 * size / ms / 1e6}
     for precision in PRECISIONS if on_gpu else options.precision:
         a, b = (torch.randn(n, n, device=device).to(PRECISIONS[precision]) for _ in range(2))
-        with tf32_if(precision):
-            (ms,) = medians([lambda a=a, b=b: a @ b], runs, device)
+        (ms,) = medians([lambda a=a, b=b: a @ b], runs, device)
         ceilings[f"{precision} TFLOP/s"] = 2 * n**3 / ms / 1e9
     if on_gpu:  # point_conv takes six bfloat16 products for one of float32
         of_parts = ceilings["bfloat16 TFLOP/s"] / 6

@@ -1,8 +1,8 @@
 """Precisions, median times and peak memory, the same way for everything that is compared."""
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -11,7 +11,6 @@ import torch
 WARM_UP = 3  # calls of each function before it is timed
 PRECISIONS = {
     "float32": torch.float32,
-    "tf32": torch.float32,
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
 }
@@ -99,18 +98,6 @@ def _events(function: Callable[[], object], sleep: float) -> tuple[torch.cuda.Ev
     function()
     end.record()
     return start, end
-
-
-@contextmanager
-def tf32_if(precision: str) -> Iterator[None]:
-    """Products of float32 features in tf32 where that is the precision, and nowhere else."""
-    matmul = torch.backends.cuda.matmul
-    before = matmul.fp32_precision
-    matmul.fp32_precision = "tf32" if precision == "tf32" else "ieee"
-    try:
-        yield
-    finally:
-        matmul.fp32_precision = before
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager:

@@ -38,12 +38,13 @@ def _run(device: str, weights: Path | None) -> int:
         raise InputError("this machine has no GPU for pcreg; the CPU needs no warmup")
     if choose_device(device) == "cpu":
         raise InputError("device=cpu: nothing is compiled for the CPU; use cuda or cuda:N")
-    from pcreg.models.network_kernels import begin_compiling  # PyTorch takes a second to import
+    from pcreg.kernels.warmup import ALL_SIZES  # PyTorch takes a second to import
+    from pcreg.models.torch_inference import compile_kernels
     from pcreg.models.weights import load_weights
 
     start = time.perf_counter()
     paths = [weights] if weights else [weights_for(0.0), weights_for(MIN_OUTDOOR_VOXEL)]
-    begun = {begin_compiling(load_weights(path).architecture, device) for path in paths}
+    begun = {compile_kernels(load_weights(path).architecture, device, ALL_SIZES) for path in paths}
     count = sum(compilation.wait() for compilation in begun)
     names = " and ".join(path.name for path in paths)
     print(f"{count} kernels for {names} are compiled, in {time.perf_counter() - start:.1f} s")

@@ -18,7 +18,7 @@ from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    from pcreg.kernels.triton.compilation import Compilation
+    from pcreg.kernels.triton.launch import Compilation
     from pcreg.models.resunet import ResUNet
     from pcreg.models.torch_inference import TorchInference
 
@@ -125,21 +125,20 @@ def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
     from pcreg.models.weights import network_of
 
     if device != "cpu":
-        from pcreg.models.network_kernels import begin_compiling
+        from pcreg.models.torch_inference import compile_kernels
 
-        begin_compiling(stored.architecture, device)
+        compile_kernels(stored.architecture, device)
     return network_of(stored)
 
 
 def compile_for(weights: str | Path | None, device: str) -> "Compilation":
-    """Begin to compile for a GPU what describes clouds by these weights, which need not have been loaded.
+    """Begin to compile for a GPU the kernels of networks with the architecture of these weights.
 
-    Without a file, by any of the shipped ones, which are of one architecture. Raises InputError if they are
-    missing.
+    Without a file, of the shipped weights, which have one architecture; InputError if they are missing.
     """
-    from pcreg.models.network_kernels import begin_compiling  # PyTorch takes a second to import
+    from pcreg.models.torch_inference import compile_kernels  # PyTorch takes a second to import
 
-    return begin_compiling(read_architecture(weights or weights_for(0.0)), device)
+    return compile_kernels(read_architecture(weights or weights_for(0.0)), device)
 
 
 def _usable(scales: Sequence[float]) -> bool:

@@ -1,23 +1,51 @@
-"""Batch norm in training, of groups of rows apart, with what follows it: a shortcut and a relu.
+"""Batch norm in training, of groups of rows, with the shortcut and relu that follow it.
 
-In inference a norm is a part of the convolution before it (kernels/epilogue.py).
+In inference a norm is a part of the convolution before it (pcreg.kernels.epilogue).
 """
-
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from pcreg.kernels.row_groups import RowGroups
+from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups, RunningStatistics
 
 
-class RunningStatistics(NamedTuple):
-    """What a norm remembers of all groups it has seen; changed in place."""
+def batch_norm(
+    features: Tensor,
+    groups: RowGroups | PaddedRowGroups,
+    scale: Tensor,
+    shift: Tensor,
+    epsilon: float,
+    running: RunningStatistics,
+    residual: Tensor | None = None,
+    relu: bool = False,
+) -> Tensor:
+    """Compute relu((x - mean) / sqrt(variance + epsilon) * scale + shift + residual), differentiably.
 
-    mean: Tensor  # (C,) float32
-    variance: Tensor  # (C,) float32, of n - 1
-    count: Tensor  # () int64, groups
-    momentum: float  # share of the newest group
+    On a GPU results and gradients repeat bit by bit, and there are no second derivatives.
+
+    Args:
+        features: (N, C). Sums over them are float32, or float64 for float64.
+        groups: Groups of rows; mean and variance are those of the rows of one group. Padded rows, which
+            belong to no group, become zero and have no gradients.
+        scale: (C,) float32, like `shift`.
+        shift: (C,).
+        epsilon: Added to the variance.
+        running: Statistics to update in place with each group in turn.
+        residual: (N, C), or None for zeros.
+        relu: Apply the relu.
+
+    Returns:
+        (N, C) of the dtype of the features.
+
+    Raises:
+        ValueError: A group has fewer than two rows, or the groups have another number of rows.
+    """
+    groups.check(len(features))
+    if features.is_cuda and features.dtype != torch.float64:
+        from pcreg.kernels.triton import batch_norm as kernel
+
+        return kernel.batch_norm(features, groups, scale, shift, epsilon, running, residual, relu)
+    return plain_batch_norm(features, groups, scale, shift, epsilon, running, residual, relu)
 
 
 def plain_batch_norm(
@@ -26,18 +54,17 @@ def plain_batch_norm(
     scale: Tensor,
     shift: Tensor,
     epsilon: float,
-    running: RunningStatistics | None,
+    running: RunningStatistics,
     residual: Tensor | None,
     relu: bool,
 ) -> Tensor:
-    """The definition, and the CPU's path, of pcreg.kernels.dispatch.batch_norm."""
-    mean, variance, count, momentum = running or (None, None, None, 0.0)
+    """`batch_norm` in plain PyTorch."""
+    mean, variance, count, momentum = running
     parts = [
         nn.functional.batch_norm(part, mean, variance, scale, shift, True, momentum, epsilon)
         for part in groups.split(features)
     ]
-    if count is not None:
-        count += len(groups)
+    count += len(groups)
     out = parts[0] if len(parts) == 1 else torch.cat(parts)
     if residual is not None:
         out = out + residual

@@ -1,76 +1,91 @@
-"""point_conv: convolution over triplets, with its gradients.
+"""Convolution over triplets, with its gradients.
 
-The input gradient is the same operator on the transposed triplets with the transposed weight.
+The input gradient is the same operator on the transposed triplets with the transposed weight. On a GPU a
+convolution runs by tiles of output rows; on the CPU, and in float64, by plain PyTorch.
 """
 
 import torch
 from torch import Tensor
 
-from pcreg.kernels.dataflow import arrange
-from pcreg.kernels.dispatch import mvmr, tf32_is_allowed, vvor
+from pcreg.kernels import plain_conv
+from pcreg.kernels.alignment import aligned
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.tiles import Tiles
+from pcreg.kernels.triplets import Buckets, Triplets
+
+HALF_OR_SINGLE = torch.float16, torch.bfloat16, torch.float32
 
 
 def point_conv(
     features: Tensor,
     weight: Tensor,
     triplets: Triplets,
-    tf32: bool | None = False,
     deterministic: bool = False,
     epilogue: Epilogue = NOTHING,
 ) -> Tensor:
-    """Convolve features (N_in, C) with weight (K, G, C/G, M/G) -> (N_out, M), differentiable in both.
+    """Sum W[k] x[j] over all triplets (i, j, k) into row i; differentiable in features and weight, once.
 
-    Sums are float32, or float64 where the features are float64; half-precision features that share a
-    bucket may be rounded once more, in their own dtype, before they are multiplied. On a GPU,
-    - `tf32` multiplies float32 features with ten bits of mantissa, forward and for the input gradient;
-      None: if torch.backends.cuda.matmul.fp32_precision says so when it runs;
-    - `deterministic` makes outputs and gradients bit-equal between runs, and each row's output that
-      of its cloud alone. Sparse neighbourhoods, such as a decoder's, and small clouds are slower then
-      (docs/benchmarks/operators.md). Large dense ones, and all without gradients, are bit-equal in any case.
-    Autocast applies; there are no second derivatives. `epilogue` is for inference, without gradients.
-    torch.compile breaks its graph here. Raises ValueError when the shapes, dtypes or devices of what is
-    given do not fit.
+    Results and gradients repeat bit by bit. Autocast applies; torch.compile breaks its graph here.
+
+    Args:
+        features: (N_in, C), float16, bfloat16, float32 or float64.
+        weight: (K, 1, C, M), of the dtype of the features unless autocast applies.
+        triplets: With K kernel cells, from N_in rows to N_out.
+        deterministic: Make each row of the output bit-equal to that of its cloud alone. Small clouds are
+            slower on a GPU then.
+        epilogue: What follows the convolution, for inference, without gradients.
+
+    Returns:
+        (N_out, M) of the dtype of the features. Sums are float32, or float64 for float64 features;
+        half-precision features that share a bucket are rounded once more, before they are multiplied.
+
+    Raises:
+        ValueError: Shapes, dtypes or devices do not fit, or an epilogue is given where gradients are wanted.
     """
     _check(features, weight, triplets)
     if torch.is_autocast_enabled(features.device.type) and features.dtype != torch.float64:
         features = features.to(torch.get_autocast_dtype(features.device.type))
     elif features.dtype != weight.dtype:
         raise ValueError(f"features are {features.dtype} and weight is {weight.dtype}; cast one of them")
+    arrangement = arrange(triplets, features.dtype)
     differentiable = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
-    arrangement = arrange(triplets, features.dtype, deterministic or not differentiable)
-    tf32 = tf32_is_allowed() if tf32 is None else tf32
     if epilogue is not NOTHING:
         if differentiable:
             raise ValueError("an epilogue is for inference; use it under torch.no_grad()")
-        epilogue.check(triplets.n_out, weight.shape[1] * weight.shape[3])
+        epilogue.check(triplets.n_out, weight.shape[3])
     if not differentiable:
         with torch.no_grad():
             weight = weight.to(features.dtype)
-            return mvmr(features, weight, triplets, arrangement, tf32, deterministic, epilogue)
+            return _mvmr(features, weight, triplets, arrangement, deterministic, epilogue)
     back, back_arrangement = triplets, arrangement  # symmetric triplets are their own way back
     if features.requires_grad and not triplets.symmetric:
         back = triplets.transposed
-        back_arrangement = arrange(back, features.dtype, deterministic)
-    return _PointConv.apply(
-        features, weight, triplets, arrangement, back, back_arrangement, tf32, deterministic
-    )
+        back_arrangement = arrange(back, features.dtype)
+    return _PointConv.apply(features, weight, triplets, arrangement, back, back_arrangement, deterministic)
+
+
+def arrange(triplets: Triplets, dtype: torch.dtype) -> Buckets | Tiles:
+    """The arrangement of triplets to convolve features of this dtype with, derived once."""
+    by_tiles = triplets.i.is_cuda and dtype in HALF_OR_SINGLE
+    return triplets.tiles if by_tiles else triplets.buckets
 
 
 class _PointConv(torch.autograd.Function):
-    """The product and both gradients, without torch's dispatcher, for which a step on small clouds waits.
+    """The product and both gradients; torch's dispatcher would take a step on small clouds longer.
 
-    The weight is cast to the dtype of the features here; its gradient is rounded once, to its own dtype.
+    The weight is cast to the dtype of the features here, and its gradient is rounded once, to its own dtype.
     """
 
     @staticmethod
-    def forward(ctx, features, weight, triplets, arrangement, back, back_arrangement, tf32, deterministic):
+    def forward(ctx, features, weight, triplets, arrangement, back, back_arrangement, deterministic):
         ctx.weight_dtype, weight = weight.dtype, weight.to(features.dtype)
         ctx.save_for_backward(features, weight)
-        ctx.there, ctx.back = (triplets, arrangement), (back, back_arrangement)
-        ctx.tf32, ctx.deterministic = tf32, deterministic
-        return mvmr(features, weight, triplets, arrangement, tf32, deterministic)
+        ctx.there, ctx.back, ctx.deterministic = (
+            (triplets, arrangement),
+            (back, back_arrangement),
+            deterministic,
+        )
+        return _mvmr(features, weight, triplets, arrangement, deterministic)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -79,26 +94,54 @@ class _PointConv(torch.autograd.Function):
         triplets, arrangement = ctx.there
         grad_features = grad_weight = None
         if ctx.needs_input_grad[0]:
-            # Symmetric triplets are their own transposed ones, with the cells of the weight exchanged: in the
-            # layout that the kernel takes, so that it needs no other copy.
+            # Symmetric triplets are their own transposed ones, with the cells of the weight exchanged.
             weight_t = triplets.symmetric.transposed_weight(weight.mT)
-            grad_features = mvmr(grad_out, weight_t, *ctx.back, ctx.tf32, ctx.deterministic)
+            grad_features = _mvmr(grad_out, weight_t, *ctx.back, ctx.deterministic)
         if ctx.needs_input_grad[1]:
-            grad_weight = vvor(features, grad_out, triplets, arrangement, weight.shape[1], ctx.weight_dtype)
-        return grad_features, grad_weight, *[None] * 6
+            grad_weight = _vvor(features, grad_out, triplets, arrangement, ctx.weight_dtype)
+        return grad_features, grad_weight, *[None] * 5
+
+
+def _mvmr(
+    features: Tensor,
+    weight: Tensor,
+    triplets: Triplets,
+    arrangement: Buckets | Tiles,
+    deterministic: bool,
+    epilogue: Epilogue = NOTHING,
+) -> Tensor:
+    """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
+    if isinstance(arrangement, Buckets):
+        return epilogue.apply(plain_conv.mvmr(features, weight, triplets, arrangement))
+    # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
+    from pcreg.kernels.triton import output_stationary
+
+    sizes = triplets.n_out, not deterministic
+    return output_stationary.mvmr(aligned(features), weight, triplets.j, arrangement, *sizes, epilogue)
+
+
+def _vvor(
+    features: Tensor, grad_out: Tensor, triplets: Triplets, arrangement: Buckets | Tiles, dtype: torch.dtype
+) -> Tensor:
+    """features (N_in, C), grad_out (N_out, M) -> (K, 1, C, M) of `dtype`, the sums of x[j] g[i]^T."""
+    if isinstance(arrangement, Buckets):
+        return plain_conv.vvor(features, grad_out, triplets, arrangement).to(dtype)
+    from pcreg.kernels.triton import weight_gradient
+
+    return weight_gradient.vvor(aligned(features), aligned(grad_out), triplets, dtype)
 
 
 def _check(features: Tensor, weight: Tensor, triplets: Triplets) -> None:
-    if weight.dim() != 4:
-        raise ValueError(f"weight must be (K, G, C/G, M/G), got {tuple(weight.shape)}")
-    K, G, C, _ = weight.shape
+    if weight.dim() != 4 or weight.shape[1] != 1:
+        raise ValueError(f"weight must be (K, 1, C, M), got {tuple(weight.shape)}")
+    K, _, C, _ = weight.shape
     if triplets.n_cells != K:
         raise ValueError(
             f"weight has {K} kernel cells and the triplets {triplets.n_cells}; build both for one kernel size"
         )
-    if tuple(features.shape) != (triplets.n_in, G * C):
+    if tuple(features.shape) != (triplets.n_in, C):
         raise ValueError(
-            f"features must be ({triplets.n_in}, {G * C}) for this weight and these triplets, "
+            f"features must be ({triplets.n_in}, {C}) for this weight and these triplets, "
             f"got {tuple(features.shape)}"
         )
     if not features.device == weight.device == triplets.i.device:

@@ -1,6 +1,6 @@
-"""What follows a convolution in inference: a norm with fixed statistics, the sum with a shortcut, a relu.
+"""Norm with fixed statistics, shortcut and relu behind a convolution, for inference.
 
-The kernel of the convolution does them on its result: no other launch, no other read and write of memory.
+The kernel of the convolution applies them to its result: no other launch, no other pass over memory.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ VECTORS = ["mean", "variance", "scale", "shift"]  # (M,), as arguments of a kern
 class Epilogue:
     """relu((x - mean) / sqrt(variance + epsilon) * scale + shift + residual), each part if it is given.
 
-    Raises ValueError for a mean without variance, and for a scale without both.
+    Raises:
+        ValueError: A mean without variance, or a scale without both.
     """
 
     mean: Tensor | None = None  # (M,), like the next three
@@ -34,11 +35,11 @@ class Epilogue:
 
     @staticmethod
     def of_norm(norm: nn.BatchNorm1d, residual: Tensor | None, relu: bool) -> "Epilogue":
-        """A batch norm in evaluation mode."""
+        """The epilogue of a batch norm in evaluation mode."""
         return Epilogue(norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.eps, residual, relu)
 
     def check(self, n_out: int, M: int) -> None:
-        """Raise ValueError unless it fits a result (n_out, M)."""
+        """Raise ValueError unless the epilogue fits a result (n_out, M)."""
         if self.residual is not None and self.residual.shape != (n_out, M):
             raise ValueError(f"the residual is {tuple(self.residual.shape)}; it must be {(n_out, M)}")
         for vector in (self.mean, self.variance, self.scale, self.shift):
@@ -51,7 +52,7 @@ class Epilogue:
         return self.mean, self.variance, self.scale, self.shift, self.epsilon, residual
 
     def apply(self, out: Tensor) -> Tensor:
-        """The definition, and the CPU's path: on out (N_out, M), which may be overwritten, in its dtype."""
+        """Apply the epilogue in plain PyTorch to out (N_out, M), which may be overwritten, in its dtype."""
         dtype = out.dtype
         if self.mean is not None:
             norm = self.mean, self.variance, self.scale, self.shift

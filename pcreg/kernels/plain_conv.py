@@ -1,8 +1,8 @@
-"""MVMR and VVOR in plain PyTorch: the CPU's path, and float64's on any device.
+"""MVMR and VVOR in plain PyTorch, for the CPU, and for float64 on any device.
 
-For each kernel cell the features of a bucket (k, i) are summed, multiplied by W[k] once, and added
-to row i, which occurs once per cell: the result does not depend on the order of threads. At no
-time does more than one cell's bucket sums exist.
+For each kernel cell the features of a bucket (k, i) are summed, multiplied by W[k] once, and added to row i,
+which occurs once per cell: the result does not depend on the order of threads. The bucket sums of one cell
+exist at a time.
 """
 
 from collections.abc import Iterator
@@ -16,38 +16,32 @@ MIN_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would d
 
 
 def mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
-    """features (N_in, C), weight (K, G, C/G, M/G) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
-    _, G, _, M = weight.shape
-    out = features.new_zeros(triplets.n_out, G * M)
+    """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
+    out = features.new_zeros(triplets.n_out, weight.shape[3])
     for k, (i, sums) in enumerate(_bucket_sums(features, triplets, buckets)):
         out.index_add_(0, i, _multiply(sums, weight[k]))
     return out
 
 
-def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Buckets, groups: int) -> Tensor:
-    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T."""
-    grads = []
-    for i, sums in _bucket_sums(features, triplets, buckets):
-        g = _by_group(grad_out.index_select(0, i), groups)
-        grads.append(torch.bmm(_by_group(sums, groups).mT, g))
+def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
+    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, 1, C, M), the sums of x[j] g[i]^T."""
+    grads = [
+        torch.bmm(sums[None].mT, grad_out.index_select(0, i)[None])
+        for i, sums in _bucket_sums(features, triplets, buckets)
+    ]
     return torch.stack(grads)
 
 
-def _multiply(rows: Tensor, matrices: Tensor) -> Tensor:
-    """rows (P, C), matrices (G, C/G, M/G) -> (P, M).
+def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
+    """rows (P, C), matrix (1, C, M) -> (P, M).
 
-    In one group, with M a multiple of 16, a row was not seen to depend on the others.
+    With M a multiple of 16, a row was not seen to depend on the others.
     """
     padding = MIN_ROWS - len(rows)
     if padding > 0:
         rows = torch.nn.functional.pad(rows, (0, 0, 0, padding))
-    products = torch.bmm(_by_group(rows, len(matrices)), matrices).transpose(0, 1).flatten(1)
+    products = torch.bmm(rows[None], matrix)[0]
     return products[:-padding] if padding > 0 else products
-
-
-def _by_group(rows: Tensor, groups: int) -> Tensor:
-    """(P, C) -> (G, P, C/G)."""
-    return rows.unflatten(1, (groups, -1)).transpose(0, 1)
 
 
 def _bucket_sums(features: Tensor, triplets: Triplets, buckets: Buckets) -> Iterator[tuple[Tensor, Tensor]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from pcreg.kernels.cells import cells_of, cloud_of_rows
-from pcreg.kernels.dataflow import arrange
+from pcreg.kernels.conv import arrange
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.normals import surface_normals
 from pcreg.kernels.point_batch import PointBatch

@@ -1,6 +1,5 @@
 """Every operator in plain PyTorch, as its definition reads: slow, obvious, and the oracle of all tests."""
 
-import itertools
 import math
 
 import torch
@@ -58,50 +57,38 @@ def ppf_cell(displacement, own, other, radius, kernel_size) -> int:
 def mvmr(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:
     """out[i] = sum over (i, j, k) of W[k] x[j]: matrix-vector multiply and reduce (PointCNN++, Eq. 1).
 
-    features (N_in, C), weight (K, G, C/G, M/G) -> (N_out, M). Groups are those of a grouped convolution.
+    features (N_in, C), weight (K, 1, C, M) -> (N_out, M).
     """
-    out = features.new_zeros(triplets.n_out, weight.shape[1] * weight.shape[3])
+    out = features.new_zeros(triplets.n_out, weight.shape[3])
     for k, (i, j) in enumerate(triplets.segments()):
-        x = features[j.long()].unflatten(1, weight.shape[1:3])  # (T_k, G, C/G)
-        out.index_add_(0, i.long(), torch.einsum("tgc,gcm->tgm", x, weight[k]).flatten(1))
+        out.index_add_(0, i.long(), features[j.long()] @ weight[k, 0])
     return out
 
 
-def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int = 1) -> Tensor:
+def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets) -> Tensor:
     """dW[k] = sum over (i, j, k) of x[j] g[i]^T: vector-vector outer product and reduce.
 
-    features (N_in, C), grad_out (N_out, M) -> (K, G, C/G, M/G).
+    features (N_in, C), grad_out (N_out, M) -> (K, 1, C, M).
     """
-    grads = []
-    for i, j in triplets.segments():
-        x = features[j.long()].unflatten(1, (groups, -1))  # (T_k, G, C/G)
-        g = grad_out[i.long()].unflatten(1, (groups, -1))  # (T_k, G, M/G)
-        grads.append(torch.einsum("tgc,tgm->gcm", x, g))
-    return torch.stack(grads)
+    return torch.stack([(features[j.long()].T @ grad_out[i.long()])[None] for i, j in triplets.segments()])
 
 
 def dense_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 1) -> Tensor:
-    """conv3d of a dense grid (C, X, Y, Z) with point-convolution weights (t^3, G, C/G, M/G)."""
-    return torch.nn.functional.conv3d(
-        grid[None],
-        _dense_weight(weight, kernel_size),
-        stride=stride,
-        padding=(kernel_size - 1) // 2,
-        groups=weight.shape[1],
-    )[0]
+    """conv3d of a dense grid (C, X, Y, Z) with point-convolution weights (t^3, 1, C, M)."""
+    padding = (kernel_size - 1) // 2
+    dense = _dense_weight(weight, kernel_size)
+    return torch.nn.functional.conv3d(grid[None], dense, stride=stride, padding=padding)[0]
 
 
 def dense_transposed_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 2) -> Tensor:
     """conv_transpose3d of a dense grid (C, X, Y, Z), onto a grid `stride` times as fine."""
-    _, G, C, M = weight.shape
-    dense = weight.permute(1, 2, 3, 0).reshape(G * C, M, *itertools.repeat(kernel_size, 3))
+    dense = _dense_weight(weight, kernel_size).transpose(0, 1)
     padding = (kernel_size - 1) // 2
     return torch.nn.functional.conv_transpose3d(
-        grid[None], dense, stride=stride, padding=padding, output_padding=stride - 1, groups=G
+        grid[None], dense, stride=stride, padding=padding, output_padding=stride - 1
     )[0]
 
 
 def _dense_weight(weight: Tensor, kernel_size: int) -> Tensor:
-    """(t^3, G, C/G, M/G) -> torch's (M, C/G, t, t, t)."""
-    _, G, C, M = weight.shape
-    return weight.permute(1, 3, 2, 0).reshape(G * M, C, *itertools.repeat(kernel_size, 3))
+    """(t^3, 1, C, M) -> torch's (M, C, t, t, t)."""
+    return weight[:, 0].permute(2, 1, 0).unflatten(2, (kernel_size,) * 3)

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from pcreg.kernels.batch_norm import RunningStatistics
+from pcreg.kernels.batch_norm import batch_norm
 from pcreg.kernels.conv import point_conv
-from pcreg.kernels.dispatch import batch_norm
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.row_groups import RowGroups
+from pcreg.kernels.row_groups import RowGroups, RunningStatistics
 from pcreg.kernels.triplets import Triplets
 
 BATCH_NORM_MOMENTUM = 0.05  # FCGF
@@ -28,9 +27,9 @@ class PointConv(nn.Module):
         self.weight = nn.Parameter(torch.randn(K, 1, C, M) * math.sqrt(2 / (K * C)))  # He et al. 2015
 
     def forward(self, features: Tensor, triplets: Triplets, epilogue: Epilogue = NOTHING) -> Tensor:
-        """features (N_in, C) -> (N_out, M). Follows torch's switches for tf32 and for repeatable results."""
+        """features (N_in, C) -> (N_out, M)."""
         deterministic = torch.are_deterministic_algorithms_enabled()
-        return point_conv(features, self.weight, triplets, None, deterministic, epilogue)
+        return point_conv(features, self.weight, triplets, deterministic, epilogue)
 
     def extra_repr(self) -> str:
         K, _, C, M = self.weight.shape
@@ -59,7 +58,7 @@ class FirstConv(PointConv):
         spare = -K % ALIGNED_CHANNELS
         features = nn.functional.pad(features, (0, spare))
         weight = nn.functional.pad(self.weight.view(1, 1, K, M), (0, 0, 0, spare))
-        return point_conv(features, weight, identity, None, deterministic, epilogue)
+        return point_conv(features, weight, identity, deterministic, epilogue)
 
 
 class ResidualBlock(nn.Module):
@@ -166,7 +165,7 @@ def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: 
         return torch.relu(layer(features)) if relu else layer(features)
     deterministic = torch.are_deterministic_algorithms_enabled()
     epilogue = Epilogue(shift=layer.bias, relu=relu)
-    return point_conv(features, layer.weight.T[None, None], identity, None, deterministic, epilogue)
+    return point_conv(features, layer.weight.T[None, None], identity, deterministic, epilogue)
 
 
 def make_norm(channels: int) -> nn.BatchNorm1d:

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,13 +15,33 @@ from torch import Tensor
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.models.architecture import NODE_LEVEL
+from pcreg.kernels.warmup import TYPICAL, compile_ahead
+from pcreg.models.architecture import NODE_LEVEL, Architecture
 from pcreg.models.device_rows import DeviceRows
 from pcreg.models.inference import NetworkOutput
-from pcreg.models.network_kernels import begin_compiling
 from pcreg.models.resunet import ResUNet
-from pcreg.models.weights import fingerprint
+from pcreg.models.weights import fingerprint, undrawn
+from pcreg.runtime import parallel
 from pcreg.runtime.deterministic import ONE_THREAD
+
+if TYPE_CHECKING:
+    from pcreg.kernels.triton.launch import Compilation
+
+
+def compile_kernels(
+    architecture: Architecture, device: str, sizes: Sequence[Sequence[int]] = TYPICAL
+) -> "Compilation":
+    """Begin to compile the kernels of such networks on a GPU, once; the weights need not have been loaded.
+
+    `sizes` are those of `compile_ahead`.
+    """
+    return _compilation(replace(architecture, voxel=1.0, matcher=None), device, tuple(sizes))
+
+
+@cache
+def _compilation(architecture: Architecture, device: str, sizes: Sequence[Sequence[int]]) -> "Compilation":
+    make, cores = partial(undrawn, architecture), parallel.cores()
+    return compile_ahead(make, architecture.geometry, torch.device(device), cores, sizes)
 
 
 class TorchInference:
@@ -44,7 +67,7 @@ class TorchInference:
         one of many small operators, and beside other processes wait a hundred times as long as they compute.
         """
         if self._device != "cpu":
-            begin_compiling(self.architecture, self._device)
+            compile_kernels(self.architecture, self._device)
         with ONE_THREAD if self._device == "cpu" else nullcontext(), torch.inference_mode():
             cloud = self._there(points)
             places = torch.zeros_like(cloud) if viewpoints is None else self._there(viewpoints)

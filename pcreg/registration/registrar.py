@@ -25,7 +25,6 @@ from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import mean_displacement, rotation_error
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
-from pcreg.kernels import compiler
 from pcreg.registration.backend import Backend, backend_on
 from pcreg.registration.clouds.given_frame import in_given_frames
 from pcreg.registration.clouds.inputs import (
@@ -73,8 +72,6 @@ class Registrar:
             raise InputError(f"descriptor {descriptor} is not known; use {' or '.join(DESCRIPTORS)}")
         if descriptor == "fpfh" and weights is not None:
             raise InputError(f"{weights}: fpfh takes no weights; leave one of the two out")
-        if descriptor == "fcgf" and device.startswith("cuda"):
-            compiler.begin(parallel.cores())  # before PyTorch is imported, which takes as long
         self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)
         self.weights = None if weights is None else expanded(weights)
         self._loaded: dict[Path, FCGF] = {}

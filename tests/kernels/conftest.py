@@ -26,12 +26,7 @@ def bfloat16_in_the_interpreter() -> Iterator[None]:
     InterpreterBuilder.create_dot = multiply_bits
 
 
-@pytest.fixture(params=["output-stationary", "weight-stationary"])
-def dataflow(request, monkeypatch) -> str:
-    """Make point_conv take one of the Triton dataflows, whatever it would have chosen."""
-
-    def arrange(triplets, dtype, deterministic):
-        return triplets.tiles if request.param == "output-stationary" else None
-
-    monkeypatch.setattr("pcreg.kernels.conv.arrange", arrange)
-    return request.param
+@pytest.fixture
+def by_triton(monkeypatch) -> None:
+    """Make point_conv take the Triton kernels on any device."""
+    monkeypatch.setattr("pcreg.kernels.conv.arrange", lambda triplets, dtype: triplets.tiles)

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from pcreg.kernels.batch_norm import RunningStatistics, plain_batch_norm
-from pcreg.kernels.dispatch import batch_norm
-from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups
+from pcreg.kernels.batch_norm import batch_norm, plain_batch_norm
+from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups, RunningStatistics
 from tests.kernels.clouds import DEVICE, ON_GPU
 
 KERNEL = pytest.importorskip("pcreg.kernels.triton.batch_norm", reason="no triton for this platform")
@@ -25,7 +24,7 @@ def few_parts(monkeypatch):
         monkeypatch.setattr(KERNEL, "PARTS", 2)
 
 
-def check(sizes, C, dtype, with_residual, relu, with_running=True):
+def check(sizes, C, dtype, with_residual, relu):
     generator = torch.Generator().manual_seed(C)
 
     def values(*shape, dtype=dtype):
@@ -39,7 +38,6 @@ def check(sizes, C, dtype, with_residual, relu, with_running=True):
     residual = values(N, C) if with_residual else None
     grad_out = values(N, C)
     seen, expected_seen = (running(C, each) for each in (torch.float32, torch.float64))
-    seen, expected_seen = (seen, expected_seen) if with_running else (None, None)
 
     inputs = [each if each is None else each.requires_grad_() for each in (features, scale, shift, residual)]
     out = KERNEL.batch_norm(*_arguments(inputs, groups, seen, relu))
@@ -62,11 +60,9 @@ def check(sizes, C, dtype, with_residual, relu, with_running=True):
     ):
         assert value.dtype == own.dtype, name
         assert (value.double() - truth).norm() <= TOLERANCE[dtype] * (truth.norm() + 1), name
-    if with_running:
-        for value, truth in zip(seen, expected_seen, strict=True):
-            torch.testing.assert_close(
-                torch.as_tensor(value).double(), torch.as_tensor(truth).double(), rtol=1e-5, atol=0
-            )
+    for value, truth in zip(seen, expected_seen, strict=True):
+        found, wanted = torch.as_tensor(value).double(), torch.as_tensor(truth).double()
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=0)
 
 
 def _arguments(inputs, groups, seen, relu):
@@ -81,16 +77,16 @@ def test_groups(sizes, with_residual):
 
 
 @pytest.mark.parametrize(
-    ("C", "dtype", "relu", "with_running"),
+    ("C", "dtype", "relu"),
     [
-        (32, torch.bfloat16, True, True),
-        (64, torch.bfloat16, False, True),
-        (96, torch.float32, True, False),
-        (512, torch.float32, True, True),
+        (32, torch.bfloat16, True),
+        (64, torch.bfloat16, False),
+        (96, torch.float32, True),
+        (512, torch.float32, True),
     ],
 )
-def test_widths_and_dtypes(C, dtype, relu, with_running):
-    check((70, 67) if C < 512 else (5,), C, dtype, True, relu, with_running)
+def test_widths_and_dtypes(C, dtype, relu):
+    check((70, 67) if C < 512 else (5,), C, dtype, True, relu)
 
 
 @pytest.mark.parametrize("padding", [1, 200])
@@ -139,11 +135,11 @@ def test_of_several_groups_the_norm_is_that_of_each():
 def test_groups_that_cannot_be_are_refused(sizes, sentence):
     vector = torch.ones(3)
     with pytest.raises(ValueError, match=sentence):
-        batch_norm(torch.zeros(5, 3), RowGroups(sizes), vector, vector, 1e-5)
+        batch_norm(torch.zeros(5, 3), RowGroups(sizes), vector, vector, 1e-5, running(3))
 
 
 def test_a_norm_of_what_is_not_a_number_is_none():
     features, vector = torch.ones(4, 3, device=DEVICE), torch.ones(3, device=DEVICE)
     features[1, 1] = torch.nan
-    out = KERNEL.batch_norm(features, RowGroups((4,)), vector, vector, 1e-5, relu=True)
+    out = KERNEL.batch_norm(features, RowGroups((4,)), vector, vector, 1e-5, running(3), relu=True)
     assert out.isnan().any(0).tolist() == [False, True, False]

@@ -8,7 +8,7 @@ from pcreg.kernels.conv import point_conv
 from pcreg.kernels.epilogue import Epilogue
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton import epilogue as finish
-from pcreg.kernels.triton import output_stationary, weight_stationary
+from pcreg.kernels.triton import output_stationary
 from tests.kernels.clouds import DEVICE, ON_GPU, random_triplets
 
 pytest.importorskip("triton", reason="no triton for this platform")
@@ -53,7 +53,7 @@ def shared(request, monkeypatch):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("M", [7, 150])
 @torch.no_grad()
-def test_epilogues_are_what_torch_computes_afterwards(dataflow, shared, kind, dtype, M):
+def test_epilogues_are_what_torch_computes_afterwards(by_triton, shared, kind, dtype, M):
     if not ON_GPU and (M > 64 and dtype == torch.float16):
         pytest.skip("the interpreter is slow, and float16 takes the way of float32 there")
     triplets = random_triplets(30, 40).to(DEVICE)
@@ -80,7 +80,7 @@ def test_shares_of_a_tile_add_up(shared, C, M, kernel_size):
 
 @pytest.mark.parametrize("n", [0, 1, 150])
 @torch.no_grad()
-def test_identity_triplets_make_a_linear_layer(dataflow, n):
+def test_identity_triplets_make_a_linear_layer(by_triton, n):
     layer = torch.nn.Linear(9, 5).to(DEVICE)
     features = values(n, 9)
     identity = Triplets.identity(n, features.device)
@@ -137,7 +137,7 @@ def test_variants_tell_all_dtypes_apart(monkeypatch):
         kinds = [getattr(argument, "dtype", type(argument)) for argument in arguments]
         assert seen.setdefault((kernel, variant), kinds) == kinds
 
-    for module in (output_stationary, weight_stationary, finish):
+    for module in (output_stationary, finish):
         monkeypatch.setattr(module, "launch", launch)
     triplets = random_triplets(9, 9)
     for dtype in (torch.float32, torch.float16):
@@ -147,12 +147,13 @@ def test_variants_tell_all_dtypes_apart(monkeypatch):
                 shape = (8,) if name == "shift" else (9, 8)
                 epilogue = Epilogue(**{name: None if other is None else torch.zeros(shape, dtype=other)})
                 output_stationary.mvmr(features, weight, triplets.j, triplets.tiles, 9, epilogue=epilogue)
-                weight_stationary.mvmr(features, weight, triplets, epilogue=epilogue)
+                shared = torch.zeros(4, 9, 8)
+                finish.reduce_parts(shared, dtype, epilogue)
     assert len(seen) > 10
 
 
 @torch.no_grad()
-def test_the_relu_does_not_hide_nan(dataflow):
+def test_the_relu_does_not_hide_nan(by_triton):
     triplets = random_triplets(5, 5).to(DEVICE)
     features = torch.full((5, 4), torch.nan, device=DEVICE)
     out = point_conv(features, values(27, 1, 4, 4), triplets, epilogue=Epilogue(relu=True))

@@ -5,31 +5,31 @@ from pcreg.kernels import plain_conv, reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.stencil import native_triplets
-from pcreg.models.layers import PointConv, ResidualBlock
+from pcreg.models.layers import ResidualBlock
 from tests.kernels.clouds import random_batch, random_triplets
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
-def problem(n_out=33, n_in=50, C=6, M=8, groups=1, kernel_size=3, dtype=torch.float64, seed=0, fan_in=0.35):
+def problem(n_out=33, n_in=50, C=6, M=8, kernel_size=3, dtype=torch.float64, seed=0, fan_in=0.35):
     generator = torch.Generator().manual_seed(seed)
     triplets = random_triplets(n_out, n_in, kernel_size=kernel_size, seed=seed, fan_in=fan_in)
     features = torch.randn(n_in, C, generator=generator, dtype=dtype)
-    shape = (kernel_size**3, groups, C // groups, M // groups)
+    shape = (kernel_size**3, 1, C, M)
     return features, torch.randn(shape, generator=generator, dtype=dtype), triplets
 
 
 @pytest.mark.parametrize("kernel_size", [1, 3, 5, 7])
 @pytest.mark.parametrize("n", [0, 1, 63, 500])
-@pytest.mark.parametrize(("C", "M", "groups"), [(1, 1, 1), (7, 33, 1), (64, 32, 1), (6, 4, 2), (8, 8, 8)])
-def test_operators_equal_their_definitions(kernel_size, n, C, M, groups):
-    features, weight, triplets = problem(n, n, C, M, groups, kernel_size, torch.float32)
+@pytest.mark.parametrize(("C", "M"), [(1, 1), (7, 33), (64, 32)])
+def test_operators_equal_their_definitions(kernel_size, n, C, M):
+    features, weight, triplets = problem(n, n, C, M, kernel_size, torch.float32)
     grad_out = torch.randn(n, M, generator=torch.Generator().manual_seed(9))
     exact = reference.mvmr(features.double(), weight.double(), triplets)
     result = plain_conv.mvmr(features, weight, triplets, triplets.buckets)
     assert (result.double() - exact).norm() <= 1e-6 * exact.norm()
-    exact = reference.vvor(features.double(), grad_out.double(), triplets, groups)
-    result = plain_conv.vvor(features, grad_out, triplets, triplets.buckets, groups)
+    exact = reference.vvor(features.double(), grad_out.double(), triplets)
+    result = plain_conv.vvor(features, grad_out, triplets, triplets.buckets)
     assert (result.double() - exact).norm() <= 1e-6 * exact.norm()
 
 
@@ -42,16 +42,15 @@ def test_identity_weight_sums_the_neighbours():
     torch.testing.assert_close(point_conv(features, weight, triplets), expected)
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_gradients(groups):
-    features, weight, triplets = problem(9, 11, 2 * groups, 3 * groups, groups, fan_in=0.7)
+def test_gradients():
+    features, weight, triplets = problem(9, 11, 2, 3, fan_in=0.7)
     inputs = (features.requires_grad_(), weight.requires_grad_())
     assert len(triplets) > 20
     assert torch.autograd.gradcheck(lambda x, w: point_conv(x, w, triplets), inputs)
     assert torch.autograd.gradcheck(
         lambda x, w: point_conv(x, w, triplets.transposed),
         (
-            torch.randn(9, 2 * groups, dtype=torch.float64, requires_grad=True),
+            torch.randn(9, 2, dtype=torch.float64, requires_grad=True),
             weight,
         ),
     )
@@ -81,28 +80,6 @@ def test_compiling_changes_no_value_and_no_gradient():
         torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("switch", "on", "off"), [("allow_tf32", True, False), ("fp32_precision", "tf32", "ieee")]
-)
-def test_layers_heed_either_switch_for_tf32(switch, on, off, monkeypatch):
-    taken = []
-
-    def spy(features, weight, triplets, arrangement, tf32, *rest):
-        taken.append(tf32)
-        return features.clone()
-
-    monkeypatch.setattr("pcreg.kernels.conv.mvmr", spy)
-    features, _, triplets = problem(9, 9, 4, 4, dtype=torch.float32)
-    layer = PointConv(4, 4)
-    layer(features, triplets)
-    setattr(torch.backends.cuda.matmul, switch, on)
-    try:
-        layer(features, triplets)
-    finally:
-        setattr(torch.backends.cuda.matmul, switch, off)
-    assert taken == [False, True]
-
-
 def test_repeated_calls_are_bit_equal():
     features, weight, triplets = problem(500, 500, 32, 32, dtype=torch.float32)
     torch.set_num_threads(2)  # the order of sums must not depend on them
@@ -112,13 +89,13 @@ def test_repeated_calls_are_bit_equal():
         torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize(("C", "groups"), [(1, 1), (32, 1), (32, 4)])
-def test_a_batch_is_bit_equal_to_its_clouds_one_by_one(C, groups):
+@pytest.mark.parametrize("C", [1, 32])
+def test_a_batch_is_bit_equal_to_its_clouds_one_by_one(C):
     sizes = [1, 5, 40, 300]
     points, _ = random_batch([sum(sizes)])
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(sum(sizes), C, generator=generator)
-    weight = torch.randn(27, groups, C // groups, 32 // groups, generator=generator)
+    weight = torch.randn(27, 1, C, 32, generator=generator)
 
     def convolve(points, features, lengths):
         lengths = torch.tensor(lengths)

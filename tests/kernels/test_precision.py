@@ -6,7 +6,6 @@ import torch
 pytest.importorskip("triton", reason="no triton for this platform")
 
 from pcreg.kernels.triton import precision
-from pcreg.kernels.triton.launch import rehearsal
 from pcreg.kernels.triton.precision import parts, weight_parts
 from tests.kernels.clouds import DEVICE
 
@@ -32,8 +31,6 @@ def test_nothing_is_kept_but_in_inference(weight):
     with torch.no_grad():
         assert weight_parts(weight) is not weight_parts(weight)
     with torch.inference_mode():
-        with rehearsal():
-            weight_parts(weight)  # holds anything
         assert torch.equal(weight_parts(weight), parts(weight))
         own = weight.clone()  # knows nothing of its changes
         assert weight_parts(own) is not weight_parts(own)

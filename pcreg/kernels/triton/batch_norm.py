@@ -1,19 +1,18 @@
-"""Batch norm in training on a GPU: two launches forward, two backward, whatever the number of groups.
+"""Batch norm in training on a GPU: two launches forward, two backward, for any number of groups.
 
-    forward     mean and squared deviations of every part of a group, then what the norm gives
+    forward     mean and squared deviations of every part of a group, then the normalised rows
     backward    the sums of gradients of every part, then the gradients
 
-Each group is cut into as many parts. The programs of the second launch first add up the parts of their
-group, all in the same order; one of them writes down what is kept. Values are float32, rounded once. Rows
-behind all groups, which pad a batch, become zero.
+Every group is cut into PARTS parts. The programs of the second launch first add up the parts of their group,
+all in the same order; one of them writes the moments. Values are float32, rounded once. Rows behind all
+groups, which pad a batch, become zero.
 """
 
 import torch
 from torch import Tensor
 
 from pcreg.kernels.alignment import aligned
-from pcreg.kernels.batch_norm import RunningStatistics
-from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups
+from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups, RunningStatistics
 from pcreg.kernels.triton import batch_norm_kernels as kernels
 from pcreg.kernels.triton.launch import launch
 
@@ -27,11 +26,11 @@ def batch_norm(
     scale: Tensor,
     shift: Tensor,
     epsilon: float,
-    running: RunningStatistics | None = None,
+    running: RunningStatistics,
     residual: Tensor | None = None,
     relu: bool = False,
 ) -> Tensor:
-    """What pcreg.kernels.dispatch.batch_norm says."""
+    """pcreg.kernels.batch_norm.batch_norm on a GPU."""
     return _BatchNorm.apply(features, scale, shift, residual, groups, epsilon, running, relu)
 
 
@@ -46,10 +45,10 @@ class _BatchNorm(torch.autograd.Function):
         constants = _constants(C)
         launch(kernels.measure, grid, (features, bounds, parts, G), constants, (C, features.dtype))
         out, moments = torch.empty_like(features), parts.new_empty((2, G, C))
-        mean, variance, count, momentum = running or (None, None, None, 0.0)
+        mean, variance, count, momentum = running
         arguments = features, bounds, parts, scale, shift, residual, out, moments
         arguments = *arguments, mean, variance, count, float(momentum), float(epsilon), G, len(features)
-        kinds = scale.dtype, shift.dtype, None if residual is None else residual.dtype, running is None
+        kinds = scale.dtype, shift.dtype, None if residual is None else residual.dtype
         variant = C, features.dtype, relu, *kinds
         launch(kernels.normalize, grid, arguments, {"RELU": relu, **constants}, variant)
         ctx.save_for_backward(features, scale, moments, bounds, out if relu else None)

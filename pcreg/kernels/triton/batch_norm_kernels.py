@@ -1,9 +1,9 @@
-"""The kernels of kernels/triton/batch_norm.py: sums over the parts of groups, and what they are for."""
+"""Kernels of batch norm in training: sums over the parts of groups, then results and gradients."""
 
 import triton
 import triton.language as tl
 
-# Parameters and buffers of a module, and bounds; not what is allocated here.
+# Parameters and buffers of a module may begin anywhere.
 ANYWHERE = ["bounds", "scale", "shift", "running_mean", "running_variance", "count"]
 
 
@@ -21,7 +21,7 @@ def _place(C: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr):
 
 @triton.jit
 def _rows_of(bounds, group, part, PARTS: tl.constexpr):
-    """The rows [first, last) int64 of parts of a group; none, if the group is small."""
+    """Rows [first, last) int64 of parts of a group; none for some parts of a small group."""
     begin, end = tl.load(bounds + group), tl.load(bounds + group + 1)
     size = (end - begin + PARTS - 1) // PARTS
     first = tl.minimum(begin + part * size, end)
@@ -32,7 +32,7 @@ def _rows_of(bounds, group, part, PARTS: tl.constexpr):
 def _clear_padding(
     out, bounds, n_groups, N, group, part, column, C: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr
 ):
-    """Zeros in the columns of a share of the rows behind all groups."""
+    """Write zeros into the columns of a share of the rows behind all groups."""
     behind = tl.load(bounds + n_groups)
     size = tl.cdiv(N - behind, n_groups * PARTS)
     first = behind + (group * PARTS + part) * size
@@ -102,7 +102,7 @@ def normalize(
     residual,  # (N, C) or None
     out,  # (N, C)
     moments,  # (2, G, C) float32, out: means, and 1 / sqrt(variance + epsilon)
-    running_mean,  # (C,) or None, like the next two; changed
+    running_mean,  # (C,), changed like the next two
     running_variance,
     count,  # ()
     momentum,
@@ -122,18 +122,17 @@ def normalize(
     if part == 0:
         tl.store(moments + group * C + column, mean, mask=within)
         tl.store(moments + (n_groups + group) * C + column, factor, mask=within)
-    if running_mean is not None:  # noqa: SIM102 - known when compiled
-        if tl.program_id(0) * COLUMNS < C:  # the first group's first part
-            known_mean = tl.load(running_mean + column, mask=within, other=0.0)
-            known_variance = tl.load(running_variance + column, mask=within, other=0.0)
-            for each in range(n_groups):
-                n, new_mean, new_variance = _moments_of(parts, bounds, each, n_groups, column, C, PARTS)
-                known_mean = known_mean * (1.0 - momentum) + new_mean * momentum
-                known_variance = known_variance * (1.0 - momentum) + new_variance * (n / (n - 1.0)) * momentum
-            tl.store(running_mean + column, known_mean, mask=within)
-            tl.store(running_variance + column, known_variance, mask=within)
-            if tl.program_id(0) == 0:
-                tl.store(count, tl.load(count) + n_groups)
+    if tl.program_id(0) * COLUMNS < C:  # the first group's first part
+        average = tl.load(running_mean + column, mask=within, other=0.0)
+        average_variance = tl.load(running_variance + column, mask=within, other=0.0)
+        for each in range(n_groups):
+            n, new_mean, new_variance = _moments_of(parts, bounds, each, n_groups, column, C, PARTS)
+            average = average * (1.0 - momentum) + new_mean * momentum
+            average_variance = average_variance * (1.0 - momentum) + new_variance * (n / (n - 1.0)) * momentum
+        tl.store(running_mean + column, average, mask=within)
+        tl.store(running_variance + column, average_variance, mask=within)
+        if tl.program_id(0) == 0:
+            tl.store(count, tl.load(count) + n_groups)
     slope = factor * tl.load(scale + column, mask=within, other=0.0)
     offset = tl.load(shift + column, mask=within, other=0.0)
     first, last = _rows_of(bounds, group, part, PARTS)
@@ -153,9 +152,9 @@ def normalize(
 
 @triton.jit
 def _gradient_and_place(features, grad_out, out, at, mask, mean, factor):
-    """Of a block the gradient before the relu, and the normalised features: float32."""
+    """Gradient before the relu and normalised features of a block, float32."""
     gradient = tl.load(grad_out + at, mask=mask, other=0.0).to(tl.float32)
-    if out is not None:  # of the relu
+    if out is not None:
         gradient = tl.where(tl.load(out + at, mask=mask, other=0.0).to(tl.float32) <= 0.0, 0.0, gradient)
     x = tl.load(features + at, mask=mask, other=0.0).to(tl.float32)
     return gradient, (x - mean[None, :]) * factor[None, :]
@@ -167,7 +166,7 @@ def sum_gradients(
     bounds,  # (G + 1,) int64
     moments,  # (2, G, C) float32
     grad_out,
-    out,  # (N, C) if a relu made it, else None
+    out,  # (N, C) of a relu, or None
     parts,  # (2, G, PARTS, C) float32, out: sums of gradients, and of these times normalised features
     n_groups,
     C: tl.constexpr,
@@ -208,7 +207,7 @@ def gradients(
     bounds,  # (G + 1,) int64
     moments,  # (2, G, C) float32
     grad_out,  # (N, C)
-    out,  # (N, C) if a relu made it, else None
+    out,  # (N, C) of a relu, or None
     parts,  # of sum_gradients
     scale,  # (C,)
     grad_features,  # (N, C)

@@ -1,7 +1,7 @@
-"""The end of a convolution on a GPU: sums over parts, and the epilogue, in float32, then one rounding.
+"""The end of a convolution on a GPU: sums over parts and the epilogue, in float32, then one rounding.
 
-Which parts an epilogue has is told when it is launched, so that a convolution is compiled once for all of
-them: what is left out is not read, and changes nothing.
+The parts of an epilogue are an argument, so that a convolution is compiled once for all of them. A part that
+is left out is not read.
 """
 
 from collections.abc import Hashable
@@ -19,7 +19,7 @@ NORM, SCALE, SHIFT, RESIDUAL, RELU = (tl.constexpr(1 << bit) for bit in range(5)
 
 
 def reduce_parts(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tensor:
-    """The sum of parts (S, N, M) float32, in their order, and the epilogue: (N, M) of `dtype`."""
+    """Sum parts (S, N, M) float32 in their order and apply the epilogue: (N, M) of `dtype`."""
     S, N, M = parts.shape
     if S == 1 and dtype == torch.float32 and epilogue is NOTHING:
         return parts[0]
@@ -33,7 +33,7 @@ def reduce_parts(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tenso
 
 
 def epilogue_arguments(epilogue: Epilogue, out: Tensor, apply: bool = True) -> tuple:
-    """The arguments of `apply_epilogue` that follow its mask; without `apply`, those that leave out all.
+    """Arguments of `apply_epilogue` behind its mask; without `apply` they leave out all parts.
 
     Tensors that are not given are replaced by others, which are not read.
     """
@@ -52,7 +52,7 @@ def epilogue_arguments(epilogue: Epilogue, out: Tensor, apply: bool = True) -> t
 
 
 def epilogue_variant(arguments: tuple) -> Hashable:
-    """What a kernel is compiled for that takes these `epilogue_arguments`."""
+    """Key of the kernel that is compiled for these `epilogue_arguments`."""
     return tuple(argument.dtype if isinstance(argument, Tensor) else None for argument in arguments)
 
 
@@ -68,10 +68,10 @@ def apply_epilogue(
     shift,
     epsilon,
     residual,  # (N, M)
-    applied,  # which of them are, a sum of NORM ... RELU
+    applied,  # sum of NORM ... RELU
     M,
 ):
-    """The epilogue of a block of the result."""
+    """Apply the epilogue to a block of the result."""
     normed = (column < M) & ((applied & NORM) != 0)
     deviation = tl.sqrt(tl.load(variance + column, mask=normed, other=1.0).to(tl.float32) + epsilon)
     total = (total - tl.load(mean + column, mask=normed, other=0.0)[None, :]) / deviation[None, :]
@@ -85,7 +85,7 @@ def apply_epilogue(
     return tl.where((applied & RELU) != 0, positive, total)
 
 
-# The columns of a result are a multiple of 16 or not: that much of M is compiled for.
+# Compiled for M a multiple of 16 and for others.
 @triton.jit(do_not_specialize=["applied", "N", "S"], do_not_specialize_on_alignment=VECTORS)
 def _reduce_parts(
     parts,  # (S, N, M) float32

@@ -1,60 +1,172 @@
-"""Launching a Triton kernel again without asking anew how to compile it.
+"""Launch Triton kernels, each compiled once, and compile several side by side.
 
-Triton looks at every argument of every launch to find the compiled variant, which takes the host as long
-as a small cloud's convolution takes the GPU, or longer. Here the caller names what the variant depends on.
-A rehearsal notes what would be launched, so that all of it can be compiled side by side beforehand.
+Triton inspects every argument of every launch, which takes the host as long as a convolution of a small cloud
+takes the GPU. Here the caller names what the compiled kernel depends on. Triton keeps compiled kernels in its
+cache on disk.
 """
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+import atexit
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from dis import get_instructions
+from functools import cache
+from threading import Lock, Thread
+from typing import NamedTuple
 
-from pcreg.kernels.triton.loaded import Launch, current, load, loaded
+import torch
+from triton import JITFunction
+from triton.runtime import driver
 
-Rehearsal = dict[Hashable, Launch]  # of each variant one
-_rehearsal: ContextVar[Rehearsal | None] = ContextVar("_rehearsal", default=None)
+MAX_THREADS = 10  # that compile: with more, threads wait for Python's lock
+
+
+class Launch(NamedTuple):
+    """Everything of a launch that decides which kernel is compiled."""
+
+    kernel: object
+    arguments: tuple  # the first is a tensor
+    constants: dict
+    options: dict
+
+
+_loaded: dict[Hashable, tuple] = {}  # kernels on their devices, each with the values of its constants
+_loading: dict[Hashable, Lock] = {}  # threads compile no kernel twice
+_importing = Lock()  # Triton 3.6 imports the launchers of all kernels under one module name
+_collected: ContextVar[dict[Hashable, Launch] | None] = ContextVar("_collected", default=None)
+_no_context = nullcontext()
 
 
 def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashable, **options) -> None:
-    """kernel[grid](*arguments, **constants, **options), where `constants` come last and in their order.
+    """Run kernel[grid](*arguments, **constants, **options), without Triton's inspection of the arguments.
 
-    `variant` must tell apart all launches for which Triton would compile another kernel: by the values of
-    constants and options, dtypes, which arguments are None, and the `specialization` of those integers that
-    it specializes. Pointers that it specializes must always be `aligned`. The first argument is a tensor.
-    A kernel that is being compiled is waited for, and raises here what its compilation raises.
+    Args:
+        kernel: A function of `triton.jit`.
+        grid: Number of programs; with 0 nothing is launched.
+        arguments: The first is a tensor. Pointers that Triton specializes must be `aligned`.
+        constants: The last parameters of the kernel, in their order.
+        variant: Key of the compiled kernel: values of constants and options, dtypes, arguments that are None,
+            and the `specialization` of integers that Triton specializes.
+        **options: Those of Triton, such as `num_warps`.
+
+    Raises:
+        Exception: The kernel cannot be compiled; raised by every launch.
     """
     device = arguments[0].device
-    key = kernel.fn, device, variant  # the Python function: the hash of a kernel is looked up by its source
-    noted = _rehearsal.get()
-    if noted is not None:
-        noted[key] = Launch(kernel, arguments, constants, options)
+    key = kernel.fn, device, variant  # the Python function, as the hash of a kernel is that of its source
+    collected = _collected.get()
+    if collected is not None:
+        collected.setdefault(key, Launch(kernel, arguments, constants, options))
         return
     if grid == 0:
         return
-    with current(device):
-        known = loaded.get(key) or load(key, Launch(kernel, arguments, constants, options))
-        if known is None:  # Triton interprets
+    with _current(device):
+        found = _loaded.get(key) or _load(key, Launch(kernel, arguments, constants, options))
+        if found is None:  # Triton interprets
             kernel[(grid,)](*arguments, **constants, **options)
-        else:
-            known(grid, device, arguments)
-
-
-def is_rehearsal() -> bool:
-    """Whether this thread is within a `rehearsal`, where results hold anything."""
-    return _rehearsal.get() is not None
+            return
+        compiled, values = found
+        stream = driver.active.get_current_stream(device.index)
+        of_kernel = compiled.function, compiled.packed_metadata
+        no_hooks = None, None, None
+        compiled.run(grid, 1, 1, stream, *of_kernel, *no_hooks, *arguments, *values)
 
 
 def specialization(*integers: int) -> tuple[tuple[bool, bool], ...]:
-    """What Triton compiles a kernel for, of integer arguments that it specializes."""
+    """Properties of integer arguments for which Triton compiles kernels of their own."""
     return tuple((integer == 1, integer % 16 == 0) for integer in integers)
 
 
 @contextmanager
-def rehearsal() -> Iterator[Rehearsal]:
-    """Within, this thread launches nothing: what it would launch is noted. Results hold anything."""
-    noted: Rehearsal = {}
-    token = _rehearsal.set(noted)
+def collected_launches() -> Iterator[dict[Hashable, Launch]]:
+    """Collect the launches of this thread, one for each kernel, instead of making them.
+
+    Tensors that the kernels would have written hold anything.
+    """
+    launches: dict[Hashable, Launch] = {}
+    token = _collected.set(launches)
     try:
-        yield noted
+        yield launches
     finally:
-        _rehearsal.reset(token)
+        _collected.reset(token)
+
+
+class Compilation:
+    """Kernels that threads compile and load. A launch waits for its own kernel alone."""
+
+    def __init__(self, launches: dict[Hashable, Launch], cores: int) -> None:
+        """Begin with what is not loaded yet, in this order."""
+        self._left = deque(item for item in launches.items() if item[0] not in _loaded)
+        self._count, self._errors = len(self._left), []
+        # Daemons and no executor: Python would not end before all kernels of an executor are compiled.
+        threads = range(min(self._count, cores, MAX_THREADS))
+        self._threads = [Thread(target=self._work, daemon=True) for _ in threads]
+        for thread in self._threads:
+            thread.start()
+        atexit.register(self._stop)
+
+    def wait(self) -> int:
+        """Wait for all kernels; return how many were loaded here. Raises the first error of a compilation."""
+        for thread in self._threads:
+            thread.join()
+        if self._errors:
+            raise self._errors[0]
+        return self._count
+
+    def _work(self) -> None:
+        while True:
+            try:
+                key, wanted = self._left.popleft()
+            except IndexError:
+                return
+            try:
+                _load(key, wanted)
+            except Exception as error:  # raised by `wait`, and by launches of this kernel
+                self._errors.append(error)
+
+    def _stop(self) -> None:
+        """Wait for the kernels in work: a thread that Python's end stops within a compiler crashes."""
+        self._left.clear()
+        for thread in self._threads:
+            thread.join()
+
+
+def _load(key: Hashable, wanted: Launch) -> tuple | None:
+    """The kernel of this key on its device, from Triton's cache or compiled; None if Triton interprets."""
+    kernel, arguments, constants, options = wanted
+    with _loading.setdefault(key, Lock()), _current(arguments[0].device):
+        if key not in _loaded:
+            _hash_callees_first(kernel)
+            compiled = kernel.warmup(*arguments, grid=(1,), **constants, **options)
+            if compiled is None:
+                return None
+            with _importing:
+                compiled.run  # noqa: B018 - brings the kernel onto the device
+            _loaded[key] = compiled, tuple(constants.values())
+        return _loaded[key]
+
+
+def _current(device: torch.device) -> AbstractContextManager:
+    """Make `device` the current one, unless it is."""
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return _no_context
+    return torch.cuda.device(device)
+
+
+def _hash_callees_first(kernel) -> None:
+    """Make the hash of a kernel the same in every process.
+
+    Triton 3.5 to 3.7 hash a kernel otherwise if the functions that it calls have not been hashed.
+    """
+    if isinstance(kernel, JITFunction) and kernel.hash is None:
+        for callee in _callees(kernel.fn):
+            _hash_callees_first(callee)
+        _ = kernel.cache_key
+
+
+@cache
+def _callees(function: Callable) -> list[JITFunction]:
+    """Triton's functions among the globals that a kernel's Python function names."""
+    names = (each.argval for each in get_instructions(function) if each.opname == "LOAD_GLOBAL")
+    return [value for value in map(function.__globals__.get, names) if isinstance(value, JITFunction)]

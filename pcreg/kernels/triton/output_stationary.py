@@ -1,11 +1,8 @@
 """MVMR with one program per tile of output rows: no atomics, every sum in one order.
 
-For each kernel cell a program multiplies one row per bucket by W[k] and adds in registers. Buckets of
-several points are summed beforehand into a scratch that the program owns, so that the main loop
-has one load per row and can be pipelined: summing inside it took 1.4 times as long on an H200. The sums
-are rounded to the dtype of the features, as the product takes them: in float16 they must stay below 65504.
-
-Long, as how it is launched was measured with the kernel, and changes with it.
+For each kernel cell a program multiplies one row per bucket by W[k] and adds in registers. Buckets of several
+points are summed beforehand into a scratch of the program, so that the main loop has one load per row and can
+be pipelined. The sums are rounded to the dtype of the features: in float16 they must stay below 65504.
 """
 
 from collections.abc import Hashable
@@ -42,30 +39,29 @@ def mvmr(
     j: Tensor,
     tiles: Tiles,
     n_out: int,
-    tf32: bool = False,
     split: bool = True,
     epilogue: Epilogue = NOTHING,
 ) -> Tensor:
-    """features (N_in, C), weight (K, G, C/G, M/G) -> (n_out, M), row i the sum of W[k] x[j].
+    """features (N_in, C), weight (K, 1, C, M) -> (n_out, M), row i the sum of W[k] x[j].
 
-    j (T,) are those of the triplets from which the tiles were made; the features are `aligned`.
-    `split` shares the columns and kernel cells of a tile among several programs where there are few
-    tiles. A row's last bits then depend on how many rows there are, though not on the run.
+    j (T,) are those of the triplets of the tiles; the features are `aligned`. `split` shares the columns and
+    kernel cells of a tile among several programs where there are few tiles: a row's last bits then depend on
+    the number of rows.
     """
-    K, G, C, M = weight.shape
+    K, _, C, M = weight.shape
     n_tiles = tiles.tile_offsets.shape[0] - 1
-    if n_out == 0 or G * M == 0:
-        return features.new_empty(n_out, G * M)
-    plan = _plan(G, C, M, features.dtype, tf32, features.device)
-    weight = weight_parts(weight) if plan.in_parts else aligned(weight.mT if tf32 else weight)
+    if n_out == 0 or M == 0:
+        return features.new_empty(n_out, M)
+    plan = _plan(C, M, features.dtype, features.device)
+    weight = weight_parts(weight) if plan.in_parts else aligned(weight)
     column_shares, cell_shares = _shares(n_tiles, K, plan) if split else (1, 1)
     shares = column_shares * cell_shares
-    # As many programs as run at once: each owns a scratch, whose size then does not grow with the cloud.
+    # As many programs as run at once: the scratch of all of them then does not grow with the cloud.
     n_programs = min(n_tiles * shares, plan.max_programs // shares * shares)
-    sums = features.new_empty((n_programs, tiles.max_shared, G * C))
+    sums = features.new_empty((n_programs, tiles.max_shared, C))
     whole = cell_shares == 1
     dtype = features.dtype if whole else torch.float32
-    out = features.new_empty((cell_shares, n_out, G * M), dtype=dtype)
+    out = features.new_empty((cell_shares, n_out, M), dtype=dtype)
     ending = epilogue_arguments(epilogue, out, apply=whole)
     arguments = (
         features,
@@ -92,43 +88,38 @@ def mvmr(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How the kernel is launched for one kind of convolution."""
+    """Launch settings of one kind of convolution."""
 
     constants: dict[str, object]
     options: dict[str, int]
-    variant: Hashable  # what tells apart the kernels that are compiled
+    variant: Hashable  # identifies the compiled kernel
     in_parts: bool
-    deep: int  # products for the channels of one group and kernel cell
-    blocks: int  # of columns of one group
-    blocks_of_all: int  # groups
+    deep: int  # products for the channels of one kernel cell
+    blocks: int  # of columns
     processors: int
     max_programs: int
 
 
 @cache
-def _plan(G: int, C: int, M: int, dtype: torch.dtype, tf32: bool, device: torch.device) -> _Plan:
+def _plan(C: int, M: int, dtype: torch.dtype, device: torch.device) -> _Plan:
     wide = dtype == torch.float32
-    in_parts = takes_parts(dtype, tf32, device)
+    in_parts = takes_parts(dtype, device)
     columns = block(M, 64 if wide else 128)
     depth = block(C, 64 if wide else 32)
     # Measured on an H200. Deep pipelines hide the gathers, but with few columns they cost occupancy.
-    wanted = (1 if tf32 else 2) if wide else (4 if columns <= 32 else 7)
+    wanted = 2 if wide else (4 if columns <= 32 else 7)
     weight_bytes = columns * (6 if in_parts else dtype.itemsize)
-    # A wide float32 kernel is as fast if told how wide when it is launched, and one, which takes a second to
-    # compile, serves for all. In half precision such a kernel takes 1.2 times as long.
-    told = in_parts and C % depth == 0 and M % columns == 0 and min(depth, columns) == 64
+    # Each wide float32 kernel takes a second to compile: one takes the numbers of channels as arguments. In
+    # half precision such a kernel takes 1.2 times as long.
+    general = in_parts and C % depth == 0 and M % columns == 0 and min(depth, columns) == 64
     constants = {
-        "G": G,
-        "KNOWN_C": 0 if told else C,
-        "KNOWN_M": 0 if told else M,
+        "FIXED_C": 0 if general else C,
+        "FIXED_M": 0 if general else M,
         "ROWS": ROWS,
         "DEPTH": depth,
         "COLUMNS": columns,
-        "SUMMED": 64 if told else 128 if G * C >= 128 else 64 if G * C >= 64 else 16,
+        "SUMMED": 64 if general else 128 if C >= 128 else 64 if C >= 64 else 16,
         "IN_PARTS": in_parts,
-        # The tensor cores take tf32 in no other order.
-        "TRANSPOSED": tf32,
-        "PRECISION": "tf32" if tf32 else "ieee",
         "STAGES": stages(wanted, depth * (ROWS * dtype.itemsize + weight_bytes), device),
     }
     n, at_once = processors(device), 256 // max(columns, 32)
@@ -137,31 +128,31 @@ def _plan(G: int, C: int, M: int, dtype: torch.dtype, tf32: bool, device: torch.
         options["maxnreg"] = min(255, REGISTERS // (32 * WARPS * at_once))
     variant = dtype, *constants.values(), *options.values()
     deep, blocks = -(-C // depth), -(-M // columns)
-    return _Plan(constants, options, variant, in_parts, deep, blocks, G * blocks, n, n * at_once)
+    return _Plan(constants, options, variant, in_parts, deep, blocks, n, n * at_once)
 
 
 def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:
-    """Among how many programs to share the blocks of columns of each tile, and its kernel cells."""
+    """Numbers of programs that share the blocks of columns of each tile, and its kernel cells."""
     idle = plan.processors // n_tiles
     if idle < 2:
         return 1, 1
-    cells = min(idle // plan.blocks_of_all, K // MIN_CELLS)
-    return plan.blocks_of_all, cells if cells >= MIN_SHARES else 1
+    cells = min(idle // plan.blocks, K // MIN_CELLS)
+    return plan.blocks, cells if cells >= MIN_SHARES else 1
 
 
 COUNTS = ["column_shares", "cell_shares", "deep", "blocks"]
 
 
-# Not specialized: clouds vary in size, and every variant would be compiled. Tiles may begin anywhere.
+# Not specialized, as each variant would be compiled and clouds vary in size. Tiles may begin anywhere.
 @triton.jit(
     do_not_specialize=["applied", "n_out", "n_tiles", "max_shared", "K", *COUNTS],
     do_not_specialize_on_alignment=["j", "source", "shared_first", "shared_size", "tile_offsets", *VECTORS],
 )
 def _output_stationary(
-    features,  # (N_in, G C)
-    weight,  # (K, G, C, M), or (K, G, M, C) if TRANSPOSED; three of them IN_PARTS
-    out,  # (cell_shares, N_out, G M)
-    sums,  # (programs, max_shared, G C), scratch
+    features,  # (N_in, C)
+    weight,  # (K, C, M); three of them IN_PARTS
+    out,  # (cell_shares, N_out, M)
+    sums,  # (programs, max_shared, C), scratch
     j,  # (T,)
     source,  # (K, N_out) and the rest of Tiles
     shared_first,  # (Q,)
@@ -182,28 +173,25 @@ def _output_stationary(
     cell_shares,
     deep,
     blocks,
-    G: tl.constexpr,
-    KNOWN_C: tl.constexpr,  # of one group, like M; 0: they are told, as `deep` and `blocks`
-    KNOWN_M: tl.constexpr,
+    FIXED_C: tl.constexpr,  # 0: C and M are multiples of DEPTH and COLUMNS, given by `deep` and `blocks`
+    FIXED_M: tl.constexpr,
     ROWS: tl.constexpr,
     DEPTH: tl.constexpr,  # of one product
     COLUMNS: tl.constexpr,
     SUMMED: tl.constexpr,  # columns of one sum of a shared bucket
     IN_PARTS: tl.constexpr,
-    TRANSPOSED: tl.constexpr,
-    PRECISION: tl.constexpr,
     STAGES: tl.constexpr,
     SHARED: tl.constexpr,  # a tile, among column_shares x cell_shares programs
     EPILOGUE: tl.constexpr,
 ):
     C, M = deep * DEPTH, blocks * COLUMNS
-    if KNOWN_C > 0:
-        C, M = KNOWN_C, KNOWN_M
-        deep, blocks = (KNOWN_C + DEPTH - 1) // DEPTH, (KNOWN_M + COLUMNS - 1) // COLUMNS
-    NARROW: tl.constexpr = (KNOWN_C > 0) & (KNOWN_C < 16)  # one product takes several kernel cells
-    sums += tl.program_id(0).to(tl.int64) * max_shared * (G * C)
+    if FIXED_C > 0:
+        C, M = FIXED_C, FIXED_M
+        deep, blocks = (FIXED_C + DEPTH - 1) // DEPTH, (FIXED_M + COLUMNS - 1) // COLUMNS
+    NARROW: tl.constexpr = (FIXED_C > 0) & (FIXED_C < 16)  # one product takes several kernel cells
+    sums += tl.program_id(0).to(tl.int64) * max_shared * C
     steps = (K * C + DEPTH - 1) // DEPTH if NARROW else K * deep
-    part_size = tl.cast(K, tl.int64) * (G * C * M)
+    part_size = tl.cast(K, tl.int64) * (C * M)
     shares, column_share, column_step, first_step, last_step = 1, 0, 1, 0, steps
     if SHARED:  # otherwise constants, as variables these take half of the registers
         shares, column_step = column_shares * cell_shares, column_shares
@@ -211,16 +199,15 @@ def _output_stationary(
         cell_share = tl.program_id(0) % shares // column_shares
         first_step = steps * cell_share // cell_shares
         last_step = steps * (cell_share + 1) // cell_shares
-        out += tl.cast(cell_share, tl.int64) * n_out * (G * M)
+        out += tl.cast(cell_share, tl.int64) * n_out * M
     for tile in tl.range(tl.program_id(0) // shares, n_tiles, tl.num_programs(0) // shares, num_stages=1):
         first, last = tl.load(tile_offsets + tile), tl.load(tile_offsets + tile + 1)
-        _sum_shared(features, sums, j, shared_first, shared_size, first, last, G * C, SUMMED)
+        _sum_shared(features, sums, j, shared_first, shared_size, first, last, C, SUMMED)
         tl.debug_barrier()  # all of the sums are written
         rows = tile * ROWS + tl.arange(0, ROWS)
         row = tl.minimum(rows, n_out - 1)
-        for part in tl.range(column_share, G * blocks, column_step, num_stages=1):
-            group, columns = part // blocks, part % blocks * COLUMNS + tl.arange(0, COLUMNS)
-            group_weight = weight + group * (C * M)
+        for part in tl.range(column_share, blocks, column_step, num_stages=1):
+            columns = part * COLUMNS + tl.arange(0, COLUMNS)
             total = tl.zeros((ROWS, COLUMNS), tl.float32)
             for step in tl.range(first_step, last_step, num_stages=STAGES):
                 if NARROW:
@@ -229,20 +216,17 @@ def _output_stationary(
                     exists = k < K
                     at = tl.load(source + tl.minimum(k, K - 1).to(tl.int64)[None, :] * n_out + row[:, None])
                     present = (at != -1) & exists[None, :]
-                    base = _rows(at, features, sums, G * C)
+                    base = _rows(at, features, sums, C)
                 else:
                     k, c = step // deep, step % deep * DEPTH + tl.arange(0, DEPTH)
                     exists = c < C
                     at = tl.load(source + tl.cast(k, tl.int64) * n_out + row)
                     present = (at != -1)[:, None]
-                    if KNOWN_C % DEPTH != 0:
+                    if FIXED_C % DEPTH != 0:
                         present = present & exists[None, :]
-                    base = _rows(at, features, sums, G * C)[:, None]
-                x = tl.load(base + group * C + c[None, :], mask=present, other=0.0)
-                if TRANSPOSED:
-                    at_weight = group_weight + (k * (G * C * M) + c)[:, None] + columns[None, :] * C
-                else:
-                    at_weight = group_weight + (k * (G * C * M) + c * M)[:, None] + columns[None, :]
+                    base = _rows(at, features, sums, C)[:, None]
+                x = tl.load(base + c[None, :], mask=present, other=0.0)
+                at_weight = weight + (k * (C * M) + c * M)[:, None] + columns[None, :]
                 inside = exists[:, None] & (columns < M)[None, :]
                 if IN_PARTS:
                     w_high = tl.load(at_weight, mask=inside, other=0.0)
@@ -251,14 +235,14 @@ def _output_stationary(
                     total = add_product(total, parts_of(x), (w_high, w_middle, w_low))
                 else:
                     w = tl.load(at_weight, mask=inside, other=0.0)
-                    total = tl.dot(x, w, total, input_precision=PRECISION)
+                    total = tl.dot(x, w, total, input_precision="ieee")
             inside = (rows < n_out)[:, None] & (columns < M)[None, :]
-            at_row, column = row.to(tl.int64), group * M + columns
+            at_row = row.to(tl.int64)
             if EPILOGUE:
                 total = apply_epilogue(
                     total,
                     at_row,
-                    column,
+                    columns,
                     inside,
                     mean,
                     variance,
@@ -267,16 +251,16 @@ def _output_stationary(
                     epsilon,
                     residual,
                     applied,
-                    G * M,
+                    M,
                 )
-            at_out = at_row[:, None] * (G * M) + column[None, :]
+            at_out = at_row[:, None] * M + columns[None, :]
             tl.store(out + at_out, total.to(out.dtype.element_ty), mask=inside)
-        tl.debug_barrier()  # nobody still reads them
+        tl.debug_barrier()  # all of the sums are read
 
 
 @triton.jit
 def _rows(at, features, sums, width):
-    """Where the rows begin that Tiles.source names: a point's features or the sum of a shared bucket."""
+    """Pointers to the rows that Tiles.source names: features of a point or the sum of a shared bucket."""
     return tl.where(at >= 0, features + at.to(tl.int64) * width, sums + (-2 - at).to(tl.int64) * width)
 
 

@@ -1,9 +1,9 @@
 """float32 products on tensor cores that multiply bfloat16.
 
-A float32 is exactly the sum of three bfloat16, of eight bits each. Of the nine products of the parts of
-two numbers the six largest are added in float32; the other three are below the last bit. The result
-is as accurate as a fused multiply-add (measured in docs/benchmarks/operators.md). An infinity, or a
-number within 0.4 % of the largest, becomes nan.
+A float32 is exactly the sum of three bfloat16, of eight bits each. Of the nine products of the parts of two
+numbers the six largest are added in float32; the other three are below the last bit. The result is as
+accurate as a fused multiply-add (docs/benchmarks/operators.md). An infinity, or a number within 0.4 % of the
+largest, becomes nan.
 """
 
 import torch
@@ -12,23 +12,23 @@ import triton.language as tl
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from pcreg.kernels.triton.launch import is_rehearsal, launch
+from pcreg.kernels.triton.launch import launch
 
 BLOCK = 1024  # values of a program
 
-_kept = WeakTensorKeyDictionary()  # of weights: their version, and their parts
+_kept = WeakTensorKeyDictionary()  # weight -> its version and its parts
 
 
-def takes_parts(dtype: torch.dtype, tf32: bool, device: torch.device) -> bool:
-    """Whether to multiply features this way: float32 on a GPU with such cores (Ampere and later)."""
-    if dtype != torch.float32 or tf32:
+def takes_parts(dtype: torch.dtype, device: torch.device) -> bool:
+    """Say if features are multiplied in parts: float32 on a GPU with bfloat16 cores (Ampere and later)."""
+    if dtype != torch.float32:
         return False
     return device.type != "cuda" or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def weight_parts(weight: Tensor) -> Tensor:
-    """Its `parts`, which inference mode keeps as long as the weight, until that is changed."""
-    if not torch.is_inference_mode_enabled() or weight.is_inference() or is_rehearsal():
+    """The `parts` of a weight, which inference mode keeps until the weight changes or goes."""
+    if not torch.is_inference_mode_enabled() or weight.is_inference():
         return parts(weight)
     version, kept = _kept.get(weight, (None, None))
     if version != weight._version:
@@ -38,7 +38,7 @@ def weight_parts(weight: Tensor) -> Tensor:
 
 
 def parts(values: Tensor) -> Tensor:
-    """values (...) float32 as the sum of three bfloat16: (3, ...), the largest first."""
+    """Three bfloat16 (3, ...), the largest first, whose sum is values (...) float32."""
     n, values = values.numel(), values.contiguous()
     out = torch.empty((3, *values.shape), dtype=torch.bfloat16, device=values.device)
     launch(_parts, -(-n // BLOCK), (values, out, n), {"BLOCK": BLOCK}, None)
@@ -73,8 +73,8 @@ def parts_of(values):
 def add_product(total, x_parts, w_parts):
     """total (R, M) + x (R, C) @ w (C, M), both in parts.
 
-    Smallest terms first, and apart from the total: tensor cores cut off the bits that an addition
-    shifts out, which over a long sum would add up (to 2e-5 where this stays below 3e-7).
+    The smallest terms are added first, and not to the total: tensor cores cut off the bits that an addition
+    shifts out, which adds up over a long sum (to 2e-5 instead of 3e-7).
     """
     x_high, x_middle, x_low = x_parts
     w_high, w_middle, w_low = w_parts

@@ -19,24 +19,22 @@ STEP = 64  # triplets of one product
 BLOCK = 256  # numbers of the gradient that a program sums
 
 
-def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int, dtype: torch.dtype) -> Tensor:
-    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, G, C/G, M/G), sum of x[j] g[i]^T.
+def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dtype) -> Tensor:
+    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, 1, C, M) of `dtype`, sums of x[j] g[i]^T.
 
-    Both are `aligned`; the result is of `dtype`.
+    Both are `aligned`.
     """
-    K, T = triplets.n_cells, len(triplets)
-    C, M = features.shape[1] // groups, grad_out.shape[1] // groups
+    K, T, C, M = triplets.n_cells, len(triplets), features.shape[1], grad_out.shape[1]
     if T == 0 or C == 0 or M == 0:
-        return features.new_zeros(K, groups, C, M, dtype=dtype)
+        return features.new_zeros(K, 1, C, M, dtype=dtype)
     wide = features.dtype == torch.float32
     depth, columns = block(C, 64 if wide else 128), block(M, 64 if wide else 128)
-    blocks = groups * -(-C // depth) * -(-M // columns)
+    blocks = -(-C // depth) * -(-M // columns)
     # A power of two, so that few kernels are compiled however the number of triplets varies.
-    run = max(MIN_RUN, power_of_two(T * groups * C * M // MAX_PARTIAL_SUMS + 1))
+    run = max(MIN_RUN, power_of_two(T * C * M // MAX_PARTIAL_SUMS + 1))
     runs = T // run + K
-    partial = torch.empty((runs, groups, C, M), dtype=torch.float32, device=features.device)
+    partial = torch.empty((runs, C, M), dtype=torch.float32, device=features.device)
     constants = {
-        "G": groups,
         "C": C,
         "M": M,
         "CELLS": power_of_two(K),
@@ -44,14 +42,14 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int, dt
         "STEP": STEP,
         "DEPTH": depth,
         "COLUMNS": columns,
-        "IN_PARTS": takes_parts(features.dtype, False, features.device),
+        "IN_PARTS": takes_parts(features.dtype, features.device),
         "STAGES": stages(2 if wide else 5, STEP * (depth + columns) * features.itemsize, features.device),
     }
     arguments = features, grad_out, partial, triplets.i, triplets.j, triplets.k_offsets, K
     variant = features.dtype, *constants.values()
     launch(_partial_sums, runs * blocks, arguments, constants, variant, num_warps=4)
-    out = features.new_empty((K, groups, C, M), dtype=dtype)
-    size = groups * C * M
+    out = features.new_empty((K, 1, C, M), dtype=dtype)
+    size = C * M
     arguments = partial, out, triplets.k_offsets, size
     variant = dtype, run
     launch(_sum_runs, K * -(-size // BLOCK), arguments, {"RUN": run, "BLOCK": BLOCK}, variant)
@@ -61,15 +59,14 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, groups: int, dt
 # Triplets found together begin anywhere in memory.
 @triton.jit(do_not_specialize=["K"], do_not_specialize_on_alignment=["i_ptr", "j_ptr", "k_offsets"])
 def _partial_sums(
-    features,  # (N_in, G C)
-    grad_out,  # (N_out, G M)
-    partial,  # (runs, G, C, M) float32
+    features,  # (N_in, C)
+    grad_out,  # (N_out, M)
+    partial,  # (runs, C, M) float32
     i_ptr,  # (T,)
     j_ptr,  # (T,)
     k_offsets,  # (K + 1,)
     K,
-    G: tl.constexpr,
-    C: tl.constexpr,  # of one group, like M
+    C: tl.constexpr,
     M: tl.constexpr,
     CELLS: tl.constexpr,  # K, rounded up to a power of two
     RUN: tl.constexpr,
@@ -81,12 +78,11 @@ def _partial_sums(
 ):
     # Programs of one run are neighbours, so that the rows one has read are still in the cache for the next.
     BLOCKS: tl.constexpr = (M + COLUMNS - 1) // COLUMNS
-    PER_GROUP: tl.constexpr = (C + DEPTH - 1) // DEPTH * BLOCKS
-    run, block = tl.program_id(0) // (G * PER_GROUP), tl.program_id(0) % (G * PER_GROUP)
+    IN_ALL: tl.constexpr = (C + DEPTH - 1) // DEPTH * BLOCKS
+    run, part = tl.program_id(0) // IN_ALL, tl.program_id(0) % IN_ALL
     _, first, last = chunk_of_program(run, k_offsets, K, CELLS, RUN)
     if first >= last:
         return
-    group, part = block // PER_GROUP, block % PER_GROUP
     c = part // BLOCKS * DEPTH + tl.arange(0, DEPTH)
     m = part % BLOCKS * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((DEPTH, COLUMNS), tl.float32)
@@ -95,12 +91,12 @@ def _partial_sums(
         inside = tl.minimum(t, last - 1)
         i, j = tl.load(i_ptr + inside).to(tl.int64), tl.load(j_ptr + inside).to(tl.int64)
         x = tl.load(
-            features + j[None, :] * (G * C) + group * C + c[:, None],
+            features + j[None, :] * C + c[:, None],
             mask=(t < last)[None, :] & (c < C)[:, None],
             other=0.0,
         )
         g = tl.load(
-            grad_out + i[:, None] * (G * M) + group * M + m[None, :],
+            grad_out + i[:, None] * M + m[None, :],
             mask=(t < last)[:, None] & (m < M)[None, :],
             other=0.0,
         )
@@ -108,7 +104,7 @@ def _partial_sums(
             total = add_product(total, parts_of(x), parts_of(g))
         else:
             total = tl.dot(x, g, total, input_precision="ieee")
-    at = (run.to(tl.int64) * G + group) * C * M + c[:, None] * M + m[None, :]
+    at = run.to(tl.int64) * C * M + c[:, None] * M + m[None, :]
     tl.store(partial + at, total, mask=(c < C)[:, None] & (m < M)[None, :])
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pcreg.cli import warmup
-from pcreg.models import network_kernels
+from pcreg.models import torch_inference
 
 
 def test_without_a_gpu_it_says_so(monkeypatch, capsys):
@@ -30,6 +30,6 @@ def test_all_is_waited_for_and_counted_once(monkeypatch, capsys):
     """Shipped weights of one architecture share their kernels."""
     all_kernels = Mock(**{"wait.return_value": 57})
     monkeypatch.setattr(warmup, "choose_device", lambda name: "cuda")
-    monkeypatch.setattr(network_kernels, "begin_compiling", lambda architecture, device: all_kernels)
+    monkeypatch.setattr(torch_inference, "compile_kernels", lambda *what: all_kernels)
     assert warmup.main([]) == 0
     assert capsys.readouterr().out.startswith("57 kernels for indoor.safetensors and outdoor.safetensors are")

@@ -47,7 +47,6 @@ def order(monkeypatch):
     monkeypatch.setattr(registrar_module, "choose_device", lambda name: name)
     monkeypatch.setattr(registrar_module, "backend_on", {"cpu": CPU, "cuda": there}.get)
     monkeypatch.setattr(registrar_module, "compile_for", lambda weights, device: waiting)
-    monkeypatch.setattr(registrar_module.compiler, "begin", lambda cores: None)
     monkeypatch.setattr(FCGF, "load", load_there)
     monkeypatch.setattr(stored, "as_cloud", lambda *cloud: done.append("read") or read(*cloud))
     _of_process.cache_clear()

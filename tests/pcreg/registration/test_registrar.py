@@ -197,7 +197,6 @@ def test_a_gpu_s_kernels_are_compiled_while_clouds_are_read(settings, begun, mon
     monkeypatch.setattr(registrar_module, "backend_on", lambda device: CPU)
     monkeypatch.setattr(registrar_module, "compile_for", lambda weights, device: order.append(device))
     monkeypatch.setattr(registrar_module, "as_cloud", lambda *cloud: order.append("read") or as_cloud(*cloud))
-    monkeypatch.setattr(registrar_module.compiler, "begin", lambda cores: None)
     registrar = Registrar(**{"device": "cuda"} | settings)
     assert order == []
     for _ in range(2):

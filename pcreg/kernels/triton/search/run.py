@@ -29,7 +29,7 @@ from pcreg.kernels.transfer import Fetched
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.bits import bits
 from pcreg.kernels.triton.blocks import power_of_two
-from pcreg.kernels.triton.launch import is_rehearsal, launch
+from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.search.cell_table import CellTable, NoRoomError
 from pcreg.kernels.triton.search.index import check_numbered
 from pcreg.kernels.triton.search.kernels import put_in_order, visit
@@ -101,9 +101,9 @@ class SearchRun:
         """Begin to count: of each search what `Found` holds, and all k_offsets."""
         counts = self._visited()
         sizes = len(self.rows) * len(Found._fields)
-        known = self._empty(sizes + self.totals.offsets, dtype=torch.int64)
-        if is_rehearsal():
-            known.zero_()  # for who reads it: nothing was found
+        known = self._zeros(
+            sizes + self.totals.offsets, dtype=torch.int64
+        )  # where launches are collected, too
         self.k_offsets = known[sizes:]
         self.n_of_size = self._empty(self.totals.tiles, 2)
         arguments = counts, self.n_of_size
