@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from pcreg.arrays import Array, Index, like, namespace, to_host
 from pcreg.geometry.se3 import dot, lengths, se3, transform
+from pcreg.geometry.similarity import enlargement
 from pcreg.geometry.subsample import every_nth
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
@@ -18,6 +19,10 @@ MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be
 # Least step, in distances: below it partners at the edge come and go, and the loop need not end
 CONVERGENCE_RATIO = 1e-3
 MAX_CONDITION = 1e8  # of the equations; directions that are determined less are left alone
+
+# Between partners of similarities, voxels, in each iteration: at the end few, as at the edges of the overlap
+# points have partners to the inside alone. They shrink simulated rooms by 7 % at 2 voxels, by 1 % at 0.75
+SIMILARITY_DISTANCES = (1.5,) * 10 + (0.75,) * 6
 
 
 @dataclass(frozen=True)
@@ -55,20 +60,47 @@ def refine(
     return Refinement(to_target @ motions[best] @ start, near / max(len(source), 1), rmse, distance)
 
 
+def refine_similarity(
+    source: Array, target: Array, normals: Array, T_target_source: np.ndarray, voxel: float
+) -> np.ndarray:
+    """The similarity (4, 4) near T_target_source (4, 4) that lays source (N, 3) on target (M, 3).
+
+    Point-to-plane ICP that also enlarges. Both clouds have a point per `voxel`; normals (M, 3) of the target
+    are of either sign. Returns the start where too few points touch.
+    """
+    planes, T = Planes(target, normals), T_target_source
+    for voxels in SIMILARITY_DISTANCES:
+        points, partners, upright = planes.partners(transform(T, source), voxels * voxel)
+        if len(points) < 7:
+            return T_target_source
+        xp = namespace(points)
+        middle = xp.mean(points, axis=0)
+        arms = points - middle
+        rows, offsets = plane_equations(arms, partners - middle, upright)
+        *twist, growth = _solution(xp.concat([rows, dot(arms, upright)[:, None]], axis=1), offsets)
+        middle = to_host(middle)
+        step = _motion(np.array(twist)) @ enlargement(1 + growth)
+        T = se3(np.eye(3), middle) @ step @ se3(np.eye(3), -middle) @ T
+    return T
+
+
 class Planes:
     """Points (M, 3) with normals (M, 3), and an index of the points."""
 
     def __init__(self, points: Array, normals: Array) -> None:
         self.points, self.normals, self.index = points, normals, Index(points)
 
-    def equations(self, moved: Array, max_distance: float) -> tuple[Array, Array]:
-        """`plane_equations` (K, 6), (K,) of moved points (N, 3) with a partner closer than `max_distance`."""
+    def partners(self, moved: Array, max_distance: float) -> tuple[Array, Array, Array]:
+        """Those of the moved points with a point closer than `max_distance`, and its place and normal.
+
+        All are (K, 3).
+        """
         xp = namespace(moved)
         distance, partner = self.index.query(moved, max_distance=max_distance)
         near = xp.nonzero(distance < np.inf)[0]
         partner = xp.take(partner, near, axis=0)
-        partners = (xp.take(rows, partner, axis=0) for rows in (self.points, self.normals))
-        return plane_equations(xp.take(moved, near, axis=0), *partners)
+        there = (xp.take(rows, partner, axis=0) for rows in (self.points, self.normals))
+        return xp.take(moved, near, axis=0), *there
 
 
 def plane_equations(points: Array, partners: Array, normals: Array) -> tuple[Array, Array]:
@@ -91,17 +123,24 @@ def point_to_plane(
     iterations: int = MAX_ITERATIONS,
 ) -> np.ndarray:
     """Iterate from T (4, 4), partners being within `max_distance`, until a step is below `min_step`."""
-    xp = namespace(source)
-    radius = float(xp.mean(lengths(transform(T, source))))  # takes radians to metres
+    radius = float(namespace(source).mean(lengths(transform(T, source))))  # takes radians to metres
     for _ in range(iterations):
-        rows, offsets = planes.equations(transform(T, source), max_distance)
-        sums = to_host(xp.concat([rows.T @ rows, (rows.T @ offsets)[:, None]], axis=1))
-        # Directions in which the surfaces slide along each other are left alone by the cut-off.
-        twist = np.linalg.lstsq(sums[:, :6], sums[:, 6], rcond=1 / MAX_CONDITION)[0]
-        T = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ T
+        twist = _solution(*plane_equations(*planes.partners(transform(T, source), max_distance)))
+        T = _motion(twist) @ T
         if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < min_step:
             break
     return T
+
+
+def _solution(rows: Array, offsets: Array) -> np.ndarray:
+    """The least-squares solution (C,) of rows (K, C) and offsets (K,); what surfaces slide along stays 0."""
+    sums = to_host(namespace(rows).concat([rows.T @ rows, (rows.T @ offsets)[:, None]], axis=1))  # one wait
+    return np.linalg.lstsq(sums[:, :-1], sums[:, -1], rcond=1 / MAX_CONDITION)[0]
+
+
+def _motion(twist: np.ndarray) -> np.ndarray:
+    """The motion (4, 4) of a rotation vector and a translation (6,)."""
+    return se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:])
 
 
 def _fit(moved: Array, index: Index, distance: float) -> tuple[float, int, float]:

@@ -20,13 +20,14 @@ from pcreg.registration.matching.spatial_consistency import consistent_motions
 log = logging.getLogger(__name__)
 
 FIRST_BATCH = 500  # samples before the stopping rule is first checked; enough where most matches are right
-MAX_HYPOTHESES = 1_000  # motions with the best scores, many of them nearly the same
-MAX_FINALISTS = 15  # the best that differ; matches, descriptors and free space choose one of them
-MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two finalists move them
+MAX_HYPOTHESES = 1_000  # with the best scores, many of them nearly the same
+MAX_DISTINCT = 15  # the best that differ; matches, descriptors and free space choose one of them
+MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two distinct hypotheses move them
 PROBE_POINTS = 24  # matched points at which motions are compared
-# In scores of all matches; on simulated pairs of rooms and streets these choose best among the finalists
+# In scores of all matches; on simulated pairs of rooms and streets these choose best
 AGREEMENT_WEIGHT = 0.7
 FREE_SPACE_WEIGHT = 3.0
+MIN_PROPOSED_SCORE = 2.0  # of motions proposed: three inliers or more
 MAX_UNCLEAR_RATIO = 0.3  # of inliers, up to which further motions are proposed
 
 
@@ -86,14 +87,49 @@ def ransac(
     P = len(source)
     if n > P:
         return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=0)
-    rng = np.random.default_rng(seed)
     source_centre, target_centre = source.mean(0), target.mean(0)  # far from the origin digits are lost
     source, target = source - source_centre, target - target_centre
     prior = prior.between(source_centre, target_centre)
     matched = MatchedPoints(like(source, given), like(target, given), distance)
 
+    limits = n, edge_length, iterations, confidence
+    motions, inlier_ratio, drawn = _sampled(matched, weights, prior, seed, *limits)
+    hypotheses = _hypotheses(motions, matched, prior)
+    if one_way is not None and inlier_ratio < MAX_UNCLEAR_RATIO:
+        further = to_host(one_way[0]) - source_centre, to_host(one_way[1]) - target_centre
+        possible = prior.possible(*further, distance)
+        further = [like(side[possible], given) for side in further]
+        proposed, further = consistent_motions(*further, distance, prior), MatchedPoints(*further, distance)
+        proposed = _hypotheses(_best_first(proposed, further, MIN_PROPOSED_SCORE), further, prior)
+        hypotheses = np.concatenate([hypotheses, proposed])
+    if prior.near is not None:
+        hypotheses = np.concatenate([hypotheses, prior.near[None]])
+    if len(hypotheses) == 0:
+        return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
+    to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
+    scores = matched.scores(hypotheses) / P
+    for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
+        if judge:
+            scores += weight * judge(to_clouds @ hypotheses @ from_clouds)
+    T = hypotheses[np.argmax(scores)]
+    inliers = int(matched.inliers(T).sum())
+    return Estimate(to_clouds @ T @ from_clouds, inliers, inliers / P, drawn)
+
+
+def _sampled(
+    matched: MatchedPoints,
+    weights: np.ndarray | None,
+    prior: Prior,
+    seed: int,
+    n: int,
+    edge_length: float,
+    iterations: int,
+    confidence: float,
+) -> tuple[np.ndarray, float, int]:
+    """Motions (H, 4, 4) of random samples, best first, the inlier ratio of the best, and their number."""
+    rng, P = np.random.default_rng(seed), len(matched.p)
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
-    drawn, needed = 0, iterations
+    drawn, needed, inlier_ratio = 0, iterations, 0.0
     log.info("estimate: from %d matches", P)
     while drawn < needed:
         log.debug("estimate: %d of at most %d samples of %d matches", drawn, needed, P)
@@ -106,28 +142,9 @@ def ransac(
         best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
         motions, scores = motions[best], scores[best]
         if len(motions):
-            inlier_ratio = np.average(matched.inliers(motions[0]), weights=weights)
+            inlier_ratio = float(np.average(matched.inliers(motions[0]), weights=weights))
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
-    finalists = _finalists(motions, matched, prior)
-    if one_way is not None and (len(motions) == 0 or inlier_ratio < MAX_UNCLEAR_RATIO):
-        further = to_host(one_way[0]) - source_centre, to_host(one_way[1]) - target_centre
-        possible = prior.possible(*further, distance)
-        further = [like(side[possible], given) for side in further]
-        proposed = consistent_motions(*further, distance, prior)
-        further = MatchedPoints(*further, distance)
-        finalists = np.concatenate([finalists, _finalists(_best_first(proposed, further), further, prior)])
-    if prior.near is not None:
-        finalists = np.concatenate([finalists, prior.near[None]])
-    if len(finalists) == 0:
-        return Estimate(np.eye(4), inliers=0, inlier_ratio=0.0, drawn=drawn)
-    to_clouds, from_clouds = se3(np.eye(3), target_centre), se3(np.eye(3), -source_centre)
-    scores = matched.scores(finalists) / P
-    for judge, weight in ((agreement, AGREEMENT_WEIGHT), (free_space, -FREE_SPACE_WEIGHT)):
-        if judge:
-            scores += weight * judge(to_clouds @ finalists @ from_clouds)
-    T = finalists[np.argmax(scores)]
-    inliers = int(matched.inliers(T).sum())
-    return Estimate(to_clouds @ T @ from_clouds, inliers, inliers / P, drawn)
+    return motions, inlier_ratio, drawn
 
 
 def _drawn(
@@ -148,25 +165,19 @@ def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:
     return 1 if clean == 1.0 else math.ceil(math.log1p(-confidence) / math.log1p(-clean))
 
 
-def _refitted(motions: np.ndarray, matched: MatchedPoints, prior: Prior) -> np.ndarray:
-    """The motions (H, 4, 4), each refitted to its inliers, best first."""
-    motions = matched.refit(motions)
-    motions = motions[prior.allows(motions, matched.distance)]
-    return motions[np.argsort(-matched.scores(motions), kind="stable")]
-
-
-def _best_first(motions: np.ndarray, matched: MatchedPoints) -> np.ndarray:
-    """The motions (H, 4, 4) with three inliers or more, best first."""
+def _best_first(motions: np.ndarray, matched: MatchedPoints, min_score: float = -1.0) -> np.ndarray:
+    """The motions (H, 4, 4) that score more than `min_score`, best first."""
     scores = matched.scores(motions)
     best = np.argsort(-scores, kind="stable")
-    return motions[best[scores[best] > 2]]
+    return motions[best[scores[best] > min_score]]
 
 
-def _finalists(motions: np.ndarray, matched: MatchedPoints, prior: Prior) -> np.ndarray:
+def _hypotheses(motions: np.ndarray, matched: MatchedPoints, prior: Prior) -> np.ndarray:
     """The best of motions (H, 4, 4), best first, that differ, refitted to their inliers."""
     min_separation = MIN_SEPARATION_DISTANCES * matched.distance
-    motions = _distinct(motions, matched.p, min_separation, 4 * MAX_FINALISTS)
-    return _distinct(_refitted(motions, matched, prior), matched.p, min_separation, MAX_FINALISTS)
+    motions = matched.refit(_distinct(motions, matched.p, min_separation, 4 * MAX_DISTINCT))
+    motions = _best_first(motions[prior.allows(motions, matched.distance)], matched)
+    return _distinct(motions, matched.p, min_separation, MAX_DISTINCT)
 
 
 def _distinct(motions: np.ndarray, points: np.ndarray, min_separation: float, max_count: int) -> np.ndarray:

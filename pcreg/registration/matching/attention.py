@@ -1,4 +1,4 @@
-"""Matches of two described clouds by a network that looks at both (pcreg.models.matcher)."""
+"""Matches of two described clouds by a network that attends to both (pcreg.models.matcher)."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcreg.arrays import to_host
 from pcreg.features.base import Description
 from pcreg.features.pretrained import weights_for
 from pcreg.kernels.point_batch import PointBatch
@@ -22,16 +23,16 @@ from pcreg.runtime.errors import InputError
 
 MAX_PAIRS = 1024  # of patches, whose points are matched
 PAIRS_PER_NODE = 2
-NEAREST_QUANTILE = 0.1  # of the confidences: that of a match which nearest descriptors alone find
+NEAREST_QUANTILE = 0.1  # of the confidences, for a match that nearest descriptors alone find
 
 
 class AttentionMatcher:
-    """The matches of a trained network; its descriptions of the clouds are matched, and no other's."""
+    """Matches by a trained network of clouds that the same network described."""
 
     name = "attention"
 
     def __init__(self, network: ResUNet, device: str = "cpu", with_nearest: bool = True) -> None:
-        """`with_nearest`: its matches and those of nearest descriptors, whose mistakes are others.
+        """Match by a network, and by nearest descriptors as well, whose mistakes are others, `with_nearest`.
 
         Raises InputError for a network without a matcher.
         """
@@ -44,7 +45,7 @@ class AttentionMatcher:
     def load(
         weights: str | Path | None, voxel: float, device: str = "cpu", with_nearest: bool = True
     ) -> "AttentionMatcher":
-        """That of a .safetensors file of `pcreg train`; of the shipped one for this voxel size without.
+        """The matcher of a .safetensors file of `pcreg train`, or the shipped one for this voxel size.
 
         Raises InputError if it cannot be used.
         """
@@ -52,6 +53,7 @@ class AttentionMatcher:
 
     @property
     def fingerprint(self) -> str:
+        """Changes with the weights, and with the matches of nearest descriptors."""
         return fingerprint(self.matcher) + (", with nearest ones" if self.with_nearest else "")
 
     def match(self, source: Description, target: Description, voxel: float) -> Matches:
@@ -74,7 +76,7 @@ class AttentionMatcher:
         with ONE_THREAD if self.device == "cpu" else nullcontext(), torch.inference_mode():
             patches = self._patches((source, target), voxel)
             features, node_features = (
-                torch.from_numpy(np.concatenate(both)).float().to(self.device)
+                torch.from_numpy(np.concatenate([to_host(side) for side in both])).float().to(self.device)
                 for both in (
                     (source.features, target.features),
                     (source.nodes.features, target.nodes.features),
@@ -126,9 +128,9 @@ def likely_matches(
 
 
 def joined(found: Matches, nearest: Matches) -> Matches:
-    """All matches of both; those of nearest descriptors alone are among the least likely of the found ones.
+    """All matches of both; those of nearest descriptors alone have a low confidence among the found ones.
 
-    A point may be in two of them.
+    A point may be in two matches.
     """
     rows, first = np.unique(np.concatenate([found.rows, nearest.rows]), axis=0, return_index=True)
     least = np.quantile(found.confidence, NEAREST_QUANTILE) if len(found.rows) else 1.0
@@ -137,7 +139,7 @@ def joined(found: Matches, nearest: Matches) -> Matches:
 
 
 def _sorted(source: Tensor, target: Tensor, chosen: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """The chosen pairs (P, 2), no source point twice, by source; and which of all they are."""
+    """The chosen pairs (P, 2), no source point twice, by source; and their rows among all."""
     numbers = chosen.nonzero()[:, 0].cpu().numpy()
     rows = torch.stack([source, target], 1)[chosen].cpu().numpy()
     first = np.unique(rows[:, 0], return_index=True)[1]

@@ -1,7 +1,4 @@
-"""A scan described as a whole: its descriptors, summed up around common centres.
-
-VLAD; Jegou et al., CVPR 2010.
-"""
+"""A descriptor of a whole scan: local ones around common centres (VLAD; Jegou et al., CVPR 2010)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +16,14 @@ ITERATIONS = 10
 
 @dataclass(frozen=True)
 class GlobalDescriptor:
-    """Centres and what scans have in common, learned from the scans to compare with."""
+    """Centres, and the mean descriptor, of the scans to compare with."""
 
     centres: np.ndarray  # (CENTRES, C) float32
     mean: np.ndarray  # (CENTRES * C,) float32
 
     @staticmethod
     def learned(sketches: Sequence[Sketch]) -> "GlobalDescriptor":
-        """That for these scans, at least one."""
+        """Learn from at least one scan."""
         chosen = every_nth(np.arange(len(sketches)), MAX_LEARNED_SCANS)
         features = [every_nth(sketches[row].features, MAX_LEARNED_FEATURES) for row in chosen]
         rng = np.random.default_rng(0)
@@ -36,7 +33,7 @@ class GlobalDescriptor:
         )
 
     def describe(self, sketch: Sketch) -> np.ndarray:
-        """A unit vector (CENTRES * C,), less what all scans have in common."""
+        """The descriptor (CENTRES * C,) of a scan, a unit vector; the mean of all scans is taken off."""
         return _unit(_vlad(sketch.features, self.centres) - self.mean)
 
 

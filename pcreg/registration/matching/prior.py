@@ -1,8 +1,8 @@
-"""What is known of a motion before two clouds are compared: which way is up, or where it is nearly.
+"""Limits on a motion before two clouds are compared: the verticals, or a motion that it is near.
 
-A prior narrows what is searched: matches that no allowed motion brings together are left out, motions that
-are not allowed are not tried, and with a known vertical two matches determine a motion instead of three. The
-refined motion is checked again: one outside of the prior is refused.
+A prior narrows the search: matches that no allowed motion brings together are left out, motions that are not
+allowed are not tried, and with given verticals two matches determine a motion instead of three. A refined
+motion outside of the prior is refused.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pcreg.arrays import Array, like
+from pcreg.arrays import Array, like, to_host
 from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import inverse, procrustes, rotation_error, se3, transform
 from pcreg.runtime.errors import InputError
@@ -21,7 +21,7 @@ from pcreg.runtime.errors import InputError
 MAX_TILT = 5.0
 # Of the distance of two matches, by which heights may disagree: verticals may be 2 degrees off
 VERTICAL_SLACK = 0.035
-# What motions may exceed limits by before they are refined, beside the distance between matches
+# By which motions may exceed limits before they are refined, beside the distance between matches
 SLACK_DEGREES = 5.0
 
 Up = Sequence[float] | np.ndarray  # a direction x, y, z of any length but zero
@@ -31,20 +31,23 @@ Up = Sequence[float] | np.ndarray  # a direction x, y, z of any length but zero
 class Prior:
     """Limits on T_target_source. Without any it allows every motion.
 
-    gravity  which way is up in the clouds: True for z in both, a direction x, y, z for both, or a pair of
-             directions, of source and target. Motions turn the clouds about the vertical and shift them; up
-             to 5 degrees between the verticals count as inaccuracy
-    near     a motion (4, 4), translation in metres, which `within` goes with
-    within   (metres, degrees): by how much the motion may put the middle of the source elsewhere than `near`
-             does, and turn it differently
+    Args:
+        gravity: The direction up in the clouds: True for z in both, a direction x, y, z for both, or a pair
+            of directions, of source and target. Motions turn the clouds about the vertical and shift them;
+            up to 5 degrees between the verticals count as inaccuracy.
+        near: A motion (4, 4), translation in metres; `within` goes with it.
+        within: Metres and degrees by which the motion may move the middle of the source, and turn it, away
+            from where `near` puts it.
+        middle: The middle (3,) of the source, metres, which `about` sets.
 
-    Raises InputError for directions, motions or limits that are none, and for one of `near` and `within`.
+    Raises:
+        InputError: For directions, motions or limits that are none, and for one of `near` and `within`.
     """
 
     gravity: "bool | Up | tuple[Up, Up] | None" = None
     near: ArrayLike | None = None
     within: tuple[float, float] | None = None
-    middle: np.ndarray | None = None  # (3,) of the source, metres, which `about` sets
+    middle: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", _verticals(self.gravity))
@@ -56,7 +59,7 @@ class Prior:
 
     @property
     def sample_size(self) -> int:
-        """How many matches determine a motion."""
+        """The number of matches that determine a motion."""
         return 3 if self.gravity is None else 2
 
     def between(self, source: np.ndarray, target: np.ndarray) -> "Prior":
@@ -66,9 +69,9 @@ class Prior:
         near = se3(np.eye(3), -target) @ self.near @ se3(np.eye(3), source)
         return replace(self, near=near, middle=None if self.middle is None else self.middle - source)
 
-    def about(self, source: np.ndarray) -> "Prior":
+    def about(self, source: Array) -> "Prior":
         """The prior for a source with these points (N, 3), metres, in the frame of the prior."""
-        return self if self.near is None else replace(self, middle=source.mean(0))
+        return self if self.near is None else replace(self, middle=to_host(source.mean(0)))
 
     def possible(self, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
         """Of matches, source (P, 3) and target (P, 3), those (P,) that can be brought within `distance`."""
@@ -85,25 +88,24 @@ class Prior:
         up_source, up_target = (like(up, source) for up in self.gravity)
         return target @ up_target - source @ up_source
 
-    def fit(self, source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    def fit(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The motions (..., 4, 4) that take source (..., N, 3) onto target with least squared error.
 
-        As pcreg.geometry.se3.procrustes, but about the vertical if that is known: N >= 2 points are enough.
+        As pcreg.geometry.se3.procrustes, but about the vertical if that is given: N >= 2 points are enough.
         """
         if self.gravity is None:
-            return procrustes(source, target, weights)
+            return procrustes(source, target)
         levelled = [_level(up) for up in self.gravity]  # rotations (3, 3) that turn up to z
         a, b = (side @ R.T for side, R in zip((source, target), levelled, strict=True))
-        share = np.full(a.shape[:-1], 1 / a.shape[-2]) if weights is None else weights
-        share = (share / share.sum(-1, keepdims=True))[..., None]
+        share = 1 / a.shape[-2]
         centre, other = (a * share).sum(-2), (b * share).sum(-2)
         a, b = (a - centre[..., None, :]) * share, b - other[..., None, :]
         cosine = (a[..., :2] * b[..., :2]).sum((-1, -2))
         sine = (a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]).sum(-1)
         length = np.hypot(cosine, sine)
-        known = length > 0  # one above the other: any turn fits, and none is taken
-        cosine, sine = np.where(known, cosine, 1.0), np.where(known, sine, 0.0)
-        length = np.where(known, length, 1.0)
+        defined = length > 0  # one above the other: any turn fits, and none is taken
+        cosine, sine = np.where(defined, cosine, 1.0), np.where(defined, sine, 0.0)
+        length = np.where(defined, length, 1.0)
         T = np.zeros((*centre.shape[:-1], 4, 4))
         T[..., 0, 0] = T[..., 1, 1] = cosine / length
         T[..., 1, 0], T[..., 0, 1] = sine / length, -sine / length
@@ -113,7 +115,7 @@ class Prior:
         return inverse(up_target) @ T @ up_source
 
     def allows(self, motions: np.ndarray, distance: float) -> np.ndarray:
-        """Which of motions (H, 4, 4) are allowed (H,), or may be after refinement by `distance` metres."""
+        """True (H,) for motions (H, 4, 4) that are allowed, or may be once refined by `distance` metres."""
         allowed = np.ones(len(motions), dtype=bool)
         if self.gravity is not None:
             allowed &= _tilts(motions, *self.gravity) <= MAX_TILT + SLACK_DEGREES
@@ -126,7 +128,7 @@ class Prior:
         return allowed
 
     def violation(self, T_target_source: np.ndarray) -> str:
-        """How a motion (4, 4) violates the prior, in words; empty if it does not."""
+        """The sentence that a motion (4, 4) violates the prior by; empty if it does not."""
         if self.gravity is not None:
             tilt = float(_tilts(T_target_source[None], *self.gravity)[0])
             if tilt > MAX_TILT:

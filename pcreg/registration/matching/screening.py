@@ -1,7 +1,7 @@
-"""A cheap look at a pair of scans, before it is registered: how many matches agree on one motion.
+"""Screening of a pair of scans before it is registered: the number of matches that agree on one motion.
 
 A thousand keypoints of one scan are matched with five thousand of the other, and motions are proposed by
-what the matches have in common (pcreg.registration.matching.spatial_consistency). It takes a fiftieth of a
+the consistency of the matches (pcreg.registration.matching.spatial_consistency). It takes a fiftieth of a
 registration, and ranks pairs; it decides nothing.
 """
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pcreg.arrays import like, to_host
+from pcreg.geometry.se3 import moved_by_each
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
@@ -21,7 +23,7 @@ MATCH_DISTANCE_VOXELS = 2.0  # more than when registering: the nearest keypoint 
 
 @dataclass(frozen=True)
 class Sketch:
-    """What screening needs of a scan: some of its described points, evenly spread."""
+    """Some described points of a scan, evenly spread."""
 
     points: np.ndarray  # (K, 3) float32, metres, in the local frame of the scan
     features: np.ndarray  # (K, C) float32
@@ -29,12 +31,14 @@ class Sketch:
 
     @staticmethod
     def of(cloud: DescribedCloud, voxel: float) -> "Sketch":
+        """At most 5,000 points of a cloud that was described at `voxel` metres."""
         rows = _evenly(len(cloud.points), MAX_KEYPOINTS)
-        return Sketch(cloud.points[rows].astype(np.float32), cloud.features[rows].astype(np.float32), voxel)
+        some = (to_host(each[like(rows, each)]).astype(np.float32) for each in (cloud.points, cloud.features))
+        return Sketch(*some, voxel)
 
 
 def screen(source: Sketch, target: Sketch, prior: Prior = ANY) -> int:
-    """How many matches agree on one motion between two scans; 0 where hardly any match is mutual."""
+    """Number of matches that agree on one motion between two scans; 0 where hardly any is mutual."""
     points, partners = mutual_matches(source, target)
     if len(points) < MIN_MATCHES:
         return 0
@@ -53,9 +57,8 @@ def mutual_matches(source: Sketch, target: Sketch) -> tuple[np.ndarray, np.ndarr
 
 
 def agreeing(motions: np.ndarray, points: np.ndarray, partners: np.ndarray, distance: float) -> np.ndarray:
-    """Which matches, points (P, 3) and partners (P, 3), motions (H, 4, 4) bring within `distance`: (H, P)."""
-    moved = points @ motions[:, :3, :3].swapaxes(1, 2) + motions[:, None, :3, 3]  # (H, P, 3)
-    return ((moved - partners) ** 2).sum(2) < distance**2
+    """True where motions (H, 4, 4) bring points (P, 3) within `distance` of their partners (P, 3): (H, P)."""
+    return ((moved_by_each(motions, points) - partners) ** 2).sum(2) < distance**2
 
 
 def _nearest(features: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from pcreg.geometry.nearest import nearest
 from pcreg.geometry.se3 import transform
 from pcreg.geometry.similarity import enlargement, scale_of
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.estimation.similarity_icp import refine_similarity
+from pcreg.registration.estimation.icp import refine_similarity
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.judge.observability import MIN_OBSERVABILITY, growth_observability
 from pcreg.registration.result import Registration

@@ -5,7 +5,7 @@ import pytest
 
 from pcreg.geometry.se3 import inverse, se3, transform
 from pcreg.geometry.similarity import enlargement, scale_of
-from pcreg.registration.estimation.similarity_icp import refine_similarity
+from pcreg.registration.estimation.icp import refine_similarity
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
