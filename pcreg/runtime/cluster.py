@@ -1,72 +1,84 @@
 """A Dask cluster as an executor: processes of several machines that see the same folders.
 
-Each worker has one thread and, for work on the CPU, is pinned to a core of its own, as those of one machine
-are (pcreg.runtime.workers). The work of one that is gone is done by another.
+Each worker has one thread, which alone works, as in workers of one machine (pcreg.runtime.workers). The work
+of one that is gone is done by another.
 """
 
-import os
-import socket
-import sys
+import asyncio
+import logging
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Executor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from distributed import Client, KilledWorker, Worker, WorkerPlugin
-from distributed.comm import CommClosedError
+from distributed.comm import CommClosedError, connect
+from distributed.security import Security
 
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, first_line
+from pcreg.runtime.records import code_fingerprint
 
 MAX_SECONDS = 20  # until a scheduler answers
 
 
-class Settled(WorkerPlugin):
-    """What makes a worker like those of one machine, for as long as it runs; later ones, too."""
+class Share(WorkerPlugin):
+    """Holds a worker to its share of the cores for as long as it runs; later workers, too."""
 
     name, idempotent = "pcreg", True
 
-    def setup(self, worker: Worker) -> None:
-        os.environ["OMP_NUM_THREADS"] = "1"
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(1)
-        if sys.platform == "linux":
-            core = self.take_core()
-            for thread in os.listdir("/proc/self/task"):
-                os.sched_setaffinity(int(thread), {core})
+    def __init__(self, workers_per_gpu: int) -> None:
+        self.workers = workers_per_gpu  # 0: each has one core
 
-    def take_core(self) -> int:
-        """A core that no other worker of this machine has, or any if there is none."""
+    async def setup(self, worker: Worker) -> None:
+        """Have the thread that works hold the process to its share, for OpenMP keeps a number per thread."""
         cores = parallel.allowed()
-        # A name of a socket without a file is given back when the process ends, however it ends.
-        self.taken = socket.socket(socket.AF_UNIX)
-        for core in cores:
-            with suppress(OSError):
-                self.taken.bind(f"\0pcreg worker on core {core}")
-                return core
-        return cores[os.getpid() % len(cores)]
+        share = cores[: max(1, len(cores) // self.workers)] if self.workers else cores[:1]
+        await asyncio.wrap_future(worker.executors["default"].submit(parallel.give, share))
 
 
 @contextmanager
 def executor_at(address: str, device: str) -> Iterator[Executor]:
     """The workers of the scheduler at this address, for work on the device.
 
-    Raises InputError if there is none, it has no workers, or they have several threads.
+    Raises InputError if there is none, it has no workers, they have several threads or another pcreg.
     """
     try:
+        asyncio.run(_connect(address))  # a Client that cannot connect goes on trying
         client = Client(address, timeout=MAX_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{address}: no Dask scheduler answers; start one with `dask scheduler`") from error
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{address or 'no address'}: no Dask scheduler answers ({first_line(error)}); start one with "
+            "`dask scheduler` and give the address that it prints, such as tcp://10.0.0.1:8786"
+        ) from error
     with client:
-        threads = [worker["nthreads"] for worker in client.scheduler_info(-1)["workers"].values()]
-        if not threads or max(threads) > 1:
-            found = f"has {len(threads)} workers" if not threads else "has workers with several threads"
+        workers = client.scheduler_info(-1)["workers"].values()
+        if not workers or max(worker["nthreads"] for worker in workers) > 1:
+            found = "has workers with several threads" if workers else "has 0 workers"
             raise InputError(f"{address}: {found}; start them with `dask worker {address} --nthreads 1`")
-        if device == "cpu":
-            client.register_plugin(Settled())
+        _check_code(client, address)
+        machines = [worker["host"] for worker in workers]
+        client.register_plugin(Share(0 if device == "cpu" else max(map(machines.count, machines))))
         try:
             yield client.get_executor(pure=False)
         except (KilledWorker, CommClosedError, CancelledError) as error:
+            logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # it fails to connect again
             raise InputError(
                 f"{address}: the scheduler is gone, or one piece of work ended several workers, perhaps for "
                 "want of memory; run again, what is done is kept"
             ) from error
+
+
+async def _connect(address: str) -> None:
+    """Reach the address once; OSError or ValueError where that fails."""
+    arguments = Security().get_connection_args("client")
+    await (await connect(address, timeout=MAX_SECONDS, **arguments)).close()
+
+
+def _check_code(client: Client, address: str) -> None:
+    """Raise InputError unless all workers run the code of this process."""
+    try:
+        theirs = set(client.run(code_fingerprint, ".").values())
+    except Exception as error:  # of what unpickles there, such as ModuleNotFoundError
+        raise InputError(f"{address}: a worker cannot run pcreg ({error}); install it there") from error
+    if theirs != {code_fingerprint(".")}:
+        raise InputError(f"{address}: a worker has another version of pcreg; install this one there")

@@ -30,7 +30,7 @@ def check(options: argparse.Namespace) -> None:
         raise InputError("--scale is for two clouds, without --near; leave one of the two out")
     if options.batch:
         _check_batch(options)
-    elif getattr(options, "cluster", None):
+    elif getattr(options, "cluster", None) is not None:
         raise InputError("--cluster shares the pairs of --batch; leave it out for one pair")
     elif not options.target:
         raise InputError(f"two files are needed: {options.program} SOURCE TARGET; --help shows all")

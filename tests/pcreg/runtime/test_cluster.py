@@ -10,11 +10,14 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
+from pcreg.cli.main import main
 from pcreg.mapping import mapping
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy import batch
@@ -50,16 +53,22 @@ def worker(address):
         yield process
 
 
+@contextmanager
+def scheduling(file):
+    """A scheduler: its process and its address, which it writes into a file."""
+    with started("scheduler", "--port", 0, "--no-dashboard", "--scheduler-file", file) as process:
+        for _ in range(10 * SECONDS):
+            if file.is_file() and file.stat().st_size:
+                break
+            time.sleep(0.1)
+        yield process, json.loads(file.read_text())["address"]
+
+
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory):
     """The address of a scheduler."""
-    known = tmp_path_factory.mktemp("dask") / "scheduler.json"
-    with started("scheduler", "--port", 0, "--no-dashboard", "--scheduler-file", known):
-        for _ in range(10 * SECONDS):
-            if known.is_file() and known.stat().st_size:
-                break
-            time.sleep(0.1)
-        yield json.loads(known.read_text())["address"]
+    with scheduling(tmp_path_factory.mktemp("dask") / "scheduler.json") as (_, address):
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -121,13 +130,49 @@ def test_a_cluster_that_cannot_be_used_is_refused(scheduler, monkeypatch):
     with pytest.raises(InputError, match="has 0 workers; start them with"), executor_of(scheduler):
         pass
     monkeypatch.setattr("pcreg.runtime.cluster.MAX_SECONDS", 0.2)
-    with pytest.raises(InputError, match="no Dask scheduler answers"), executor_of("tcp://127.0.0.1:1"):
-        pass
-    with pytest.raises(InputError, match="no Dask scheduler answers"), executor_of("nonsense://x"):
-        pass
+    for address in ("tcp://127.0.0.1:1", "nonsense://x", "nonsense", ""):
+        with pytest.raises(InputError, match="no Dask scheduler answers"), executor_of(address):
+            pass
     monkeypatch.setitem(sys.modules, "pcreg.runtime.cluster", None)
     with pytest.raises(InputError, match=r"pip install '.\[cluster\]'"), executor_of(scheduler):
         pass
+
+
+def test_workers_with_another_pcreg_are_refused(scheduler, victim, monkeypatch):
+    monkeypatch.setattr("pcreg.runtime.cluster.code_fingerprint", Other())
+    with pytest.raises(InputError, match="another version of pcreg"), executor_of(scheduler):
+        pass
+
+
+class Other:
+    """A checksum of the code that is another in every process."""
+
+    def __call__(self, _place):
+        return str(os.getpid())
+
+
+def test_a_worker_has_one_core(scheduler, victim):
+    with executor_of(scheduler) as executor:
+        assert executor.submit(parallel.cores).result() == 1
+        assert {each["num_threads"] for each in executor.submit(threadpool_info).result()} == {1}
+
+
+def test_a_killed_scheduler_is_one_sentence_and_what_is_done_is_kept(scans, tmp_path, capsys, monkeypatch):
+    (tmp_path / "pairs.csv").write_text("\n".join(f"{a},{b}" for a, b in combinations(scans, 2)))
+    add, options = Records.add, ["--descriptor", "fpfh", "--voxel", "0.15", "--out", str(tmp_path)]
+    with scheduling(tmp_path / "scheduler.json") as (process, address), worker(address):
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=SECONDS)
+
+        def kill_after_one(records, record):
+            add(records, record)
+            process.kill()
+
+        monkeypatch.setattr(Records, "add", kill_after_one)
+        command = ["register", "--batch", str(tmp_path / "pairs.csv"), "--cluster", address, *options]
+        assert main(command) == 2
+    assert "the scheduler is gone" in capsys.readouterr().err.splitlines()[-1]
+    assert (tmp_path / "pairs.jsonl").read_text()
 
 
 @pytest.mark.parametrize(
@@ -171,12 +216,3 @@ def test_each_caller_works_in_its_own_folder(scheduler, survivor, tmp_path, monk
         monkeypatch.setattr(os, "getcwd", lambda: "/nowhere/at/all")
         with pytest.raises(InputError, match="/nowhere/at/all: a worker does not see this folder"):
             list(map_unordered(first, os.path.abspath, (), ["a"]))
-
-
-def test_workers_of_a_machine_take_different_cores(monkeypatch):
-    from pcreg.runtime.cluster import Settled
-
-    monkeypatch.setattr(parallel, "allowed", lambda: [1001, 1002])
-    first, second, third = Settled(), Settled(), Settled()
-    assert [each.take_core() for each in (first, second)] == [1001, 1002]
-    assert third.take_core() in (1001, 1002)
