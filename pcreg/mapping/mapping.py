@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pcreg.features.pretrained import Size
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.map import Map
 from pcreg.mapping.scan import Scan
@@ -74,14 +75,14 @@ def run(
         files = [CloudFile(path, unit, columns, option) for path in paths]
         found = examined_files(executor, registrar, files, True)
         work = Work(registrar, found, folder / "descriptions", seed, prior)
-        voxel, own = common_scale(registrar, [file.voxel for file in found.values() if not file.error])
-        scans, errors = _described(executor, work, paths, voxel, own)
+        voxel, size = common_scale(registrar, [file for file in found.values() if not file.error])
+        scans, errors = _described(executor, work, paths, voxel, size)
         usable = [path for path in paths if path in scans]
         if len(usable) < 2:
             raise InputError(
                 f"{len(usable)} of {len(paths)} scans can be used; {next(iter(errors.values()))}"
             )
-        context = Context(work, tuple(usable), voxel, own)
+        context = Context(work, tuple(usable), voxel, size)
         growing = GrowingMap(context, [scans[path] for path in usable], records)
         if sequence:
             growing.follow()
@@ -90,22 +91,23 @@ def run(
     return growing.result(paths, errors)
 
 
-def common_scale(registrar: Registrar, voxels: Sequence[float]) -> tuple[float, float]:
-    """The voxel size in metres at which scans of these sizes are screened, and the size that it suits."""
+def common_scale(registrar: Registrar, files: Sequence[CloudFile]) -> tuple[float, Size]:
+    """The voxel size in metres at which scans are screened, and the size of the scans."""
     if registrar.voxel is not None:
-        return registrar.voxel, registrar.voxel
-    own = float(np.sort(voxels)[len(voxels) // 2])
-    return registrar.usable([own])[0], own
+        return registrar.voxel, Size(registrar.voxel)
+    own = float(np.sort([file.voxel for file in files])[len(files) // 2])
+    size = Size(own, max(file.extent for file in files))
+    return registrar.usable(size)[0], size
 
 
 def _described(
-    executor: Executor | None, work: Work, paths: Sequence[str], voxel: float, own: float
+    executor: Executor | None, work: Work, paths: Sequence[str], voxel: float, size: Size
 ) -> tuple[dict[str, Scan], dict[str, str]]:
     """The scans by path, and why others cannot be used."""
     errors = {path: work.files[path].error for path in paths if work.files[path].error}
     todo = [path for path in paths if path not in errors]
     scans = {}
-    described = map_unordered(executor, _describe, (work, voxel, own), todo)
+    described = map_unordered(executor, _describe, (work, voxel, size), todo)
     for path, answer in progress(described, "describe", len(todo)):
         if isinstance(answer, str):
             errors[path] = answer
@@ -114,11 +116,11 @@ def _described(
     return scans, errors
 
 
-def _describe(work: Work, voxel: float, own: float, path: str) -> Scan | str:
+def _describe(work: Work, voxel: float, size: Size, path: str) -> Scan | str:
     """One scan, or why it cannot be used."""
     cloud = work.cloud(path)
     try:
-        return Scan.of(cloud.at(work.registrar.at(voxel, own)), cloud.frame, voxel)
+        return Scan.of(cloud.at(work.registrar.at(voxel, size)), cloud.frame, voxel)
     except OutputError:
         raise
     except InputError as error:

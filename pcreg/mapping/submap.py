@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pcreg.features.pretrained import Size
 from pcreg.geometry.se3 import inverse, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.clouds.preprocess import DescribedCloud
@@ -53,7 +54,7 @@ class Context:
     work: Work
     paths: tuple[str, ...]
     voxel: float  # metres
-    own: float  # the voxel size that suits the scans
+    size: Size  # of the scans
 
 
 def answered(
@@ -65,7 +66,7 @@ def answered(
 
 def _answer(context: Context, questions: Sequence[Question], number: int) -> Registration:
     question, work = questions[number], context.work
-    scale = work.registrar.at(context.voxel, context.own)
+    scale = work.registrar.at(context.voxel, context.size)
     clouds = [
         [work.cloud(context.paths[row]) for row in submap.rows]
         for submap in (question.source, question.target)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pcreg.features.fcgf import FCGF, compile_for
 from pcreg.features.fpfh import FPFH
-from pcreg.features.pretrained import checksum, scales, weights_for
+from pcreg.features.pretrained import Size, checksum, scales, weights_for
 from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import mean_displacement, rotation_error
 from pcreg.geometry.voxel_size import further_voxels
@@ -76,7 +76,7 @@ class Registrar:
         self.weights = None if weights is None else expanded(weights)
         self._loaded: dict[Path, FCGF] = {}
         if self.weights is not None:  # a wrong name is refused before clouds are read
-            self._learned(0.0)
+            self._learned(Size(0.0))
 
     @overload
     def prepare(
@@ -220,19 +220,15 @@ class Registrar:
         if self.voxel is not None:
             yield self.at(self.voxel)
             return
-        own = self._own_voxel(source, target)
-        yield self.at(self.usable([own])[0], own)
-        sizes = [own, *further_voxels(own, source.sample, target.sample)]
-        for voxel in self.usable(sizes)[1:]:
-            yield self.at(voxel, own)
+        own = float(max(self.backend.each(lambda cloud: cloud.voxel, (source, target))))
+        size = Size(own, max(source.extent, target.extent))
+        yield self.at(self.usable(size)[0], size)
+        for voxel in self.usable(size, further_voxels(own, source.sample, target.sample))[1:]:
+            yield self.at(voxel, size)
 
-    def _own_voxel(self, source: PreparedCloud, target: PreparedCloud) -> float:
-        """The larger of the clouds' own voxel sizes, in metres."""
-        return float(max(self.backend.each(lambda cloud: cloud.voxel, (source, target))))
-
-    def at(self, voxel: float, own: float | None = None) -> SingleScaleRegistrar:
-        """One scale, of a voxel size in metres, for clouds whose `own` voxel size is that or another."""
-        learned = None if self.descriptor == "fpfh" else self._learned(voxel if own is None else own)
+    def at(self, voxel: float, size: Size | None = None) -> SingleScaleRegistrar:
+        """One scale, of a voxel size in metres, for clouds of this size; by default that suits the scale."""
+        learned = None if self.descriptor == "fpfh" else self._learned(size or Size(voxel))
         descriptor = learned.at(voxel) if learned else FPFH(voxel, device=self.device)
         return SingleScaleRegistrar(descriptor, backend=self.backend)
 
@@ -259,7 +255,7 @@ class Registrar:
     def fingerprint(self) -> str:
         """A checksum of all weights that may be used; empty for a descriptor that learns nothing."""
         if self.weights is not None:
-            return self._learned(0.0).fingerprint
+            return self._learned(Size(0.0)).fingerprint
         return "" if self.descriptor == "fpfh" else checksum()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -280,13 +276,14 @@ class Registrar:
         prepared.load()  # all that waits for memory now, where each cloud may have a thread
         return prepared
 
-    def usable(self, sizes: Sequence[float]) -> Sequence[float]:
-        """The voxel sizes to describe clouds at that suit `sizes`."""
-        return sizes if self.descriptor == "fpfh" else scales(self._learned(sizes[0]).voxel, sizes)
+    def usable(self, size: Size, further: Sequence[float] = ()) -> Sequence[float]:
+        """The voxel sizes to describe clouds of this size at: its own, or near it, and `further` ones."""
+        sizes = [size.voxel, *further]
+        return sizes if self.descriptor == "fpfh" else scales(self._learned(size).voxel, sizes)
 
-    def _learned(self, own: float) -> FCGF:
-        """The learned descriptor for clouds that suit this voxel size, at that of its training."""
-        weights = self.weights or weights_for(own)
+    def _learned(self, size: Size) -> FCGF:
+        """The learned descriptor for clouds of this size, at the voxel size of its training."""
+        weights = self.weights or weights_for(*size)
         if weights not in self._loaded:
             self._loaded[weights] = FCGF.load(weights, self.device)
         return self._loaded[weights]

@@ -122,6 +122,11 @@ class PreparedCloud:
         """The voxel size in metres that suits this cloud by itself; InputError as for `sample`."""
         return self.sample.voxel()
 
+    @property
+    def extent(self) -> float:
+        """The extent of its middle in metres; InputError as for `sample`."""
+        return self.sample.extent
+
     @cached_property
     def mirrored(self) -> "PreparedCloud":
         """The cloud with the first axis of its local frame flipped, and a stated viewpoint with it."""

@@ -37,6 +37,7 @@ class CloudFile:
     frame: LocalFrame | None = None
     stated: np.ndarray | None = None  # its viewpoint, as by PreparedCloud
     voxel: float | None = None  # metres, that suits it; None: not computed
+    extent: float | None = None  # metres; None: not computed
     notes: tuple[str, ...] = ()
     error: str = ""  # why it cannot be used
 
@@ -47,10 +48,12 @@ class CloudFile:
         """With what reading it shows, or the error, and with its voxel size, by the backend, if `voxel`."""
         try:
             cloud = PreparedCloud(self.read(), self.viewpoint, self.path, backend=backend)
-            found, suits = expanded(self.path).stat(), cloud.voxel if voxel else None
-            state = found.st_size, found.st_mtime_ns
+            found = expanded(self.path).stat()
+            state, size = (found.st_size, found.st_mtime_ns), {}
+            if voxel:
+                size = {"voxel": cloud.voxel, "extent": cloud.extent}
             shown = {"frame": cloud.frame, "stated": cloud.stated, "notes": cloud.notes}
-            return replace(self, state=state, voxel=suits, **shown)
+            return replace(self, state=state, **size, **shown)
         except InputError as error:
             sentence = str(error)
             named = sentence.startswith(self.path)
@@ -87,6 +90,10 @@ class StoredCloud(PreparedCloud):
     @cached_property
     def voxel(self) -> float:
         return self.file.voxel or self.sample.voxel()
+
+    @property
+    def extent(self) -> float:
+        return self.file.extent or self.sample.extent
 
     @cached_property
     def mirrored(self) -> "StoredCloud":

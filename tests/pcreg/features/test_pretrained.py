@@ -22,11 +22,17 @@ def test_each_file_is_the_one_that_its_card_describes(name, voxel):
 
 
 @pytest.mark.parametrize(
-    ("voxel", "name"),
-    [(0.002, "indoor"), (0.05, "indoor"), (0.1, "outdoor"), (0.3, "outdoor"), (5.0, "outdoor")],
+    ("size", "name"),
+    [
+        ((0.05,), "indoor"),
+        ((0.1,), "outdoor"),
+        ((0.3, 40), "outdoor"),
+        ((0.05, 40), "indoor"),
+        ((0.2, 6), "indoor"),
+    ],
 )
-def test_the_voxel_size_says_which_suit(voxel, name):
-    assert weights_for(voxel).stem == name
+def test_voxel_size_and_extent_say_which_suit(size, name):
+    assert weights_for(*size).stem == name
 
 
 def test_missing_weights_are_named(tmp_path, monkeypatch):
@@ -47,6 +53,7 @@ def test_the_checksum_is_of_every_file(tmp_path, monkeypatch):
 def test_weights_are_used_at_their_own_scale_where_that_suits_the_clouds():
     assert scales(0.05, [0.03, 0.06, 0.015]) == pytest.approx([0.05, 0.1, 0.025])
     assert scales(0.3, [0.12, 0.24]) == pytest.approx([0.3, 0.6])
+    assert scales(0.05, [0.12, 0.24]) == [0.12, 0.24]  # a room of few points
     assert scales(0.05, [0.01, 0.02]) == pytest.approx([0.01, 0.02])
     assert scales(0.3, [2.0]) == [2.0]
     assert scales(0.3, [0.8, 1.6, 0.4]) == pytest.approx([0.3, 0.6])  # and not 0.15

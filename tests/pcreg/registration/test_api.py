@@ -133,6 +133,15 @@ def test_outliers_in_both_clouds(room, share):
     assert found.registered or share == 0.3  # then what hangs in the air may be too much to be sure
 
 
+def test_a_room_of_few_points_is_no_street():
+    """Own voxel sizes are 0.12 m and more, as those of scans by phones and robots."""
+    room = stored_room(2)
+    few = [np.random.default_rng(0).permutation(cloud)[:3000] for cloud in (room.source, room.target)]
+    found = register(*few)
+    assert found.registered
+    assert translation_error(found.T_target_source, room.T_target_source) < 0.05
+
+
 def test_half_of_the_points_removed_from_each(room):
     rng = np.random.default_rng(0)
     half = [points[rng.random(len(points)) < 0.5] for points in (room.source, room.target)]

@@ -238,7 +238,7 @@ def test_a_viewpoint_that_a_file_states_is_used_by_auto_alone(tmp_path, room, re
 def test_scales_of_a_pair(settings, sizes, voxels):
     """The larger size of both clouds, twice that, and no finer one as both are too sparse."""
     far_apart = SimpleNamespace(fills=lambda voxel: False)
-    clouds = (SimpleNamespace(voxel=size, sample=far_apart) for size in sizes)
+    clouds = (SimpleNamespace(voxel=size, extent=5.0, sample=far_apart) for size in sizes)
     assert [each.voxel for each in Registrar(**settings).scales(*clouds)] == voxels
 
 
