@@ -1,1 +1,1 @@
-"""The network that learns descriptors, and its weights."""
+"""The network that describes points, a matcher of two clouds, and their weights."""

@@ -1,22 +1,33 @@
-"""What kind of network weights belong to."""
+"""Architecture of a network, which is stored with its weights."""
 
 from dataclasses import dataclass
 
 from pcreg.kernels.pyramid_config import KERNELS, PyramidConfig
 
-NODE_LEVEL = 2  # whose points are a matcher's nodes: cells of four voxels
+NODE_LEVEL = 2  # level whose points are the nodes of a matcher, in cells of four voxels
 LAYERS = ("self", "cross")  # kinds of a matcher's layers
 
 
 @dataclass(frozen=True)
 class MatcherArchitecture:
-    """Everything that decides which weights fit and what they mean."""
+    """Settings of a matcher that decide which weights fit.
+
+    Attributes:
+        descriptor_channels: Length of the descriptors of points.
+        width: Channels of a node, a multiple of `heads`.
+        heads: Heads of each attention.
+        layers: "self" within a cloud and "cross" between both, in order.
+        no_partner: Give rows and columns a slot for points without a partner.
+
+    Raises:
+        ValueError: A setting that cannot be used.
+    """
 
     descriptor_channels: int = 96
     width: int = 192
     heads: int = 4
     layers: tuple[str, ...] = LAYERS * 3
-    no_partner: bool = True  # False: every point is taken to have one
+    no_partner: bool = True
 
     def __post_init__(self):
         if unknown := set(self.layers) - set(LAYERS):
@@ -27,17 +38,32 @@ class MatcherArchitecture:
 
 @dataclass(frozen=True)
 class Architecture:
-    """Everything that decides which weights fit and what they mean. 8,753,408 parameters by default."""
+    """Settings of a network that decide which weights fit; 8,753,408 parameters by default.
 
-    voxel: float = 0.025  # metres, edge of the cells with one point each
+    Attributes:
+        voxel: Edge of the cells with one point each, in metres.
+        out_channels: Length of a descriptor.
+        encoder: Channels of levels 1 to 4 on the way down.
+        decoder: Channels of levels 1 to 4 on the way up.
+        stem_kernel_size: Kernel cells per axis of the first layer, odd.
+        radius_scale: Search radius, in units of the ball with the volume of the kernel.
+        snap: Convolve voxels instead of native points.
+        kernel: "grid" for cells along the axes, "ppf" for rotation-invariant ones.
+        matcher: The matcher of a network that matches clouds, too.
+
+    Raises:
+        ValueError: A setting that cannot be used.
+    """
+
+    voxel: float = 0.025
     out_channels: int = 32
-    encoder: tuple[int, ...] = (32, 64, 128, 256)  # width of levels 1 to 4
+    encoder: tuple[int, ...] = (32, 64, 128, 256)
     decoder: tuple[int, ...] = (64, 64, 64, 128)
     stem_kernel_size: int = 5
     radius_scale: float = 1.0
     snap: bool = False
     kernel: str = "grid"
-    matcher: MatcherArchitecture | None = None  # of a network that matches clouds, too
+    matcher: MatcherArchitecture | None = None
 
     def __post_init__(self):
         if len(self.encoder) != 4 or len(self.decoder) != 4:
@@ -56,6 +82,7 @@ class Architecture:
 
     @property
     def geometry(self) -> PyramidConfig:
+        """Levels and neighbourhoods that the network takes."""
         return PyramidConfig(
             voxel=self.voxel,
             n_levels=4,

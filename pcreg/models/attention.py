@@ -1,9 +1,8 @@
 """Attention among the nodes of a cloud, and between those of two clouds.
 
-Self-attention knows the geometry of a cloud and nothing of its pose: what two nodes add to their score is a
-linear function, which depends on the one that asks, of their distance and of the angles between their normals
-and the line that joins them (point pair features; Drost et al., CVPR 2010). GeoTransformer (Qin et al., CVPR
-2022) scores geometry in this way, too.
+Self-attention adds geometry to its scores, in any pose: a linear function, which depends on the query, of the
+distance of two nodes and of the angles between their normals and the line between them (point pair features;
+Drost et al., CVPR 2010). GeoTransformer (Qin et al., CVPR 2022) scores geometry in this way, too.
 """
 
 import torch
@@ -11,15 +10,15 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 N_DISTANCES = 8  # bumps over the logarithm of the distance
-MAX_DISTANCE = 64.0  # nodes' spacings; what is further away counts as that far
+MAX_DISTANCE = 64.0  # spacings of nodes; larger distances are cut off
 N_ANGLES = 4  # one and the cosines of the three angles, for each bump
-MAX_LIKENESS = 20.0  # weight of a cosine in the score, at first: from 0 to this among the heads
+MAX_LIKENESS = 20.0  # initial weights of a cosine in the score go from 0 to this among the heads
 
 
 def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor, dtype: torch.dtype) -> Tensor:
-    """What describes pairs of nodes in any pose: (B, N, N, 32) of `dtype`.
+    """Point pair features (B, N, N, 32) of `dtype`, the same in any pose.
 
-    Of points (B, N, 3), unit normals (B, N, 3) or zeros, and `spacing` (B,), the unit of length.
+    Points (B, N, 3) have unit normals (B, N, 3) or zeros; `spacing` (B,) is the unit of length.
     """
     offsets = (points[:, None] - points[:, :, None]) / spacing[:, None, None, None]  # from i to j
     distance = offsets.norm(dim=3)
@@ -37,7 +36,7 @@ def pair_geometry(points: Tensor, normals: Tensor, spacing: Tensor, dtype: torch
 class Attention(nn.Module):
     """Multi-head attention and a feed-forward layer, each added to its input after a norm.
 
-    Within a cloud, geometry adds to the scores; between two, how alike the nodes' descriptors are.
+    Within a cloud geometry adds to the scores; between two clouds the cosine of the descriptors of nodes.
     """
 
     def __init__(self, width: int, heads: int, within: bool):
@@ -53,10 +52,10 @@ class Attention(nn.Module):
         self.feed_forward = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
 
     def forward(self, x: Tensor, partner: Tensor, present: Tensor, pairs: Tensor) -> Tensor:
-        """x (B, N, width) after it saw the rows of `partner` (B, M, width) that are `present` (B, M) bool.
+        """Update x (B, N, width) from the rows of `partner` (B, M, width) that are `present` (B, M) bool.
 
-        `pairs` says what is known of both: within a cloud their geometry (B, N, N, 32), between two the
-        cosines of their descriptors (B, N, M).
+        `pairs` are point pair features (B, N, N, 32) within a cloud, and cosines of descriptors (B, N, M)
+        between two.
         """
         normed = self.norm(x)
         other = normed if partner is x else self.norm(partner)

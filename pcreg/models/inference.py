@@ -1,7 +1,6 @@
-"""ResUNet for inference on the CPU, in NumPy and SciPy: importing PyTorch takes longer than a small pair.
+"""ResUNet for inference on the CPU, in NumPy and SciPy, as importing PyTorch takes longer than a small pair.
 
-The layers are those of pcreg.models.resunet, with the norms folded into the weights; the neighbourhoods are
-computed by the same functions.
+The layers are those of pcreg.models.resunet, with the norms folded into the weights.
 """
 
 import logging
@@ -30,14 +29,14 @@ from pcreg.runtime import parallel
 log = logging.getLogger(__name__)
 
 EPSILON = np.float32(1e-5)  # that of PyTorch's batch norm
-STATISTICS = ("weight", "bias", "running_mean", "running_var")  # of a batch norm
+STATISTICS = ("weight", "bias", "running_mean", "running_var")  # tensors of a batch norm
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.int64]
 
 
 class NetworkOutput(NamedTuple):
-    """Row n of the features describes row n of the points, M nodes are points of a coarse level."""
+    """Descriptors of N points, and M nodes, which are points of a coarse level."""
 
     features: Rows  # (N, C) float32, of unit length
     nodes: Rows  # (M, 3) float64, metres, in the frame of the points
@@ -46,7 +45,7 @@ class NetworkOutput(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """What pcreg.kernels.pyramid.Pyramid holds, of one cloud."""
+    """Counterpart of pcreg.kernels.pyramid.Pyramid for one cloud."""
 
     stem: NDArray[np.int32]  # (K, N)
     same: list[Convolution]
@@ -57,10 +56,10 @@ class Geometry(NamedTuple):
 
 
 class InferenceResUNet:
-    """Points in, one descriptor per point out, of a network without `snap`."""
+    """Network without `snap` from points to one descriptor per point."""
 
     def __init__(self, stored: StoredWeights) -> None:
-        """Raises InputError for weights that do not fit their architecture; a matcher's are left out."""
+        """Leaves out the weights of a matcher; InputError for weights that do not fit their architecture."""
         self.architecture = stored.architecture
         tensors = {name: each for name, each in stored.tensors.items() if not name.startswith("matcher.")}
         replace(stored, tensors=tensors).check(_shapes(stored.architecture))
@@ -78,11 +77,11 @@ class InferenceResUNet:
         voxel: float,
         scales: Sequence[float] = (1.0,),
     ) -> NetworkOutput:
-        """Describe points (N, 3), one per `voxel` metres, seen from the `viewpoints` (N, 3) or the origin.
+        """Describe points (N, 3), one per `voxel` in metres, seen from `viewpoints` (N, 3) or the origin.
 
-        At several `scales`, 1 first, the descriptors at those multiples of the voxel size stand side by side,
-        of unit length together. A point that is not in the cloud downsampled to one of them has the
-        descriptor of the nearest one that is. Nodes are those of the first scale.
+        Descriptors at several `scales`, multiples of the voxel size of which the first is 1, stand side by
+        side, of unit length together. A point that the cloud downsampled to a scale does not hold has the
+        descriptor of the nearest point that it holds. Nodes are those of the first scale.
         """
         with parallel.one_for_blas():
             first = self._describe(points, viewpoints, voxel)
@@ -104,7 +103,7 @@ class InferenceResUNet:
     def _describe(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
     ) -> NetworkOutput:
-        """At one scale, with nodes from the cloud's lower corner, in float32."""
+        """Describe points at one scale, with nodes relative to the lower corner of the cloud, in float32."""
         log.info("describe: %d points, in cells of %g m", len(points), voxel)
         return self._forward(_geometry(points, viewpoints, replace(self.architecture.geometry, voxel=voxel)))
 
@@ -143,7 +142,7 @@ class InferenceResUNet:
 
 
 def _folded(tensors: dict[str, NDArray[Any]]) -> dict[str, tuple[Floats, Floats]]:
-    """The weight (K, C, M) and bias (M,) of each convolution, its norm folded into them."""
+    """Weight (K, C, M) and bias (M,) of each convolution with its norm folded in."""
     layers = {}
     for conv in [name.removesuffix(".weight") for name in tensors if tensors[name].ndim == 4]:
         norm = conv.replace("conv", "norm")
@@ -156,7 +155,7 @@ def _folded(tensors: dict[str, NDArray[Any]]) -> dict[str, tuple[Floats, Floats]
 def _geometry(
     points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, config: PyramidConfig
 ) -> Geometry:
-    """The levels and neighbourhoods of points (N, 3)."""
+    """Build the levels and neighbourhoods of points (N, 3)."""
     low = points.min(0) if len(points) else np.zeros(3)
     levels, rows = [rounded(points - low).astype(np.float32)], []
     for level in range(1, config.n_levels):
@@ -198,13 +197,13 @@ def _geometry(
 
 
 def _finest_pairs(points: Floats, lengths: Indices, config: PyramidConfig) -> Pairs:
-    """The pairs of the finest level, found once for the first layer, the normals and the layers behind."""
+    """Pairs of the finest level, for the first layer, the normals and the layers behind."""
     radii = [config.size_and_radius(0, size)[1] for size in (config.stem_kernel_size, KERNEL_SIZE)]
     return pairs_within(points, lengths, max(config.normal_radius, *radii))
 
 
 def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
-    """Of all that describes, by the names that it has in pcreg.models.resunet.ResUNet."""
+    """Shapes of the tensors that describe points, by their names in pcreg.models.resunet.ResUNet."""
     e, d = architecture.encoder, architecture.decoder
     widths = {"1": (1, e[0]), "2": (e[0], e[1]), "3": (e[1], e[2]), "4": (e[2], e[3]), "4_tr": (e[3], d[3])}
     widths |= {"3_tr": (d[3] + e[2], d[2]), "2_tr": (d[2] + e[1], d[1])}

@@ -1,4 +1,4 @@
-"""The layers of the network: a convolution on native points, and the residual block made of two."""
+"""Layers of the network: convolutions on native points, with their norms, and residual blocks."""
 
 import math
 from collections.abc import Iterator
@@ -37,16 +37,13 @@ class PointConv(nn.Module):
 
 
 class FirstConv(PointConv):
-    """The convolution of a constant 1, which sees no more than how many points each kernel cell holds.
-
-    It is a linear layer on those counts: their triplets are never listed.
-    """
+    """Convolution of a constant 1: a linear layer on the numbers of points in the kernel cells."""
 
     def __init__(self, out_channels: int, kernel_size: int):
         super().__init__(1, out_channels, kernel_size)
 
     def forward(self, counts: Tensor, identity: Triplets | None, epilogue: Epilogue = NOTHING) -> Tensor:
-        """counts (K, N) -> (N, M); by the convolution's kernels if given `identity` triplets, as `linear`."""
+        """counts (K, N) -> (N, M); given `identity` triplets, by the kernels of the convolution."""
         K, M = len(self.weight), self.weight.shape[3]
         autocast = torch.is_autocast_enabled(counts.device.type)
         dtype = torch.get_autocast_dtype(counts.device.type) if autocast else self.weight.dtype
@@ -54,7 +51,7 @@ class FirstConv(PointConv):
         if identity is None:
             return epilogue.apply(features @ self.weight.view(K, M))
         deterministic = torch.are_deterministic_algorithms_enabled()
-        # Where rows are aligned the kernel is compiled in a third of the time, and keeps to its registers.
+        # With aligned rows the kernel is compiled in a third of the time and needs fewer registers.
         spare = -K % ALIGNED_CHANNELS
         features = nn.functional.pad(features, (0, spare))
         weight = nn.functional.pad(self.weight.view(1, 1, K, M), (0, 0, 0, spare))
@@ -62,7 +59,7 @@ class FirstConv(PointConv):
 
 
 class ResidualBlock(nn.Module):
-    """conv, norm, relu, conv, norm, plus the input, relu; the width stays."""
+    """Residual block: conv, norm, relu, conv, norm, plus the input, relu; the width stays."""
 
     def __init__(self, channels: int):
         super().__init__()
@@ -88,20 +85,15 @@ def normed_conv(
 ) -> Tensor:
     """relu(norm(conv(features)) + residual), in inference by the kernel of the convolution.
 
-    In training the statistics are those of each group of rows, and running ones see the groups in turn.
+    In training each group of rows has its own statistics, and updates the running ones in turn.
     """
-    inference = not (norm.training or torch.is_grad_enabled())
-    if inference and norm.running_mean is not None:
-        return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
-    out = conv(features, triplets)
     if norm.training:
-        running = None
-        if norm.track_running_stats:
-            running = RunningStatistics(
-                norm.running_mean, norm.running_var, norm.num_batches_tracked, norm.momentum
-            )
+        out, statistics = conv(features, triplets), (norm.running_mean, norm.running_var)
+        running = RunningStatistics(*statistics, norm.num_batches_tracked, norm.momentum)
         return batch_norm(out, groups, norm.weight, norm.bias, norm.eps, running, residual, relu)
-    out = norm(out)  # fixed statistics know no groups
+    if not torch.is_grad_enabled():
+        return conv(features, triplets, Epilogue.of_norm(norm, residual, relu))
+    out = norm(conv(features, triplets))
     if residual is not None:
         out = out + residual
     return torch.relu(out) if relu else out
@@ -123,7 +115,7 @@ def convolve_level(
 def checkpointed_level(
     conv, norm, block, features: Tensor, into: Triplets, within: Triplets, groups: RowGroups
 ) -> Tensor:
-    """The same, keeping no more than its input and output for the gradients, which compute it again."""
+    """`convolve_level`, computed again for the gradients instead of kept."""
     norms = [norm, block.norm1, block.norm2]
     return checkpoint(
         convolve_level,
@@ -135,15 +127,14 @@ def checkpointed_level(
 
 @contextmanager
 def statistics_kept(norms: list[nn.BatchNorm1d]) -> Iterator[None]:
-    """Have norms see a batch again without counting it twice in their running statistics."""
-    tracked = [norm for norm in norms if norm.track_running_stats]
-    before = [(norm.momentum, norm.num_batches_tracked.clone()) for norm in tracked]
-    for norm in tracked:
+    """Keep the running statistics of norms while they see a batch again."""
+    before = [(norm.momentum, norm.num_batches_tracked.clone()) for norm in norms]
+    for norm in norms:
         norm.momentum = 0.0
     try:
         yield
     finally:
-        for norm, (momentum, count) in zip(tracked, before, strict=True):
+        for norm, (momentum, count) in zip(norms, before, strict=True):
             norm.momentum = momentum
             norm.num_batches_tracked.copy_(count)
 
@@ -157,9 +148,9 @@ def convolve_in(network: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:
-    """relu(layer(features)); given `identity` triplets, by the convolution's kernels.
+    """relu(layer(features)); given `identity` triplets, for inference, by the kernels of the convolution.
 
-    That is for inference: there a row does not depend on those it is batched with, to the last bit.
+    A row does not depend on the rows of other clouds there, to the last bit.
     """
     if identity is None:
         return torch.relu(layer(features)) if relu else layer(features)

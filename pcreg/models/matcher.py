@@ -1,9 +1,8 @@
-"""What matches two clouds by looking at both: from a network's features of each to matches with a confidence.
+"""Matcher of two clouds: from the features of both to matches with a confidence.
 
-Coarse to fine, as CoFiNet and GeoTransformer do it. Nodes, the points of a coarse level of the network, see
-the other nodes of their cloud and those of the other one; a softmax over the other cloud's nodes and a slot
-for "has no partner" says where the partners of a patch lie. Points of the best pairs of patches are matched
-in the same way.
+Coarse to fine, as in CoFiNet and GeoTransformer. Nodes, the points of a coarse level of the network, attend
+to the nodes of their cloud and of the other one. A softmax over the nodes of the other cloud and a slot for
+"has no partner" assigns patches; points of the best pairs of patches are assigned in the same way.
 """
 
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ class Assignment:
     def of(
         scores: Tensor, no_partner: tuple[Tensor, Tensor] | None, present: tuple[Tensor, Tensor]
     ) -> "Assignment":
-        """From scores (B, N, M), those of having no partner (B, N) and (B, M), and who is `present`."""
+        """Assign by scores (B, N, M), those of having no partner (B, N) and (B, M), and masks `present`."""
         sides = []
         for side, transposed in enumerate((scores, scores.transpose(1, 2))):
             slot = transposed.new_full(transposed.shape[:2], -torch.inf)
@@ -44,18 +43,18 @@ class Assignment:
 
     @property
     def log_probability(self) -> Tensor:
-        """(B, N, M): the mean of what row and column say of each pair."""
+        """Mean log-probability (B, N, M) of each pair by row and by column."""
         return (self.rows[..., :-1] + self.columns[..., :-1].transpose(1, 2)) / 2
 
 
 class Matcher(nn.Module):
-    """Descriptors of pairs of clouds in, assignments of nodes and of points out."""
+    """Network from the descriptors of pairs of clouds to assignments of nodes and of points."""
 
     def __init__(self, architecture: MatcherArchitecture, node_channels: int):
         super().__init__()
         self.architecture = architecture
         channels, width = architecture.descriptor_channels, architecture.width
-        # What all points have in common says nothing of which of them are partners
+        # Components that all points share do not tell partners from others.
         self.standardize = nn.BatchNorm1d(channels, affine=False)
         self.node_norm = nn.BatchNorm1d(node_channels + channels)
         self.node = nn.Sequential(
@@ -75,10 +74,10 @@ class Matcher(nn.Module):
             nn.init.constant_(slot.bias, MIN_COSINE / TEMPERATURE)
 
     def nodes(self, features: Tensor, node_features: Tensor, patches: Patches) -> Tensor:
-        """The nodes (2B, N, width) after they saw each other: B sources, then their B targets.
+        """Nodes (2B, N, width) after attention: B sources, then their B targets.
 
-        Of the descriptors features (points, channels) of all points of the patches, and node_features
-        (M, node_channels) of all nodes that they were made of.
+        `features` (points, channels) are descriptors of all points of the patches, `node_features`
+        (M, node_channels) those of all nodes that the patches were made of.
         """
         described = patches.mean(features)
         x = self._first(described, node_features, patches)
@@ -96,9 +95,9 @@ class Matcher(nn.Module):
         return self.norm(x)
 
     def match_nodes(self, features: Tensor, nodes: Tensor, patches: Patches) -> Assignment:
-        """Sources' nodes to targets' nodes, from what `nodes` gives.
+        """Assign nodes of sources to nodes of targets, given the result of `nodes`.
 
-        To what nodes learned of each other adds how alike the mean descriptors of their points are.
+        The score adds the cosine of the mean descriptors of their points.
         """
         alike = normalize(patches.mean(features), dim=2) * (self.coarse_scale / 2).exp()
         source, target = torch.cat([alike, self.score(nodes) / nodes.shape[2] ** 0.25], 2).chunk(2)
@@ -108,28 +107,27 @@ class Matcher(nn.Module):
     def match_points(
         self, features: Tensor, nodes: Tensor, patches: Patches, pairs: Tensor
     ) -> tuple[Assignment, Tensor, Tensor]:
-        """Points of pairs (K, 2) of nodes, numbered as in `patches`.
+        """Assign the points of pairs (K, 2) of nodes, numbered as in `patches`.
 
-        Returns the assignment of K problems, and the points (K, L) of their rows and columns, -1: padding.
+        Returns the assignment of K problems, and the points (K, L) of their rows and of their columns; -1 is
+        padding.
         """
         members = patches.members(MAX_PATCH_POINTS)[pairs]  # (K, 2, L)
         context = self.context(nodes.flatten(0, 1)).index_select(0, patches.node)
         refined = self.fine(self.point(self.standardize(features)) + context)
         points = [features * (self.fine_scale / 2).exp(), refined / refined.shape[1] ** 0.25]
-        known = _at(torch.cat([*points, self.fine_slot(refined)], 1), members)
-        (source, target), (of_source, of_target) = members.unbind(1), known.unbind(1)
+        found = _at(torch.cat([*points, self.fine_slot(refined)], 1), members)
+        (source, target), (of_source, of_target) = members.unbind(1), found.unbind(1)
         scores = _products(of_source[..., :-1], of_target[..., :-1])
         no_partner = (of_source[..., -1], of_target[..., -1]) if self.architecture.no_partner else None
         return Assignment.of(scores, no_partner, (source >= 0, target >= 0)), source, target
 
     def _first(self, described: Tensor, node_features: Tensor, patches: Patches) -> Tensor:
-        """The nodes (B, N, width) before they see each other; zeros for padding."""
-        known = torch.cat(
-            [node_features.index_select(0, patches.rows).float(), described[patches.present]], 1
-        )
-        known = self.node(self.node_norm(known)).float()
-        nodes = known.new_zeros(*patches.present.shape, known.shape[1])
-        nodes[patches.present] = known
+        """Nodes (B, N, width) before attention; zeros for padding."""
+        rows = node_features.index_select(0, patches.rows).float()
+        embedded = self.node(self.node_norm(torch.cat([rows, described[patches.present]], 1))).float()
+        nodes = embedded.new_zeros(*patches.present.shape, embedded.shape[1])
+        nodes[patches.present] = embedded
         return nodes
 
 
@@ -140,11 +138,11 @@ def _products(source: Tensor, target: Tensor) -> Tensor:
 
 
 def _at(features: Tensor, rows: Tensor) -> Tensor:
-    """Of features (N, C) those in these rows (..., L) int64: (..., L, C), zeros for -1.
+    """Features (..., L, C) in rows (..., L) int64 of features (N, C); zeros for -1.
 
-    To take some row for -1 and mask it later is as right, but its gradient is a sum that GPUs are slow at.
+    Taking any row for -1 and masking it later has a gradient that GPUs are slow at.
     """
-    known = rows >= 0
+    present = rows >= 0
     found = features.new_zeros(*rows.shape, features.shape[1])
-    found[known] = features.index_select(0, rows[known])
+    found[present] = features.index_select(0, rows[present])
     return found

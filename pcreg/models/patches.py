@@ -1,4 +1,4 @@
-"""Clouds cut into patches: nodes, some voxels apart, and the points nearest to each of them."""
+"""Patches of clouds: nodes some voxels apart, and the points nearest to each of them."""
 
 from dataclasses import dataclass
 
@@ -16,20 +16,20 @@ MULTIPLE = 16  # of nodes with padding: what attention on GPUs reads at once
 
 @dataclass(frozen=True)
 class Patches:
-    """The nodes of B clouds with N points in all; what is absent is padding, to N_max nodes each."""
+    """Nodes of B clouds with N points in all, padded to N_max nodes each."""
 
     points: Tensor  # (B, N_max, 3) float32 metres, in the frame of the cloud's lower corner
     normals: Tensor  # (B, N_max, 3) float32, of unit length, to the side of the viewpoint; or zeros
     present: Tensor  # (B, N_max) bool
     spacing: Tensor  # (B,) float32 metres between the nodes, about
-    rows: Tensor  # (M,) int64, which of the nodes given are present, in the order of `present`
-    node: Tensor  # (N,) int64, of each point its node, numbered cloud * N_max + row
+    rows: Tensor  # (M,) int64, rows of the present ones among the given nodes, in the order of `present`
+    node: Tensor  # (N,) int64, the node of each point, numbered cloud * N_max + row
 
     @staticmethod
     def of(batch: PointBatch, nodes: PointBatch, normals: Tensor | None, spacing: float) -> "Patches":
-        """Of clouds and their nodes, about `spacing` metres apart, with normals (M, 3).
+        """Cut clouds into patches around nodes about `spacing` metres apart, with normals (M, 3).
 
-        Where a cloud has too many nodes some are left out, and the others are further apart.
+        A cloud with too many nodes keeps some, which are further apart.
         """
         rows, spacings = _few(nodes, spacing)
         normals = torch.zeros_like(nodes.points) if normals is None else normals
@@ -45,14 +45,14 @@ class Patches:
         return Patches(*padded, present, nodes.points.new_tensor(spacings), rows, node)
 
     def mean(self, rows: Tensor) -> Tensor:
-        """Of each node the mean (B, N_max, C) of the rows (N, C) of its points; zeros without points."""
+        """Mean (B, N_max, C) of the rows (N, C) of the points of each node; zeros without points."""
         count = self.present.numel()
         number = torch.bincount(self.node, minlength=count).clamp(min=1)[:, None]
         mean = rows.new_zeros(count, rows.shape[1]).index_add(0, self.node, rows) / number
         return mean.view(*self.present.shape, -1)
 
     def members(self, limit: int) -> Tensor:
-        """The points (B * N_max, L) int64 of each node, at most `limit`, -1 where there are fewer."""
+        """Points (B * N_max, L) int64 of each node, at most `limit`, padded with -1."""
         counts = torch.bincount(self.node, minlength=self.present.numel())
         order = torch.argsort(self.node, stable=True)
         first = counts.cumsum(0) - counts
@@ -64,7 +64,7 @@ class Patches:
 
 
 def _few(nodes: PointBatch, spacing: float) -> tuple[Tensor, list[float]]:
-    """Rows (M,) of nodes, of each cloud no more than MAX_NODES, and how far apart they are there."""
+    """Rows (M,) of nodes, no more than MAX_NODES of each cloud, and their spacing in each cloud."""
     lengths = nodes.lengths.tolist()
     rows, spacings = [], []
     for some in torch.arange(len(nodes), device=nodes.points.device).split(lengths):
@@ -80,6 +80,6 @@ def _few(nodes: PointBatch, spacing: float) -> tuple[Tensor, list[float]]:
 
 
 def _nearest(points: Tensor, nodes: Tensor) -> Tensor:
-    """Of each point (N, 3) the nearest of the nodes (M, 3): (N,) int64."""
+    """Nearest of the nodes (M, 3) to each point (N, 3): (N,) int64."""
     size = max(1, MAX_DISTANCES // max(1, len(nodes)))
     return torch.cat([torch.cdist(some, nodes).argmin(1) for some in points.split(size)])

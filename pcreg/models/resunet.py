@@ -25,10 +25,10 @@ from pcreg.models.matcher import Matcher
 
 
 class ResUNet(nn.Module):
-    """Points in, one unit-length descriptor per point out."""
+    """Network from points to one unit-length descriptor per point."""
 
     def __init__(self, architecture: Architecture, checkpointing: bool = False):
-        """With `checkpointing` training keeps the features of levels alone and computes the rest anew."""
+        """With `checkpointing` training keeps the features of levels alone and computes the others again."""
         super().__init__()
         self.architecture, self.checkpointing = architecture, checkpointing
         e, d = architecture.encoder, architecture.decoder
@@ -52,10 +52,7 @@ class ResUNet(nn.Module):
         self.frozen_norms = False
 
     def train(self, mode: bool = True) -> "ResUNet":
-        """Training mode, in which norms with `frozen_norms` keep to their statistics, as in evaluation.
-
-        So do those of a part that is not trained.
-        """
+        """Set the mode; norms of parts not trained, and all with `frozen_norms`, keep their statistics."""
         super().train(mode)
         for part in self.children():
             if self.frozen_norms or not any(parameter.requires_grad for parameter in part.parameters()):
@@ -65,24 +62,24 @@ class ResUNet(nn.Module):
         return self
 
     def train_matcher_alone(self) -> None:
-        """From now on no training changes what describes the points."""
+        """Keep the weights that describe points from now on."""
         for name, parameter in self.named_parameters():
             parameter.requires_grad_(name.startswith("matcher."))
 
     def with_matcher(self, architecture: MatcherArchitecture | None) -> "ResUNet":
-        """A network with these weights and this matcher, new if there was none; None: without one."""
+        """Copy the network with a matcher, new if there was none, or without one for None."""
         network = ResUNet(replace(self.architecture, matcher=architecture), self.checkpointing)
         network.load_state_dict(self.state_dict(), strict=False)
         return network
 
     def forward(self, pyramid: Pyramid) -> Tensor:
-        """The descriptors (N, out_channels), of unit length, of the points of pyramid.levels[0]."""
+        """Descriptors (N, out_channels), of unit length, of the points of pyramid.levels[0]."""
         return self.features(pyramid)[0]
 
     def features(self, pyramid: Pyramid) -> tuple[Tensor, Tensor]:
-        """The descriptors, and features (M, C) of the points of pyramid.levels[NODE_LEVEL].
+        """Descriptors, and features (M, C) of the points of pyramid.levels[NODE_LEVEL].
 
-        The latter are what the decoder brings up to this level beside what the encoder knows there.
+        The latter are those of the decoder and of the encoder at this level, side by side.
         """
         same, down, groups = pyramid.same, pyramid.down, pyramid.row_groups
         up = [triplets.transposed for triplets in down]
@@ -109,14 +106,14 @@ class ResUNet(nn.Module):
         return nn.functional.normalize(out), nodes
 
     def pyramid(self, batch: PointBatch, voxel: float | None = None) -> Pyramid:
-        """What the network needs of a batch of clouds with one point per `voxel` metres.
+        """Build the pyramid of a batch of clouds with one point per `voxel`, in metres.
 
-        By default those of the architecture. Nothing in the network knows the unit of length: clouds that
-        are larger by a factor, with a voxel larger by the same, have the same descriptors.
+        The default is the voxel size of the architecture. Clouds that are larger by a factor have the same
+        descriptors with a voxel size larger by the same factor.
         """
         geometry = self.architecture.geometry
         return Pyramid.build(batch, geometry if voxel is None else replace(geometry, voxel=voxel))
 
     def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
-        """The descriptors (N, out_channels) of a batch of clouds, see `pyramid`."""
+        """Descriptors (N, out_channels) of a batch of clouds, see `pyramid`."""
         return self(self.pyramid(batch, voxel))

@@ -1,4 +1,4 @@
-"""ResUNet in PyTorch for inference on arrays: on a GPU, and for what pcreg.models.inference leaves out."""
+"""ResUNet in PyTorch for inference on arrays: on a GPU, and with `snap`."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -45,7 +45,7 @@ def _compilation(architecture: Architecture, device: str, sizes: Sequence[Sequen
 
 
 class TorchInference:
-    """A network on a device."""
+    """Network for inference on a device."""
 
     def __init__(self, network: ResUNet, device: str) -> None:
         self.architecture, self.fingerprint = network.architecture, fingerprint(network)
@@ -58,13 +58,10 @@ class TorchInference:
         voxel: float,
         scales: Sequence[float] = (1.0,),
     ) -> NetworkOutput:
-        """That of pcreg.models.inference.InferenceResUNet.
+        """Describe points as pcreg.models.inference.InferenceResUNet does; repeats to the last bit.
 
-        The network knows no unit of length: at a scale s the cloud is one more of the batch, in units of s.
-        So one pass computes all scales.
-
-        It repeats to the last bit. On the CPU it takes one core: threads would wait for one another at every
-        one of many small operators, and beside other processes wait a hundred times as long as they compute.
+        One pass computes all scales: at a scale s the cloud is one more of the batch, in units of s. On the
+        CPU one thread computes: beside other processes threads would wait for each other at every operator.
         """
         if self._device != "cpu":
             compile_kernels(self.architecture, self._device)
@@ -79,7 +76,7 @@ class TorchInference:
             )
             pyramid = self._network.pyramid(batch, voxel)
             nodes = pyramid.levels[NODE_LEVEL]
-            own = int(nodes.lengths[0])  # known by now; from here on nothing waits for the network
+            own = int(nodes.lengths[0])  # read before the network runs, which nothing waits for then
             features, node_features = self._network.features(pyramid)
             first, *others = features.split([len(each) for each in clouds])
             columns = [other[_nearest(cloud, each)] for other, each in zip(others, clouds[1:], strict=True)]
@@ -90,7 +87,7 @@ class TorchInference:
             return NetworkOutput(*map(DeviceRows, (features, *of_nodes)))
 
     def _there(self, rows: NDArray[np.float64]) -> Tensor:
-        # What the device has still to do is not waited for: the rows have been read when this returns.
+        # The rows have been read when this returns; the device is not waited for.
         return torch.from_numpy(rows).to(self._device, non_blocking=True)
 
 
@@ -101,7 +98,7 @@ def _downsampled(points: Tensor, voxel: float) -> Tensor:
 
 
 def _nearest(points: Tensor, downsampled: Tensor) -> Tensor:
-    """Rows (N,) of the nearest of the downsampled points (M, 3) to each of points (N, 3)."""
+    """Nearest of the downsampled points (M, 3) to each of points (N, 3): (N,) int64."""
     if points.is_cuda:
         return nearest_points(points, downsampled)[1]
     if len(points) == 0:

@@ -1,4 +1,4 @@
-"""Trained networks as .safetensors files that say which architecture the weights belong to."""
+"""Trained networks as .safetensors files, which carry the architecture of the weights."""
 
 import dataclasses
 import json
@@ -20,9 +20,9 @@ from pcreg.runtime.files import replacing
 
 
 def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None:
-    """Write the network's parameters and statistics with its architecture, atomically.
+    """Write parameters, statistics and architecture of a network, atomically.
 
-    With `half`, parameters are rounded to float16, in half of the space; statistics stay as they are.
+    With `half` parameters are rounded to float16; statistics stay as they are.
     """
     from safetensors.torch import save_file
 
@@ -37,10 +37,10 @@ def save_weights(path: str | Path, network: ResUNet, half: bool = False) -> None
 
 
 def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) -> ResUNet:
-    """The network of a .safetensors file, in evaluation mode, on the CPU.
+    """Load the network of a .safetensors file, in evaluation mode, on the CPU.
 
-    `required` names fields that its architecture has to have; what it leaves out, or has as None, may be
-    anything. Raises InputError for a file that is missing, damaged, or holds another network's weights.
+    `required` gives fields that the architecture has to have; None allows anything. Raises InputError for a
+    file that is missing, damaged, or holds the weights of another network.
     """
     network = network_of(read_weights(path))
     for field, found in dataclasses.asdict(network.architecture).items():
@@ -55,16 +55,16 @@ def load_weights(path: str | Path, required: Mapping[str, Any] | None = None) ->
 
 
 def network_of(stored: StoredWeights) -> ResUNet:
-    """The network, in evaluation mode, on the CPU; InputError if it is of another architecture."""
+    """Make the network of these weights, in evaluation mode, on the CPU; InputError if they do not fit it."""
     network = undrawn(stored.architecture)
     stored.check({name: tuple(tensor.shape) for name, tensor in network.state_dict().items()})
     return _fill(network, {name: torch.from_numpy(array) for name, array in stored.tensors.items()})
 
 
 def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
-    """A network with `share` of the weights of the first and the rest of those of the last, of one kind.
+    """Mix `share` of the weights of the first network with the rest of the last, of one architecture.
 
-    Fine-tuned weights that are taken part of the way back forget less (Wortsman et al., CVPR 2022).
+    Fine-tuned weights forget less part of the way back (Wortsman et al., CVPR 2022).
     """
     start, end = first.state_dict(), last.state_dict()
     mixed = {
@@ -75,29 +75,29 @@ def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
 
 
 def fingerprint(network: nn.Module) -> str:
-    """The first 16 digits of the SHA-256 over every parameter and statistic of the network."""
+    """First 16 digits of the SHA-256 over all parameters and statistics of the network."""
     return weights_file.fingerprint(
         {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
     )
 
 
 def undrawn(architecture: Architecture) -> ResUNet:
-    """A network whose weights are to be overwritten; draws no random numbers and starts no thread."""
+    """Make a network whose weights hold anything; draws no random numbers and starts no thread."""
     with ONE_THREAD, _Undrawn():
         return ResUNet(architecture)
 
 
 def _fill(network: ResUNet, tensors: dict[str, torch.Tensor]) -> ResUNet:
-    """The network with all of these parameters and statistics, in evaluation mode; no thread is started."""
+    """Load parameters and statistics into a network, without starting a thread; set evaluation mode."""
     with ONE_THREAD:
         network.load_state_dict(tensors)
     return network.eval()
 
 
 class _Undrawn(TorchFunctionMode):
-    """Leaves new tensors as they come where they would be filled with random numbers.
+    """Mode in which new tensors are not filled with random numbers.
 
-    The meta device does so, too, but to compute a shape on it PyTorch imports modules for three seconds.
+    The meta device would do, but PyTorch imports modules for three seconds to compute a shape on it.
     """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):

@@ -1,4 +1,4 @@
-"""What is in a .safetensors file of weights, as arrays."""
+"""Content of a .safetensors file of weights, as arrays."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ KEY = "pcreg.architecture"  # in the file's metadata
 
 @dataclass(frozen=True)
 class StoredWeights:
-    """The parameters and statistics of a network, by name; float16 ones as float32."""
+    """Parameters and statistics of a network, by name; float16 ones as float32."""
 
     path: Path
     architecture: Architecture
@@ -28,6 +28,7 @@ class StoredWeights:
 
     @cached_property
     def fingerprint(self) -> str:
+        """First 16 digits of the SHA-256 over all tensors."""
         return fingerprint(self.tensors)
 
     def check(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
@@ -43,7 +44,11 @@ class StoredWeights:
 
 
 def read_weights(path: str | Path) -> StoredWeights:
-    """The content of a .safetensors file; InputError for one that is missing, damaged or of another kind."""
+    """Read a .safetensors file of weights.
+
+    Raises:
+        InputError: The file is missing, damaged or of another kind, or a number in it is not finite.
+    """
     path = Path(path)
     with _opened(path) as file:
         metadata = file.metadata() or {}
@@ -51,11 +56,15 @@ def read_weights(path: str | Path) -> StoredWeights:
     for name, tensor in tensors.items():
         if tensor.dtype == np.float16:
             tensors[name] = tensor.astype(np.float32)
+        if not np.isfinite(tensors[name]).all():
+            raise InputError(
+                f"{path}: {name} holds a number that is not finite; use weights written by `pcreg train`"
+            )
     return StoredWeights(path, _architecture(path, metadata), tensors)
 
 
 def read_architecture(path: str | Path) -> Architecture:
-    """That which the weights of a file belong to, without reading them; InputError as for `read_weights`."""
+    """Read the architecture alone; InputError as for `read_weights`."""
     path = Path(path)
     with _opened(path) as file:
         metadata = file.metadata() or {}
@@ -63,7 +72,7 @@ def read_architecture(path: str | Path) -> Architecture:
 
 
 def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
-    """The first 16 digits of the SHA-256 over the names and numbers of tensors."""
+    """First 16 digits of the SHA-256 over the names and numbers of tensors."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(name.encode())
@@ -73,7 +82,7 @@ def fingerprint(tensors: Mapping[str, NDArray[Any]]) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """The file, as safetensors reads it; within, too, its errors are raised as InputError."""
+    """Open a file by safetensors, whose errors become InputError within, too."""
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():

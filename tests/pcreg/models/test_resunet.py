@@ -6,7 +6,7 @@ import torch
 
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
-from pcreg.models.layers import ResidualBlock, convolve_in
+from pcreg.models.layers import convolve_in
 from pcreg.models.resunet import Architecture, ResUNet
 from tests.pcreg.scenes import wavy_sheet
 
@@ -150,17 +150,6 @@ def test_inference_computes_what_training_would(network, device):
     with torch.no_grad():
         fused = network(pyramid)
     torch.testing.assert_close(fused, network(pyramid).detach(), rtol=0, atol=1e-5)
-
-
-def test_norms_without_statistics_are_computed_from_the_batch():
-    block = ResidualBlock(4).eval()
-    block.norm1 = torch.nn.BatchNorm1d(4, track_running_stats=False)
-    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(100)]), Architecture(voxel=0.05).geometry)
-    features = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
-    triplets, groups = pyramid.same[0], pyramid.row_groups[0]
-    with torch.no_grad():
-        out = block(features, triplets, groups)
-    torch.testing.assert_close(out, block(features, triplets, groups).detach(), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])

@@ -2,8 +2,10 @@ import json
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from pcreg.features.fcgf import FCGF
 from pcreg.models.weights import KEY, fingerprint, load_weights, save_weights
 from pcreg.runtime.errors import InputError
 from tests.pcreg.tiny import network
@@ -65,6 +67,19 @@ def test_truncated(saved):
 def test_not_weights_at_all(saved):
     saved.write_text("hello")
     refused(saved, "damaged")
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf, -torch.inf])
+def test_a_number_that_is_not_finite(number, saved):
+    tensors = load_file(saved)
+    tensors["block2.norm1.running_mean"][0] = number
+    with safe_open(saved, "pt") as file:
+        metadata = file.metadata()
+    save_file(tensors, saved, metadata)
+    for load in (load_weights, FCGF.load):
+        with pytest.raises(InputError, match=r"block2\.norm1\.running_mean holds a number that is"):
+            load(saved)
+    refused(saved, "not finite")
 
 
 def test_without_architecture(saved):
