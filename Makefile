@@ -23,7 +23,7 @@ docs: .venv/complete
 	.venv/bin/python -m mkdocs build --strict --quiet
 
 bench: .venv/complete
-	.venv/bin/python benchmarks/bench_operators.py
+	.venv/bin/python benchmarks/kernels.py operators
 
 setup: .venv/complete
 

@@ -1,88 +1,180 @@
-"""Rows as they are measured: printed at once, aligned, and kept for a JSON file."""
+"""What all benchmarks share: options, clouds, times, memory, and results that are printed and kept."""
 
 import argparse
 import json
-import platform
+import os
+import shlex
+import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
+from pcreg.io.cloud import read_cloud
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 
+if TYPE_CHECKING:
+    from pcreg.kernels.point_batch import PointBatch
+
+OUT = Path("outputs/benchmarks")
+PACKAGES = ("numpy", "torch", "triton", "spconv-cu126", "spconv-triton")
+PRECISIONS = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16")}
 Value = str | int | float | None
+WARM_UP = 3  # calls of each function before it is timed
+SLEEP_MS = 20  # longer than the launch of a forward pass
 
 
-class Report:
-    """Sections of rows; the file is written anew after each row, so that a broken run leaves all before."""
-
-    def __init__(self, device: torch.device, file: Path | None):
-        self.content = {"machine": describe_machine(device)}
-        self.file = file
-        self.facts(self.content["machine"])
-
-    def facts(self, facts: dict[str, Value]) -> None:
-        """Print what belongs to all rows that follow."""
-        print("\n" + ", ".join(f"{key} {_text(value)}" for key, value in facts.items()), flush=True)
-
-    def section(self, name: str, rows: Iterable[dict[str, Value]]) -> None:
-        kept = self.content.setdefault(name, [])
-        columns: list[str] = []
-        print(f"\n## {name}", flush=True)
-        for row in rows:
-            if list(row) != columns:
-                columns = list(row)
-                widths = [max(len(key), len(_text(value)), 7) for key, value in row.items()]
-                print("  ".join(f"{key:>{width}}" for key, width in zip(columns, widths, strict=True)))
-            cells = zip(row.values(), widths, strict=True)
-            print("  ".join(f"{_text(value):>{width}}" for value, width in cells), flush=True)
-            kept.append(row)
-            self.write()
-
-    def write(self) -> None:
-        if self.file:
-            with replacing(self.file) as path:
-                path.write_text(json.dumps(self.content, indent=1))
-
-
-def parser(text: str, cloud: bool = False) -> argparse.ArgumentParser:
-    """A parser with the docstring of a script as its help, and options for those that measure a `cloud`."""
+def parser(text: str, *verbs: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """A parser with the docstring of a script as its help, those of its verbs, and --out."""
     made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    if cloud:
-        made.add_argument("cloud", nargs="?", type=Path, metavar="CLOUD")
-        made.add_argument("--threads", type=int, default=torch.get_num_threads())
-        made.add_argument("--json", type=Path, metavar="FILE")
-    return made
+    added = made.add_subparsers(dest="verb", required=True) if verbs else None
+    choices = {verb: added.add_parser(verb) for verb in verbs}
+    for each in choices.values() or [made]:
+        each.add_argument("--out", type=Path, default=OUT, help="folder of results (default: %(default)s)")
+    return made, choices
 
 
-def run(main: Callable[[], None]) -> None:
+def run(main: Callable[[], int | None]) -> None:
     """Run a benchmark; bad input ends it with one sentence and exit status 2."""
     try:
-        main()
+        sys.exit(main())
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
 
 
-def describe_machine(device: torch.device) -> dict[str, str]:
-    if device.type == "cuda":
-        name = torch.cuda.get_device_name(device)
+def keep(rows: Iterable[dict[str, Value]], path: Path, device: str) -> list[dict[str, Value]]:
+    """Print rows as they come; `path` holds all so far, so that a broken run loses none."""
+    command = shlex.join(_short(word) for word in sys.argv[1:])
+    measured = {
+        "commit": _commit(),
+        "date": date.today().isoformat(),
+        "device": _device_name(device),
+        "versions": ", ".join(_versions()),
+        "command": f"python benchmarks/{Path(sys.argv[0]).name} {command}".strip(),
+    }
+    kept: list[dict[str, Value]] = []
+    for row in rows:
+        kept.append(row)
+        print(", ".join(f"{key} {_text(value)}" for key, value in row.items()), flush=True)
+        columns = list(dict.fromkeys(key for each in kept for key in each))
+        cells = [[_text(each.get(key)) for key in columns] for each in kept]
+        write(path, {"measured": measured, "columns": columns, "rows": cells})
+    print(path)
+    return kept
+
+
+def write(path: Path, result: dict[str, Any]) -> None:
+    """Write a result as JSON with a line per row."""
+    rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in result["rows"])
+    head = json.dumps({**result, "rows": []}, indent=1, ensure_ascii=False)
+    with replacing(path) as temporary:
+        temporary.write_text(head.removesuffix("[]\n}") + f"[\n{rows}\n ]\n}}\n")
+
+
+def load(path: Path | None, voxel: float, device: str) -> "PointBatch":
+    """The cloud in `path`, by default a simulated scan of a room, one point per voxel."""
+    from pcreg.geometry.voxel_grid import voxel_downsample  # not with an earlier commit's layout
+    from pcreg.kernels.point_batch import PointBatch
+
+    if path is None:
+        from pcreg.datasets.simulated.indoor import record_scans
+
+        points = record_scans(seed=0, index=0).clouds[0].double().numpy()
     else:
-        name = f"CPU with {torch.get_num_threads()} threads"
-    machine = {"device": name, "python": platform.python_version()}
-    for package in ("torch", "triton"):
-        with suppress(PackageNotFoundError):
-            machine[package] = version(package)
-    return machine
+        points = read_cloud(path).points
+    return PointBatch.from_clouds([points[voxel_downsample(points, voxel)]]).to(device)
 
 
-def _text(value: Value) -> str:
+def wall_ms(function: Callable[[], object], device: str) -> float:
+    """Milliseconds from the call until the device has finished."""
+    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+    wait()
+    start = perf_counter()
+    function()
+    wait()
+    return 1000 * (perf_counter() - start)
+
+
+def medians(
+    functions: dict[str, Callable[[], object]], runs: int, device: str, launched: bool = False
+) -> dict[str, float]:
+    """Median milliseconds of functions, called in turn: wall-clock, or between events if `launched`.
+
+    Times between events on a GPU leave out how long the host takes to launch kernels.
+    """
+    for function in [*functions.values()] * (WARM_UP if device != "cpu" else 1):
+        function()
+    if device == "cpu" or not launched:
+        times = [[wall_ms(each, device) for each in functions.values()] for _ in range(runs)]
+    else:
+        torch.cuda.synchronize()
+        events = [[_events(each) for each in functions.values()] for _ in range(runs)]
+        torch.cuda.synchronize()
+        times = [[start.elapsed_time(end) for start, end in row] for row in events]
+    return dict(zip(functions, map(statistics.median, zip(*times, strict=True)), strict=True))
+
+
+def peak_mib(function: Callable[[], object], device: str) -> float | None:
+    """MiB that a call holds at its peak beyond what it returns; None on a CPU."""
+    if device == "cpu":
+        return None
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    result = function()
+    returned, peak = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
+    del result
+    return (peak - returned) / 2**20
+
+
+def _events(function: Callable[[], object]) -> tuple[torch.cuda.Event, torch.cuda.Event]:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(SLEEP_MS * 2_000_000)  # cycles: the launches end before the first kernel starts
+    start.record()
+    function()
+    end.record()
+    return start, end
+
+
+def _short(word: str) -> str:
+    return Path(word).name if Path(word).exists() else word
+
+
+def _device_name(device: str) -> str:
+    name = "CPU" if device == "cpu" else torch.cuda.get_device_name(device)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{name}, {cores} cores"
+
+
+def _versions() -> Iterable[str]:
+    for package in PACKAGES:
+        try:
+            yield f"{package} {version(package)}"
+        except PackageNotFoundError:
+            continue
+
+
+def _commit() -> str | None:
+    """The commit of this checkout; None outside one, or without git."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _text(value: Value | np.generic) -> str:
     if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.3f}" if abs(value) < 100 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else value
+        return ""
+    if isinstance(value, float | np.floating):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int | np.integer) else str(value)

@@ -1,157 +1,161 @@
-"""The benchmarks run and write what they measured; the figures themselves are nobody's contract."""
+"""The benchmarks run on small inputs and keep what they measured."""
 
-import importlib
 import json
+import runpy
+import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from pcreg.geometry.se3 import inverse
-from tests.datasets.street import street_pose, street_scan
+from pcreg.geometry.se3 import inverse, rotation_about, se3
+from pcreg.io.cloud import write_ply
+from pcreg.mapping.map import Map, MapEdge
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+OPERATORS = ["operators", "cloud.npy", "--voxel=0.1", "--channels=3:8", "--runs=1"]
+SMALL = ["cloud.npy", "--voxel=0.1", "--runs=1"]
 
 
 @pytest.fixture
-def cloud(tmp_path) -> Path:
-    path = tmp_path / "cloud.npy"
-    np.save(path, np.random.default_rng(0).uniform(0, 1, (2000, 3)))
-    return path
-
-
-def test_operators(cloud, tmp_path):
-    result = tmp_path / "operators.json"
-    arguments = [cloud, "--voxel", "0.1", "--channels", "3:8", "--precision", "float32", "--runs", "1"]
-    run("bench_operators.py", *arguments, "--json", result)
-    measured = json.loads(result.read_text())
-    facts = measured["triplets at 0.1 m"]
-    assert facts["triplets"] > facts["buckets"] > facts["points"]
-    (row,) = measured["operators at 0.1 m"]
-    assert (row["C"], row["M"], row["precision"]) == (3, 8, "float32")
-    assert min(row["both"], row["forward"]) > 0  # on a busy machine either may take longer, run once
-
-
-def test_network(cloud, tmp_path, monkeypatch):
-    result = tmp_path / "network.json"
-    small = ["--fragment=300", "--sizes=2", "--pairs=1", "--batch=1", "--runs=1", "--threads=1"]
-    run("bench_network.py", cloud, "--voxel=0.1", *small, "--json", result)
-    measured = json.loads(result.read_text())
-    native, voxel = measured["search"]
-    assert (native["search"], voxel["search"]) == ("native", "voxel")
-    assert native["points"] == voxel["points"] < native["T"]
-    assert all(len(row["levels"].split()) == 4 for row in measured["pyramid"])
-    for section, column in (("forward", "both"), ("training", "ms")):
-        assert {row["engine"] for row in measured[section]} == {"native", "voxel"}
-        assert all(row[column] > 0 for row in measured[section])
+def folder(tmp_path, monkeypatch):
+    """The working directory of a benchmark, with a cloud."""
+    np.save(tmp_path / "cloud.npy", np.random.default_rng(0).uniform(0, 1, (2000, 3)))
+    monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(BENCHMARKS)
-    tables = importlib.import_module("network_tables")
-    monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    tables.save_tables(measured, "bench")
-    index, forward, step = (
-        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("index", "forward", "step")
-    )
-    assert index["columns"] == ["N", "T", "native", "voxel", "native, MiB", "voxel, MiB"]
-    assert {len(row) for row in index["rows"]} == {6}
-    assert {row[0] for row in forward["rows"]} == {"1 x 300", f"{native['points']:,}"}
-    assert [row[1] for row in step["rows"]] == ["native", "voxel"]
-
-
-def test_scale(cloud, tmp_path):
-    result, picture = tmp_path / "scale.json", tmp_path / "memory.png"
-    small = ["--voxel", "0.1", "--min-points", "500", "--max-points", "500", "--threads", "1"]
-    run("bench_scale.py", cloud, *small, "--json", result, "--plot", picture)
-    rows = json.loads(result.read_text())["scale"]
-    modes = [(row["model"], row["mode"]) for row in rows]
-    assert modes[:2] == [("operator", "forward"), ("operator", "training")]
-    assert modes[2:] == [("ResUNet", mode) for mode in ("forward", "training", "checkpointed")]
-    assert {row["points"] for row in rows} == {500}
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_odometry(tmp_path):
-    pytest.importorskip("small_gicp", reason="small_gicp is not installed (the odometry extra)")
-    for n in range(5):
-        np.save(tmp_path / f"{n}.npy", street_scan(street_pose(n), seed=n))
-    np.savetxt(tmp_path / "poses.txt", [street_pose(n)[:3].ravel() for n in range(5)])
-    printed = run("bench_odometry.py", tmp_path, "--every", "1", "2", "--pairs", "3")
-    for line, scans in zip(printed.splitlines()[1:], (5, 3), strict=True):
-        _, steps, pairs, errors = line.split("|")
-        assert steps.split() == [str(scans - 1), "0", "0", "0"]
-        assert pairs.split()[:4] == ["3", "0", "0", "0"]
-        assert max(map(float, errors.replace(",", "").split())) < 0.3
-
-
-@pytest.fixture
-def street(tmp_path) -> Path:
-    """A folder of two scans of a street, 3 m apart, and their motion."""
-    poses = [street_pose(0), street_pose(3)]
-    for n, pose in enumerate(poses):
-        np.save(tmp_path / f"{n}.npy", street_scan(pose, seed=n))
-    motion = (inverse(poses[0]) @ poses[1]).ravel()
-    (tmp_path / "pairs.txt").write_text(" ".join(["1.npy", "0.npy", *map(str, motion)]))
     return tmp_path
 
 
-def test_registration(street):
-    result = street / "registration.json"
-    printed = run("bench_registration.py", "--lidar", street, "--json", result)
-    content = json.loads(result.read_text())
-    (table,) = (content[key] for key in content if "loose" in key)
-    rows = {row["method"]: row for row in table}
-    methods = {"ours", "ours, FPFH", "Open3D's tutorial, 0.3 m", "the same, wide FPFH, 0.3 m"}
-    if find_spec("kiss_matcher"):
-        methods |= {"KISS-Matcher, 0.3 m", "KISS-Matcher and ICP, 0.3 m"}
-    else:
-        assert "pip install kiss-matcher" in printed
-    assert set(rows) == methods
-    assert all(row["pairs"] == 1 and row["s"] > 0 for row in rows.values())
-    for right in ("ours", "the same, wide FPFH, 0.3 m"):
-        assert rows[right]["strict"] == 1
-    assert (rows["ours"]["wrong accepted"], rows["ours"]["right refused"]) == (0, 0)
-    answers = content[f"{street}, every answer"]
-    assert [answer["method"] for answer in answers] == list(rows)
+@pytest.fixture
+def run(folder, monkeypatch):
+    """Run a script of the folder as a command; returns its exit status."""
+
+    def script(name: str, *arguments: object) -> int:
+        monkeypatch.setattr(sys, "argv", [str(BENCHMARKS / name), *map(str, arguments)])
+        threads = torch.get_num_threads()
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(BENCHMARKS / name), run_name="__main__")
+        torch.set_num_threads(threads)
+        return ended.value.code or 0
+
+    return script
 
 
-def test_covariance(street):
-    """The pair is answered right, and its error is one that the covariance allows."""
-    header, row = run("bench_covariance.py", "folder", street).splitlines()
-    assert header.split()[:5] == ["pairs", "tried", "accepted", "right", "mean"]
-    name, *counts, mean, median, _, metres, _ = row.split()
-    assert (name, counts, mean) == (street.name, ["1", "1", "1"], median)
-    assert 0 < float(mean) < 30
-    assert float(metres) < 0.2
+def result(path: str) -> list[dict[str, str]]:
+    kept = json.loads((Path("outputs/benchmarks") / path).read_text())
+    assert kept["measured"]["command"].startswith("python benchmarks/")
+    return [dict(zip(kept["columns"], row, strict=True)) for row in kept["rows"]]
 
 
-def test_few_scans_of_a_map_are_screened_each_with_each():
-    header, row = run("bench_map_retrieval.py", 3).splitlines()[-2:]
-    assert header.split()[:2] == ["scans", "pairs"]
-    assert row.split()[:4] == ["3", "3", "100", "1.000"]
+def test_kernels(run):
+    assert run("kernels.py", *OPERATORS) == 0
+    (row,) = result("operators.json")
+    assert (row["C -> M"], row["precision"]) == ("3 -> 8", "float32")
+    assert float(row["forward"]) > 0
+    assert run("kernels.py", "index", *SMALL) == 0
+    (row,) = result("index.json")
+    assert min(float(row["native"]), float(row["voxel"])) > 0
 
 
-SCRIPTS = [
-    "bench_operators.py",
-    "bench_scale.py",
-    "bench_network.py",
-    "bench_odometry.py",
-    "bench_registration.py --lidar",
-]
+def test_network(run):
+    assert run("network.py", *SMALL, "--fragment=300", "--batch", "2") == 0
+    rows = result("forward.json")
+    assert [row["engine"] for row in rows] == ["native", "voxel"] * 2
+    assert all(float(row["both"].replace(",", "")) > 0 for row in rows)
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_bad_input_is_one_sentence(script, tmp_path):
-    name, *option = script.split()
-    command = [sys.executable, BENCHMARKS / name, *option, tmp_path / "missing.ply"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 2
-    assert result.stderr.startswith("error: ")
-    assert len(result.stderr.splitlines()) == 1
+def test_training(run, folder):
+    assert run("training.py", "losses", "a.json", "--steps=2") == 0
+    first, second = json.loads((folder / "a.json").read_text())
+    for last, status in ((second, 0), (second * 1.001, 1)):
+        (folder / "b.json").write_text(json.dumps([first, last]))
+        assert run("compare.py", "losses", "a.json", "b.json") == status
 
 
-def run(script: str, *arguments: object) -> str:
-    """Run a script of the folder; returns what it printed."""
-    command = [sys.executable, BENCHMARKS / script, *map(str, arguments)]
-    return subprocess.run(command, check=True, timeout=120, stdout=subprocess.PIPE, text=True).stdout
+@pytest.fixture
+def pair(folder, room) -> list[str]:
+    """The files of two scans of a room."""
+    write_ply(folder / "source.ply", room.source)
+    write_ply(folder / "target.ply", room.target)
+    (folder / "pairs.csv").write_text("source.ply,target.ply\n")
+    return ["source.ply", "target.ply"]
+
+
+def test_register(run, pair):
+    assert run("register.py", "pairs", "--pair", "room", *pair, "--device=cpu", "--repeat=1") == 0
+    assert [(row["descriptor"], row["clouds"]) for row in result("pairs-cpu.json")] == [
+        ("FCGF", "room"),
+        ("FPFH", "room"),
+    ]
+
+
+def test_answers_are_frozen_and_compared(run, pair, capsys):
+    for name in ("a.json", "b.json"):
+        assert run("compare.py", "freeze", "pairs.csv", name) == 0
+    assert run("compare.py", "answers", "a.json", "b.json") == 0
+    answers = json.loads(Path("b.json").read_text())
+    (answer,) = answers.values()
+    answer["T_target_source"][0][3] += 1e-5
+    answer["confidence"] -= 0.01
+    Path("b.json").write_text(json.dumps(answers))
+    capsys.readouterr()
+    assert run("compare.py", "answers", "a.json", "b.json") == 1
+    printed = capsys.readouterr().out
+    assert "confidence" in printed
+    assert printed.endswith(f"{1 + answer['registered']} differences\n")
+    assert run("compare.py", "devices", "pairs.csv", "--device=cpu") == 0
+
+
+def test_records_are_compared_without_their_times(run, folder):
+    for name, seconds, error in (("a", 1.0, 0.1), ("b", 2.0, 0.1), ("c", 1.0, 0.2)):
+        trial = {"RTE": error, "seconds": {"match": seconds}}
+        (folder / name).mkdir()
+        (folder / name / "records.jsonl").write_text(
+            json.dumps({"pair": "x", "run": name, "trials": [trial]})
+        )
+    assert run("compare.py", "records", "a", "b") == 0
+    assert run("compare.py", "records", "a", "c") == 1
+    assert run("compare.py", "records", "a", "missing") == 2
+
+
+def test_few_scans_of_a_map_are_screened_each_with_each(run):
+    assert run("map.py", "retrieval", 3) == 0
+    (row,) = result("map-retrieval.json")
+    assert [row[key] for key in ("scans", "pairs", "of all %")] == ["3", "3", "100"]
+
+
+def test_maps_are_held_against_poses(folder):
+    """Of four scans in a map of another frame one is misplaced, by a pair that is wrong; one is alone."""
+    poses = np.array([se3(rotation_about([0, 0, 1], 20 * n), np.array([n, 0.0, 0.0])) for n in range(5)])
+    paths = [folder / f"cloud_bin_{n}.ply" for n in range(5)]
+    for path, pose in zip(paths, poses, strict=True):
+        np.savetxt(path.with_suffix(".info.txt"), pose, header="scene seq 0 49", comments="")
+    placed = se3(rotation_about([1, 0, 0], 50), np.array([3.0, 2.0, 1.0])) @ poses
+    placed[3, 0, 3] += 0.5
+    used = [(1, 0), (2, 1), (3, 2)]
+    edges = [MapEdge(a, b, True, 0.99, "", inverse(placed[b]) @ placed[a], True, "") for a, b in used]
+    found = Map(tuple(map(str, paths)), ("",) * 5, placed, np.array([1, 1, 1, 1, 0]), tuple(edges), 0.05)
+    one, none = runpy.run_path(str(BENCHMARKS / "map.py"))["map_rows"](found, paths, 2.0)
+    assert one["median m"] < 1e-6
+    assert [one[key] for key in ("scans", "placed", "pairs used", "wrong")] == [4, 3, 3, 1]
+    assert none == {"map": "none", "scans": 1}
+
+
+def test_a_result_is_kept_outside_git(folder):
+    for script in BENCHMARKS.glob("*.py"):
+        shutil.copy(script, folder)
+    subprocess.run([sys.executable, "kernels.py", *OPERATORS], check=True, timeout=120, cwd=folder)
+    assert (
+        json.loads((folder / "outputs/benchmarks/operators.json").read_text())["measured"]["commit"] is None
+    )
+    assert len(result("operators.json")) == 1
+
+
+def test_bad_input_is_one_sentence(run, capsys):
+    assert run("kernels.py", "operators", "missing.ply") == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert len(error.splitlines()) == 1

@@ -1,0 +1,101 @@
+"""Time the network in inference, on native points and on voxels, beside spconv.
+
+    python benchmarks/network.py [CLOUD] [--voxel 0.025 ...] [--precision float32 ...] [--batch 1 8]
+
+CLOUD is any point cloud file, downsampled to one point per voxel (default: a simulated room): fragments of
+it, alone and in a batch, and the whole. Runs on the GPU if there is one. `index` builds all levels and
+triplets, `forward` runs the network on them, `both` one after the other; spconv builds indices within its
+forward pass, which counts as `both`. Wall-clock milliseconds until the device has finished, medians; MiB at
+the peak.
+"""
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from report import PRECISIONS, Value, keep, load, medians, parser, peak_mib, run
+
+from kernels import PEER_PRECISIONS, SNAP, VoxelGrid, VoxelResUNet, builder, peers
+from pcreg.kernels.point_batch import PointBatch
+from pcreg.models.architecture import Architecture
+from pcreg.models.layers import convolve_in
+from pcreg.models.resunet import ResUNet
+from pcreg.runtime.device import choose_device
+
+
+def main() -> None:
+    made, _ = parser(__doc__)
+    made.add_argument("cloud", nargs="?", metavar="CLOUD")
+    made.add_argument("--voxel", type=float, nargs="+", help="metres; default: 0.025, on a CPU 0.05")
+    made.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["float32"])
+    made.add_argument("--fragment", type=int, default=20_000, help="points of one")
+    made.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="fragments at once")
+    made.add_argument("--runs", type=int, default=15)
+    made.add_argument("--threads", type=int, default=torch.get_num_threads())
+    options = made.parse_args()
+    options.device = choose_device("auto")
+    options.voxel = options.voxel or [0.05 if options.device == "cpu" else 0.025]
+    torch.set_num_threads(options.threads)
+    keep(rows(options), options.out / "forward.json", options.device)
+
+
+def rows(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    for voxel in options.voxel:
+        whole = load(options.cloud, voxel, options.device)
+        clouds = {
+            f"{count} x {options.fragment:,}": fragments(whole, options.fragment, count)
+            for count in options.batch
+        }
+        for name, batch in [*clouds.items(), ("whole", whole)]:
+            for precision in options.precision:
+                with torch.inference_mode():
+                    yield from forward_rows(name, batch, voxel, precision, options)
+
+
+def forward_rows(
+    clouds: str, batch: PointBatch, voxel: float, precision: str, options
+) -> Iterator[dict[str, Value]]:
+    device, functions = options.device, {}
+    for name, snap in SNAP.items():
+        network = convolve_in(
+            ResUNet(Architecture(voxel, snap=snap)).to(device).eval(), PRECISIONS[precision]
+        )
+        build = builder(batch, voxel, name)
+        built = build()
+        functions |= {
+            f"{name} index": build,
+            f"{name} forward": lambda network=network, built=built: network(built),
+            f"{name} both": lambda network=network, build=build: network(build()),
+        }
+    engines = list(SNAP)
+    for name, package in peers(device).items() if precision in PEER_PRECISIONS else ():
+        network = VoxelResUNet(package, Architecture(voxel)).to(device, PRECISIONS[precision]).eval()
+        grid = VoxelGrid.of(batch, voxel)
+        functions[f"{name} both"] = lambda network=network, grid=grid: network(grid)
+        engines.append(name)
+    times = medians(functions, options.runs, device)
+    for name in engines:
+        yield {
+            "clouds": clouds,
+            "points": len(batch),
+            "precision": precision,
+            "engine": name,
+            **{part: times.get(f"{name} {part}") for part in ("index", "forward", "both")},
+            "peak MiB": peak_mib(functions[f"{name} both"], device),
+        }
+
+
+def fragments(whole: PointBatch, size: int, count: int) -> PointBatch:
+    """So many clouds of the points nearest to random ones, as views of places are."""
+    rng, points = np.random.default_rng(0), whole.points.double().cpu().numpy()
+    size = min(size, len(points))
+    cut = []
+    for centre in rng.integers(len(points), size=count):
+        distance = np.square(points - points[centre]).sum(1)
+        cut.append(points[np.sort(np.argpartition(distance, size - 1)[:size])])
+    return PointBatch.from_clouds(cut).to(whole.points.device)
+
+
+if __name__ == "__main__":
+    run(main)

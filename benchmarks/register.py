@@ -1,0 +1,261 @@
+"""Time registration: processes on files, pairs in memory, first calls, refusals, batches and workers.
+
+python benchmarks/register.py files --pair "rooms, 270 k points" a.ply b.ply --pair ... [--repeat 9]
+python benchmarks/register.py pairs --pair NAME SOURCE TARGET ... [--device cuda]
+python benchmarks/register.py first --pair NAME SOURCE TARGET ...
+python benchmarks/register.py refusals /data/3dmatch [--pairs 12]
+python benchmarks/register.py batch a.ply b.ply ... [--pairs 200] [--device cuda]
+python benchmarks/register.py workers /data/3dmatch [--counts 1 2 4 8 16] [--pairs 400]
+
+files     the whole process of `pcreg register`, start and picture included; medians
+pairs     a call of `Registrar.register` on points in memory: the first of the process, and the median of
+          later ones with its steps
+first     the first call on a GPU in a fresh process, which compiles all kernels or finds them on disk
+refusals  fragments of different scenes of 3DMatch, prepared beforehand but for scale and description
+batch     the first of all pairs of the files, workers started, files read and described
+workers   pairs a second of screening, evaluation and batch by so many worker processes, already started
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from itertools import combinations, islice, product
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from hydra.utils import instantiate
+from report import Value, keep, parser, run
+
+from pcreg.cli.config import compose_config
+from pcreg.datasets.threedmatch import ThreeDMatch
+from pcreg.evaluation import runner
+from pcreg.features.cache import FeatureCache
+from pcreg.geometry.viewpoint import Viewpoint
+from pcreg.io.cloud import read_cloud
+from pcreg.io.pairs import keep_evenly
+from pcreg.registration.matching.screening import Sketch, screen
+from pcreg.registration.registrar import DESCRIPTORS, Registrar
+from pcreg.registration.strategy import batch
+from pcreg.runtime.records import Records
+from pcreg.runtime.workers import executor_of, map_unordered
+
+STEPS = ("describe", "match", "estimate", "refine", "verdict", "mirror_test")
+VOXEL = 0.05  # metres, at which fragments are screened
+FIRST_CALL = """
+import json, sys
+from time import perf_counter
+start = perf_counter()
+import torch
+from pcreg.io.cloud import read_cloud
+from pcreg.registration.registrar import Registrar
+imported = perf_counter()
+clouds = [read_cloud(file).points for file in sys.argv[1:]]
+read = perf_counter()
+Registrar(device="cuda").register(*clouds)
+print(json.dumps([imported - start, perf_counter() - read]))
+"""
+
+
+def main() -> None:
+    made, verbs = parser(__doc__, *VERBS)
+    for verb in ("files", "pairs", "first"):
+        pair = {"nargs": 3, "action": "append", "required": True, "metavar": ("NAME", "SOURCE", "TARGET")}
+        verbs[verb].add_argument("--pair", **pair)
+    verbs["batch"].add_argument("files", nargs="+", metavar="FILE")
+    for verb in ("refusals", "workers"):
+        verbs[verb].add_argument("root", type=Path, help="3DMatch, as docs/data.md lays it out")
+    verbs["workers"].add_argument("--counts", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    for verb, count in (("refusals", 12), ("batch", 200), ("workers", 400)):
+        verbs[verb].add_argument("--pairs", type=int, default=count, help="(default: %(default)s)")
+    for verb in ("files", "pairs"):
+        verbs[verb].add_argument("--repeat", type=int, default=9)
+    for verb in ("pairs", "batch"):
+        verbs[verb].add_argument("--device", default="cuda")
+    options = made.parse_args()
+    device = getattr(options, "device", "cuda" if options.verb == "first" else "cpu")
+    name = f"{options.verb}-{device}" if "device" in options else options.verb
+    keep(VERBS[options.verb](options), options.out / f"{name}.json", device)
+
+
+def files(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    for name, source, target in options.pair:
+        row: dict[str, Value] = {"clouds": name}
+        for title, descriptor in (("weights", "fcgf"), ("FPFH", "fpfh")):
+            measured = [_process(source, target, descriptor) for _ in range(options.repeat)]
+            seconds, cpu, mb = np.median(measured, axis=0)
+            row |= {f"{title}: s": seconds, f"{title}: CPU s": cpu, f"{title}: MB": round(mb)}
+        yield row
+
+
+def _process(source: str, target: str, descriptor: str) -> tuple[float, float, float]:
+    """Seconds on the clock and of the CPU, and megabytes at the peak, of one process."""
+    with tempfile.TemporaryDirectory() as out:
+        words = ["register", source, target, "--descriptor", descriptor, "--out", out, "--quiet"]
+        start = perf_counter()
+        process = subprocess.Popen([sys.executable, "-m", "pcreg", *words], stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode > 1:
+            raise SystemExit(f"{source}, {target}: exit status {process.returncode}")
+        return perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def pairs(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    registrars = [Registrar(descriptor=descriptor, device=options.device) for descriptor in DESCRIPTORS]
+    for registrar, (name, *paths) in product(registrars, options.pair):
+        clouds = [read_cloud(path).points for path in paths]
+        calls = []
+        for _ in range(1 + options.repeat):
+            start = perf_counter()
+            found = registrar.register(*clouds)
+            calls.append((perf_counter() - start, found.seconds))
+        first, *later = calls
+        seconds, steps = sorted(later, key=lambda call: call[0])[options.repeat // 2]
+        yield {
+            "descriptor": registrar.descriptor.upper(),
+            "clouds": name,
+            "answer": "registered" if found.registered else "refused",
+            "first call, s": first[0],
+            "s": seconds,
+            **{step.replace("_", " "): steps.get(step) for step in STEPS},
+        }
+
+
+def first(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    for name, *paths in options.pair:
+        with tempfile.TemporaryDirectory() as cache:
+            for kernels in ("compiled", "on disk"):
+                command = [sys.executable, "-c", FIRST_CALL, *paths]
+                environment = os.environ | {"TRITON_CACHE_DIR": cache}
+                done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+                imports, call = json.loads(done.stdout)
+                row = {"clouds": name, "kernels": kernels}
+                yield row | {"importing PyTorch, s": imports, "first call, s": call}
+
+
+def refusals(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    dataset = ThreeDMatch(options.root, "3DMatch")
+    scenes = sorted({pair.scene for pair in dataset.pairs})
+    names = {scene: sorted({p.source for p in dataset.pairs if p.scene == scene}) for scene in scenes}
+    rng, registrar, measured = np.random.default_rng(0), Registrar(), []
+    for n in range(options.pairs + 1):  # the first one is a warm-up
+        source, target = (str(rng.choice(names[scene])) for scene in rng.permutation(scenes)[:2])
+        clouds = [registrar.prepare(dataset.cloud(name), viewpoint="sensor") for name in (source, target)]
+        wall, cpu = perf_counter(), process_time()
+        found = registrar.register(*clouds)
+        if n and not found.registered:
+            measured.append((perf_counter() - wall, process_time() - cpu))
+    wall, cpu = np.array(measured).T
+    yield {
+        "pairs refused": f"{len(measured)} of {options.pairs}",
+        "s on the clock, mean": wall.mean(),
+        "most": wall.max(),
+        "CPU s, mean": cpu.mean(),
+    }
+
+
+def many(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    chosen = [(b, a) for a, b in islice(combinations(options.files, 2), options.pairs)]
+    for descriptor in DESCRIPTORS:
+        registrar = Registrar(descriptor=descriptor, device=options.device)
+        with tempfile.TemporaryDirectory() as folder:
+            start = perf_counter()
+            records = batch.run(registrar, chosen, Path(folder))
+            seconds = perf_counter() - start
+        yield {
+            "descriptor": descriptor.upper(),
+            "clouds": len(set(sum(chosen, ()))),
+            "pairs": len(chosen),
+            "registered": sum(each["registered"] for each in records),
+            "s": seconds,
+            "pairs a second": len(chosen) / seconds,
+        }
+
+
+def workers(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        tasks = {"screening": _screening, "evaluation": _evaluation, "batch": _batch}
+        tasks = {name: task(options.root, options.pairs, folder / name) for name, task in tasks.items()}
+        for count in options.counts:
+            row: dict[str, Value] = {"workers": count}
+            for name, task in tasks.items():
+                with executor_of(count) as executor:
+                    task(executor, 4 * count)  # processes start and import
+                    start = perf_counter()
+                    done = task(executor, options.pairs)
+                    row[f"{name}, pairs a second"] = done / (perf_counter() - start)
+            yield row
+
+
+Rate = Callable[[Executor, int], int]  # does so many pairs, returns their number
+
+
+def _screening(root: Path, count: int, folder: Path) -> Rate:
+    dataset, names = _data(root, 24)
+    scale, sensor = Registrar().at(VOXEL), Viewpoint(np.zeros(3), known=True)
+    described = [scale.describe(dataset.cloud(name), viewpoint=sensor) for name in names]
+    screened = [Sketch.of(cloud, VOXEL) for cloud in described]
+    every = list(product(range(len(screened)), repeat=2))
+
+    def rate(executor: Executor, limit: int) -> int:
+        chosen = [every[n % len(every)] for n in range(20 * limit)]
+        return sum(1 for _ in map_unordered(executor, _screen, (screened,), chosen))
+
+    return rate
+
+
+def _screen(screened: Sequence[Sketch], pair: tuple[int, int]) -> int:
+    return screen(screened[pair[0]], screened[pair[1]])
+
+
+def _evaluation(root: Path, count: int, folder: Path) -> Rate:
+    cfg = compose_config("evaluate", ["data=3dmatch", f"data.root={root}", "protocol.voxel=0.05"])
+    cfg.protocol.samples = [5000]
+    groups = ("descriptor", "estimator", "protocol")
+    made: dict[str, Any] = {name: instantiate(cfg[name], _convert_="all") for name in groups}
+    features, runs = FeatureCache(folder / "features", made["descriptor"], {}), iter(range(1000))
+    dataset, names = _data(root, count)
+    for name in names:
+        features.file_of(dataset.cloud(name))  # estimation alone is timed
+
+    def rate(executor: Executor, limit: int) -> int:
+        dataset, _ = _data(root, limit)
+        records = Records(folder / f"{next(runs)}.jsonl", {})
+        return len(runner.run(dataset, **made, records=records, features=features, workers=executor))
+
+    return rate
+
+
+def _batch(root: Path, count: int, folder: Path) -> Rate:
+    dataset, names = _data(root, count)
+    files = {name: folder / f"{name.replace('/', '-')}.npy" for name in names}
+    folder.mkdir(parents=True)
+    for name, path in files.items():
+        np.save(path, dataset.cloud(name))
+    pairs, runs = [(str(files[p.source]), str(files[p.target])) for p in dataset.pairs], iter(range(1000))
+
+    def rate(executor: Executor, limit: int) -> int:
+        return len(batch.run(Registrar(), pairs[:limit], folder / str(next(runs)), workers=executor))
+
+    return rate
+
+
+def _data(root: Path, limit: int) -> tuple[ThreeDMatch, list[str]]:
+    """So many pairs of 3DMatch, and the names of their clouds."""
+    dataset = ThreeDMatch(root, "3DMatch")
+    keep_evenly(dataset, limit)
+    return dataset, sorted({name for pair in dataset.pairs for name in (pair.source, pair.target)})
+
+
+VERBS = {each.__name__: each for each in (files, pairs, first, refusals, workers)} | {"batch": many}
+
+if __name__ == "__main__":  # workers import this file
+    run(main)
