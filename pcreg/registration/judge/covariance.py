@@ -19,7 +19,7 @@ from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.overlap import Overlap
 
 BLOCK_VOXELS = 5.0  # edge of a block
-# Both chosen on simulated motions (benchmarks/bench_covariance.py): errors over those that independent blocks
+# Both chosen on simulated motions: errors over those that independent blocks
 # would leave; and the error, over the residuals' root mean square, that all of a scan has in common
 SHARED_ERROR = 4.5
 COMMON_ERROR = 0.2
