@@ -17,6 +17,7 @@ from pcreg.geometry.nearest import nearest
 from pcreg.geometry.se3 import adjoint, inverse, se3, transform
 from pcreg.geometry.subsample import every_nth
 from pcreg.mapping.scan import Scan
+from pcreg.registration.estimation.icp import plane_rows
 from pcreg.runtime import parallel
 
 MAX_POINTS = 2_000  # of a scan, that look for partners in another
@@ -103,7 +104,7 @@ def _rows(
     near = np.isfinite(found)
     points, normal = points[near], normals[partner[near]]
     offset = ((tree.data[partner[near]] - points) * normal).sum(1)
-    return np.hstack([np.cross(points, normal), normal]), offset
+    return plane_rows(points, normal), offset
 
 
 def _step(

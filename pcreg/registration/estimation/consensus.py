@@ -10,7 +10,6 @@ from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.cached_property import cached_property
 
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
-BATCH, GPU_BATCH = 5_000, 50_000  # samples drawn between two updates of how many are needed
 
 
 class MatchedPoints:
@@ -23,10 +22,9 @@ class MatchedPoints:
 
     def __init__(self, p: Array, q: Array, distance: float) -> None:
         self.p, self.q, self.distance = to_host(p), to_host(q), distance
-        self._on_gpu = not is_on_host(p) and p.is_cuda
-        self.batch = GPU_BATCH if self._on_gpu else BATCH
+        self.on_gpu = not is_on_host(p) and p.is_cuda
         self._p32, self._q32 = (side.astype(np.float32) for side in (self.p, self.q))
-        if self._on_gpu:
+        if self.on_gpu:
             self._p32, self._q32 = like(self._p32, p), like(self._q32, p)
             self._columns = like(self.p.T, p), like(self.q.T, p)  # (3, P)
 
@@ -58,7 +56,7 @@ class MatchedPoints:
 
     def scores(self, motions: np.ndarray) -> np.ndarray:
         """The scores (H,) float32 of motions (H, 4, 4)."""
-        if self._on_gpu:
+        if self.on_gpu:
             return self.inlier_sums(motions)[:, 0].astype(np.float32)
         R, t = motions[:, :3, :3].astype(np.float32), motions[:, :3, 3].astype(np.float32)
         p, q = self._p32.T, self._q32.T  # (3, P)
@@ -88,7 +86,7 @@ class MatchedPoints:
 
     def inlier_sums(self, motions: np.ndarray) -> np.ndarray:
         """Sums (H, 17) over inliers of motions (H, 4, 4): of their scores and of (1, p) (1, q)^T by rows."""
-        if self._on_gpu:
+        if self.on_gpu:
             from pcreg.kernels.triton.points.consensus import inlier_sums  # comes with builds for GPUs only
 
             p, q = self._columns

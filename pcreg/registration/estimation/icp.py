@@ -76,8 +76,8 @@ def refine_similarity(
         xp = namespace(points)
         middle = xp.mean(points, axis=0)
         arms = points - middle
-        rows, offsets = plane_equations(arms, partners - middle, upright)
-        *twist, growth = _solution(xp.concat([rows, dot(arms, upright)[:, None]], axis=1), offsets)
+        rows = xp.concat([plane_rows(arms, upright), dot(arms, upright)[:, None]], axis=1)
+        *twist, growth = _solution(rows, dot(partners - points, upright))
         middle = to_host(middle)
         step = _motion(np.array(twist)) @ enlargement(1 + growth)
         T = se3(np.eye(3), middle) @ step @ se3(np.eye(3), -middle) @ T
@@ -103,29 +103,24 @@ class Planes:
         return xp.take(moved, near, axis=0), *there
 
 
-def plane_equations(points: Array, partners: Array, normals: Array) -> tuple[Array, Array]:
-    """Jacobian rows (K, 6) and offsets (K,), metres, from points (K, 3) to planes through partners (K, 3).
+def plane_rows(points: Array, normals: Array) -> Array:
+    """Jacobian rows (K, 6) of the distances between points (K, 3) and planes with these normals (K, 3).
 
-    Rows are d offset / d (rotation, translation) of a small motion of the points, radians about the origin
-    and metres.
+    They multiply a small motion of the points, (rotation, translation), radians about the origin and metres.
     """
     (x, y, z), (nx, ny, nz) = points.T, normals.T
     columns = [y * nz - z * ny, z * nx - x * nz, x * ny - y * nx, nx, ny, nz]
-    return namespace(points).stack(columns, axis=1), dot(partners - points, normals)
+    return namespace(points).stack(columns, axis=1)
 
 
 def point_to_plane(
-    source: Array,
-    planes: Planes,
-    T: np.ndarray,
-    max_distance: float,
-    min_step: float,
-    iterations: int = MAX_ITERATIONS,
+    source: Array, planes: Planes, T: np.ndarray, max_distance: float, min_step: float
 ) -> np.ndarray:
     """Iterate from T (4, 4), partners being within `max_distance`, until a step is below `min_step`."""
     radius = float(namespace(source).mean(lengths(transform(T, source))))  # takes radians to metres
-    for _ in range(iterations):
-        twist = _solution(*plane_equations(*planes.partners(transform(T, source), max_distance)))
+    for _ in range(MAX_ITERATIONS):
+        points, partners, normals = planes.partners(transform(T, source), max_distance)
+        twist = _solution(plane_rows(points, normals), dot(partners - points, normals))
         T = _motion(twist) @ T
         if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < min_step:
             break

@@ -20,6 +20,7 @@ from pcreg.registration.matching.spatial_consistency import consistent_motions
 log = logging.getLogger(__name__)
 
 FIRST_BATCH = 500  # samples before the stopping rule is first checked; enough where most matches are right
+BATCH, MAX_GPU_BATCHES = 5_000, 10  # samples between two checks, and as many times that for a GPU at once
 MAX_HYPOTHESES = 1_000  # with the best scores, many of them nearly the same
 MAX_DISTINCT = 15  # the best that differ; matches, descriptors and free space choose one of them
 MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two distinct hypotheses move them
@@ -129,11 +130,10 @@ def _sampled(
     """Motions (H, 4, 4) of random samples, best first, the inlier ratio of the best, and their number."""
     rng, P = np.random.default_rng(seed), len(matched.p)
     motions, scores = np.empty((0, 4, 4)), np.empty(0, dtype=np.float32)
-    drawn, needed, inlier_ratio = 0, iterations, 0.0
+    drawn, needed, inlier_ratio, batch = 0, iterations, 0.0, FIRST_BATCH
     log.info("estimate: from %d matches", P)
     while drawn < needed:
         log.debug("estimate: %d of at most %d samples of %d matches", drawn, needed, P)
-        batch = matched.batch if drawn else FIRST_BATCH
         samples = _drawn(rng, P, (min(batch, iterations - drawn), n), weights)
         drawn += len(samples)
         found = matched.motions_of(matched.with_like_edges(samples, edge_length), prior)
@@ -144,6 +144,7 @@ def _sampled(
         if len(motions):
             inlier_ratio = float(np.average(matched.inliers(motions[0]), weights=weights))
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
+        batch = BATCH * min(MAX_GPU_BATCHES if matched.on_gpu else 1, math.ceil((needed - drawn) / BATCH))
     return motions, inlier_ratio, drawn
 
 

@@ -14,8 +14,8 @@ leaves no trace in residuals: two factors that were chosen on simulated scans st
 
 import numpy as np
 
-from pcreg.geometry.se3 import adjoint, cross, inverse, se3
-from pcreg.registration.estimation.icp import Refinement
+from pcreg.geometry.se3 import adjoint, inverse, se3
+from pcreg.registration.estimation.icp import Refinement, plane_rows
 from pcreg.registration.judge.overlap import Overlap
 
 BLOCK_VOXELS = 5.0  # edge of a block
@@ -44,7 +44,7 @@ def covariance(overlap: Overlap, refined: Refinement) -> np.ndarray:
     middle = points.mean(0) if len(points) else overlap.moved.mean(0)
     arms = points - middle
     radius = np.sqrt((arms**2).sum() / len(arms)) if len(arms) > 1 else voxel
-    rows = np.hstack([cross(arms / radius, normals), normals])  # (K, 6), J
+    rows = plane_rows(arms / radius, normals)  # (K, 6), J
     blocks = _blocks(points, BLOCK_VOXELS * voxel)
     gradients = np.stack([np.bincount(blocks, column * residuals) for column in rows.T], axis=1)  # (B, 6)
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from pcreg.geometry.se3 import cross
+from pcreg.registration.estimation.icp import plane_rows
 
 MIN_OBSERVABILITY = 0.01  # of a smooth corridor the noise of its normals alone reaches 0.003
 
@@ -80,7 +81,7 @@ def growth_observability(points: np.ndarray, normals: np.ndarray) -> float:
         return 0.0
     growth = (arms * normals).sum(1)
     radius = np.sqrt((arms**2).sum(1).mean())
-    rows = np.hstack([cross(arms / radius, normals), normals])
+    rows = plane_rows(arms / radius, normals)
     motion = np.linalg.pinv(rows.T @ rows, rcond=MIN_OBSERVABILITY, hermitian=True) @ rows.T @ growth
     return float(((growth - rows @ motion) ** 2).mean() / radius**2)
 
