@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, is_on_host, namespace, to_host
+from pcreg.arrays import Array, Index, is_on_host, like, namespace, to_host
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import moved_by_each, procrustes
 from pcreg.geometry.subsample import every_nth
@@ -27,13 +27,10 @@ class DescriptorAgreement:
 
     def __init__(self, source: Description, target: Description, distance: float) -> None:
         """Compare clouds with N and M points, at least one each; points within `distance` metres touch."""
-        self.distance, self.points, self.target_points = (
-            distance,
-            every_nth(source.points, MAX_POINTS),
-            target.points,
-        )
-        self.index = Index(target.points)
-        xp = namespace(target.features)
+        xp, self.distance = namespace(target.features), distance
+        self.points = like(every_nth(source.points, MAX_POINTS), source.features)
+        self.target_points = like(target.points, target.features)
+        self.index = Index(self.target_points)
         mean = xp.mean(xp.concat([source.features, target.features], axis=0), axis=0)
         self.features = _unit(every_nth(source.features, MAX_POINTS), mean)
         self.target_features = _unit(target.features, mean)

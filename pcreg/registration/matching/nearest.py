@@ -70,7 +70,7 @@ class Nearest:
         return Matches(keep_mutual(one_way, source.features, target.features), one_way=one_way)
 
 
-def nearest(a: Array, b: Array, max_block_bytes: int | None = None) -> Array:
+def nearest(a: Array, b: Array) -> Array:
     """For each row of a (N, C) its nearest row of b (M, C) by Euclidean distance, M >= 1: (N,) int64.
 
     Block by block of rows and columns of the distance matrix; on a GPU nothing is waited for.
@@ -81,13 +81,11 @@ def nearest(a: Array, b: Array, max_block_bytes: int | None = None) -> Array:
     # rounded, the move is none for unit vectors.
     centre = xp.round(xp.mean(b, axis=0))
     a, b = a - centre, b - centre
-    # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): the same |a|^2 for every b, the rest one product of one column
-    # more.
+    # |a - b|^2 = |a|^2 - 2 (a.b - |b|^2 / 2): |a|^2 is common to all b, the rest one product.
     half = xp.sum(b * b, axis=1)[:, None] / 2
     a, b = xp.concat([a, xp.ones_like(a[:, :1])], axis=1), xp.concat([b, -half], axis=1)
-    max_bytes = max_block_bytes or (MAX_BLOCK_BYTES if on_host else MAX_GPU_BLOCK_BYTES)
-    n_rows = BLOCK_ROWS if on_host else max(1, max_bytes // (half.itemsize * len(b)))
-    n_columns = max(1, max_bytes // (half.itemsize * BLOCK_ROWS)) if on_host else len(b)
+    n_rows = BLOCK_ROWS if on_host else max(1, MAX_GPU_BLOCK_BYTES // (half.itemsize * len(b)))
+    n_columns = max(1, MAX_BLOCK_BYTES // (half.itemsize * BLOCK_ROWS)) if on_host else len(b)
     parts = [b[start : start + n_columns].T for start in range(0, len(b), n_columns)]
 
     def block(start: int) -> Array:

@@ -24,36 +24,31 @@ def test_nearest_and_mutual_of_a_hand_computed_example():
 
 
 @pytest.mark.parametrize("budget", [1, 4_000, 1 << 30])
-def test_nearest_is_exact_whatever_the_budget(budget):
+def test_nearest_is_exact_whatever_the_budget(monkeypatch, budget):
+    for name in ("MAX_BLOCK_BYTES", "MAX_GPU_BLOCK_BYTES"):
+        monkeypatch.setattr(matching, name, budget)
     rng = np.random.default_rng(0)
     # An offset as large as that of histograms: squared norms must not swallow the differences.
     a, b = (rng.normal(100, 1, (n, 33)).astype(np.float32) for n in (257, 131))
     brute = np.linalg.norm(a[:, None].astype(float) - b[None].astype(float), axis=2).argmin(1)
-    np.testing.assert_array_equal(nearest(a, b, budget), brute)
-    np.testing.assert_array_equal(nearest(torch.from_numpy(a), torch.from_numpy(b), budget), brute)
+    np.testing.assert_array_equal(nearest(a, b), brute)
+    np.testing.assert_array_equal(nearest(torch.from_numpy(a), torch.from_numpy(b)), brute)
+    assert nearest(np.zeros((2, 4)), np.ones((3, 4))).tolist() == [0, 0]  # equal distances: the lower row
 
 
-def test_tensors_have_the_same_matches(monkeypatch):
+def test_tensors_have_the_same_matches():
     rng = np.random.default_rng(2)
     a, b = (rng.normal(size=(n, 8)).astype(np.float32) for n in (257, 301))
     for sides in ((a, b), (b, a)):
-        wanted = match_within_bound(*sides)
-        for budget in (4_000, 1 << 30):
-            monkeypatch.setattr(matching, "MAX_GPU_BLOCK_BYTES", budget)
-            found = match_within_bound(*map(torch.from_numpy, sides))
-            np.testing.assert_array_equal(found.rows, wanted.rows)
-            np.testing.assert_array_equal(found.one_way, wanted.one_way)
+        wanted, found = match_within_bound(*sides), match_within_bound(*map(torch.from_numpy, sides))
+        np.testing.assert_array_equal(found.rows, wanted.rows)
+        np.testing.assert_array_equal(found.one_way, wanted.one_way)
         assert 0 < len(found.rows) < len(found.one_way) == 257
     points = rng.normal(size=(301, 3))
     further, there = (
         found.further_points(like(points), like(points[:257])) for like in (np.asarray, torch.from_numpy)
     )
     np.testing.assert_array_equal(further[1], there[1])
-
-
-@pytest.mark.parametrize("budget", [1, None])  # a block for each row of b, or one
-def test_equal_distances_go_to_the_lower_index(budget):
-    assert nearest(np.zeros((2, 4)), np.ones((3, 4)), budget).tolist() == [0, 0]
 
 
 def test_mutual_pairs_are_those_that_both_ways_confirm():
