@@ -30,7 +30,7 @@ from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import probability_of, propose
 from pcreg.mapping.retrieval import Retrieval
-from pcreg.registration.matching.screening import Sketch, screen
+from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import Registrar
 
 PLACED = 0.2, 5.0  # metres, degrees
@@ -134,10 +134,10 @@ def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
         }
 
 
-def described(count: int) -> tuple[list[Sketch], np.ndarray]:
+def described(count: int) -> tuple[list[Keypoints], np.ndarray]:
     """So many fragments for screening, and the overlap (count, count) of each with each; 0 with itself."""
     scale, sensor = Registrar().at(VOXEL), Viewpoint(np.zeros(3), known=True)
-    scans: list[Sketch] = []
+    scans: list[Keypoints] = []
     overlap = np.zeros((count, count))
     room = 0
     while (begin := len(scans)) < count:
@@ -149,7 +149,7 @@ def described(count: int) -> tuple[list[Sketch], np.ndarray]:
         np.fill_diagonal(share, 0.0)
         for cloud in kept.clouds:
             points = scale.describe(cloud.double().numpy(), viewpoint=sensor)
-            scans.append(Sketch.of(points, scale.voxel))
+            scans.append(Keypoints.of(points, scale.voxel))
         overlap[begin : len(scans), begin : len(scans)] = share
     return scans, overlap
 

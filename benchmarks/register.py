@@ -40,7 +40,7 @@ from pcreg.features.cache import FeatureCache
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.io.cloud import read_cloud
 from pcreg.io.pairs import keep_evenly
-from pcreg.registration.matching.screening import Sketch, screen
+from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.registration.strategy import batch
 from pcreg.runtime.records import Records
@@ -202,7 +202,7 @@ def _screening(root: Path, count: int, folder: Path) -> Rate:
     dataset, names = _data(root, 24)
     scale, sensor = Registrar().at(VOXEL), Viewpoint(np.zeros(3), known=True)
     described = [scale.describe(dataset.cloud(name), viewpoint=sensor) for name in names]
-    screened = [Sketch.of(cloud, VOXEL) for cloud in described]
+    screened = [Keypoints.of(cloud, VOXEL) for cloud in described]
     every = list(product(range(len(screened)), repeat=2))
 
     def rate(executor: Executor, limit: int) -> int:
@@ -212,7 +212,7 @@ def _screening(root: Path, count: int, folder: Path) -> Rate:
     return rate
 
 
-def _screen(screened: Sequence[Sketch], pair: tuple[int, int]) -> int:
+def _screen(screened: Sequence[Keypoints], pair: tuple[int, int]) -> int:
     return screen(screened[pair[0]], screened[pair[1]])
 
 

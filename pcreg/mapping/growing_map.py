@@ -17,7 +17,7 @@ from pcreg.mapping.scan import Scan
 from pcreg.mapping.sequence import steps
 from pcreg.mapping.submap import Context
 from pcreg.registration.matching.prior import Prior
-from pcreg.registration.matching.screening import Sketch, screen
+from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.batch import Pair, name_of, registered, stamp_of
 from pcreg.runtime.progress import progress
@@ -29,10 +29,10 @@ MAX_PAIRS_PER_SCAN = 5
 UNPROVEN = "joins two maps, and the scans around it do not confirm that"
 
 
-def _screen(sketches: Sequence[Sketch], prior: Prior, pair: tuple[int, int]) -> int:
+def _screen(keypoints: Sequence[Keypoints], prior: Prior, pair: tuple[int, int]) -> int:
     """The agreeing matches of two scans."""
     source, target = pair
-    return screen(sketches[source], sketches[target], prior)
+    return screen(keypoints[source], keypoints[target], prior)
 
 
 class GrowingMap:
@@ -78,19 +78,19 @@ class GrowingMap:
 
     def register(self, executor: Executor | None) -> None:
         """Screen pairs and register those that promise most."""
-        retrieval = Retrieval([scan.sketch for scan in self.scans])
-        self._compare(executor, retrieval.sketches, retrieval.candidates())
+        retrieval = Retrieval([scan.keypoints for scan in self.scans])
+        self._compare(executor, retrieval.keypoints, retrieval.candidates())
         for _ in progress(self._rounds(executor), "register", self._pairs_left()):
             pass
         further = retrieval.further_candidates(self.graph.component, self.inliers, self.screened)
-        self._compare(executor, retrieval.sketches, further)
+        self._compare(executor, retrieval.keypoints, further)
         self._register_between_maps(executor)
 
     def _compare(
-        self, executor: Executor | None, sketches: Sequence[Sketch], pairs: Sequence[tuple[int, int]]
+        self, executor: Executor | None, keypoints: Sequence[Keypoints], pairs: Sequence[tuple[int, int]]
     ) -> None:
         """Screen pairs of scans."""
-        screened = map_unordered(executor, _screen, (sketches, self.work.prior), pairs)
+        screened = map_unordered(executor, _screen, (keypoints, self.work.prior), pairs)
         for pair, count in progress(screened, "screen", len(pairs)):
             for one, other in (pair, pair[::-1]):
                 self.inliers[one, other], self.screened[one, other] = count, True

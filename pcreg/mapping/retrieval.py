@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
-from pcreg.registration.matching.screening import Sketch
+from pcreg.registration.matching.screening import Keypoints
 from pcreg.runtime.cached_property import cached_property
 
 MAX_SCANS = 100  # up to which each is compared with each
@@ -21,18 +21,18 @@ MAX_TARGETS = 3  # maps with which one is compared
 class Retrieval:
     """Pairs of scans (source, target) to screen, source > target, ascending."""
 
-    sketches: Sequence[Sketch]
+    keypoints: Sequence[Keypoints]
 
     @cached_property
     def likeness(self) -> np.ndarray:
         """How much each two scans are alike as a whole, (n, n)."""
-        described = GlobalDescriptor.learned(self.sketches)
-        whole = np.stack([described.describe(sketch) for sketch in self.sketches])
+        described = GlobalDescriptor.learned(self.keypoints)
+        whole = np.stack([described.describe(keypoints) for keypoints in self.keypoints])
         return whole @ whole.T
 
     def candidates(self) -> list[tuple[int, int]]:
         """Each scan with those most like it; with all of them if the scans are few."""
-        n = len(self.sketches)
+        n = len(self.keypoints)
         others = ~np.eye(n, dtype=bool)
         return _pairs(others if n <= MAX_SCANS else self._most_alike(others))
 

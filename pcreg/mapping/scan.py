@@ -8,7 +8,7 @@ from pcreg.geometry.se3 import transform
 from pcreg.geometry.subsample import every_nth
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.registration.matching.screening import Sketch
+from pcreg.registration.matching.screening import Keypoints
 
 MAX_PROBES = 200
 
@@ -18,13 +18,13 @@ class Scan:
     """One that can be used, in its local frame."""
 
     frame: LocalFrame
-    sketch: Sketch
+    keypoints: Keypoints
     surface: np.ndarray  # (S, 3) float64, metres
     normals: np.ndarray  # (S, 3) float64
 
     @staticmethod
     def of(cloud: DescribedCloud, frame: LocalFrame, voxel: float) -> "Scan":
-        return Scan(frame, Sketch.of(cloud, voxel), cloud.surface, cloud.normals)
+        return Scan(frame, Keypoints.of(cloud, voxel), cloud.surface, cloud.normals)
 
     @property
     def probes(self) -> np.ndarray:

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
-from pcreg.registration.matching.screening import Sketch, screen
+from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError, OutputError
@@ -30,7 +30,7 @@ class Region:
     """A part of the map, and what proposing it needs."""
 
     cloud: PreparedCloud
-    sketch: Sketch
+    keypoints: Keypoints
 
 
 class Regions:
@@ -39,17 +39,17 @@ class Regions:
     def __init__(self, regions: list[Region]) -> None:
         """Of at least one region."""
         self.regions = regions
-        self.descriptor = GlobalDescriptor.learned([region.sketch for region in regions])
-        self.whole = np.stack([self.descriptor.describe(region.sketch) for region in regions])
+        self.descriptor = GlobalDescriptor.learned([region.keypoints for region in regions])
+        self.whole = np.stack([self.descriptor.describe(region.keypoints) for region in regions])
 
-    def proposed(self, scan: Sketch) -> list[tuple[PreparedCloud, int]]:
+    def proposed(self, scan: Keypoints) -> list[tuple[PreparedCloud, int]]:
         """The regions in which the scan may lie, most promising first, at most three.
 
         Each with the number of its matches that agree.
         """
         alike = np.argsort(-(self.whole @ self.descriptor.describe(scan)), kind="stable")[:SCREENED]
         likely = [self.regions[row] for row in alike]
-        inliers = parallel.each(lambda region: screen(scan, region.sketch), likely)
+        inliers = parallel.each(lambda region: screen(scan, region.keypoints), likely)
         best = np.argsort(-np.array(inliers), kind="stable")[:PROPOSED]
         return [(likely[row].cloud, inliers[row]) for row in best]
 
@@ -103,7 +103,7 @@ class PreparedMap:
 def _region(cloud: PreparedCloud, scale: SingleScaleRegistrar) -> Region | None:
     """The region, described; None if too few points are left at this scale."""
     try:
-        return Region(cloud, Sketch.of(cloud.at(scale), scale.voxel))
+        return Region(cloud, Keypoints.of(cloud.at(scale), scale.voxel))
     except OutputError:
         raise
     except InputError:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 
 from pcreg.geometry.subsample import every_nth
-from pcreg.registration.matching.screening import Sketch
+from pcreg.registration.matching.screening import Keypoints
 
 CENTRES = 16
 MAX_LEARNED_SCANS, MAX_LEARNED_FEATURES = 200, 500  # of each: what the centres are learned from
@@ -22,19 +22,19 @@ class GlobalDescriptor:
     mean: np.ndarray  # (CENTRES * C,) float32
 
     @staticmethod
-    def learned(sketches: Sequence[Sketch]) -> "GlobalDescriptor":
+    def learned(keypoints: Sequence[Keypoints]) -> "GlobalDescriptor":
         """Learn from at least one scan."""
-        chosen = every_nth(np.arange(len(sketches)), MAX_LEARNED_SCANS)
-        features = [every_nth(sketches[row].features, MAX_LEARNED_FEATURES) for row in chosen]
+        chosen = every_nth(np.arange(len(keypoints)), MAX_LEARNED_SCANS)
+        features = [every_nth(keypoints[row].features, MAX_LEARNED_FEATURES) for row in chosen]
         rng = np.random.default_rng(0)
         centres, _ = kmeans2(np.concatenate(features), CENTRES, ITERATIONS, minit="++", rng=rng)
         return GlobalDescriptor(
-            centres, np.mean([_vlad(each.features, centres) for each in sketches], axis=0)
+            centres, np.mean([_vlad(each.features, centres) for each in keypoints], axis=0)
         )
 
-    def describe(self, sketch: Sketch) -> np.ndarray:
+    def describe(self, keypoints: Keypoints) -> np.ndarray:
         """The descriptor (CENTRES * C,) of a scan, a unit vector; the mean of all scans is taken off."""
-        return _unit(_vlad(sketch.features, self.centres) - self.mean)
+        return _unit(_vlad(keypoints.features, self.centres) - self.mean)
 
 
 def _vlad(features: np.ndarray, centres: np.ndarray) -> np.ndarray:

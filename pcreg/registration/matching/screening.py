@@ -22,7 +22,7 @@ MATCH_DISTANCE_VOXELS = 2.0  # more than when registering: the nearest keypoint 
 
 
 @dataclass(frozen=True)
-class Sketch:
+class Keypoints:
     """Some described points of a scan, evenly spread."""
 
     points: np.ndarray  # (K, 3) float32, metres, in the local frame of the scan
@@ -30,14 +30,14 @@ class Sketch:
     voxel: float  # metres, at which it was described
 
     @staticmethod
-    def of(cloud: DescribedCloud, voxel: float) -> "Sketch":
+    def of(cloud: DescribedCloud, voxel: float) -> "Keypoints":
         """At most 5,000 points of a cloud that was described at `voxel` metres."""
         rows = _evenly(len(cloud.points), MAX_KEYPOINTS)
         some = (to_host(each[like(rows, each)]).astype(np.float32) for each in (cloud.points, cloud.features))
-        return Sketch(*some, voxel)
+        return Keypoints(*some, voxel)
 
 
-def screen(source: Sketch, target: Sketch, prior: Prior = ANY) -> int:
+def screen(source: Keypoints, target: Keypoints, prior: Prior = ANY) -> int:
     """Number of matches that agree on one motion between two scans; 0 where hardly any is mutual."""
     points, partners = mutual_matches(source, target)
     if len(points) < MIN_MATCHES:
@@ -47,7 +47,7 @@ def screen(source: Sketch, target: Sketch, prior: Prior = ANY) -> int:
     return int(agreeing(motions, points, partners, distance).sum(1).max(initial=0))
 
 
-def mutual_matches(source: Sketch, target: Sketch) -> tuple[np.ndarray, np.ndarray]:
+def mutual_matches(source: Keypoints, target: Keypoints) -> tuple[np.ndarray, np.ndarray]:
     """Points (P, 3) and (P, 3), at most 1,000, whose features are each other's nearest."""
     queries = _evenly(len(source.points), MAX_QUERIES)
     points, features = source.points[queries], source.features[queries]

@@ -9,7 +9,7 @@ from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.prepared_map import PreparedMap
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.matching.prior import ANY, Prior
-from pcreg.registration.matching.screening import Sketch
+from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import ACCEPT_CONFIDENCE, answer_at_scales
 from pcreg.registration.strategy.single_scale import MIN_SEPARATION_DISTANCES, SingleScaleRegistrar
@@ -36,7 +36,7 @@ def locate(
     """
     clock = Clock()
     described = scan.at(scale)
-    proposed = target.regions(scale).proposed(Sketch.of(described, scale.voxel))
+    proposed = target.regions(scale).proposed(Keypoints.of(described, scale.voxel))
     clock.lap("propose")
     answers: list[tuple[Registration, PreparedCloud]] = []
     found = None

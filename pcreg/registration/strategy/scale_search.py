@@ -19,7 +19,7 @@ from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import (
     MATCH_DISTANCE_VOXELS,
     MIN_MATCHES,
-    Sketch,
+    Keypoints,
     agreeing,
     mutual_matches,
 )
@@ -57,7 +57,7 @@ def proposed_scales(
     They are within a factor of 2.5 `around` one. Both clouds are described `at` one voxel size. Empty if
     hardly any matches are mutual; InputError if a cloud has too few points at that voxel size.
     """
-    there = Sketch.of(target.at(at), at.voxel)
+    there = Keypoints.of(target.at(at), at.voxel)
     middle = source.enlarged(around).at(at)  # its viewpoint, if that is estimated, serves for all sizes
     steps = round(np.log(MAX_EXTENT_RATIO) / np.log(DESCRIPTION_STEP))
     sizes = around * DESCRIPTION_STEP ** np.arange(-steps, steps + 1)
@@ -71,16 +71,16 @@ def proposed_scales(
 
 
 def _fitted(
-    enlarged: PreparedCloud, viewpoint: Viewpoint, target: Sketch, at: SingleScaleRegistrar, size: float
+    enlarged: PreparedCloud, viewpoint: Viewpoint, target: Keypoints, at: SingleScaleRegistrar, size: float
 ) -> ProposedScale | None:
     """The scale near the `size` of an enlarged source; None if it has too few points or matches."""
     try:
-        sketch = Sketch.of(enlarged.at(at, viewpoint), at.voxel)
+        keypoints = Keypoints.of(enlarged.at(at, viewpoint), at.voxel)
     except OutputError:
         raise
     except InputError:
         return None
-    points, partners = mutual_matches(sketch, target)
+    points, partners = mutual_matches(keypoints, target)
     if len(points) < MIN_MATCHES:
         return None
     distance = MATCH_DISTANCE_VOXELS * at.voxel

@@ -6,14 +6,14 @@ from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, tra
 from pcreg.mapping.refinement import overlaps, partners, refine_jointly
 from pcreg.mapping.scan import Scan
 from pcreg.registration.clouds.local_frame import LocalFrame
-from pcreg.registration.matching.screening import Sketch
+from pcreg.registration.matching.screening import Keypoints
 
 VOXEL = 0.05
 
 
 def scan(points: np.ndarray) -> Scan:
-    sketch = Sketch(points.astype(np.float32), np.ones((len(points), 4), np.float32), VOXEL)
-    return Scan(LocalFrame(np.zeros(3), 1e-6), sketch, points, normals_of(points, 3 * VOXEL))
+    keypoints = Keypoints(points.astype(np.float32), np.ones((len(points), 4), np.float32), VOXEL)
+    return Scan(LocalFrame(np.zeros(3), 1e-6), keypoints, points, normals_of(points, 3 * VOXEL))
 
 
 def corner(seed: int) -> np.ndarray:

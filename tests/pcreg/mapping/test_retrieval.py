@@ -1,29 +1,29 @@
 import numpy as np
 
 from pcreg.mapping.retrieval import CANDIDATES, MAX_SCANS, Retrieval
-from pcreg.registration.matching.screening import Sketch
+from pcreg.registration.matching.screening import Keypoints
 
 GROUPS = 6
 
 
-def sketches(n: int) -> list[Sketch]:
+def keypoints(n: int) -> list[Keypoints]:
     """Scans in groups, by number; descriptors of a group have centres of their own."""
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((GROUPS, 8, 16))
     made = []
     for row in range(n):
         features = centres[row % GROUPS][rng.integers(8, size=60)] + 0.3 * rng.standard_normal((60, 16))
-        made.append(Sketch(np.zeros((60, 3), np.float32), features.astype(np.float32), 0.05))
+        made.append(Keypoints(np.zeros((60, 3), np.float32), features.astype(np.float32), 0.05))
     return made
 
 
 def test_few_scans_are_compared_each_with_each():
-    assert Retrieval(sketches(4)).candidates() == [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
+    assert Retrieval(keypoints(4)).candidates() == [(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
 
 
 def test_of_many_those_that_are_alike():
     n = MAX_SCANS + 26  # 21 in each group
-    pairs = np.array(Retrieval(sketches(n)).candidates())
+    pairs = np.array(Retrieval(keypoints(n)).candidates())
     assert (pairs[:, 0] > pairs[:, 1]).all()
     assert len(pairs) <= n * CANDIDATES
     assert len(np.unique(pairs, axis=0)) == len(pairs)
@@ -33,7 +33,7 @@ def test_of_many_those_that_are_alike():
 def test_then_those_of_maps_that_agree():
     """Of three maps of one group two agree; scans of theirs that are alike are compared, if they were not."""
     n = MAX_SCANS + 26
-    retrieval = Retrieval(sketches(n))
+    retrieval = Retrieval(keypoints(n))
     component = np.arange(n) % GROUPS
     component[90::GROUPS] = GROUPS  # a part of the first group
     inliers, screened = np.zeros((n, n), dtype=np.int64), np.zeros((n, n), dtype=bool)

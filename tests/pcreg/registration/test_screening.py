@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import random_rotation, se3, transform
-from pcreg.registration.matching.screening import Sketch, screen
+from pcreg.registration.matching.screening import Keypoints, screen
 
 VOXEL = 0.05
 
 
-def sketch(points: np.ndarray, features: np.ndarray) -> Sketch:
-    return Sketch(points.astype(np.float32), features.astype(np.float32), VOXEL)
+def keypoints(points: np.ndarray, features: np.ndarray) -> Keypoints:
+    return Keypoints(points.astype(np.float32), features.astype(np.float32), VOXEL)
 
 
 @pytest.fixture
@@ -22,15 +22,15 @@ def test_matches_that_agree_on_one_motion_are_counted(rng):
     points, other = rng.uniform(0, 3, (2, 300, 3))
     features, others = rng.standard_normal((2, 300, 32))
     other[:80], others[:80] = transform(T, points[:80]), features[:80]
-    assert 80 <= screen(sketch(points, features), sketch(other, others)) < 90
+    assert 80 <= screen(keypoints(points, features), keypoints(other, others)) < 90
 
 
 def test_matches_by_chance_agree_on_little(rng):
     points, other = rng.uniform(0, 3, (2, 300, 3))
     features, others = rng.standard_normal((2, 300, 32))
-    assert screen(sketch(points, features), sketch(other, others)) < 10
+    assert screen(keypoints(points, features), keypoints(other, others)) < 10
 
 
 def test_scans_of_hardly_any_points(rng):
     points, features = rng.uniform(0, 3, (2, 3)), rng.standard_normal((2, 32))
-    assert screen(sketch(points, features), sketch(points, features)) == 0
+    assert screen(keypoints(points, features), keypoints(points, features)) == 0
