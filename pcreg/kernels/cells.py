@@ -13,14 +13,19 @@ MAX_KEY = 2**62  # headroom of one bit below the sign
 
 
 def cloud_of_rows(lengths: Tensor) -> Tensor:
-    """The cloud (N,) that each row of a jagged batch with lengths (B,) belongs to."""
+    """The cloud (N,) of each row of a jagged batch with lengths (B,)."""
     return torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
+
+
+def counts_of_sorted(numbers: Tensor, n: int) -> Tensor:
+    """Counts (n,) int64 of 0 .. n - 1 among ascending numbers (N,); torch.bincount would wait for a GPU."""
+    return torch.diff(torch.searchsorted(numbers, torch.arange(n + 1, device=numbers.device)))
 
 
 def cells_of(points: Tensor, cloud: Tensor, origin: Tensor, size: float) -> Tensor:
     """The cell (N, 3) int64 of each point in a grid whose cell 0 has its lower corner at origin[cloud].
 
-    Computed in float64, so that a cell never depends on how far a cloud lies from the origin. Raises
+    Computed in float64, so that a cell never depends on the distance of a cloud from the origin. Raises
     ValueError when a cloud is more than 2^62 cells wide.
     """
     cells = torch.floor((points.double() - origin[cloud]) / size)
@@ -44,21 +49,3 @@ def bounding_box(cells: Tensor, n_clouds: int) -> tuple[Tensor, Tensor]:
 def pack(cells: Tensor, cloud: Tensor, shape: Tensor) -> Tensor:
     """Keys (N,) int64 of cells (N, 3) with 0 <= cells < shape (3,)."""
     return ((cloud * shape[0] + cells[:, 0]) * shape[1] + cells[:, 1]) * shape[2] + cells[:, 2]
-
-
-def counts_of_sorted(numbers: Tensor, n: int) -> Tensor:
-    """How often each of 0 .. n - 1 is among the ascending `numbers` (N,): (n,) int64.
-
-    For torch.bincount a GPU has to be waited for.
-    """
-    return torch.diff(torch.searchsorted(numbers, torch.arange(n + 1, device=numbers.device)))
-
-
-def expand_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Enumerate the ranges [start, start + count), one after another.
-
-    starts (R,), counts (R,) -> (range of each item (P,), item (P,)), P = counts.sum().
-    """
-    which = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
-    first = counts.cumsum(0) - counts  # position at which each range begins in the output
-    return which, torch.arange(len(which), device=counts.device) + (starts - first)[which]

@@ -7,20 +7,28 @@ from pcreg.kernels.cells import bounding_box, cells_of, cloud_of_rows, pack
 
 
 def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) -> Tensor:
-    """Rows (M,) int64 of points (N, 3) that represent the occupied cells of edge `size` metres.
+    """Choose the points that represent the occupied cells.
 
-    Rows come cloud by cloud and, within one, in the order of their cells, whatever the order of the
-    points; among equally near points the one with the smallest coordinates is kept. lengths (B,) int64.
-    origin (B, 3) float64 is the lower corner of each cloud's cell 0.
-    Raises ValueError when a cloud spans more cells than a 62-bit key can number.
+    Args:
+        points: (N, 3), metres.
+        lengths: (B,) int64.
+        size: Edge of a cell, metres.
+        origin: (B, 3) float64, the lower corner of each cloud's cell 0.
+
+    Returns:
+        Rows (M,) int64, cloud by cloud and, within one, in the order of their cells, whatever the order of
+        the points. Among equally near points the one with the smallest coordinates is kept.
+
+    Raises:
+        ValueError: A cloud spans more cells than a 62-bit key can number.
     """
     if len(points) == 0:
         return torch.empty(0, dtype=torch.int64, device=points.device)
     if points.is_cuda:
-        # Triton comes with builds for GPUs only
-        from pcreg.kernels.triton.grid import grid_sample as by_kernels
+        # Triton comes with builds for GPUs only.
+        from pcreg.kernels.triton.search.index import sample_cells
 
-        return by_kernels(points, lengths, size, origin)
+        return sample_cells(points, lengths, size, origin)
     cloud = cloud_of_rows(lengths)
     cells = cells_of(points, cloud, origin, size)
     lowest, shape = bounding_box(cells, len(lengths))
@@ -37,7 +45,7 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
 
 
 def _first_of_each(rows: Tensor, group: Tensor, position: Tensor) -> Tensor:
-    """Of rows (R,) in groups (R,), the one with the lexicographically smallest position (R, 3)."""
+    """Of rows (R,), the one of each group (R,) with the lexicographically smallest position (R, 3)."""
     order = torch.arange(len(rows), device=rows.device)
     for values in (position[:, 2], position[:, 1], position[:, 0], group):
         order = order[torch.argsort(values[order], stable=True)]

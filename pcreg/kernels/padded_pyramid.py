@@ -1,61 +1,53 @@
 """A pyramid with room to spare, into which batches of different sizes are copied one after another.
 
-Its arrays stay where they are and as long as they are: that is what a CUDA graph needs. Rows behind those of
-the batch see nothing, are seen by none, and belong to no group.
+A CUDA graph needs arrays that stay in place and keep their lengths. Rows behind those of the batch see
+nothing, are seen by none, and belong to no group.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from pcreg.kernels.dataflow import some_dtype_takes_tiles
-from pcreg.kernels.padded_copy import PaddedCopy, copy_padded
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.kernels.row_groups import PaddedRowGroups
 from pcreg.kernels.tiles import EMPTY, ROWS, Tiles
 from pcreg.kernels.triplets import Triplets
 
-# Room, as a multiple of what the largest pyramid so far needs, and more where that is little
+# Room, as a multiple of the needs of the largest pyramid so far, and more where these are little
 SPARE, LEAST_SPARE = 1.1, 64
 
 
 class _Sizes(NamedTuple):
-    """What changes from pyramid to pyramid; those of `_all_triplets` in their order."""
+    """Sizes that differ between pyramids; those of triplets in the order of `_all_triplets`."""
 
     points: tuple[int, ...]  # of each level
     triplets: tuple[int, ...]
-    shared: tuple[int, ...] = ()  # buckets of several points, in the list of each one's Tiles; 0 without
-    max_shared: tuple[int, ...] = ()  # in one tile
+    shared: tuple[int, ...]  # buckets of several points in the list of the Tiles
+    max_shared: tuple[int, ...]  # in one tile
+
+    @staticmethod
+    def of(pyramid: Pyramid) -> "_Sizes":
+        every = _all_triplets(pyramid)
+        shared = (len(each.tiles.shared_size) for each in every)
+        max_shared = (each.tiles.max_shared for each in every)
+        sizes = map(len, pyramid.levels), map(len, every), shared, max_shared
+        return _Sizes(*map(tuple, sizes))
 
 
 class PaddedPyramid:
-    """`pyramid` holds what was loaded last. Of points it knows the number alone: no layer asks for more."""
+    """Room for pyramids; `pyramid` holds the last one loaded, but for the coordinates of its points."""
 
     def __init__(self, like: Pyramid, before: "PaddedPyramid | None" = None):
-        """With room for pyramids as large as this one, and for those for which there was room before."""
-        every, levels, device = _all_triplets(like), len(like.levels), like.stem.device
-        known = before._room if before else _Sizes((), ())
-        n = _room(map(len, like.levels), known.points)
-        T = _room(map(len, every), known.triplets)
-        ends = [(level, level) for level in range(levels)]
-        ends += [(level + 1, level) for level in range(levels - 1)]
-        ends += [(level, level + 1) for level in range(levels - 1)]
-        repeats = torch.are_deterministic_algorithms_enabled()
-        with torch.enable_grad():  # as in training
-            self._tiled = [
-                repeats or some_dtype_takes_tiles(triplets.n_cells, n[out], size)
-                for triplets, (out, _), size in zip(every, ends, T, strict=True)
-            ]
-        shared, max_shared = _shared(every, self._tiled)
-        self._room = _Sizes(n, T, _room(shared, known.shared), _room(max_shared, known.max_shared))
-        found = [
-            _empty(triplets, n[out], n[into], size, (Q, most) if tiled else None)
-            for triplets, (out, into), tiled, size, Q, most in zip(
-                every, ends, self._tiled, *self._room[1:], strict=True
-            )
-        ]
+        """Make room for pyramids as large as this one, and for those for which there was room before."""
+        sizes, levels, device = _Sizes.of(like), len(like.levels), like.stem.device
+        n, *rest = self._room = _Sizes(*map(_room, sizes, before._room if before else sizes))
+        ends = [(n[level], n[level]) for level in range(levels)]
+        ends += [(n[level + 1], n[level]) for level in range(levels - 1)]
+        ends += [(n[level], n[level + 1]) for level in range(levels - 1)]
+        found = [_empty(*each) for each in zip(_all_triplets(like), ends, *rest, strict=True)]
         same, down, up = found[:levels], found[levels : 2 * levels - 1], found[2 * levels - 1 :]
         for there, back in zip(down, up, strict=True):
             there.pair_with(back)
@@ -70,21 +62,34 @@ class PaddedPyramid:
         )
 
     def has_room_for(self, pyramid: Pyramid) -> bool:
-        every = _all_triplets(pyramid)
-        sizes = _Sizes(tuple(map(len, pyramid.levels)), tuple(map(len, every)), *_shared(every, self._tiled))
-        both = zip(self._room, sizes, strict=True)
+        both = zip(self._room, _Sizes.of(pyramid), strict=True)
         return all(room >= size for own, given in both for room, size in zip(own, given, strict=True))
 
     def load(self, pyramid: Pyramid) -> None:
         """Copy a pyramid for which there is room, without waiting for the GPU."""
-        copies, own = [PaddedCopy(pyramid.stem, self.pyramid.stem, 0)], self.pyramid
+        own = self.pyramid
+        _fill(own.stem, pyramid.stem, 0)
+        copies = []
         for given, groups in zip(pyramid.row_groups, own.row_groups, strict=True):
-            bounds = groups.device_bounds
-            copies.append(PaddedCopy(given.bounds(bounds.device), bounds, None))
-        every = zip(_all_triplets(pyramid), _all_triplets(own), self._tiled, strict=True)
-        for given, triplets, tiled in every:
-            copies += _copies(given, triplets, tiled)
-        copy_padded([copy for copy in copies if copy.source.numel()])
+            copies.append((groups.device_bounds, given.bounds(groups.device_bounds.device)))
+        for given, here in zip(_all_triplets(pyramid), _all_triplets(own), strict=True):
+            copies += [(here.i, given.i), (here.j, given.j), (here.k_offsets, given.k_offsets)]
+            brought, tiles = given.tiles, here.tiles
+            _fill(tiles.source, brought.source, EMPTY)
+            # Behind the last tile each begins no earlier than it ends: there is nothing in it.
+            _fill(tiles.tile_offsets, brought.tile_offsets, 0)
+            copies += [(tiles.shared_first, brought.shared_first), (tiles.shared_size, brought.shared_size)]
+        copies = [(target[: len(given)], given) for target, given in copies if len(given)]
+        for dtype in (torch.int32, torch.int64):  # a launch or two each
+            targets, sources = zip(*(each for each in copies if each[0].dtype == dtype), strict=True)
+            torch._foreach_copy_(targets, sources)
+
+
+def _fill(target: Tensor, source: Tensor, behind: int) -> None:
+    """Copy rows (..., n) into the beginning of rows (..., m), and write a number behind them."""
+    n = source.shape[-1]
+    target[..., :n] = source
+    target[..., n:] = behind
 
 
 def _all_triplets(pyramid: Pyramid) -> list[Triplets]:
@@ -92,44 +97,15 @@ def _all_triplets(pyramid: Pyramid) -> list[Triplets]:
 
 
 def _room(sizes: Iterable[int], before: tuple[int, ...]) -> tuple[int, ...]:
-    """With some to spare, and no less than before."""
-    room = [int(SPARE * size) + LEAST_SPARE for size in sizes]
-    return tuple(map(max, room, before or room))
+    """Sizes with some to spare, and no less than before."""
+    return tuple(max(int(SPARE * size) + LEAST_SPARE, old) for size, old in zip(sizes, before, strict=True))
 
 
-def _shared(every: list[Triplets], tiled: list[bool]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The fields `shared` and `max_shared` of _Sizes."""
-    tiles = [triplets.tiles if has_tiles else None for triplets, has_tiles in zip(every, tiled, strict=True)]
-    shared = tuple(len(each.shared_size) if each else 0 for each in tiles)
-    return shared, tuple(each.max_shared if each else 0 for each in tiles)
-
-
-def _empty(like: Triplets, n_out: int, n_in: int, size: int, shared: tuple[int, int] | None) -> Triplets:
-    """So many triplets, and for Tiles so many shared buckets, in all and in one tile."""
+def _empty(like: Triplets, ends: tuple[int, int], size: int, shared: int, max_shared: int) -> Triplets:
+    """Room for `size` triplets, and for Tiles with these numbers of shared buckets."""
     i, j = like.i.new_empty(2, size)
-    triplets = Triplets(i, j, torch.zeros_like(like.k_offsets), n_out, n_in, like.symmetric)
-    if shared:
-        source, sizes = i.new_empty(triplets.n_cells, n_out), i.new_empty(shared[0])
-        offsets = i.new_zeros(-(-n_out // ROWS) + 1)
-        triplets.take_tiles(Tiles(source, sizes.long(), sizes, offsets, shared[1]))
+    triplets = Triplets(i, j, torch.zeros_like(like.k_offsets), *ends, like.symmetric)
+    source, sizes = i.new_empty(triplets.n_cells, ends[0]), i.new_empty(shared)
+    offsets = i.new_zeros(-(-ends[0] // ROWS) + 1)
+    triplets.take_tiles(Tiles(source, sizes.long(), sizes, offsets, max_shared))
     return triplets
-
-
-def _copies(given: Triplets, own: Triplets, tiled: bool) -> list[PaddedCopy]:
-    """What brings triplets into those that have room."""
-    copies = [
-        PaddedCopy(given.i, own.i, None),
-        PaddedCopy(given.j, own.j, None),
-        PaddedCopy(given.k_offsets, own.k_offsets, None),
-    ]
-    if not tiled:
-        return copies
-    there, here = given.tiles, own.tiles
-    return [
-        *copies,
-        PaddedCopy(there.source, here.source, EMPTY),
-        PaddedCopy(there.shared_first, here.shared_first, None),
-        PaddedCopy(there.shared_size, here.shared_size, None),
-        # Behind the last tile each begins no earlier than it ends: there is nothing in it.
-        PaddedCopy(there.tile_offsets, here.tile_offsets, 0),
-    ]

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.kernels.rounding import rounded
+from pcreg.kernels.pyramid_config import rounded
 from pcreg.kernels.transfer import moved
 
 

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
-from pcreg.kernels.cells import cells_of, cloud_of_rows
 from pcreg.kernels.conv import arrange
 from pcreg.kernels.grid import grid_sample
-from pcreg.kernels.normals import surface_normals
+from pcreg.kernels.neighbors import radius_search, surface_normals
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
 from pcreg.kernels.row_groups import RowGroups
-from pcreg.kernels.stencil import native_counts, native_triplets, voxel_triplets
+from pcreg.kernels.stencil import native_counts, native_triplets
 from pcreg.kernels.transfer import moved
 from pcreg.kernels.triplets import Triplets
 
@@ -26,44 +26,50 @@ class Pyramid:
     """levels[0] is the batch itself; levels[l + 1] a grid sample of levels[l]."""
 
     levels: list[PointBatch]
-    stem: torch.Tensor  # (K, N) int32: of level 0, the points in each cell of the first layer's kernels
+    stem: Tensor  # (K, N) int32: of level 0, the points in each cell of the first layer's kernels
     same: list[Triplets]  # same[l]: level l onto itself
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
     cloud_groups: RowGroups  # clouds, such as all sources and all targets, whose norms training keeps apart
     row_groups: list[RowGroups]  # of each level, the points of these
-    normals: list[torch.Tensor] | None = None  # (N, 3) of each level's points, for kernel="ppf"
+    normals: list[Tensor] | None = None  # (N, 3) of each level's points, for kernel="ppf"
 
     @staticmethod
     def build(batch: PointBatch, geometry: PyramidConfig, groups: Sequence[int] | None = None) -> "Pyramid":
-        """Sample and search `batch`, where it lies.
+        """Sample and search a batch, on its device.
 
-        `groups` are the numbers of clouds of its groups; None: all are one.
+        Args:
+            batch: B clouds, with viewpoints for point-pair kernels.
+            geometry: Levels and neighbourhoods.
+            groups: Numbers of clouds in groups that follow one another; None: all are one.
+
+        Returns:
+            The pyramid, with all that convolutions derive from its triplets.
+
+        Raises:
+            ValueError: Viewpoints are missing, or cells cannot be numbered in 62 bits.
         """
         if batch.points.is_cuda:
             return search_at_once(batch, geometry, groups)
         levels, rows = sample_levels(batch, geometry)
-        grouped = _grouped(levels, groups)
-        normals = _normals(batch, rows, geometry)
+        normals = None
+        if geometry.kernel == "ppf":
+            pairs = radius_search(*[batch.points] * 2, *[batch.lengths] * 2, geometry.normal_radius)
+            normals = _normals(batch, rows, *pairs)
+        places = [_places(points.points, level, geometry) for level, points in enumerate(levels)]
 
-        def search(out_level: int, in_level: int, kernel_size: int = KERNEL_SIZE) -> Triplets:
-            out, points = levels[out_level], levels[in_level]
-            if geometry.snap:
-                return _voxel_search(out, points, out_level, in_level, kernel_size, geometry)
-            size, radius = geometry.size_and_radius(in_level, kernel_size)
-            both = normals and (normals[out_level], normals[in_level])
-            return native_triplets(
-                out.points, points.points, out.lengths, points.lengths, size, kernel_size, radius, both
-            )
+        def search(out: int, level: int) -> Triplets:
+            size, radius = geometry.size_and_radius(level)
+            both = normals and (normals[out], normals[level])
+            lengths = levels[out].lengths, levels[level].lengths
+            kernel = size, KERNEL_SIZE, radius, both, geometry.snap
+            return native_triplets(places[out], places[level], *lengths, *kernel)
 
         same = [search(level, level) for level in range(geometry.n_levels)]
         down = [search(level + 1, level) for level in range(geometry.n_levels - 1)]
-        if geometry.snap:
-            stem = search(0, 0, geometry.stem_kernel_size).counts()
-        else:
-            size, radius = geometry.size_and_radius(0, geometry.stem_kernel_size)
-            own = normals and normals[0]
-            stem = native_counts(batch.points, batch.lengths, size, geometry.stem_kernel_size, radius, own)
-        return Pyramid(levels, stem, same, down, *grouped, normals)._arranged()
+        size, radius = geometry.size_and_radius(0, geometry.stem_kernel_size)
+        kernel = size, geometry.stem_kernel_size, radius, normals and normals[0], geometry.snap
+        stem = native_counts(places[0], batch.lengths, *kernel)
+        return Pyramid(levels, stem, same, down, *_grouped(levels, groups), normals)._arranged()
 
     def groups(self, level: int) -> list[PointBatch]:
         """The points of a level, each group of clouds by itself."""
@@ -81,10 +87,7 @@ class Pyramid:
         return Pyramid(levels, stem, same, down, *groups, normals)._arranged()
 
     def _arranged(self) -> "Pyramid":
-        """Derive here what the layers would otherwise wait for: the decoder's triplets, and arrangements.
-
-        Half precision may take others on a GPU and then derives them in the first forward pass.
-        """
+        """Derive what convolutions ask of the triplets now, in the loader worker or once per batch."""
         for triplets in (*self.same, *self.down, *(down.transposed for down in self.down)):
             arrange(triplets, torch.float32)
         return self
@@ -93,54 +96,56 @@ class Pyramid:
 def search_at_once(
     batch: PointBatch, geometry: PyramidConfig, groups: Sequence[int] | None = None
 ) -> Pyramid:
-    """The pyramid by kernels for a GPU, which find the triplets of all layers together.
+    """Build a pyramid by kernels for a GPU, which find the triplets of all layers together.
 
-    One sort of a level serves to sample it and to search it. The device is waited for once per level, to
-    learn its size, and once for all triplets.
+    One sort of a level serves to sample and to search it. The device is waited for once per level, to
+    learn its size, once for all triplets, and once more for normals.
     """
     from pcreg.kernels.triton.search.index import CellIndex, cloud_numbers
     from pcreg.kernels.triton.search.query import Search
-    from pcreg.kernels.triton.search.triplets import count_triplets, find_triplets
+    from pcreg.kernels.triton.search.run import count_triplets, find_triplets
 
     n_clouds, n_levels = len(batch.lengths), geometry.n_levels
-    sizes = [geometry.voxel * 2**level for level in range(n_levels + 1)]
-    frames = _frames(batch, sizes, geometry)
-    levels, clouds = (
-        [replace(batch, points=batch.points.contiguous())],
-        [cloud_numbers(batch.lengths, len(batch))],
-    )
+    sizes = [geometry.voxel * 2 ** (level + 1) for level in range(n_levels)]
+    frames = _frames(batch, sizes, -geometry.voxel / 2)
+    levels = [replace(batch, points=batch.points.contiguous())]
+    clouds = [cloud_numbers(batch.lengths, len(batch))]
     bounds = torch.arange(n_clouds + 1, dtype=torch.int32, device=batch.points.device)
-    rows = []  # of the finer level, those that a level consists of
-    coarse, own = [], []  # of each level, the points in cells of the next level and of its own
-    for level in range(n_levels):
+    rows, indices = [], []  # of each level, its rows in the next level, and its points in cells of that level
+    for level, size in enumerate(sizes):
         points, cloud = levels[level].points, clouds[level]
-        if level + 1 < n_levels or not geometry.snap:
-            coarse.append(CellIndex.build(points, cloud, frames[level + 1], sizes[level + 1], n_clouds))
-        if geometry.snap:
-            own.append(CellIndex.build(points, cloud, frames[level], sizes[level], n_clouds))
+        indices.append(CellIndex.build(points, cloud, frames[level], size, n_clouds))
         if level + 1 < n_levels:
-            picked, points, cloud = coarse[level].representatives()
+            picked, points, cloud = indices[level].representatives()
             levels.append(PointBatch(points, torch.diff(torch.searchsorted(cloud, bounds))))
             clouds.append(cloud)
             rows.append(picked)
 
-    grouped = _grouped(levels, groups)
-    indices = own if geometry.snap else coarse
-    normals = _normals(levels[0], rows, geometry)
+    normals, places = None, [_places(points.points, level, geometry) for level, points in enumerate(levels)]
+    if geometry.kernel == "ppf":
+        radius = geometry.normal_radius
+        near = Search(indices[0], places[0], clouds[0], radius, 1, radius, symmetric=True)
+        (pairs,) = find_triplets([near])
+        normals = _normals(levels[0], rows, pairs.i.long(), pairs.j.long())
+    if geometry.snap:  # the same order, of other coordinates
+        edges = [2.0 ** (level + 1) for level in range(n_levels)]
+        frames = _frames(PointBatch(places[0], batch.lengths), edges, 0.0)
+        snapped = zip(indices, places, frames, edges, strict=True)
+        indices = [replace(own, rows=rows, frame=frame, edge=edge) for own, rows, frame, edge in snapped]
 
-    def search(out_level: int, in_level: int, kernel_size: int = KERNEL_SIZE) -> Search:
-        size, radius = geometry.size_and_radius(min(out_level, in_level), kernel_size)
+    def search(out: int, level: int, kernel_size: int = KERNEL_SIZE) -> Search:
+        size, radius = geometry.size_and_radius(min(out, level), kernel_size)
         return Search(
-            indices[in_level],
-            levels[out_level].points,
-            clouds[out_level],
+            indices[level],
+            places[out],
+            clouds[out],
             size,
             kernel_size,
-            radius=None if geometry.snap else radius,
-            stride=1 if out_level == in_level else 2,
-            mirrored=out_level < in_level,
-            normals=normals and (normals[out_level], normals[in_level]),
-            symmetric=out_level == in_level,
+            radius,
+            cube=geometry.snap,
+            mirrored=out < level,
+            normals=normals and (normals[out], normals[level]),
+            symmetric=out == level,
         )
 
     searches = [search(level, level) for level in range(n_levels)]
@@ -151,7 +156,52 @@ def search_at_once(
     same, down, up = found[:n_levels], found[n_levels : 2 * n_levels - 1], found[2 * n_levels - 1 :]
     for there, back in zip(down, up, strict=True):
         there.pair_with(back)
-    return Pyramid(levels, stem, same, down, *grouped, normals)
+    return Pyramid(levels, stem, same, down, *_grouped(levels, groups), normals)
+
+
+def sample_levels(batch: PointBatch, geometry: PyramidConfig) -> tuple[list[PointBatch], list[Tensor]]:
+    """The levels, and for each but the first its rows in the level before.
+
+    Cells of all levels are nested: a coarse cell is eight fine ones, counted from one origin.
+    """
+    shape = (len(batch.lengths), 3)  # half a voxel below the lower corners of clouds, which are zero
+    origin = torch.full(shape, -geometry.voxel / 2, dtype=torch.float64, device=batch.points.device)
+    levels, rows = [batch], []
+    for level in range(1, geometry.n_levels):
+        finer = levels[-1]
+        rows.append(grid_sample(finer.points, finer.lengths, geometry.voxel * 2**level, origin))
+        levels.append(finer.select(rows[-1]))
+    return levels, rows
+
+
+def _places(points: Tensor, level: int, geometry: PyramidConfig) -> Tensor:
+    """Points (N, 3) of a level as they are searched: with `snap`, the corners of their cells, in voxels."""
+    if not geometry.snap:
+        return points
+    size = geometry.voxel * 2**level
+    return (torch.floor((points.double() + geometry.voxel / 2) / size) * 2**level).to(points.dtype)
+
+
+def _frames(batch: PointBatch, edges: list[float], lower: float) -> Tensor:
+    """Frames (levels, 7) of CellIndex around all points, with one lower corner and cells of these edges."""
+    points = batch.points.double()
+    upper = points.amax(0) if len(batch) else points.new_zeros(3)
+    own = moved(torch.tensor(edges, dtype=torch.float64), points.device)
+    corners = torch.cat([torch.full_like(upper, lower), upper])
+    return torch.cat([corners.expand(len(edges), 6), own[:, None]], 1)
+
+
+def _normals(batch: PointBatch, rows: list[Tensor], i: Tensor, j: Tensor) -> list[Tensor]:
+    """Normals (N, 3) of the points of each level, from the pairs of neighbours of the finest.
+
+    `rows` are the points that each further level took from the one before.
+    """
+    if batch.viewpoints is None:
+        raise ValueError("kernel=ppf needs to know from where each point was seen: give the batch viewpoints")
+    normals = [surface_normals(batch.points, batch.viewpoints, i, j)]
+    for picked in rows:
+        normals.append(normals[-1][picked])
+    return normals
 
 
 def _grouped(levels: list[PointBatch], groups: Sequence[int] | None) -> tuple[RowGroups, list[RowGroups]]:
@@ -162,66 +212,3 @@ def _grouped(levels: list[PointBatch], groups: Sequence[int] | None) -> tuple[Ro
     lengths = torch.stack([level.lengths for level in levels], 1)  # (B, levels)
     rows = torch.stack([part.sum(0) for part in clouds.split(lengths)], 1)
     return clouds, [RowGroups(tuple(sizes)) for sizes in rows.tolist()]
-
-
-def _frames(batch: PointBatch, sizes: list[float], geometry: PyramidConfig) -> torch.Tensor:
-    """Frames (len(sizes), 7) of pcreg.kernels.triton.search.index: the same corners, cells of these sizes."""
-    points = batch.points.double()
-    upper = points.amax(0) if len(batch) else points.new_zeros(3)
-    lower = torch.full_like(upper, -geometry.voxel / 2)
-    edges = moved(torch.tensor(sizes, dtype=torch.float64), points.device)
-    return torch.cat([torch.cat([lower, upper]).expand(len(sizes), 6), edges[:, None]], 1)
-
-
-def sample_levels(batch: PointBatch, geometry: PyramidConfig) -> tuple[list[PointBatch], list[torch.Tensor]]:
-    """The levels, and of each but the first the rows of the finer one that it consists of.
-
-    Cells of all levels are nested: a coarse cell is eight fine ones, counted from one origin.
-    """
-    origin = _origin(batch, geometry)
-    levels, rows = [batch], []
-    for level in range(1, geometry.n_levels):
-        finer = levels[-1]
-        rows.append(grid_sample(finer.points, finer.lengths, geometry.voxel * 2**level, origin))
-        levels.append(finer.select(rows[-1]))
-    return levels, rows
-
-
-def _normals(
-    batch: PointBatch, rows: list[torch.Tensor], geometry: PyramidConfig
-) -> list[torch.Tensor] | None:
-    """Normals (N, 3) of the points of each level, for kernel=ppf.
-
-    They are those of the finest level: `rows` are the points that each further one took from that before.
-    """
-    if geometry.kernel == "grid":
-        return None
-    if batch.viewpoints is None:
-        raise ValueError("kernel=ppf needs to know from where each point was seen: give the batch viewpoints")
-    normals = [surface_normals(batch.points, batch.lengths, batch.viewpoints, geometry.normal_radius)]
-    for picked in rows:
-        normals.append(normals[-1][picked])
-    return normals
-
-
-def _origin(batch: PointBatch, geometry: PyramidConfig) -> torch.Tensor:
-    """Half a voxel below each cloud's lower corner, which is zero: (B, 3)."""
-    shape = (len(batch.lengths), 3)
-    return torch.full(shape, -geometry.voxel / 2, dtype=torch.float64, device=batch.points.device)
-
-
-def _voxel_search(out, points, out_level, in_level, kernel_size, geometry) -> Triplets:
-    point_cells = _cells(points, in_level, geometry)
-    return voxel_triplets(
-        point_cells if out is points else _cells(out, out_level, geometry),
-        point_cells,
-        out.lengths,
-        points.lengths,
-        stride=2 ** (out_level - in_level),
-        kernel_size=kernel_size,
-    )
-
-
-def _cells(batch: PointBatch, level: int, geometry: PyramidConfig) -> torch.Tensor:
-    size = geometry.voxel * 2**level
-    return cells_of(batch.points, cloud_of_rows(batch.lengths), _origin(batch, geometry), size)

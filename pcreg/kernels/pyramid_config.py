@@ -1,12 +1,14 @@
-"""How points become levels and neighbourhoods."""
+"""Settings and coordinates of pyramids, without PyTorch."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from pcreg.kernels.cpu.stencil import default_radius
+from pcreg.kernels.cpu.stencil import default_radius, half_width
 
 KERNEL_SIZE = 3  # kernels of every layer but the first
 KERNELS = ("grid", "ppf")
 NORMAL_RADIUS = 3.0  # voxels
+RESOLUTION = 2**-20  # metres
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,19 @@ class PyramidConfig:
         return NORMAL_RADIUS * self.voxel
 
     def size_and_radius(self, level: int, kernel_size: int = KERNEL_SIZE) -> tuple[float, float]:
-        """The edge of the kernel cells, and the radius, of a convolution of points of `level`: metres."""
+        """The edge of the kernel cells and the radius of a convolution of points of `level`.
+
+        In metres; with `snap` in voxels, and half the edge of a cube.
+        """
+        if self.snap:
+            return 2.0**level, (half_width(kernel_size) + 0.5) * 2**level
         size = self.voxel * 2**level
         return size, self.radius_scale * default_radius(size, kernel_size)
+
+
+def rounded(coordinates: Any) -> Any:
+    """Coordinates, an array or a tensor, to the micrometre.
+
+    Rounding removes what a motion leaves in the last digits, which must not decide on the cell of a point.
+    """
+    return (coordinates / RESOLUTION).round() * RESOLUTION

@@ -4,15 +4,25 @@ A ray moved the other way meets a solid's unit shape at the same fraction of its
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import torch
 from torch import Tensor
 
 from pcreg.kernels.cells import counts_of_sorted
-from pcreg.kernels.shapes import MIN_DISTANCE, Shape
 
+MIN_DISTANCE = 1e-3  # metres: a ray does not meet the surface on which it starts
 BLOCK_PAIRS = 2**17  # of a ray and a solid, tried at a time on the CPU: what its cache holds
 ROUNDS = ((0, 12), (12, 40), (40, 120), (120, 2**31))  # nearest solids first: what is behind is left out
+
+
+class Shape(IntEnum):
+    """The points (x, y, z) of the unit shapes that solids are made of."""
+
+    BOX = 0  # |x|, |y|, |z| <= 1
+    BALL = 1  # x^2 + y^2 + z^2 <= 1
+    ROD = 2  # x^2 + y^2 <= 1, |z| <= 1
+    CONE = 3  # x^2 + y^2 <= ((1 - z) / 2)^2, |z| <= 1: its tip at z = 1
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,14 @@
-"""Which points a convolution centre sees, and through which cell of its kernel.
+"""Triplets of convolutions: the points that each centre sees, and the kernel cells that they are in.
 
 The kernel is a local t x t x t grid centred on an original point. Its cells have edge h; cell
 (x, y, z), each from -(t-1)/2 to (t-1)/2, has index k = ((x + c) t + (y + c)) t + (z + c) with
 c = (t-1)/2, the order of torch.nn.functional.conv3d. Given normals, its axes are a distance and two
-heights instead (kernels/ppf_cells.py).
+heights instead (pcreg.kernels.cpu.stencil).
 """
 
 import torch
 from torch import Tensor
 
-from pcreg.kernels.cells import bounding_box, cloud_of_rows, expand_ranges, pack
 from pcreg.kernels.cpu import stencil as cpu
 from pcreg.kernels.cpu.neighbors import pairs_within
 from pcreg.kernels.cpu.stencil import default_radius, half_width
@@ -27,29 +26,41 @@ def native_triplets(
     kernel_size: int = 3,
     radius: float | None = None,
     normals: Normals | None = None,
+    cube: bool = False,
 ) -> Triplets:
-    """Triplets of a convolution on native points.
+    """Find the triplets of a convolution on native points.
 
-    Point j is a neighbour of centre i when |p_j - p_i| <= radius (by default `default_radius`);
-    its cell is round((p_j - p_i) / size), clamped to the kernel, or given `normals` one of
-    kernels/ppf_cells.py. Radius and kernel size are independent. centres (N, 3), points (P, 3), lengths (B,)
-    int64, size in metres, kernel_size odd. Raises ValueError for another kernel size or a radius that is not
-    positive.
+    Point j is a neighbour of centre i of the same cloud where |p_j - p_i| <= radius. Its cell is
+    round((p_j - p_i) / size), clamped to the kernel. Radius and kernel size are independent.
+
+    Args:
+        centres: (N, 3) float32 or float64, metres; `points` itself for a convolution among them.
+        points: (P, 3) of the same dtype.
+        centre_lengths: (B,) int64.
+        point_lengths: (B,) int64.
+        size: Edge of a kernel cell, metres.
+        kernel_size: Cells per axis, odd.
+        radius: Metres; by default that of `default_radius`.
+        normals: Those of the centres (N, 3) and of the points (P, 3), for point-pair cells.
+        cube: Compare each axis of the offset with `radius`, not its length.
+
+    Raises:
+        ValueError: The kernel size is even, or the radius is not positive.
     """
     half_width(kernel_size)  # refuses an even one
     radius = default_radius(size, kernel_size) if radius is None else radius
     if points.is_cuda:
-        # Triton comes with builds for GPUs only
-        from pcreg.kernels.triton.search.triplets import search_native
+        # Triton comes with builds for GPUs only.
+        from pcreg.kernels.triton.search.run import search_native
 
         return search_native(
-            centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals
+            centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals, cube
         )
     array = points.numpy()
     centre_array = array if centres is points else centres.numpy()
     lengths = centre_lengths.numpy(), point_lengths.numpy()
     both = normals and (normals[0].numpy(), normals[1].numpy())
-    found = cpu.neighbours(centre_array, array, *lengths, size, kernel_size, radius, both)
+    found = cpu.neighbours(centre_array, array, *lengths, size, kernel_size, radius, both, cube)
     i, j, k = map(torch.from_numpy, found)
     symmetric = Symmetry.NONE
     if centres is points:
@@ -64,21 +75,23 @@ def native_counts(
     kernel_size: int = 3,
     radius: float | None = None,
     normals: Tensor | None = None,
+    cube: bool = False,
 ) -> Tensor:
-    """How many points of its own cloud each point sees through each kernel cell: (K, N) int32.
+    """Count the points of its own cloud that each point sees through each kernel cell.
 
-    They are those of `native_triplets`, which a convolution of a constant only counts. `normals` (N, 3).
-    Raises ValueError as that does; but clouds that are not finite, or too wide for their cells, go unnoticed
-    on a GPU, which would have to be waited for.
+    Arguments are those of `native_triplets`. On a GPU clouds that are not finite, or too wide for their
+    cells, are not refused, so that nobody waits for the device.
+
+    Returns:
+        (K, N) int32, the numbers of these triplets, which a convolution of a constant feature needs.
     """
     half_width(kernel_size)  # refuses an even one
     radius = default_radius(size, kernel_size) if radius is None else radius
     if points.is_cuda:
-        from pcreg.kernels.triton.search.triplets import count_native
+        from pcreg.kernels.triton.search.run import count_native
 
-        both = None if normals is None else (normals, normals)
-        return count_native(points, points, lengths, lengths, size, kernel_size, radius, both)
-    pairs = pairs_within(points.numpy(), lengths.numpy(), radius)
+        return count_native(points, lengths, size, kernel_size, radius, normals, cube)
+    pairs = pairs_within(points.numpy(), lengths.numpy(), radius, cube)
     own = None if normals is None else normals.numpy()
     return torch.from_numpy(cpu.counts(pairs, len(points), size, kernel_size, radius, own))
 
@@ -91,37 +104,23 @@ def voxel_triplets(
     stride: int = 1,
     kernel_size: int = 3,
 ) -> Triplets:
-    """Triplets of a sparse voxel convolution, the degraded special case.
+    """Find the triplets of a sparse voxel convolution, the degraded special case.
 
-    Centre i at integer voxel u sees every point whose voxel is stride * u + (x, y, z) for a kernel
-    cell (x, y, z): torch's conv3d with padding (t-1)/2, on occupied voxels alone; transposed, its
-    conv_transpose3d. centre_cells (N, 3) and point_cells (P, 3) int64.
-    Raises ValueError for an even kernel size, and for cells too far apart to be numbered in 62 bits.
+    Centre i at voxel u sees every point with voxel stride * u + (x, y, z) for a kernel cell (x, y, z), as
+    torch's conv3d with padding (t-1)/2 does, on occupied voxels alone; transposed, its conv_transpose3d.
+
+    Args:
+        centre_cells: (N, 3) int64 voxels.
+        point_cells: (P, 3) int64 voxels.
+        centre_lengths: (B,) int64.
+        point_lengths: (B,) int64.
+        stride: Edge of the voxels of the centres, in those of the points.
+        kernel_size: Cells per axis, odd.
+
+    Raises:
+        ValueError: The kernel size is even.
     """
-    half = half_width(kernel_size)
-    if point_cells.is_cuda:
-        from pcreg.kernels.triton.search.triplets import search_voxels
-
-        return search_voxels(centre_cells, point_cells, centre_lengths, point_lengths, stride, kernel_size)
-    symmetric = Symmetry.OPPOSITE if centre_cells is point_cells and stride == 1 else Symmetry.NONE
-    steps = torch.arange(-half, half + 1, device=point_cells.device)
-    if len(centre_cells) == 0 or len(point_cells) == 0:
-        none = torch.empty(0, dtype=torch.int64, device=point_cells.device)
-        return Triplets.from_unsorted(
-            none, none, none, len(centre_cells), len(point_cells), kernel_size**3, symmetric
-        )
-    lowest, shape = bounding_box(point_cells, len(point_lengths))
-    keys, order = torch.sort(pack(point_cells - lowest, cloud_of_rows(point_lengths), shape), stable=True)
-    centre_cloud = cloud_of_rows(centre_lengths)
-    i, j, k = [], [], []
-    for index, step in enumerate(torch.cartesian_prod(steps, steps, steps).reshape(-1, 3)):
-        wanted = centre_cells * stride + step - lowest
-        inside = torch.nonzero(((wanted >= 0) & (wanted < shape)).all(1)).squeeze(1)
-        key = pack(wanted[inside], centre_cloud[inside], shape)
-        first = torch.searchsorted(keys, key)
-        which, item = expand_ranges(first, torch.searchsorted(keys, key, right=True) - first)
-        i.append(inside[which])
-        j.append(order[item])
-        k.append(torch.full_like(item, index))
-    i, j, k = torch.cat(i), torch.cat(j), torch.cat(k)
-    return Triplets.from_unsorted(i, j, k, len(centre_cells), len(point_cells), kernel_size**3, symmetric)
+    points = point_cells.double()
+    centres = points if centre_cells is point_cells and stride == 1 else centre_cells.double() * stride
+    reach = half_width(kernel_size) + 0.5
+    return native_triplets(centres, points, centre_lengths, point_lengths, 1.0, kernel_size, reach, cube=True)

@@ -16,12 +16,11 @@ from scipy.spatial import cKDTree
 from pcreg.geometry.rows import Rows
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.conv import Convolution
-from pcreg.kernels.cpu.neighbors import Pairs, pairs_within
+from pcreg.kernels.cpu.neighbors import Pairs, from_both_ends, pairs_within
 from pcreg.kernels.cpu.normals import surface_normals
 from pcreg.kernels.cpu.stencil import counts, neighbours, neighbours_within
 from pcreg.kernels.cpu.triplets import sort_triplets
-from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
-from pcreg.kernels.rounding import rounded
+from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig, rounded
 from pcreg.models.architecture import NODE_LEVEL, Architecture
 from pcreg.models.weights_file import StoredWeights
 from pcreg.runtime import parallel
@@ -167,7 +166,8 @@ def _geometry(
     own = None
     if config.kernel == "ppf":
         seen_from = np.broadcast_to(-low if viewpoints is None else viewpoints - low, points.shape)
-        own = surface_normals(levels[0], seen_from.astype(np.float32), pairs.within(config.normal_radius))
+        near = from_both_ends(pairs.within(config.normal_radius), len(levels[0]))
+        own = surface_normals(levels[0], seen_from.astype(np.float32), *near)
     normals = [np.zeros_like(levels[0]) if own is None else own]
     for picked in rows:
         normals.append(normals[-1][picked])

@@ -11,11 +11,31 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pcreg.kernels.contrast import logsumexp_apart
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.kernels.samples import Samples
 from pcreg.kernels.transfer import moved
 from pcreg.training.losses import Batch, draw
+
+IGNORED = -1e30  # similarity of samples that do not count; finite, for gradients
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Descriptors of S sampled points, and their places."""
+
+    features: Tensor  # (S, C)
+    points: Tensor  # (S, 3) float32, metres
+    cloud: Tensor  # (S,) int64
+
+    def similarities(self, keys: "Samples", radius: float, matched: bool) -> Tensor:
+        """Similarities (S, K) with all keys; keys of the same cloud within `radius` metres are ignored.
+
+        If `matched`, key n is the match of sample n and always counts.
+        """
+        distance = torch.cdist(self.points, keys.points, compute_mode="donot_use_mm_for_euclid_dist")
+        near = (distance < radius) & (self.cloud[:, None] == keys.cloud)
+        if matched:
+            near.fill_diagonal_(False)
+        return (self.features @ keys.features.T).masked_fill(near, IGNORED)
 
 
 @dataclass(frozen=True)
@@ -38,17 +58,19 @@ class InfoNCE:
         # Of either side of a match its place is that of the target.
         sources = self._samples(source, anchors, ends, partners)
         targets = self._samples(target, partners, ends, partners)
-        forward = logsumexp_apart(sources, targets, radius, matched=True)
-        backward = logsumexp_apart(targets, sources, radius, matched=True)
+        similarities = sources.similarities(targets, radius, matched=True)
+        forward, backward = similarities.logsumexp(1), similarities.logsumexp(0)
         if self.negatives_per_pair:
             count = self.negatives_per_pair * len(batch.names)
             rows = moved(draw(len(target), count, generator), target.device)
             others = self._samples(target, rows, ends, rows)
-            forward = torch.logaddexp(forward, logsumexp_apart(sources, others, radius, matched=False))
+            similarities = sources.similarities(others, radius, matched=False)
+            forward = torch.logaddexp(forward, similarities.logsumexp(1))
             rows = moved(draw(len(source), count, generator), source.device)
             others = self._samples(source, rows, starts, rows)
             placed = self._samples(target, partners, starts, anchors)
-            backward = torch.logaddexp(backward, logsumexp_apart(placed, others, radius, matched=False))
+            similarities = placed.similarities(others, radius, matched=False)
+            backward = torch.logaddexp(backward, similarities.logsumexp(1))
         own = (sources.features * targets.features).sum(1)
         forward, backward = ((side - own).mean() for side in (forward, backward))
         return {"total": (forward + backward) / 2, "forward": forward, "backward": backward}

@@ -28,3 +28,8 @@ def random_triplets(n_out, n_in, kernel_size=3, fan_in=0.35, seed=0):
         kernel_size=kernel_size,
         radius=fan_in,
     )
+
+
+def random_normals(n, seed=5, dtype=torch.float32):
+    vectors = torch.randn(n, 3, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+    return torch.nn.functional.normalize(vectors, dim=1)

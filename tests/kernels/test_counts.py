@@ -8,7 +8,7 @@ from pcreg.kernels.epilogue import Epilogue
 from pcreg.kernels.stencil import native_counts, native_triplets
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import FirstConv
-from tests.kernels.clouds import DEVICE, random_batch
+from tests.kernels.clouds import random_batch, random_normals
 
 
 @pytest.mark.parametrize("kernel_size", [1, 3, 5, 7])
@@ -16,7 +16,7 @@ from tests.kernels.clouds import DEVICE, random_batch
 @pytest.mark.parametrize("angles", [False, True])
 def test_counts_are_those_of_the_triplets(kernel_size, lengths, angles):
     points, lengths = random_batch(lengths)
-    normals = torch.nn.functional.normalize(torch.randn(len(points), 3), dim=1) if angles else None
+    normals = random_normals(len(points)) if angles else None
     both = (normals, normals) if angles else None
     triplets = native_triplets(points, points, lengths, lengths, 0.1, kernel_size, 0.3, both)
     found = native_counts(points, lengths, 0.1, kernel_size, 0.3, normals)
@@ -32,7 +32,7 @@ def test_counts_are_those_of_the_triplets(kernel_size, lengths, angles):
 @pytest.mark.parametrize("angles", [False, True])
 def test_a_part_at_a_time_counts_the_same(angles, monkeypatch):
     points, lengths = random_batch([40, 0, 25])
-    normals = torch.nn.functional.normalize(torch.randn(len(points), 3), dim=1) if angles else None
+    normals = random_normals(len(points)) if angles else None
     wanted = native_counts(points, lengths, 0.1, 5, 0.3, normals)
     monkeypatch.setattr("pcreg.kernels.cpu.stencil.PAIRS_AT_ONCE", 7)
     assert torch.equal(native_counts(points, lengths, 0.1, 5, 0.3, normals), wanted)
@@ -42,21 +42,6 @@ def test_an_even_kernel_size_is_refused():
     points, lengths = random_batch([5])
     with pytest.raises(ValueError, match="odd"):
         native_counts(points, lengths, 0.1, 4)
-
-
-@pytest.mark.parametrize("angles", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_search_for_gpus_counts_the_same(angles, dtype):
-    count_native = pytest.importorskip(
-        "pcreg.kernels.triton.search.triplets", reason="no triton"
-    ).count_native
-    points, lengths = random_batch([33, 0, 20], dtype=dtype)
-    normals = torch.nn.functional.normalize(torch.randn(len(points), 3, dtype=dtype), dim=1)
-    own = normals if angles else None
-    there, there_lengths = points.to(DEVICE), lengths.to(DEVICE)
-    both = (normals.to(DEVICE), normals.to(DEVICE)) if angles else None
-    found = count_native(there, there, there_lengths, there_lengths, 0.1, 5, 0.3, both)
-    assert torch.equal(found.cpu(), native_counts(points, lengths, 0.1, 5, 0.3, own))
 
 
 def test_the_first_convolution_is_that_of_ones():

@@ -9,8 +9,8 @@ from tests.kernels.clouds import DEVICE, random_batch
 
 def by_kernels(points, lengths, size, origin):
     """Of the kernels, on a GPU or else in Triton's interpreter."""
-    triton = pytest.importorskip("pcreg.kernels.triton.grid", reason="no triton for this platform")
-    return triton.grid_sample(*(each.to(DEVICE) for each in (points, lengths)), size, origin.to(DEVICE))
+    index = pytest.importorskip("pcreg.kernels.triton.search.index", reason="no triton for this platform")
+    return index.sample_cells(*(each.to(DEVICE) for each in (points, lengths)), size, origin.to(DEVICE))
 
 
 both = pytest.mark.parametrize("sample", [grid_sample, by_kernels])
@@ -57,6 +57,16 @@ def test_sampling_does_not_depend_on_the_order_of_points(sample):
     length = torch.tensor([len(points)])
     kept = points[centred_sample(points, length, 2.0, sample)]
     assert torch.equal(points[permutation][centred_sample(points[permutation], length, 2.0, sample)], kept)
+
+
+@both
+def test_of_equally_near_points_the_smallest_coordinates_are_kept(sample):
+    """Each pair lies mirrored about the centre of its cell, the larger coordinates first."""
+    points = torch.full((6, 3), 0.5) + torch.arange(3).repeat_interleave(2)[:, None]
+    for axis in range(3):
+        points[2 * axis, axis] += 0.25
+        points[2 * axis + 1, axis] -= 0.25
+    assert sample(points, torch.tensor([6]), 1.0, torch.zeros(1, 3)).tolist() == [1, 3, 5]
 
 
 @both

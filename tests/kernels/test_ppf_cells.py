@@ -6,18 +6,16 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
-from pcreg.kernels.cpu.stencil import neighbours
-from pcreg.kernels.normals import surface_normals
+from pcreg.kernels.cpu.stencil import neighbours, ppf_cells, swap_height_axes
+from pcreg.kernels.neighbors import radius_search, surface_normals
 from pcreg.kernels.plane_fit import least_direction, normals_of
-from pcreg.kernels.ppf_cells import ppf_cells, swap_height_axes
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Symmetry
-from tests.kernels.clouds import DEVICE, random_batch
+from tests.kernels.clouds import DEVICE, random_batch, random_normals
 
 
-def unit(lengths, seed=5, dtype=torch.float32):
-    vectors = torch.randn(sum(lengths), 3, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-    return torch.nn.functional.normalize(vectors, dim=1)
+def normals_of_batch(points, lengths, viewpoints, radius):
+    return surface_normals(points, viewpoints, *radius_search(points, points, lengths, lengths, radius))
 
 
 @pytest.mark.parametrize("kernel_size", [1, 3, 5])
@@ -52,7 +50,7 @@ def test_a_point_without_a_normal_is_level():
 @pytest.mark.parametrize("kernel_size", [3, 5])
 def test_the_other_end_sees_heights_exchanged(dtype, kernel_size):
     points, lengths = random_batch([40, 0, 25], dtype=dtype)
-    normals = unit([40, 25], dtype=dtype)
+    normals = random_normals(65, dtype=dtype)
     triplets = native_triplets(
         points, points, lengths, lengths, 0.15, kernel_size, normals=(normals, normals)
     )
@@ -71,7 +69,7 @@ def test_the_other_end_sees_heights_exchanged(dtype, kernel_size):
 
 def test_gradients_are_those_of_the_definition():
     points, lengths = random_batch([30, 25])
-    normals = unit([55])
+    normals = random_normals(55)
     triplets = native_triplets(points, points, lengths, lengths, 0.15, 3, normals=(normals, normals))
     generator = torch.Generator().manual_seed(1)
     features = torch.randn(55, 4, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -85,43 +83,13 @@ def test_gradients_are_those_of_the_definition():
         assert torch.allclose(one, other)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "kernel_size", "radius", "own"),
-    [(torch.float32, 5, 0.3, True), (torch.float32, 3, 0.2, False), (torch.float64, 3, 0.2, True)],
-)
-def test_the_search_for_gpus_finds_the_same(dtype, kernel_size, radius, own):
-    triplet_search = pytest.importorskip(
-        "pcreg.kernels.triton.search.triplets", reason="no triton for this platform"
-    )
-    points, lengths = random_batch([1, 33, 0, 50], dtype=dtype)
-    normals = unit([84], dtype=dtype)
-    normals[3] = 0.0
-    centres, centre_lengths, centre_normals = points, lengths, normals
-    if not own:
-        centres, centre_lengths = random_batch([7, 13, 5, 24], seed=1, dtype=dtype)
-        centre_normals = unit([49], seed=6, dtype=dtype)
-    arguments = 0.1, kernel_size, radius
-    wanted = native_triplets(
-        centres, points, centre_lengths, lengths, *arguments, normals=(centre_normals, normals)
-    )
-    on_device = [tensor.to(DEVICE) for tensor in (centres, points, centre_lengths, lengths)]
-    if own:
-        on_device[0] = on_device[1]
-    there = tuple(each.to(DEVICE) for each in (centre_normals, normals))
-    found = triplet_search.search_native(*on_device, *arguments, normals=there)
-    assert found.symmetric == wanted.symmetric
-    assert len(found) > 0
-    for name in ("i", "j", "k_offsets"):
-        assert torch.equal(getattr(found, name).cpu(), getattr(wanted, name)), name
-
-
 def test_normals_are_the_least_directions_of_neighbourhoods():
     rng = np.random.default_rng(2)
     points = torch.from_numpy(rng.normal(size=(300, 3)) * [1.0, 0.7, 0.2])
     lengths = torch.tensor([200, 0, 100])
     origins = torch.tensor([[0.0, 0.0, 9.0], [0.0, 0.0, 0.0], [9.0, 0.0, 0.0]])
     seen_from = origins.repeat_interleave(lengths, 0)
-    normals = surface_normals(points.to(DEVICE), lengths.to(DEVICE), seen_from.to(DEVICE), 0.6).cpu()
+    normals = normals_of_batch(points.to(DEVICE), lengths.to(DEVICE), seen_from.to(DEVICE), 0.6).cpu()
     pairs = reference.radius_search(points, points, lengths, lengths, 0.6)
     checked = 0
     for row in range(300):
@@ -140,9 +108,9 @@ def test_normals_are_the_least_directions_of_neighbourhoods():
 def test_normals_taken_a_part_at_a_time_are_the_same_to_the_last_bit(monkeypatch):
     points = torch.from_numpy(np.random.default_rng(5).normal(size=(300, 3))).float()
     lengths, origins = torch.tensor([200, 0, 100]), torch.zeros(300, 3)
-    wanted = surface_normals(points, lengths, origins, 0.6)
+    wanted = normals_of_batch(points, lengths, origins, 0.6)
     monkeypatch.setattr("pcreg.kernels.cpu.normals.ROWS_AT_ONCE", 7)
-    assert torch.equal(surface_normals(points, lengths, origins, 0.6), wanted)
+    assert torch.equal(normals_of_batch(points, lengths, origins, 0.6), wanted)
 
 
 def test_a_plane_has_its_normal_and_a_line_none():
@@ -151,13 +119,13 @@ def test_a_plane_has_its_normal_and_a_line_none():
     origins = torch.tensor([[0.0, 0.0, -3.0], [0.0, 0.0, 0.0]])
     lengths = torch.tensor([36, 20])
     seen_from = origins.repeat_interleave(lengths, 0)
-    normals = surface_normals(torch.cat([grid, line]), lengths, seen_from, 0.25)
+    normals = normals_of_batch(torch.cat([grid, line]), lengths, seen_from, 0.25)
     assert torch.allclose(normals[:36], torch.tensor([0.0, 0.0, -1.0]).expand(36, 3), atol=1e-6)
     assert not normals[36:].any()
 
 
 def test_no_points_have_no_normals():
-    assert surface_normals(torch.empty(0, 3), torch.tensor([0, 0]), torch.empty(0, 3), 0.1).shape == (0, 3)
+    assert normals_of_batch(torch.empty(0, 3), torch.tensor([0, 0]), torch.empty(0, 3), 0.1).shape == (0, 3)
 
 
 def test_least_directions_of_matrices_with_equal_eigenvalues():
@@ -190,7 +158,7 @@ def test_points_among_themselves_have_the_triplets_of_points_seen_by_others(kern
     """The cell at the other end of a pair is not computed there: it has to be the same to the last bit."""
     points, lengths = random_batch([40, 0, 25])
     points[2] = points[1]
-    points, lengths, normals = points.numpy(), lengths.numpy(), unit([40, 25]).numpy()
+    points, lengths, normals = points.numpy(), lengths.numpy(), random_normals(65).numpy()
     arguments = lengths, lengths, 0.1, kernel_size, 0.25, (normals, normals) if angles else None
     found, wanted = (neighbours(centres, points, *arguments) for centres in (points, points.copy()))
     found, wanted = (sorted(zip(*(rows.tolist() for rows in each), strict=True)) for each in (found, wanted))

@@ -6,8 +6,7 @@ import torch
 
 pytest.importorskip("triton", reason="no triton for this platform")
 
-from pcreg.kernels.raycast import first_hits
-from pcreg.kernels.shapes import Shape
+from pcreg.kernels.raycast import Shape, first_hits
 from pcreg.kernels.triton.raycast import first_hits as kernel
 from tests.kernels.clouds import DEVICE
 

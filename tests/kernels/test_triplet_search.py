@@ -1,25 +1,19 @@
 """The GPU's search equals the CPU's to the last triplet: on a GPU, or else in Triton's interpreter."""
 
-from contextlib import nullcontext
-
 import pytest
 import torch
 
 from pcreg.kernels import stencil
-from pcreg.kernels.dataflow import some_dtype_takes_tiles
 from pcreg.kernels.neighbors import radius_search
 from pcreg.kernels.tiles import Tiles
-from tests.kernels.clouds import DEVICE, ON_GPU, random_batch
+from tests.kernels.clouds import DEVICE, ON_GPU, random_batch, random_normals
 from tests.kernels.test_tiles import rows_read
 
 triton = pytest.importorskip("triton", reason="no triton for this platform")
 tl = pytest.importorskip("triton.language")
-triplet_search = pytest.importorskip("pcreg.kernels.triton.search.triplets")
-position = pytest.importorskip("pcreg.kernels.triton.search.table").position
 run = pytest.importorskip("pcreg.kernels.triton.search.run")
-Search = pytest.importorskip("pcreg.kernels.triton.search.query").Search
+position = pytest.importorskip("pcreg.kernels.triton.search.visit").position
 cell_index = pytest.importorskip("pcreg.kernels.triton.search.index")
-cell_table = pytest.importorskip("pcreg.kernels.triton.search.cell_table")
 
 MANY = 40 if ON_GPU else 1  # times as many points
 
@@ -35,80 +29,75 @@ def check(triplets, expected):
         assert torch.equal(getattr(triplets, name).cpu(), getattr(expected, name)), name
 
 
-def check_native(centres, points, centre_lengths, lengths, *rest):
+def check_native(centres, points, centre_lengths, lengths, *rest, normals=None, cube=False):
+    """The triplets of the CPU, compared with those of the search for GPUs."""
     on_device = [tensor.to(DEVICE) for tensor in (centres, points, centre_lengths, lengths)]
     if centres is points:
         on_device[1] = on_device[0]
-    expected = stencil.native_triplets(centres, points, centre_lengths, lengths, *rest)
-    check(triplet_search.search_native(*on_device, *rest), expected)
+    expected = stencil.native_triplets(centres, points, centre_lengths, lengths, *rest, normals, cube)
+    there = normals and tuple(each.to(DEVICE) for each in normals)
+    check(run.search_native(*on_device, *rest, there, cube), expected)
     return expected
 
 
 @pytest.mark.parametrize(
-    ("dtype", "offset", "kernel_size", "radius"),
+    ("dtype", "offset", "kernel_size", "radius", "angles"),
     [
-        (torch.float32, 0.0, 3, 0.2),
-        (torch.float32, -3.7, 5, 0.3),
-        (torch.float32, 1e4, 3, 0.2),
-        (torch.float64, -3.7, 3, 0.2),
-        (torch.float64, 1e4, 5, 0.3),
+        (torch.float32, 0.0, 3, 0.2, False),
+        (torch.float32, -3.7, 5, 0.3, False),
+        (torch.float64, 1e4, 3, 0.2, False),
+        (torch.float32, 0.0, 5, 0.3, True),
+        (torch.float64, 0.0, 3, 0.2, True),
     ],
 )
-def test_equals_the_search_on_the_cpu(dtype, offset, kernel_size, radius):
+def test_equals_the_search_on_the_cpu(dtype, offset, kernel_size, radius, angles):
     points, lengths = batch([1, 23, 0, 30], dtype=dtype)
     queries, query_lengths = batch([7, 9, 5, 14], seed=1, dtype=dtype)
     points, queries = points + offset, queries + offset
-    found = check_native(queries, points, query_lengths, lengths, radius / 2, kernel_size, radius)
-    assert len(found) > 0
-    check_native(points, points, lengths, lengths, radius / 2, kernel_size, radius)
+    normals = random_normals(len(points), dtype=dtype)
+    normals[3] = 0.0
+    own = random_normals(len(queries), seed=6, dtype=dtype)
+    kernel = radius / 2, kernel_size, radius
+    both = (own, normals) if angles else None
+    assert len(check_native(queries, points, query_lengths, lengths, *kernel, normals=both)) > 0
+    both = (normals, normals) if angles else None
+    check_native(points, points, lengths, lengths, *kernel, normals=both)
+    there, there_lengths = points.to(DEVICE), lengths.to(DEVICE)
+    found = run.count_native(there, there_lengths, *kernel, normals.to(DEVICE) if angles else None)
+    wanted = stencil.native_counts(points, lengths, *kernel, normals if angles else None)
+    assert torch.equal(found.cpu(), wanted)
 
 
-@pytest.mark.parametrize("cells_per_point", [0, 2])
-def test_a_table_of_cells_finds_what_sorted_cells_find(cells_per_point, monkeypatch):
-    """Of centres, too, that lie beyond the points' box or have more clouds than there are."""
-    monkeypatch.setattr(cell_table, "MORE_CELLS", 0)
-    monkeypatch.setattr(cell_table, "CELLS_PER_POINT", cells_per_point)
+def test_centres_beyond_the_points_and_clouds_that_only_they_have():
     points, lengths = batch([30, 0, 25])
-    moved, cloud = points.to(DEVICE), cell_index.cloud_numbers(lengths.to(DEVICE), len(points))
-    index = cell_table.CellTable.build(moved, cloud, 0.4, 3)
-    with nullcontext() if cells_per_point > 0 else pytest.raises(cell_table.NoRoomError):
-        triplet_search.find_triplets([Search(index, moved, cloud, 0.2, 3, 0.4)])
-    check_native(points, points, lengths, lengths, 0.2, 3, 0.4)
     queries, query_lengths = batch([9, 4, 12], seed=1)
     check_native(3 * queries - 1, points, query_lengths, lengths, 0.2, 3, 0.4)
     own, centres = points[: lengths[0]], queries[: query_lengths[0]]
     first = stencil.native_triplets(centres, own, query_lengths[:1], lengths[:1], 0.2, 3, 0.4)
     on_device = [tensor.to(DEVICE) for tensor in (queries, own, query_lengths, lengths[:1])]
-    found = triplet_search.search_native(*on_device, 0.2, 3, 0.4)
+    found = run.search_native(*on_device, 0.2, 3, 0.4)
     assert torch.equal(found.i.cpu(), first.i)
     assert torch.equal(found.j.cpu(), first.j)
 
 
-@pytest.mark.parametrize("ahead", [0, 2, 10**3])
-def test_what_is_filled_ahead_is_filled_again_where_there_was_no_room(ahead, monkeypatch):
-    monkeypatch.setattr(run, "AHEAD", ahead)
-    points, lengths = batch([30, 0, 25])
-    found = check_native(points, points, lengths, lengths, 0.3, 3, 0.6)
-    assert 2 * len(points) < len(found) < 10**3 * len(points)
-
-
-def test_a_table_of_many_cells():
-    """Of more spans than programs begin with."""
-    points, lengths = batch([30, 0, 25])
-    points[::2] += 25
-    found = check_native(points, points, lengths, lengths, 0.2, 3, 0.35)
-    assert len(found) > len(points)
+@pytest.mark.parametrize(("stride", "kernel_size"), [(1, 1), (1, 5), (2, 3)])
+def test_voxels_are_seen_by_the_whole_cube(stride, kernel_size):
+    """Of two clouds, whose voxels hold up to three points each."""
+    cells, lengths = torch.randint(-3, 4, (MANY * 80, 3)), torch.tensor([MANY * 30, MANY * 50])
+    centres = cells if stride == 1 else cells // stride
+    points = cells.double()
+    centres = points if stride == 1 else stride * centres.double()
+    check_native(centres, points, lengths, lengths, 1.0, kernel_size, kernel_size // 2 + 0.5, cube=True)
 
 
 def test_one_cell_as_large_as_the_radius_makes_it_a_radius_search():
     points, lengths = random_batch([9, 0, 14], dtype=torch.float64)
     queries, query_lengths = random_batch([7, 3, 11], seed=1, dtype=torch.float64)
-    on_device = [tensor.to(DEVICE) for tensor in (queries, points, query_lengths, lengths)]
-    found = triplet_search.search_native(*on_device, 0.3, 1, 0.3)
+    found = check_native(queries, points, query_lengths, lengths, 0.3, 1, 0.3)
     i, j = radius_search(queries, points, query_lengths, lengths, 0.3)
     assert len(i) > 0
-    assert torch.equal(found.i.cpu().long(), i)
-    assert torch.equal(found.j.cpu().long(), j)
+    assert torch.equal(found.i.long(), i)
+    assert torch.equal(found.j.long(), j)
 
 
 def test_boundary_is_inclusive_and_halves_are_rounded_to_even_on_a_lattice():
@@ -140,80 +129,39 @@ def test_far_outliers_do_not_break_the_cells():
     check_native(points, points, lengths, lengths, 0.1, 3, 0.1)
 
 
-@pytest.mark.parametrize("radius", [0.0, -1.0, float("nan")])
-def test_radius_must_be_positive(radius):
-    points, lengths = random_batch([3])
-    with pytest.raises(ValueError, match="radius must be positive"):
-        triplet_search.search_native(points, points, lengths, lengths, 0.1, 3, radius)
-
-
-@pytest.mark.parametrize(("stride", "kernel_size"), [(1, 3), (1, 5), (2, 3)])
-@pytest.mark.parametrize("most", [1, 3])
-def test_sorted_voxels_equal_those_of_the_cpu(stride, kernel_size, most):
-    """Of two clouds, whose voxels hold up to `most` points each."""
-    cells, coarse = [], []
-    for seed in range(2):
-        generator = torch.Generator().manual_seed(seed)
-        voxels = torch.unique(torch.randint(-4, 5, (MANY * 60, 3), generator=generator), dim=0)
-        coarse.append(torch.unique(voxels // 2, dim=0) if stride == 2 else voxels)
-        times = torch.randint(1, most + 1, (len(voxels),), generator=generator)
-        cells.append(voxels.repeat_interleave(times, 0))
-    lengths, coarse_lengths = (torch.tensor(list(map(len, clouds))) for clouds in (cells, coarse))
-    cells = torch.cat(cells)
-    coarse = torch.cat(coarse) if stride == 2 or most > 1 else cells
-    expected = stencil.voxel_triplets(coarse, cells, coarse_lengths, lengths, stride, kernel_size)
-    on_device = [tensor.to(DEVICE) for tensor in (coarse, cells, coarse_lengths, lengths)]
-    if coarse is cells:
-        on_device[1] = on_device[0]
-    found = triplet_search.search_sorted_voxels(*on_device, stride, kernel_size)
-    check(found, expected)
-    assert (int(expected.counts().max()) > 1) == (most > 1)
-    tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
-    for brought, wanted in zip(found.tiles.tensors(), tiles.tensors(), strict=True):
-        assert torch.equal(brought.cpu(), wanted)
-
-
 def index_of(points, lengths, edge):
     points, n_clouds = points.to(DEVICE), len(lengths)
     cloud = cell_index.cloud_numbers(lengths.to(DEVICE), len(points))
-    return cell_index.CellIndex.build(
-        points, cloud, cell_index.frame_around(points, edge, n_clouds), edge, n_clouds
-    )
+    frame = cell_index.frame_around(points, edge, n_clouds)
+    return cell_index.CellIndex.build(points, cloud, frame, edge, n_clouds)
 
 
 def test_several_searches_at_once_are_those_alone_and_bring_their_tiles(monkeypatch):
     points, lengths = batch([9, 14])
     index = index_of(points, lengths, 0.4)
-    cloud, points = index.cloud, points.to(DEVICE)
+    kinds = (3, 0.4, False), (3, 0.05, False), (1, 0.2, False), (3, 0.4, True)
     searches = [
-        Search(index, points, cloud, 0.2, kernel_size, radius, mirrored=mirrored)
-        for kernel_size, radius, mirrored in [
-            (3, 0.4, False),
-            (3, 0.05, False),
-            (1, 0.2, False),
-            (3, 0.4, True),
-        ]
+        run.Search(index, points.to(DEVICE), index.cloud, 0.2, kernel_size, radius, mirrored=mirrored)
+        for kernel_size, radius, mirrored in kinds
     ]
-    together = triplet_search.find_triplets(searches)
+    together = run.find_triplets(searches)
     with monkeypatch.context() as patch:
-        patch.setattr(triplet_search, "MAX_BUCKETS", 1)
-        alone = triplet_search.find_triplets(searches)
+        patch.setattr(run, "MAX_BUCKETS", 1)
+        alone = run.find_triplets(searches)
     for a, b in zip(together, alone, strict=True):
         assert all(torch.equal(getattr(a, name), getattr(b, name)) for name in ("i", "j", "k_offsets"))
     expected = [Tiles.build(t.i, t.j, t.k_offsets, t.n_out) for t in together]
     assert any(tiles.max_shared for tiles in expected)
-    assert {"tiles" in triplets._arrangements for triplets in together} == {True, False}
     for triplets, listed_together, tiles in zip(alone, together, expected, strict=True):
-        brought = "tiles" in triplets._arrangements
-        assert brought == ("tiles" in listed_together._arrangements)
-        assert brought == some_dtype_takes_tiles(triplets.n_cells, triplets.n_out, len(triplets))
+        assert "tiles" in triplets._arrangements
+        assert "tiles" in listed_together._arrangements
         for found, wanted in zip(triplets.tiles.tensors(), tiles.tensors(), strict=True):
             assert torch.equal(found, wanted)
         assert triplets.tiles.max_shared == tiles.max_shared
         assert rows_read(listed_together) == rows_read(triplets)
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 4])
+@pytest.mark.parametrize("at_once", [1, 4])
 def test_the_fullest_tile_is_found_wherever_it_is(monkeypatch, at_once):
     monkeypatch.setattr(run, "TILES_AT_ONCE", at_once)
     generator = torch.Generator().manual_seed(0)
@@ -224,20 +172,19 @@ def test_the_fullest_tile_is_found_wherever_it_is(monkeypatch, at_once):
         tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
         assert torch.diff(tiles.tile_offsets).argmax() == fullest
         points, lengths = points.to(DEVICE), lengths.to(DEVICE)
-        found = triplet_search.search_native(points, points, lengths, lengths, 0.1, 3, 0.2)
-        assert found._arrangements["tiles"].max_shared == tiles.max_shared > 0
+        found = run.search_native(points, points, lengths, lengths, 0.1, 3, 0.2)
+        assert found.tiles.max_shared == tiles.max_shared > 0
 
 
-@torch.inference_mode()
 def test_tiles_of_more_kernel_cells_than_are_listed_together():
     """Beyond the kernel's faces, a quarter of the radius away, many points share buckets."""
     points, lengths = batch([30])
     expected = stencil.native_triplets(points, points, lengths, lengths, 0.1, 5, 0.9)
     points, lengths = points.to(DEVICE), lengths.to(DEVICE)
-    found = triplet_search.search_native(points, points, lengths, lengths, 0.1, 5, 0.9)
+    found = run.search_native(points, points, lengths, lengths, 0.1, 5, 0.9)
     tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
     assert {2, 3, 4, 5} <= set(tiles.shared_size.tolist())
-    for brought, wanted in zip(found._arrangements["tiles"].tensors(), tiles.tensors(), strict=True):
+    for brought, wanted in zip(found.tiles.tensors(), tiles.tensors(), strict=True):
         assert torch.equal(brought.cpu(), wanted)
 
 
@@ -245,12 +192,10 @@ def test_mirrored_triplets_are_the_transposed_ones():
     fine, fine_lengths = batch([40, 30])
     coarse, coarse_lengths = batch([10, 15], seed=1)
     expected = stencil.native_triplets(coarse, fine, coarse_lengths, fine_lengths, 0.15, 3, 0.3)
-    index = index_of(coarse, coarse_lengths, 0.3)
     cloud = cell_index.cloud_numbers(fine_lengths.to(DEVICE), len(fine))
-    (found,) = triplet_search.find_triplets(
-        [Search(index, fine.to(DEVICE), cloud, 0.15, 3, 0.3, mirrored=True)]
-    )
-    check(found, expected.transposed)
+    index = index_of(coarse, coarse_lengths, 0.3)
+    search = run.Search(index, fine.to(DEVICE), cloud, 0.15, 3, 0.3, mirrored=True)
+    check(run.find_triplets([search])[0], expected.transposed)
 
 
 @triton.jit
@@ -276,19 +221,17 @@ def test_slices_of_wider_rows_are_read_as_what_they_are():
     check_native(points.flip(1), points, lengths, lengths, 0.1, 3, 0.2)
 
 
-def test_coordinates_of_two_dtypes_are_refused():
-    points, lengths = batch([5])
-    with pytest.raises(ValueError, match="both in float32 or both in float64"):
-        triplet_search.search_native(points.double(), points, lengths, lengths, 0.1, 3, 0.2)
-
-
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the interpreter
-def test_coordinates_that_are_not_finite_are_refused():
-    points, lengths = batch([5])
+def test_what_cannot_be_searched_is_refused():
+    points, lengths = (each.to(DEVICE) for each in batch([5]))
+    for radius in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="radius must be positive"):
+            run.search_native(points, points, lengths, lengths, 0.1, 3, radius)
+    with pytest.raises(ValueError, match="both in float32 or both in float64"):
+        run.search_native(points.double(), points, lengths, lengths, 0.1, 3, 0.2)
     points[2, 1] = torch.nan
-    points, lengths = points.to(DEVICE), lengths.to(DEVICE)
     with pytest.raises(ValueError, match="not finite"):
-        triplet_search.search_native(points, points, lengths, lengths, 0.1, 3, 0.2)
+        run.search_native(points, points, lengths, lengths, 0.1, 3, 0.2)
 
 
 def test_too_many_cells_are_refused():
@@ -297,4 +240,4 @@ def test_too_many_cells_are_refused():
     cloud = torch.zeros(2, dtype=torch.int32, device=DEVICE)
     index = cell_index.CellIndex.build(points, cloud, frame, 1e-3, 1)
     with pytest.raises(ValueError, match="take larger cells"):
-        triplet_search.find_triplets([Search(index, points, cloud, 1e-3, 1, 1e-3)])
+        run.find_triplets([run.Search(index, points, cloud, 1e-3, 1, 1e-3)])

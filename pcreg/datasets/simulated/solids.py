@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pcreg.kernels.shapes import Shape
+from pcreg.kernels.raycast import Shape
 
 AXES = np.eye(3)
 NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # after and before x, y, z, in a circle

@@ -17,7 +17,7 @@ Floats = NDArray[np.float32]
 
 
 class Convolution:
-    """One neighbourhood, for any number of weights and features."""
+    """A convolution over fixed triplets, for any weights and features."""
 
     def __init__(
         self, i: NDArray[np.int32], j: NDArray[np.int32], k_offsets: NDArray[np.int64], n_out: int, n_in: int
@@ -48,7 +48,7 @@ class Convolution:
 
 
 def _splits(bounds: NDArray[np.int64]) -> list[int]:
-    """Where to part the kernel cells, of buckets bounds[k] .. bounds[k + 1], for the memory's sake."""
+    """Bounds of parts of the kernel cells with few buckets; cell k has bounds[k] .. bounds[k + 1]."""
     splits = [0]
     for k in range(1, len(bounds) - 1):
         if bounds[k + 1] - bounds[splits[-1]] > MAX_BUCKETS:
@@ -57,5 +57,5 @@ def _splits(bounds: NDArray[np.int64]) -> list[int]:
 
 
 def _summing(columns: NDArray[np.int32], offsets: NDArray[np.int32], n_columns: int) -> csr_matrix:
-    """The matrix that sums rows columns[offsets[p] : offsets[p + 1]] of what it is multiplied with."""
+    """The matrix whose product has in row p the sum of rows columns[offsets[p] : offsets[p + 1]]."""
     return csr_matrix((np.ones(len(columns), np.float32), columns, offsets), (len(offsets) - 1, n_columns))

@@ -1,7 +1,7 @@
 """Pairs of near points on the CPU, with one k-d tree per cloud.
 
-The tree only proposes: which pairs are near is decided here, in the dtype of the points, so that the answer
-does not depend on how the tree adds up. Clouds are a batch: points (N, 3) of all, and lengths (B,) int64.
+The tree proposes pairs; distances are compared here, in the dtype of the points, so that the answer does not
+depend on the tree's rounding. Clouds are a batch: points (N, 3) of all, and lengths (B,) int64.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,17 +23,19 @@ class Pairs(NamedTuple):
     j: Rows  # (T,), of the points
     offset: np.ndarray  # (3, T), points[j] - queries[i] in metres, of the dtype of the points
 
-    def within(self, radius: float) -> "Pairs":
-        """Those of the pairs that are within `radius`."""
+    def within(self, radius: float, cube: bool = False) -> "Pairs":
+        """The pairs within `radius` metres, along each axis in a `cube`."""
         dx, dy, dz = self.offset
         near = (dx * dx + dy * dy) + dz * dz <= radius * radius
-        if near.all():  # as a rule, of what a tree proposes
+        if cube:
+            near = np.abs(self.offset).max(0) <= radius
+        if near.all():  # as a rule, of the pairs that a tree proposes
             return self
         rows = np.flatnonzero(near)  # quicker to take than a mask
         return Pairs(self.i.take(rows), self.j.take(rows), self.offset.take(rows, 1))
 
     def parts(self, count: int) -> Iterator["Pairs"]:
-        """The pairs, so many at a time."""
+        """The pairs, `count` at a time."""
         for start in range(0, len(self.i), count):
             some = slice(start, start + count)
             yield Pairs(self.i[some], self.j[some], self.offset[:, some])
@@ -42,7 +44,7 @@ class Pairs(NamedTuple):
 def radius_search(
     queries: np.ndarray, points: np.ndarray, query_lengths: np.ndarray, lengths: np.ndarray, radius: float
 ) -> tuple[Rows, Rows]:
-    """i (T,) and j (T,) of pcreg.kernels.neighbors.radius_search."""
+    """i (T,) and j (T,) as pcreg.kernels.neighbors.radius_search returns them."""
     if queries is points:
         return from_both_ends(pairs_within(points, lengths, radius), len(points))
     i, j, _ = pairs_between(queries, points, query_lengths, lengths, radius)
@@ -50,35 +52,40 @@ def radius_search(
 
 
 def from_both_ends(pairs: Pairs, count: int) -> tuple[Rows, Rows]:
-    """Those of `count` points that `pairs_within` found, with i > j and i = j too, by i and then by j."""
+    """i (T,) and j (T,), by i and then by j, of `count` points from their `pairs_within` a radius."""
     own = np.arange(count)
     return _sorted(np.concatenate([pairs.i, pairs.j, own]), np.concatenate([pairs.j, pairs.i, own]), count)
 
 
 def pairs_between(
-    queries: np.ndarray, points: np.ndarray, query_lengths: np.ndarray, lengths: np.ndarray, radius: float
+    queries: np.ndarray,
+    points: np.ndarray,
+    query_lengths: np.ndarray,
+    lengths: np.ndarray,
+    radius: float,
+    cube: bool = False,
 ) -> Pairs:
-    """The pairs of a query (N, 3) and a point (P, 3) of the same cloud."""
-    tree_radius = _tree_radius(points, radius)
+    """The pairs of a query (N, 3) and a point (P, 3) of the same cloud within the radius, or its cube."""
+    tree_radius, norm = _tree_radius(points, radius), np.inf if cube else 2
 
     def proposed() -> Iterator[Rows]:
         for some, others in zip(_clouds(query_lengths), _clouds(lengths), strict=True):
             found = _tree(queries[some]).sparse_distance_matrix(
-                _tree(points[others]), tree_radius, output_type="ndarray"
+                _tree(points[others]), tree_radius, norm, "ndarray"
             )
             yield np.stack([found["i"] + some.start, found["j"] + others.start])
 
-    return _near(queries, points, proposed(), radius)
+    return _near(queries, points, proposed(), radius, cube)
 
 
-def pairs_within(points: np.ndarray, lengths: np.ndarray, radius: float) -> Pairs:
-    """The pairs of points (N, 3) that see one another, each once with i < j: half of the search."""
-    tree_radius = _tree_radius(points, radius)
+def pairs_within(points: np.ndarray, lengths: np.ndarray, radius: float, cube: bool = False) -> Pairs:
+    """The pairs of points (N, 3) of the same cloud within the radius, or its cube, each once with i < j."""
+    tree_radius, norm = _tree_radius(points, radius), np.inf if cube else 2
     proposed = (
-        _tree(points[cloud]).query_pairs(tree_radius, output_type="ndarray").T + cloud.start
+        _tree(points[cloud]).query_pairs(tree_radius, norm, output_type="ndarray").T + cloud.start
         for cloud in _clouds(lengths)
     )
-    return _near(points, points, proposed, radius)
+    return _near(points, points, proposed, radius, cube)
 
 
 def _sorted(i: Rows, j: Rows, count: int) -> tuple[Rows, Rows]:
@@ -91,24 +98,26 @@ def _sorted(i: Rows, j: Rows, count: int) -> tuple[Rows, Rows]:
 
 
 def _tree_radius(points: np.ndarray, radius: float) -> float:
-    """The radius in which to look for pairs, so that none within `radius` is lost to rounding."""
+    """A radius for the tree in which no pair within `radius` is lost to rounding."""
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius}")
     return radius * (1 + TREE_ULPS * float(np.finfo(points.dtype).eps))
 
 
 def _clouds(lengths: np.ndarray) -> Iterator[slice]:
-    """The rows of each cloud."""
+    """Rows of each cloud."""
     stops = np.cumsum(lengths).tolist()
     return map(slice, [0, *stops], stops)
 
 
 def _tree(points: np.ndarray) -> cKDTree:
-    return cKDTree(points, balanced_tree=False)  # by the middle of a box: quicker to build and to search
+    return cKDTree(points, balanced_tree=False)  # quicker to build and to search
 
 
-def _near(queries: np.ndarray, points: np.ndarray, proposed: Iterable[Rows], radius: float) -> Pairs:
-    """Those of each cloud's proposed pairs (2, T) that are within `radius`."""
+def _near(
+    queries: np.ndarray, points: np.ndarray, proposed: Iterable[Rows], radius: float, cube: bool
+) -> Pairs:
+    """The pairs within `radius` of those proposed (2, T) for each cloud."""
     i, j = np.concatenate([np.empty((2, 0), np.int64), *proposed], 1)
     offset = np.stack([p.take(j) - q.take(i) for q, p in zip(queries.T, points.T, strict=True)])
-    return Pairs(i, j, offset).within(radius)
+    return Pairs(i, j, offset).within(radius, cube)

@@ -1,19 +1,17 @@
-"""Surface normals by the covariance of what lies within a radius, on the CPU."""
+"""Surface normals by the covariance of neighbourhoods, on the CPU."""
 
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from pcreg.kernels.cpu.neighbors import Pairs, from_both_ends
 from pcreg.kernels.plane_fit import normals_of
 
-ROWS_AT_ONCE = 1 << 12  # whose sums are computed together: their terms take a few MB, in a solid 15
+ROWS_AT_ONCE = 1 << 12  # points whose sums are computed together, with terms of 15 MB at most
 
 
-def surface_normals(points: np.ndarray, viewpoints: np.ndarray, pairs: Pairs) -> np.ndarray:
-    """Those of pcreg.kernels.normals, from what `pairs_within` the radius finds among the points."""
-    i, j = from_both_ends(pairs, len(points))
+def surface_normals(points: np.ndarray, viewpoints: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Normals (N, 3) as pcreg.kernels.neighbors.surface_normals returns them."""
     counts = np.bincount(i, minlength=len(points))
     sums = np.concatenate([np.empty((0, 9), points.dtype), *_sums(points, i, j, counts)])
     towards = (viewpoints - points).astype(np.float64)
@@ -22,10 +20,9 @@ def surface_normals(points: np.ndarray, viewpoints: np.ndarray, pairs: Pairs) ->
 
 
 def _sums(points: np.ndarray, i: np.ndarray, j: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
-    """`sums` (N, 9) of pcreg.kernels.plane_fit for rows i (T,), ascending, with `counts` (N,) neighbours j.
+    """Parts of the sums (N, 9) of `normals_of`, over `counts` (N,) neighbours j (T,) of each row.
 
-    Some of the rows at a time. Neighbours are added up one by one in the order of their rows, in the dtype of
-    the points.
+    Neighbours are added up one by one in the order of their rows, in the dtype of the points.
     """
     ends = np.concatenate([[0], np.cumsum(counts)])
     for start in range(0, len(points), ROWS_AT_ONCE):

@@ -1,18 +1,28 @@
-"""Which points a convolution centre sees, and through which cell of its kernel: see pcreg.kernels.stencil."""
+"""Neighbours of convolution centres and the kernel cells that they are in: see pcreg.kernels.stencil.
+
+A point-pair kernel has cells of distance and heights instead of axes. For centre i with normal n_i and
+point j with normal n_j at the offset d they are steps of three numbers that no rotation of the cloud changes
+(the point pair features of Drost et al., CVPR 2010, but for the angle between the normals):
+
+    |d| / radius        from 0 to 1
+    n_i . d / |d|       from -1 to 1: height of j over the tangent plane of i
+    n_j . -d / |d|      from -1 to 1: height of i over the tangent plane of j
+
+Both heights are negative along a ridge and positive in a valley. Cell (shell, own, other) of t x t x t cells
+has index k = (shell t + own) t + other; seen from j the last two change places.
+"""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.kernels.cpu.neighbors import Pairs, Rows, pairs_between, pairs_within
-from pcreg.kernels.ppf_cells import ppf_cells, swap_height_axes
 
 PAIRS_AT_ONCE = 1 << 17  # whose cells are computed together, in arrays of a few MB
 
-Normals = tuple[
-    np.ndarray, np.ndarray
-]  # of the centres (N, 3) and of the points (P, 3), of the points' dtype
+Normals = tuple[np.ndarray, np.ndarray]  # of the centres (N, 3) and of the points (P, 3), of their dtype
 
 
 def default_radius(size: float, kernel_size: int) -> float:
@@ -36,20 +46,21 @@ def neighbours(
     kernel_size: int,
     radius: float,
     normals: Normals | None,
+    cube: bool = False,
 ) -> tuple[Rows, Rows, Rows]:
     """i, j and k (T,) of the triplets, in no particular order."""
     if centres is points:
-        pairs = pairs_within(points, lengths, radius)
+        pairs = pairs_within(points, lengths, radius, cube)
         own = None if normals is None else normals[0]
         return neighbours_within(pairs, len(points), size, kernel_size, radius, own)
-    pairs = pairs_between(centres, points, centre_lengths, lengths, radius)
+    pairs = pairs_between(centres, points, centre_lengths, lengths, radius, cube)
     return pairs.i, pairs.j, _cells(pairs, size, kernel_size, radius, normals)
 
 
 def neighbours_within(
     pairs: Pairs, count: int, size: float, kernel_size: int, radius: float, normals: np.ndarray | None
 ) -> tuple[Rows, Rows, Rows]:
-    """`neighbours` of `count` points among themselves, by the pairs that `pairs_within` the radius finds."""
+    """i, j and k (T,) of `count` points among themselves, from their `pairs_within` the radius."""
     k, back = _cells_from_both_ends(pairs, size, kernel_size, radius, normals)
     own = np.arange(count)
     middle = np.full(count, _middle(kernel_size, normals))
@@ -60,7 +71,7 @@ def neighbours_within(
 def counts(
     pairs: Pairs, count: int, size: float, kernel_size: int, radius: float, normals: np.ndarray | None
 ) -> NDArray[np.int32]:
-    """How many of `count` points each of them sees through each kernel cell, (K, N): of the same pairs."""
+    """Number of points that each of `count` points sees through each kernel cell, (K, N), from such pairs."""
     found = np.zeros((kernel_size**3, count), np.int32)
     found[_middle(kernel_size, normals)] = 1  # itself
     for some in pairs.parts(PAIRS_AT_ONCE):
@@ -72,10 +83,36 @@ def counts(
     return found
 
 
+def ppf_cells(
+    offset: np.ndarray, own: np.ndarray, other: np.ndarray, radius: float, kernel_size: int
+) -> np.ndarray:
+    """Point-pair cells k (T,) int64 of offsets, normals of centres and normals of points, each (3, T).
+
+    A point on its centre, and one without a normal (zeros), is level.
+    """
+    dx, dy, dz = offset
+    one = offset.dtype.type(1)
+    distance = np.sqrt((dx * dx + dy * dy) + dz * dz)
+    safe = np.where(distance > 0, distance, one)
+    rise, fall = ((nx * dx + ny * dy) + nz * dz for nx, ny, nz in (own, other))
+    shares = distance / offset.dtype.type(radius), (rise / safe + one) / 2, (-fall / safe + one) / 2
+    shell, own, other = (
+        np.clip(np.floor(share * kernel_size), 0, kernel_size - 1).astype(np.int64) for share in shares
+    )
+    return (shell * kernel_size + own) * kernel_size + other
+
+
+def swap_height_axes(weight: Any) -> Any:
+    """Point-pair weights (t^3, ...), array or tensor, with own and other height exchanged."""
+    kernel_size = round(len(weight) ** (1 / 3))
+    shape = kernel_size, kernel_size, kernel_size, *weight.shape[1:]
+    return weight.reshape(shape).swapaxes(1, 2).reshape(weight.shape)
+
+
 def _cells_from_both_ends(
     pairs: Pairs, size: float, kernel_size: int, radius: float, normals: np.ndarray | None
 ) -> tuple[Rows, Rows]:
-    """k (T,) of j as i sees it, and of i as j sees it: to the last bit what the opposite offset gives."""
+    """k (T,) of j as i sees it, and of i as j sees it: to the last bit that of the opposite offset."""
     k = _cells(pairs, size, kernel_size, radius, None if normals is None else (normals, normals))
     cells = np.arange(kernel_size**3)
     opposite = cells[::-1] if normals is None else swap_height_axes(cells)
@@ -99,5 +136,5 @@ def _cells_along_axes(offset: np.ndarray, size: float, kernel_size: int) -> Rows
 
 
 def _middle(kernel_size: int, normals: np.ndarray | None) -> int:
-    """The cell in which a point sees itself: at no distance, and level."""
+    """The cell of a point as it sees itself: at no distance, and level."""
     return kernel_size**3 // 2 if normals is None else kernel_size**2 // 2

@@ -1,4 +1,4 @@
-"""The order of the triplets (i, j, k) of a convolution, and the buckets in it: see pcreg.kernels.triplets."""
+"""The order of triplets (i, j, k) and their buckets, on the CPU: see pcreg.kernels.triplets."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ Rows = NDArray[np.int64]
 def sort_triplets(
     i: Rows, j: Rows, k: Rows, n_out: int, n_in: int, n_cells: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], Rows]:
-    """i and j (T,) sorted by k, then i, then j; and k_offsets (K + 1,), where each cell's begin."""
+    """i and j (T,) sorted by k, then i, then j, and the bounds k_offsets (K + 1,) of the cells."""
     i_bits, j_bits = n_out.bit_length(), n_in.bit_length()
     key = k << i_bits
     key |= i
@@ -24,7 +24,7 @@ def sort_triplets(
 
 
 def find_buckets(i: NDArray[np.int32], k_offsets: Rows) -> tuple[NDArray[np.int32], NDArray[np.int32], Rows]:
-    """Of sorted triplets the runs that share (k, i): the i (P,), offsets (P + 1,) and k_offsets (K + 1,)."""
+    """Runs of sorted triplets that share (k, i): their i (P,), offsets (P + 1,) and k_offsets (K + 1,)."""
     starts_run = np.ones(len(i), dtype=bool)
     np.not_equal(i[1:], i[:-1], out=starts_run[1:])
     starts_run[k_offsets[:-1][np.diff(k_offsets) > 0]] = True

@@ -5,13 +5,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.shapes import MIN_DISTANCE, Shape
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.motion import row_of
 
 RAYS = 64  # of a program, one warp: it stops by itself as soon as they have all met something
-BOX, BALL, ROD = (tl.constexpr(int(shape)) for shape in (Shape.BOX, Shape.BALL, Shape.ROD))
-NEAREST = tl.constexpr(MIN_DISTANCE)
+BOX, BALL, ROD = map(tl.constexpr, range(3))  # numbers of pcreg.kernels.raycast.Shape
+NEAREST = tl.constexpr(1e-3)  # metres: pcreg.kernels.raycast.MIN_DISTANCE
 NAN = tl.constexpr(tl.PropagateNan.ALL)  # what is not a number is a miss and must remain one
 
 

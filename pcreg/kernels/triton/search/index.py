@@ -1,11 +1,9 @@
-"""Points sorted by the cell of space that each lies in, for searching and sampling on a GPU.
+"""Points sorted by their cells of space, for searching and sampling on a GPU.
 
-One sort serves both: the points of a cell are neighbours in the order, a row of cells along z is one
-range of it, and sampling takes one point of each cell. Nothing here waits for the device but
-`representatives`, to learn how many there are.
+One sort serves both: a row of cells along z is one range of the order, and a sample is one point of a cell.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -14,7 +12,6 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.cells import MAX_KEY
-from pcreg.kernels.triton.bits import bits, from_bits
 from pcreg.kernels.triton.launch import launch
 
 BLOCK = 128  # points of a program
@@ -23,19 +20,19 @@ EDGE_SLACK = 1e-5  # by which a cell is wider than the radius it is made for, mo
 
 @dataclass(frozen=True)
 class CellIndex:
-    """The P points of a batch in the order of their cells: of cloud, then x, y and z."""
+    """The P points of a batch in the order of their cells: by cloud, then x, y and z."""
 
-    rows: Tensor  # (P, 3) float32 or float64, of voxels int64: the points as they came
-    keys: Tensor  # (P,) int64, ascending: the numbers of their cells
+    rows: Tensor  # (P, 3) float32 or float64, in the order of the batch
+    keys: Tensor  # (P,) int64, ascending numbers of cells
     order: Tensor  # (P,) int64, the row of each key's point
-    cloud: Tensor  # (P,) int32, row by row: the cloud each belongs to
-    frame: Tensor  # (7,) float64: lower corner, upper corner, edge of a cell; of all clouds together
-    edge: float  # metres; that of the frame, which may be wider where clouds are far apart
+    cloud: Tensor  # (P,) int32, the cloud of each row
+    frame: Tensor  # (7,) float64: lower corner, upper corner and edge of a cell, for all clouds
+    edge: float  # metres; that of the frame is wider where clouds are far apart
     n_clouds: int
 
     @staticmethod
     def build(points: Tensor, cloud: Tensor, frame: Tensor, edge: float, n_clouds: int) -> "CellIndex":
-        """points and cloud in order of rows, cloud ascending; the frame's corners hold all points."""
+        """Sort points (P, 3) with ascending cloud (P,) by the cells of a frame that holds all of them."""
         points, P = points.contiguous(), points.shape[0]
         keys = torch.empty(P, dtype=torch.int64, device=points.device)
         arguments = points, cloud, frame, keys, P
@@ -43,20 +40,15 @@ class CellIndex:
         keys, order = torch.sort(keys, stable=True)
         return CellIndex(points, keys, order, cloud, frame, edge, n_clouds)
 
-    @property
-    def lookup(self) -> Tensor:
-        """Where a search begins to look for a cell."""
-        return self.keys
-
     @cached_property
     def points(self) -> Tensor:
         """(P, 3) in the order of cells."""
         return self.rows[self.order]
 
     def representatives(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Of each occupied cell the point nearest its centre, in the order of cells, as `grid_sample` does.
+        """Rows (M,) int64, points (M, 3) and cloud (M,) of the point of each cell that `grid_sample` keeps.
 
-        -> rows (M,) int64, their points (M, 3) and cloud (M,) int32. Waits for the device, to learn M.
+        In the order of cells. Waits for the device, which computes M.
         """
         P = self.keys.shape[0]
         starts_cell = torch.ones(P, dtype=torch.bool, device=self.keys.device)
@@ -66,89 +58,67 @@ class CellIndex:
         rows, points = torch.empty_like(starts), self.points.new_empty((M, 3))
         cloud = self.cloud.new_empty(M)
         arguments = self.points, self.cloud, self.order, starts, self.frame, rows, points, cloud, M, P
-        variant = points.dtype
-        launch(_pick, -(-M // BLOCK), arguments, {"BLOCK": BLOCK}, variant, enable_fp_fusion=False)
+        launch(_pick, -(-M // BLOCK), arguments, {"BLOCK": BLOCK}, points.dtype, enable_fp_fusion=False)
         return rows, points, cloud
 
 
 def check_numbered(n_cells: float) -> None:
-    """ValueError if keys cannot number so many cells."""
-    if n_cells > MAX_KEY:
+    """Raise ValueError if keys cannot number so many cells; NaN counts as too many."""
+    if not n_cells <= MAX_KEY:
         raise ValueError(
             "these clouds are not finite, or span more cells than 62 bits number; take larger cells"
         )
 
 
 def cloud_numbers(lengths: Tensor, n_rows: int) -> Tensor:
-    """The cloud (n_rows,) int32 of each row of a batch. Knowing n_rows, it does not wait for the device."""
+    """The cloud (n_rows,) int32 of each row of a batch, without waiting for the device."""
     if len(lengths) == 1:  # one launch instead of three
         return torch.zeros(n_rows, dtype=torch.int32, device=lengths.device)
     rows = torch.arange(n_rows, device=lengths.device)
     return torch.searchsorted(lengths.cumsum(0), rows, right=True, out_int32=True)
 
 
-def frame_around(points: Tensor, min_edge: float, n_clouds: int) -> Tensor:
-    """The frame (7,) float64 of all points, its cells no narrower than `min_edge` metres.
-
-    Wider where clouds are so far apart that narrower cells could not be numbered.
-    """
-    max_per_axis = int((MAX_KEY / max(n_clouds, 1)) ** (1 / 3)) - 1
-    return _frame_of(points, min_edge, max_per_axis, 0)
-
-
-def frame_of_voxels(cells: Tensor, stride: int) -> Tensor:
-    """The frame (7,) float64 of voxels (N, 3), which begins where one of `stride` times their width does."""
-    return _frame_of(cells, 1.0, 0, stride)
-
-
-def _frame_of(points: Tensor, edge: float, max_per_axis: int, stride: int) -> Tensor:
+def frame_around(points: Tensor, edge: float, n_clouds: int) -> Tensor:
+    """The frame (7,) float64 of all points, with wider cells than `edge` where keys could not number them."""
     if len(points) == 0:
         return torch.tensor([0.0] * 6 + [edge], dtype=torch.float64, device=points.device)
-    lower, upper = torch.aminmax(points, dim=0)
-    frame = torch.empty(7, dtype=torch.float64, device=points.device)
-    launch(_frame, 1, (lower, upper, frame, bits(edge), max_per_axis, stride), {}, points.dtype)
-    return frame
+    lower, upper = torch.aminmax(points.double(), dim=0)
+    max_per_axis = int((MAX_KEY / max(n_clouds, 1)) ** (1 / 3)) - 1
+    return torch.cat([lower, upper, ((upper - lower).amax(0, True) / max_per_axis).clamp(min=edge)])
 
 
-@triton.jit(
-    do_not_specialize=["edge", "max_per_axis", "stride"], do_not_specialize_on_alignment=["lower", "upper"]
-)
-def _frame(
-    lower,  # (3,)
-    upper,  # (3,)
-    frame,  # (7,), out
-    edge,  # at least, a float64 bit by bit
-    max_per_axis,  # cells; 0: as many as there are
-    stride,  # cells, of which the lower corner is a multiple; 0: of nothing
-):
-    edge = from_bits(edge)
-    for axis in tl.static_range(3):
-        low, high = tl.load(lower + axis).to(tl.float64), tl.load(upper + axis).to(tl.float64)
-        if max_per_axis > 0:
-            edge = tl.maximum(edge, (high - low) / max_per_axis)
-        if stride > 0:
-            low = tl.floor(low / stride) * stride
-        tl.store(frame + axis, low)
-        tl.store(frame + 3 + axis, high)
-    tl.store(frame + 6, edge)
+def sample_cells(points: Tensor, lengths: Tensor, size: float, origin: Tensor) -> Tensor:
+    """Rows (M,) int64 as `pcreg.kernels.grid.grid_sample` returns them, of P > 0 points."""
+    n_clouds = len(lengths)
+    cloud = cloud_numbers(lengths, len(points))
+    local = points.double() - (origin if n_clouds == 1 else origin[cloud])
+    cells = torch.floor(local / size)
+    lowest, highest = torch.aminmax(cells, dim=0)
+    frame = torch.cat([lowest, highest, torch.ones_like(lowest[:1])])
+    index = CellIndex.build(cells, cloud, frame, 1.0, n_clouds)
+    frame = torch.zeros_like(frame)
+    frame[6] = size  # whose cells begin at the origin
+    rows, _, _ = replace(index, rows=local, frame=frame, edge=size).representatives()
+    check_numbered(n_clouds * float((highest - lowest + 1).prod()))
+    return rows
 
 
 @triton.jit
 def cell_of(coordinate, frame, axis):
-    """The cell (...) int64 along an axis, exactly as pcreg.kernels.cells.cells_of computes it."""
+    """The cell (...) int64 of coordinates along an axis, equal to pcreg.kernels.cells.cells_of."""
     lower, edge = tl.load(frame + axis), tl.load(frame + 6)
     return tl.floor((coordinate.to(tl.float64) - lower) / edge).to(tl.int64)
 
 
 @triton.jit
 def cells_along(frame, axis):
-    """How many cells there are along an axis, int64."""
+    """Number of cells along an axis, int64."""
     return cell_of(tl.load(frame + 3 + axis), frame, axis) + 1
 
 
 @triton.jit
 def all_cells(n_clouds, frame):
-    """How many cells all clouds have, int64; more than can be numbered if coordinates are not finite."""
+    """Number of cells of all clouds, int64; more than keys can number if coordinates are not finite."""
     cells = tl.maximum(n_clouds, 1).to(tl.float64)
     for axis in tl.static_range(3):
         cells *= cells_along(frame, axis)
@@ -166,25 +136,16 @@ def _cells(
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < P
-    tl.store(keys + n, number_of_cell(points, cloud, frame, n, inside), mask=inside)
-
-
-@triton.jit
-def number_of_cell(points, cloud, frame, n, inside):
-    """The number of the cell, int64, in which the points of rows `n` lie; of one cloud if `cloud` is None."""
-    number = tl.zeros_like(n) if cloud is None else tl.load(cloud + n, mask=inside, other=0).to(tl.int64)
+    number = tl.load(cloud + n, mask=inside, other=0).to(tl.int64)
     for axis in tl.static_range(3):
         coordinate = tl.load(points + 3 * n + axis, mask=inside, other=0.0)
         number = number * cells_along(frame, axis) + cell_of(coordinate, frame, axis)
-    return number
+    tl.store(keys + n, number, mask=inside)
 
 
 @triton.jit
 def lower_bound(keys, n, key, mask, steps):
-    """The first place, int64, whose key is no less than `key`, in the ascending keys (n,) of an index.
-
-    `steps` are the bits of n, or more.
-    """
+    """The first place, int64, of ascending keys (n,) with no less than `key`; `steps` are the bits of n."""
     at = tl.zeros_like(key)
     step = tl.full((), 1, tl.int64) << (steps - 1)
     for _ in range(steps):
@@ -203,7 +164,7 @@ def _pick(
     points,  # (P, 3) in the order of cells
     cloud,  # (P,) in the order of rows, like the next
     order,  # (P,)
-    starts,  # (M,) where the points of each cell begin
+    starts,  # (M,), the first place of each cell
     frame,  # (7,)
     rows,  # (M,), out, like the next two
     picked,  # (M, 3)
@@ -242,7 +203,7 @@ def _pick(
 
 @triton.jit
 def _within_cell(points, frame, n, axis, mask):
-    """Where in its cell a point lies along an axis, in [0, 1), float64."""
+    """Position of a point in its cell along an axis, float64 in [0, 1)."""
     coordinate = tl.load(points + 3 * n + axis, mask=mask, other=0.0).to(tl.float64)
     lower, edge = tl.load(frame + axis), tl.load(frame + 6)
     return (coordinate - lower) / edge - cell_of(coordinate, frame, axis)

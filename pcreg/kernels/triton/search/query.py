@@ -1,52 +1,47 @@
-"""What is searched for on a GPU: the neighbours of some points among those of an index."""
+"""A search on a GPU, and the table of searches that run together."""
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
+from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Symmetry
-from pcreg.kernels.triton.search.cell_table import CellTable
+from pcreg.kernels.triton.bits import bits
 from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex
+from pcreg.kernels.triton.search.visit import Row
+
+BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
+BUCKETS = 128  # of a program that puts them in order
+MIN_BLOCKS = 2**13  # with fewer, the rows of cells of a block are shared among programs, to fill a GPU
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is wanted: the triplets of centres with the points of an index.
+    """A search for the points of an index within a radius of centres.
 
-    Native with a radius. With none, of voxels: the index's cells are the voxels, and those of the centres
-    `stride` times as wide, or as narrow if `mirrored`. `mirrored`: the centres are the points that a
-    convolution centred on the index's points sees, and the triplets its transposed ones. With normals,
-    which need a radius, kernel cells are those of kernels/ppf_cells.py.
+    A `cube` holds the points whose offsets are at most `radius` along each axis. A `mirrored` search finds
+    the transposed triplets of a convolution centred on the points of the index. With normals, kernel cells
+    are those of point-pair features.
     """
 
-    index: CellIndex | CellTable  # the latter if native
-    centres: Tensor  # (N, 3) contiguous, of the dtype of the points: float32, float64, or of voxels int64
-    cloud: Tensor | None  # (N,) int32; None: of the first cloud
-    size: float  # metres, the edge of a kernel cell
+    index: CellIndex
+    centres: Tensor  # (N, 3) contiguous, of the dtype of the points: float32 or float64
+    cloud: Tensor  # (N,) int32
+    size: float  # edge of a kernel cell, in the unit of the points, like the radius
     kernel_size: int
-    radius: float | None  # metres
-    stride: int = 1
+    radius: float
+    cube: bool = False
     mirrored: bool = False
     normals: tuple[Tensor, Tensor] | None = None  # of the centres and, row by row, of the points
     symmetric: bool = False  # the centres are the points
-
-    @property
-    def kind(self) -> tuple[bool, bool, torch.dtype, type]:
-        """Searches run together if they are of one kind."""
-        return self.radius is None, self.normals is not None, self.centres.dtype, type(self.index)
 
     @property
     def symmetry(self) -> Symmetry:
         if not self.symmetric:
             return Symmetry.NONE
         return Symmetry.OPPOSITE if self.normals is None else Symmetry.SWAPPED_HEIGHTS
-
-    @property
-    def visits_half(self) -> bool:
-        """Whether each two points are looked at once. Voxels are found, not looked for among points."""
-        return self.symmetric and self.radius is not None
 
     @property
     def n_cells(self) -> int:
@@ -58,8 +53,63 @@ class Search:
 
     @property
     def half_width(self) -> int:
-        """Index cells to visit on either side of a centre's own."""
-        if self.radius is None:
-            return (self.kernel_size - 1) // 2
+        """Index cells to visit on either side of the cell of a centre."""
         # Of the radius that the kernel widens, only the true part has to be reached.
         return math.ceil(self.radius * (1 + EDGE_SLACK / 2) / self.index.edge)
+
+
+class Totals(NamedTuple):
+    """Sums over the searches."""
+
+    buckets: int
+    offsets: int
+    tiles: int
+    programs: int
+    ordering: int
+
+
+def rows_of(searches: list[Search]) -> tuple[list[Row], Totals]:
+    """The table before the triplets are counted."""
+    n_blocks = sum(-(-search.centres.shape[0] // BLOCK) for search in searches)
+    rows, first = [], Totals(0, 0, 0, 0, 0)
+    for search in searches:
+        index, n_out, K = search.index, search.centres.shape[0], search.n_cells
+        normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
+        wide = (2 * search.half_width + 1) ** 2
+        visited = wide // 2 + 1 if search.symmetric else wide
+        shares = visited if n_blocks < MIN_BLOCKS else 1
+        rows.append(
+            Row(
+                centres=search.centres.data_ptr(),
+                centre_normals=normals[0],
+                point_normals=normals[1],
+                cloud=search.cloud.data_ptr(),
+                n_out=n_out,
+                points=index.points.data_ptr(),
+                keys=index.keys.data_ptr(),
+                order=index.order.data_ptr(),
+                frame=index.frame.data_ptr(),
+                n_in=index.order.shape[0],
+                n_clouds=index.n_clouds,
+                size=bits(search.size),
+                radius=bits(search.radius),
+                kernel_size=search.kernel_size,
+                half_width=search.half_width,
+                mirrored=search.mirrored,
+                symmetric=search.symmetric,
+                first_bucket=first.buckets,
+                first_offset=first.offsets,
+                first_tile=first.tiles,
+                first_program=first.programs,
+                shares=shares,
+                first_ordering=first.ordering,
+            )
+        )
+        first = Totals(
+            buckets=first.buckets + K * n_out,
+            offsets=first.offsets + K + 1,
+            tiles=first.tiles + -(-n_out // TILE),
+            programs=first.programs + -(-n_out // BLOCK) * shares,
+            ordering=first.ordering + K * -(-n_out // BUCKETS),
+        )
+    return rows, first

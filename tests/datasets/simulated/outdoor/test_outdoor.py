@@ -14,7 +14,7 @@ from pcreg.datasets.simulated.outdoor.solid_state_lidar import SolidStateLidar
 from pcreg.datasets.simulated.outdoor.spinning_lidar import LIDARS, SpinningLidar
 from pcreg.datasets.simulated.outdoor.things import Things
 from pcreg.datasets.simulated.solids import box
-from pcreg.kernels.shapes import Shape
+from pcreg.kernels.raycast import Shape
 
 NOTHING_BELOW = np.full((2, 3), -100.0)
 FINE = SpinningLidar(tuple(np.linspace(-20.0, 5.0, 16)), columns=64, far=60, noise=1e-4, min_return=1e-9)

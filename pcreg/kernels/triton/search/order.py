@@ -1,51 +1,53 @@
-"""Segments and tiles of the triplets that a search has counted. See kernels/tiles.py."""
+"""Kernels that order the triplets of several searches and arrange them as Tiles (pcreg.kernels.tiles)."""
 
 import triton
 import triton.language as tl
 
 from pcreg.kernels.triton.search.index import all_cells
-from pcreg.kernels.triton.search.table import (
+from pcreg.kernels.triton.search.visit import (
     COLUMNS,
     FIRST_BUCKET,
     FIRST_OFFSET,
-    FIRST_SOURCE,
+    FIRST_ORDERING,
     FIRST_TILE,
     FIRST_TRIPLET,
-    FOUND,
     FRAME,
     KERNEL_SIZE,
-    LENGTH,
-    MAX_SHARED,
-    N_CELLS,
     N_CLOUDS,
     N_OUT,
-    SHARED,
-    all_buckets,
     position,
-    search_of_program,
+    row_of_program,
 )
+
+FOUND = tl.constexpr(4)  # columns of `found`, the fields of pcreg.kernels.triton.search.run.Found
+LENGTH, SHARED, MAX_SHARED, N_CELLS = map(tl.constexpr, range(4))
+NO_ROW = tl.constexpr(2**31 - 1)  # behind all rows
+
+
+@triton.jit
+def _all_buckets(table, n_searches):
+    """Number of buckets of all searches, int64."""
+    row = table + (n_searches - 1) * COLUMNS
+    kernel_size = tl.load(row + KERNEL_SIZE)
+    return tl.load(row + FIRST_BUCKET) + kernel_size * kernel_size * kernel_size * tl.load(row + N_OUT)
 
 
 @triton.jit(do_not_specialize=["n_searches"])
 def size_tiles(
     table,
     n_searches,
-    counts,  # (1 + all buckets + all tiles,): behind each bucket its size; then, out: each tile's shared ones
-    n_of_size,  # (all tiles, 2) int32, out: how many of them have two and three points
+    counts,  # (1 + all buckets + all tiles,): sizes of buckets, behind each; out: shared buckets of each tile
+    n_of_size,  # (all tiles, 2) int32, out: of these, buckets of two and of three points
     SEARCHES: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    search, tile = search_of_program(table, n_searches, FIRST_TILE, SEARCHES)
-    row = table + search * COLUMNS
+    row, tile = row_of_program(table, n_searches, FIRST_TILE, SEARCHES)
     n_out, kernel_size = tl.load(row + N_OUT), tl.load(row + KERNEL_SIZE)
     i = tile * TILE + tl.arange(0, TILE)
-    n_shared = counts + 1 + all_buckets(table, n_searches)
+    n_shared = counts + 1 + _all_buckets(table, n_searches)
     counts += 1 + tl.load(row + FIRST_BUCKET) + i
-    shared, twos, threes = (
-        tl.zeros((TILE,), tl.int32),
-        tl.zeros((TILE,), tl.int32),
-        tl.zeros((TILE,), tl.int32),
-    )
+    shared = tl.zeros((TILE,), tl.int32)
+    twos, threes = shared, shared
     for k in range(kernel_size * kernel_size * kernel_size):
         count = tl.load(counts + k * n_out, mask=i < n_out, other=0)
         shared += (count > 1).to(tl.int32)
@@ -61,15 +63,15 @@ def size_tiles(
 def segment(
     table,
     n_searches,
-    buckets,  # (1 + all buckets + all tiles,), the scan of what `size_tiles` leaves
-    tile_offsets,  # (1 + all tiles,), out: where those of each search end
+    buckets,  # (1 + all buckets + all tiles,), the scan of the counts of `size_tiles`
+    tile_offsets,  # (1 + all tiles,), out: the end of each search
     k_offsets,  # of all searches, out
     found,  # (searches, FOUND) int64, out
     CELLS: tl.constexpr,  # a power of two, no less than K
     TILE: tl.constexpr,
-    TILES: tl.constexpr,  # looked at together
+    TILES: tl.constexpr,  # loaded together
 ):
-    """The bounds of every search's segments, and what the host has to know."""
+    """Write the segments of every search and the numbers that the host needs."""
     search = tl.program_id(0)
     row = table + search * COLUMNS
     kernel_size, n_out = tl.load(row + KERNEL_SIZE), tl.load(row + N_OUT)
@@ -83,7 +85,7 @@ def segment(
     tl.store(k_offsets + 1 + k, ends, mask=k < K)
     found += search * FOUND
     tl.store(found + LENGTH, tl.max(ends))
-    before, tile = buckets + all_buckets(table, n_searches), tl.load(row + FIRST_TILE)
+    before, tile = buckets + _all_buckets(table, n_searches), tl.load(row + FIRST_TILE)
     end = tile + tl.cdiv(n_out, TILE)
     shared = tl.load(before + end) - tl.load(before)
     tl.store(tile_offsets + end, shared)
@@ -102,12 +104,12 @@ def segment(
 def share_tiles(
     table,
     n_searches,
-    buckets,  # (1 + all buckets + all tiles,), where each ends; then the scan of shared ones goes on
+    buckets,  # (1 + all buckets + all tiles,), the end of each; then the scan of shared ones goes on
     k_offsets,
-    tile_offsets,  # (1 + all tiles,), out, but where those of a search end
+    tile_offsets,  # (1 + all tiles,), out, but for the end of each search
     n_of_size,  # (all tiles, 2)
-    source,  # of all searches, out where a bucket is shared
-    shared_first,  # of all searches, out, like the next; counted from the search's first triplet
+    source,  # (all buckets,), out where a bucket is shared
+    shared_first,  # of all searches, out, like the next; counted from the first triplet of the search
     shared_size,
     SEARCHES: tl.constexpr,
     TILE: tl.constexpr,
@@ -117,20 +119,18 @@ def share_tiles(
 ):
     """List the shared buckets of each tile."""
     tl.static_assert(SIZES == 5)  # of two, three, and more points
-    search, tile = search_of_program(table, n_searches, FIRST_TILE, SEARCHES)
-    row = table + search * COLUMNS
-    before = buckets + all_buckets(table, n_searches)
+    row, tile = row_of_program(table, n_searches, FIRST_TILE, SEARCHES)
+    before = buckets + _all_buckets(table, n_searches)
     n_triplets, before = tl.load(before), before + tl.program_id(0)
     twos, end = tl.load(before) - n_triplets, tl.load(before + 1) - n_triplets
     tl.store(tile_offsets + tl.program_id(0), twos)
-    first_source = tl.load(row + FIRST_SOURCE)
-    if (first_source < 0) | (twos == end):
+    if twos == end:
         return
     n_out, kernel_size = tl.load(row + N_OUT), tl.load(row + KERNEL_SIZE)
     i = tile * TILE + tl.arange(0, TILE)
     exists = i < n_out
     first_bucket = tl.load(row + FIRST_BUCKET) + i
-    source += first_source + i
+    source += first_bucket
     k_offsets += tl.load(row + FIRST_OFFSET)
     first_triplet = tl.load(row + FIRST_TRIPLET)
     K = kernel_size * kernel_size * kernel_size
@@ -163,12 +163,71 @@ def share_tiles(
 
 @triton.jit
 def _bucket(buckets, bucket, exists):
-    """Where a bucket begins, as the scan says, and its size."""
+    """The first place of a bucket in the scan, and its size."""
     begin = tl.load(buckets + bucket - 1, mask=exists & (bucket > 0), other=0)
     return begin, tl.load(buckets + bucket, mask=exists, other=0) - begin
 
 
 @triton.jit
 def _before(counts):
-    """The sum of the counts before each."""
+    """Sums of the counts before each."""
     return tl.cumsum(counts, 0) - counts
+
+
+@triton.jit(do_not_specialize=["n_searches"])
+def put_in_order(
+    table,
+    n_searches,
+    buckets,  # (1 + all buckets,), the end of each
+    k_offsets,
+    unordered,  # (all triplets,) int32: j, in any order within a bucket
+    i_out,  # (all triplets,) int32, out, like the next
+    j_out,
+    source,  # (all buckets,) of the Tiles, out where a bucket is not shared
+    SEARCHES: tl.constexpr,
+    BUCKETS: tl.constexpr,
+    EMPTY: tl.constexpr,
+):
+    """Write i, and j in ascending order within each bucket."""
+    row, program = row_of_program(table, n_searches, FIRST_ORDERING, SEARCHES)
+    n_out = tl.load(row + N_OUT)
+    blocks = tl.cdiv(n_out, BUCKETS)
+    k, i = program // blocks, program % blocks * BUCKETS + tl.arange(0, BUCKETS)
+    exists = i < n_out
+    bucket = tl.load(row + FIRST_BUCKET) + k * n_out + i
+    first = tl.load(row + FIRST_TRIPLET) + tl.load(k_offsets + tl.load(row + FIRST_OFFSET) + k)
+    begin = tl.load(buckets + bucket - 1, mask=exists & (bucket > 0), other=0)
+    size = tl.load(buckets + bucket, mask=exists, other=0) - begin
+    size = tl.where(exists, size, 0)
+    begin = position(begin, first)
+    # Nearly all buckets have up to four points: they are loaded together and exchanged pairwise.
+    a = tl.load(unordered + begin, mask=size > 0, other=NO_ROW)
+    b = tl.load(unordered + begin + 1, mask=size > 1, other=NO_ROW)
+    c = tl.load(unordered + begin + 2, mask=size > 2, other=NO_ROW)
+    d = tl.load(unordered + begin + 3, mask=size > 3, other=NO_ROW)
+    tl.store(source + bucket, tl.where(size == 1, a, EMPTY), mask=exists & (size < 2))
+    a, b = tl.minimum(a, b), tl.maximum(a, b)
+    c, d = tl.minimum(c, d), tl.maximum(c, d)
+    a, c = tl.minimum(a, c), tl.maximum(a, c)
+    b, d = tl.minimum(b, d), tl.maximum(b, d)
+    b, c = tl.minimum(b, c), tl.maximum(b, c)
+    few = size <= 4
+    _write(i_out, j_out, begin, i, a, few & (size > 0))
+    _write(i_out, j_out, begin + 1, i, b, few & (size > 1))
+    _write(i_out, j_out, begin + 2, i, c, few & (size > 2))
+    _write(i_out, j_out, begin + 3, i, d, few & (size > 3))
+    size = tl.where(few, 0, size)
+    most = tl.max(size)
+    for n in range(most):
+        j = tl.load(unordered + begin + n, mask=n < size, other=0)
+        rank = tl.zeros_like(size)
+        for other in range(most):
+            smaller = tl.load(unordered + begin + other, mask=other < size, other=0) < j
+            rank += (smaller & (other < size)).to(tl.int32)
+        _write(i_out, j_out, begin + rank, i, j, n < size)
+
+
+@triton.jit
+def _write(i_out, j_out, at, i, j, mask):
+    tl.store(i_out + at, i.to(tl.int32), mask=mask)
+    tl.store(j_out + at, j, mask=mask)
