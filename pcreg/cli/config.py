@@ -10,6 +10,7 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException, InstantiationException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from pcreg.cli import exit_status, settings
 from pcreg.cli.output import output
@@ -40,6 +41,10 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     settings.check(cfg, base, settings.TYPES[name])
     for key in _missing(OmegaConf.to_container(cfg)):
         raise InputError(f"{key} has no value; add {key}=... to the command")
+    try:
+        OmegaConf.to_container(cfg, resolve=True)
+    except OmegaConfBaseException as error:
+        raise InputError(f"{error.full_key}: {first_line(error)}; --help shows every key") from error
     return cfg
 
 

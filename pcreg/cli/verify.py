@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None, program: str = "pcreg verify") -> i
     for name in ("source", "target", "motion"):
         parser.add_argument(name, type=Path, metavar=name.upper())
     add_options(parser)
-    parser.set_defaults(batch=None, scale=False)  # which the checks ask for
+    parser.set_defaults(out=Path("verification"), batch=None, scale=False)  # which the checks ask for
     options = parser.parse_args(arguments)
     return exit_status.status(lambda: _run(options), with_traceback=options.traceback)
 

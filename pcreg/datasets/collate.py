@@ -15,7 +15,7 @@ from pcreg.datasets.altered import Mixture
 from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.loading import load
 from pcreg.datasets.preparation import Downsampled, Preparation, RawPair, Sample, scaled_clouds
-from pcreg.io.pairs import PairDataset, keep_evenly
+from pcreg.io.pairs import PairDataset, keep_evenly, points_of
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from pcreg.kernels.transfer import moved
@@ -164,7 +164,7 @@ class TrainingPairs(Dataset):
         epoch, index = key
         pair = self.pairs.pairs[index]
         rng = np.random.default_rng([self.seed, epoch, index])
-        clouds = (torch.from_numpy(self.pairs.cloud(name)) for name in (pair.source, pair.target))
+        clouds = (torch.from_numpy(points_of(self.pairs, name)) for name in (pair.source, pair.target))
         return self.preparation([RawPair(pair.name, *clouds, pair.T_target_source)], rng)[0]
 
 

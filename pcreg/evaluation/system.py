@@ -14,7 +14,7 @@ from pcreg.evaluation.protocol import Scoring
 from pcreg.evaluation.trial import facts, motion_errors
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.io.pairs import Pair, PairDataset
+from pcreg.io.pairs import Pair, PairDataset, points_of
 from pcreg.registration.clouds.inputs import VIEWPOINTS
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.registration.result import Registration
@@ -83,7 +83,7 @@ class System(Scoring):
 
 def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pair: Pair) -> dict[str, Any]:
     """The record of a pair. One whose clouds cannot be used is refused, without a motion."""
-    source, target = dataset.cloud(pair.source), dataset.cloud(pair.target)
+    source, target = (points_of(dataset, name) for name in (pair.source, pair.target))
     clock = process_time if system.device == "cpu" else perf_counter
     overlap, trials = None, []
     for seed in seeds:

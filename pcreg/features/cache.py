@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pcreg.features.base import Description, Descriptor, Nodes
-from pcreg.io.pairs import PairDataset
+from pcreg.io.pairs import PairDataset, points_of
 from pcreg.runtime.deterministic import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
@@ -59,7 +59,7 @@ class FeatureCache:
 
 def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> Path:
     """The file with the description of a cloud of the data set."""
-    return features.file_of(dataset.cloud(name))
+    return features.file_of(points_of(dataset, name))
 
 
 def read_described(path: Path) -> Described:

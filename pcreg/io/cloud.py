@@ -35,7 +35,7 @@ class Cloud:
 
     points: np.ndarray
     dropped: int = 0  # rows of the file left out: those that are not finite, and those in `notes`
-    notes: tuple[str, ...] = ()  # which finite rows were left out and why, a sentence each
+    notes: tuple[str, ...] = ()  # a sentence each: finite rows that were left out, a doubtful unit
     # float64, metres, where the file says its sensor stood: (3,), or (N, 3) from where each point was seen
     viewpoint: np.ndarray | None = None
     rows: np.ndarray | None = None  # (N,) int64, ascending, which rows of the file these are; None: all

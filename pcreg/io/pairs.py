@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from pcreg.geometry.se3 import inverse
+from pcreg.runtime.errors import InputError
 
 Item = TypeVar("Item")
 
@@ -57,6 +58,18 @@ class PairDataset(Protocol):
         Raises InputError, naming the file and the remedy, when it is missing or unreadable.
         """
         ...
+
+
+def points_of(dataset: PairDataset, name: str) -> np.ndarray:
+    """The points of a cloud of the data set; InputError for anything but rows x y z of floats."""
+    points = dataset.cloud(name)
+    if isinstance(points, np.ndarray) and points.dtype.kind == "f" and points.shape[1:] == (3,):
+        return points
+    shape = f" {points.shape} of {points.dtype}" if isinstance(points, np.ndarray) else ""
+    raise InputError(
+        f"{type(dataset).__name__}.cloud({name!r}) returned {type(points).__name__}{shape}; have it return "
+        "an array (N, 3) of floats, in metres"
+    )
 
 
 @runtime_checkable

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,21 @@ class StoredWeights:
                 )
 
 
+def found(path: str | Path) -> Path:
+    """The path, or that of the shipped weights that it names, such as `outdoor`, if there is no such file."""
+    path = Path(path)
+    shipped = Path(str(files("pcreg.weights"))) / f"{path.stem}.safetensors"
+    is_name = str(path.parent) in (".", "weights") and path.suffix in ("", ".safetensors")
+    return shipped if is_name and shipped.is_file() and not path.is_file() else path
+
+
 def read_weights(path: str | Path) -> StoredWeights:
     """Read a .safetensors file of weights.
 
     Raises:
         InputError: The file is missing, damaged or of another kind, or a number in it is not finite.
     """
-    path = Path(path)
+    path = found(path)
     with _opened(path) as file:
         metadata = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -65,7 +74,7 @@ def read_weights(path: str | Path) -> StoredWeights:
 
 def read_architecture(path: str | Path) -> Architecture:
     """Read the architecture alone; InputError as for `read_weights`."""
-    path = Path(path)
+    path = found(path)
     with _opened(path) as file:
         metadata = file.metadata() or {}
     return _architecture(path, metadata)

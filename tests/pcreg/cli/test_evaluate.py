@@ -238,6 +238,8 @@ def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):
         (["data.root=/nowhere/at/all"], "/nowhere/at/all"),
         (["data.root=.", "protocol.tau=0.1"], "tau"),
         (["data.root=.", "descriptor=unheard"], "unheard"),
+        (["data.root=.", "out=${nothing.at.all}"], "nothing.at.all"),
+        (["data=folder", "data.root=${missing}"], "missing"),
     ],
 )
 def test_bad_input_is_one_sentence_and_status_2(overrides, named, tmp_path, capsys, monkeypatch):

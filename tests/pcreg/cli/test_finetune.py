@@ -1,4 +1,5 @@
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import torch
 
 from pcreg.cli.config import compose_config
 from pcreg.cli.train import train
+from pcreg.features.pretrained import weights_for
 from pcreg.io.cloud import write_ply
 from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.models.weights import load_weights, save_weights
@@ -101,6 +103,21 @@ def test_what_is_kept_is_a_share_of_weights(street, tmp_path, overrides):
     with pytest.raises(InputError, match=r"interpolation=.*: give a share from 0 to below 1"):
         train(configured(street, tmp_path, *overrides))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["weights/outdoor.safetensors", "outdoor"])
+def test_shipped_weights_are_found_by_name(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_weights(name).architecture == load_weights(weights_for(VOXEL)).architecture
+    with pytest.raises(InputError, match="elsewhere/outdoor"):
+        load_weights("elsewhere/outdoor.safetensors")
+
+
+def test_the_evaluations_of_the_guide_have_a_folder_each():
+    text = (Path(__file__).parents[3] / "docs" / "own_data.md").read_text().replace("\\\n", " ")
+    commands = re.findall("^ {4}.venv/bin/pcreg evaluate .*", text, re.MULTILINE)
+    outs = [re.findall(r"(?<= out=)\S+", command) for command in commands]
+    assert len({tuple(out) for out in outs}) == len(outs) > 1
 
 
 def test_the_commands_of_the_guide_are_accepted():

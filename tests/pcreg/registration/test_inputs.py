@@ -104,6 +104,13 @@ def test_settings_that_cannot_be_used(settings, words):
     assert "\n" not in str(caught.value)
 
 
+def test_metres_that_are_called_millimetres_are_noted():
+    points = np.random.default_rng(0).uniform(0, 5, (1000, 3))
+    (note,) = as_cloud(points, "source", "mm").notes
+    assert note == "in mm it is 5 mm across; are its coordinates in metres?"
+    assert as_cloud(1000 * points, "source", "mm").notes == as_cloud(points, "source").notes == ()
+
+
 @pytest.mark.parametrize("units", ["mm", ("mm", "mm"), ["mm", "mm"]])
 def test_one_unit_for_both_clouds_and_numbers_of_numpy(units):
     given = {"voxel": np.float32(3), "seed": np.int64(7), "descriptor": "fpfh"}
