@@ -1,6 +1,6 @@
 """Operators of PointCNN++: neighbour search, grid sampling, and convolution on native points.
 
 Shapes are written with one alphabet: N points, B clouds, T triplets, K kernel cells,
-C input channels, M output channels, G groups. Batches are jagged: points (N, 3) of all clouds
+C input channels, M output channels. Batches are jagged: points (N, 3) of all clouds
 one after another, and lengths (B,) int64.
 """

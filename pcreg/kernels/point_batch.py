@@ -1,4 +1,4 @@
-"""A jagged batch of point clouds: all points one after another, and how many belong to each cloud."""
+"""A jagged batch of point clouds: all points one after another, and the length of each cloud."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,13 +23,14 @@ class PointBatch:
     def from_clouds(
         clouds: Sequence[np.ndarray | Tensor], viewpoints: Sequence[np.ndarray | Tensor] | None = None
     ) -> "PointBatch":
-        """Batch clouds (N_b, 3), in any frame, where they lie, with the viewpoints (N_b, 3) of their points.
+        """Batch clouds on their device.
 
-        By default each cloud was seen from its origin.
+        Each is moved to its own lower corner in float64 and rounded before it is cast: the network sees
+        differences of coordinates alone, and coordinates far from zero lose no digits.
 
-        Each is moved to its own lower corner in float64 before it is cast: the network sees
-        differences of coordinates alone, and coordinates far from zero lose no digits. What the move
-        leaves in the last digits is rounded away (pcreg.kernels.rounding).
+        Args:
+            clouds: Points (N_b, 3) of each, metres, in any frame.
+            viewpoints: (N_b, 3) of each, the places from where the points were seen; by default the origin.
         """
         clouds = [torch.as_tensor(cloud, dtype=torch.float64) for cloud in clouds]
         points = torch.cat(clouds) if clouds else torch.empty(0, 3, dtype=torch.float64)
@@ -47,12 +48,12 @@ class PointBatch:
         return len(self.points)
 
     def select(self, rows: Tensor) -> "PointBatch":
-        """The sub-batch of the given rows (M,) int64, which must come cloud by cloud."""
+        """The sub-batch of rows (M,) int64, which come cloud by cloud."""
         ends = torch.searchsorted(rows, self.lengths.cumsum(0))
         viewpoints = None if self.viewpoints is None else self.viewpoints[rows]
         return PointBatch(self.points[rows], torch.diff(ends, prepend=ends.new_zeros(1)), viewpoints)
 
     def to(self, device: torch.device | str) -> "PointBatch":
-        """The same on `device`, which is not waited for on the way to a GPU."""
+        """The batch on `device`; the host does not wait for a GPU."""
         viewpoints = None if self.viewpoints is None else moved(self.viewpoints, device)
         return PointBatch(moved(self.points, device), moved(self.lengths, device), viewpoints)

@@ -1,6 +1,6 @@
-"""Which solid rays meet first, where and at which angle.
+"""First intersections of rays with solids.
 
-A ray moved the other way meets a solid's unit shape at the same fraction of its length.
+A ray is moved into the frame of a solid's unit shape, which it meets at the same fraction of its length.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from torch import Tensor
 from pcreg.kernels.cells import counts_of_sorted
 
 MIN_DISTANCE = 1e-3  # metres: a ray does not meet the surface on which it starts
-BLOCK_PAIRS = 2**17  # of a ray and a solid, tried at a time on the CPU: what its cache holds
-ROUNDS = ((0, 12), (12, 40), (40, 120), (120, 2**31))  # nearest solids first: what is behind is left out
+BLOCK_PAIRS = 2**17  # of a ray and a solid, intersected at a time on the CPU, in its cache
+ROUNDS = ((0, 12), (12, 40), (40, 120), (120, 2**31))  # nearest solids first, to leave out hidden ones
 
 
 class Shape(IntEnum):
-    """The points (x, y, z) of the unit shapes that solids are made of."""
+    """Unit shapes of solids, as sets of points (x, y, z)."""
 
     BOX = 0  # |x|, |y|, |z| <= 1
     BALL = 1  # x^2 + y^2 + z^2 <= 1
@@ -27,11 +27,11 @@ class Shape(IntEnum):
 
 @dataclass(frozen=True)
 class Hits:
-    """What rays (G, R) met first."""
+    """First intersections of rays (G, R)."""
 
-    distance: Tensor  # (G, R) float32, metres, infinite if nothing
+    distance: Tensor  # (G, R) float32, metres, infinite without one
     cosine: Tensor  # (G, R) float32, of the angle between ray and normal, not negative
-    solid: Tensor  # (G, R) int64, -1 if nothing
+    solid: Tensor  # (G, R) int64, -1 without one
 
 
 def first_hits(
@@ -44,11 +44,17 @@ def first_hits(
     solid: Tensor,
     depth: Tensor,
 ) -> Hits:
-    """What rays from origins (G, R, 3) or (G, 1, 3) along unit directions (G, R, 3) meet up to `far` (G,).
+    """Intersect G groups of R rays with the solids near them. A ray from within a solid meets it from inside.
 
-    T_unit_world (P, 3, 4) moves solids onto their unit `shapes` (P,) int64. Rays of group[n] may meet
-    solid[n], both (N,) int64, and nothing of it nearer than depth[n]: sorted by group, then by depth. A ray
-    that starts within a solid meets it from inside. Lengths are in metres; all but the integers is float32.
+    Args:
+        origins: (G, R, 3) or (G, 1, 3) float32, metres, like all lengths.
+        directions: (G, R, 3) float32, of unit length.
+        far: (G,) float32, the largest distance.
+        shapes: (P,) int64, the Shape of each solid.
+        T_unit_world: (P, 3, 4) float32, from the world to the unit shape of each solid.
+        group: (N,) int64, groups whose rays may meet solid[n]; sorted by group, then by depth.
+        solid: (N,) int64.
+        depth: (N,) float32, a lower bound of the distance at which they meet.
     """
     if directions.is_cuda:
         from pcreg.kernels.triton.raycast import first_hits as by_kernel
@@ -82,10 +88,10 @@ def _try(
     distance: Tensor,
     met: Tensor,
 ) -> None:
-    """Cast the rays of each group (N,), in order, at a solid (N,) of one shape; note what is met nearer."""
+    """Intersect rays with solids (N,) of one shape, by their groups (N,) in order, and keep nearer hits."""
     G, R, _ = directions.shape
     start, count = _starts(group, G)
-    # Groups with as many solids together, so that little is padded.
+    # Groups with equally many solids together, so that little is padded.
     order = torch.argsort(count)
     counts = count[order].tolist()
     end = G
@@ -104,7 +110,7 @@ def _try(
 
 
 def _starts(group: Tensor, G: int) -> tuple[Tensor, Tensor]:
-    """Where each of G groups starts in a sorted list (N,), and how often it is there."""
+    """The first place (G,) and the count (G,) of each of G groups in a sorted list (N,)."""
     count = counts_of_sorted(group, G)
     return count.cumsum(0) - count, count
 
@@ -121,13 +127,13 @@ def _first_meeting(shape: Shape, T_unit_world: Tensor, origins: Tensor, directio
 
 
 def _moved(T: Tensor, points: Tensor) -> Tensor:
-    """Points (..., 3) moved by T (..., 3, 4), a motion each: products of small matrices take longer."""
+    """Points (..., 3) moved by T (..., 3, 4), one each; products of small matrices take longer."""
     x, y, z = points[..., None].unbind(-2)
     return T[..., 0] * x + T[..., 1] * y + T[..., 2] * z + T[..., 3]
 
 
 def _crossing(shape: Shape, x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:
-    """Where a line enters and leaves a unit shape; not a number, or in the wrong order, for a miss."""
+    """Places on a line at which it enters and leaves a unit shape; NaN, or in the wrong order, for a miss."""
     match shape:
         case Shape.BOX:
             slabs = [_slab(x, dx), _slab(y, dy), _slab(z, dz)]
@@ -145,21 +151,21 @@ def _crossing(shape: Shape, x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:
 
 
 def _slab(x: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
-    """Where x + t dx crosses -1 and 1, in order."""
+    """The t at which x + t dx crosses -1 and 1, in order."""
     inverse = 1 / torch.where(dx.abs() < 1e-9, 1e-9, dx)
     one, two = (-1 - x) * inverse, (1 - x) * inverse
     return torch.minimum(one, two), torch.maximum(one, two)
 
 
 def _roots(a: Tensor, half_b: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """The roots of a t^2 + 2 half_b t + c, a >= 0, in order; all of the line or none where a is 0."""
+    """The roots of a t^2 + 2 half_b t + c, a >= 0, in order; all of the line or none if a is 0."""
     a = a.clamp(min=1e-12)
     root = torch.sqrt(half_b * half_b - a * c)  # not a number for a miss, which compares as false
     return (-half_b - root) / a, (-half_b + root) / a
 
 
 def _cone(x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:
-    """The lower nappe alone: the line must cross it within -1 <= z <= 1."""
+    """Crossings of the lower nappe, within -1 <= z <= 1, and of the base."""
     s, ds = (1 - z) / 2, -dz / 2  # the radius at the height of the point
     a = dx * dx + dy * dy - ds * ds
     half_b = x * dx + y * dy - s * ds
@@ -181,7 +187,7 @@ def _cone(x, y, z, dx, dy, dz) -> tuple[Tensor, Tensor]:
 def _normals(
     shapes: Tensor, T_unit_world: Tensor, origins: Tensor, directions: Tensor, distance: Tensor, met: Tensor
 ) -> Tensor:
-    """Unit normals (G, R, 3) where rays met solids; zero where they met none."""
+    """Unit normals (G, R, 3) of the solids at the hits; zero without a hit."""
     hit = met >= 0
     T = T_unit_world[met.clamp(min=0)]
     at = origins + torch.where(hit, distance, 0)[..., None] * directions

@@ -1,4 +1,4 @@
-"""Every operator in plain PyTorch, as its definition reads: slow, obvious, and the oracle of all tests."""
+"""Definitions of all operators in plain PyTorch, slow and obvious, for tests to compare with."""
 
 import math
 
@@ -71,24 +71,3 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets) -> Tensor:
     features (N_in, C), grad_out (N_out, M) -> (K, 1, C, M).
     """
     return torch.stack([(features[j.long()].T @ grad_out[i.long()])[None] for i, j in triplets.segments()])
-
-
-def dense_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 1) -> Tensor:
-    """conv3d of a dense grid (C, X, Y, Z) with point-convolution weights (t^3, 1, C, M)."""
-    padding = (kernel_size - 1) // 2
-    dense = _dense_weight(weight, kernel_size)
-    return torch.nn.functional.conv3d(grid[None], dense, stride=stride, padding=padding)[0]
-
-
-def dense_transposed_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 2) -> Tensor:
-    """conv_transpose3d of a dense grid (C, X, Y, Z), onto a grid `stride` times as fine."""
-    dense = _dense_weight(weight, kernel_size).transpose(0, 1)
-    padding = (kernel_size - 1) // 2
-    return torch.nn.functional.conv_transpose3d(
-        grid[None], dense, stride=stride, padding=padding, output_padding=stride - 1
-    )[0]
-
-
-def _dense_weight(weight: Tensor, kernel_size: int) -> Tensor:
-    """(t^3, 1, C, M) -> torch's (M, C, t, t, t)."""
-    return weight[:, 0].permute(2, 1, 0).unflatten(2, (kernel_size,) * 3)

@@ -1,15 +1,15 @@
-"""How far points lie before the surfaces that depth images show (Curless and Levoy, 1996)."""
+"""Signed distances of points to the surfaces in depth images (Curless and Levoy, 1996)."""
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-MIN_DEPTH = 0.1  # metres before a camera: nearer points it does not see
+MIN_DEPTH = 0.1  # metres before a camera, from which it sees points
 
 
 class DepthImages(NamedTuple):
-    """Of pinhole cameras that are alike; pixel (0, 0) has its middle at (0, 0)."""
+    """Depth images of equal pinhole cameras; pixel (0, 0) has its middle at (0, 0)."""
 
     inverse_depth: Tensor  # (images, height, width) float32, contiguous, in 1 / m along z; 0 where missing
     focal: float  # pixels
@@ -17,7 +17,7 @@ class DepthImages(NamedTuple):
     jump: float  # neighbouring pixels whose depths differ by this fraction lie on two surfaces
 
     def depth(self, image: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """Depth at pixels (u, v) of images, one shape, 0 if missing: linear in 1 / z, as on a plane."""
+        """Depth at pixels (u, v) of images, all of one shape; 0 if missing. Linear in 1 / z, as on a plane."""
         H, W = self.inverse_depth.shape[1:]
         inverse_depth = self.inverse_depth.view(-1)
         inside = (u > -0.5) & (u < W - 0.5) & (v > -0.5) & (v < H - 0.5)
@@ -36,12 +36,20 @@ class DepthImages(NamedTuple):
 def distance_sums(
     images: DepthImages, T_first_camera: Tensor, batch: Tensor, points: Tensor, truncation: float
 ) -> tuple[Tensor, Tensor]:
-    """The sum (M,) of signed distances of each point in the images of its fragment, and of how many (M,).
+    """Add up the signed distances of each point in the images of its fragment.
 
-    Fragment `batch` (M,) int64 has images seen from T_first_camera (B, K, 4, 4), of B K in all; points (M, 3)
-    lie where its first camera sees them. A distance is that to the surface behind the point along the
-    camera's axis, at most `truncation`. An image counts where it has a depth, unless the point lies further
-    behind its surface. Lengths are in metres, all but the integers is float32.
+    A distance is that from the point to the surface along the axis of the camera, at most `truncation`. An
+    image counts if it has a depth there, unless the point lies more than `truncation` behind the surface.
+
+    Args:
+        images: B K images of B fragments, float32.
+        T_first_camera: (B, K, 4, 4) float32, from each camera to the first of its fragment.
+        batch: (M,) int64, the fragment of each point.
+        points: (M, 3) float32, metres, in the frame of the first camera.
+        truncation: Metres.
+
+    Returns:
+        The sum (M,) and the number of images that count (M,), float32.
     """
     if points.is_cuda:
         from pcreg.kernels.triton.signed_distance import distance_sums as by_kernel
@@ -51,7 +59,7 @@ def distance_sums(
     total, weight = torch.zeros_like(points[:, 0]), torch.zeros_like(points[:, 0])
     R, t = T_first_camera[..., :3, :3], T_first_camera[..., :3, 3]
     for k in range(K):
-        # p R is the inverse rotation of p; one product of matrices for each point takes ten times as long
+        # p R is the inverse rotation of p; a product of matrices for each point takes ten times as long.
         (x, y, z), rows = (points - t[batch, k])[..., None].unbind(1), R[batch, k]
         x, y, z = (x * rows[:, 0] + y * rows[:, 1] + z * rows[:, 2]).unbind(-1)
         u = images.focal * x / z + images.centre[0]

@@ -1,4 +1,4 @@
-"""Triplets arranged for the output-stationary dataflow: what each tile of output rows reads.
+"""Triplets arranged for tiles of output rows, which programs of a GPU convolve.
 
 A bucket, the triplets that share (k, i), usually holds one point; those that hold more are listed
 separately, tile by tile, so that a program can sum them first and then read one row per bucket.
@@ -18,9 +18,9 @@ CELLS = 32  # kernel cells that are listed together
 
 @dataclass(frozen=True)
 class Tiles:
-    """For Q shared buckets, in the order of tile, size, group of CELLS kernel cells, i, k.
+    """Rows that each tile reads, with Q shared buckets by tile, size, group of CELLS kernel cells, i, k.
 
-    By size, because a program sums several buckets at once and is done with the largest. The shared
+    By size, because a program sums several buckets at once and waits for the largest. The shared
     buckets of several triplets may stand in one list.
     """
 
@@ -35,17 +35,13 @@ class Tiles:
 
     @staticmethod
     def of_identity(rows: Tensor) -> "Tiles":
-        """Of triplets that connect each row (N,) int32 to itself, by one kernel cell."""
-        return Tiles.of_single(rows[None], rows.new_zeros(-(-len(rows) // ROWS) + 1))
-
-    @staticmethod
-    def of_single(source: Tensor, none: Tensor) -> "Tiles":
-        """Of buckets of no more than one point, which leave none (tiles + 1,) int32 zeros shared."""
-        return Tiles(source, none[:0].long(), none[:0], none, 0)
+        """Tiles of triplets that connect each row (N,) int32 to itself, by one kernel cell."""
+        none = rows.new_zeros(-(-len(rows) // ROWS) + 1)
+        return Tiles(rows[None], none[:0].long(), none[:0], none, 0)
 
     @staticmethod
     def build(i: Tensor, j: Tensor, k_offsets: Tensor, n_out: int) -> "Tiles":
-        """From triplets sorted by k, i, j. The device is waited for once, to learn Q and max_shared."""
+        """Tiles of triplets sorted by k, i, j. Waits for the device, which computes Q and max_shared."""
         K, T, n_tiles = len(k_offsets) - 1, len(i), -(-n_out // ROWS)
         k = torch.repeat_interleave(torch.arange(K, device=i.device), torch.diff(k_offsets), output_size=T)
         bucket = k * n_out + i  # int64, ascending
@@ -76,7 +72,7 @@ class Tiles:
 
 
 def _positions(mask: Tensor, count: int) -> Tensor:
-    """Where mask (T,) holds, which it does `count` times: (count,) int64, without waiting for the device."""
+    """Positions (count,) int64 at which mask (T,) holds, `count` times, without waiting for the device."""
     slot = torch.where(mask, mask.cumsum(0) - 1, count)
     positions = torch.empty(count + 1, dtype=torch.int64, device=mask.device)
     return positions.scatter_(0, slot, torch.arange(len(mask), device=mask.device))[:-1]

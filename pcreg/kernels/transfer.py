@@ -1,18 +1,18 @@
-"""Tensors between the CPU and a device, without waiting for what the device has still to do."""
+"""Copies between the CPU and a device that do not wait for the device's other work."""
 
 import torch
 from torch import Tensor
 
 
 def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """The tensor on `device`. A copy to a GPU waits there in line, not the caller here."""
+    """The tensor on `device`. A copy to a GPU is queued there, and the caller does not wait."""
     if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
 class Fetched:
-    """A tensor on its way to the CPU: who reads it waits for that, and for nothing that is launched later."""
+    """A tensor on its way to the CPU. Reading it waits for the copy, and for nothing launched later."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor.to("cpu", non_blocking=True)

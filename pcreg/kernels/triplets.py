@@ -14,14 +14,14 @@ from pcreg.kernels.tiles import Tiles
 
 
 class Symmetry(IntEnum):
-    """Whether with (i, j, k) there is a triplet (j, i, k') of a cell k' that depends on k alone."""
+    """Symmetry of triplets: with (i, j, k) there is (j, i, k') of a cell k' that depends on k alone."""
 
     NONE = 0
     OPPOSITE = 1  # k' = K - 1 - k: cells along the axes
     SWAPPED_HEIGHTS = 2  # the two heights of k change places: rotation-invariant (point-pair) cells
 
     def transposed_weight(self, weight: Tensor) -> Tensor:
-        """The weight (K, ...) with that of k' at k."""
+        """Exchange the weights (K, ...) of k and k'."""
         if self == Symmetry.NONE:
             return weight
         return weight.flip(0) if self == Symmetry.OPPOSITE else swap_height_axes(weight)
@@ -42,15 +42,24 @@ class Buckets:
 
 @dataclass(frozen=True)
 class Triplets:
-    """T triplets sorted by k, then i, then j; k is not stored, its segments are k_offsets."""
+    """T triplets (i, j, k) of a convolution, sorted by k, then i, then j.
 
-    i: Tensor  # (T,) int32, rows of the output
-    j: Tensor  # (T,) int32, rows of the input
-    k_offsets: Tensor  # (K + 1,) int64
+    Attributes:
+        i: (T,) int32, rows of the output.
+        j: (T,) int32, rows of the input.
+        k_offsets: (K + 1,) int64; those of kernel cell k are k_offsets[k] .. k_offsets[k + 1].
+        n_out: Rows of the output.
+        n_in: Rows of the input.
+        symmetric: If not NONE, i and j are rows of the same points.
+    """
+
+    i: Tensor
+    j: Tensor
+    k_offsets: Tensor
     n_out: int
     n_in: int
-    symmetric: Symmetry = Symmetry.NONE  # else i and j are rows of the same points
-    # What has been derived so far; a copy that knows another way back shares the arrangements.
+    symmetric: Symmetry = Symmetry.NONE
+    # Derived once; a copy with another way back shares the arrangements.
     _arrangements: dict[str, Buckets | Tiles] = field(default_factory=dict, repr=False, compare=False)
     _transposed: list["Triplets"] = field(default_factory=list, repr=False, compare=False)
 
@@ -70,14 +79,14 @@ class Triplets:
 
     @staticmethod
     def identity(n: int, device: torch.device) -> "Triplets":
-        """Each of n points sees itself: the convolution of one cell is a linear layer."""
+        """Connect each of n points to itself by one kernel cell: the convolution is a linear layer."""
         rows = torch.arange(n, dtype=torch.int32, device=device)
         triplets = Triplets(rows, rows, torch.arange(2, device=device) * n, n, n, Symmetry.OPPOSITE)
         triplets.take_tiles(Tiles.of_identity(rows))
         return triplets
 
     def __len__(self) -> int:
-        return self.i.shape[0]  # len() takes torch several microseconds
+        return self.i.shape[0]  # len() of a tensor takes several microseconds
 
     @property
     def n_cells(self) -> int:
@@ -90,7 +99,7 @@ class Triplets:
         )
 
     def counts(self) -> Tensor:
-        """How many triplets each row of the output has in each cell: (K, N_out) int32."""
+        """Number of triplets of each row of the output in each cell: (K, N_out) int32."""
         rows = self.cell_of_triplets() * self.n_out + self.i
         counts = torch.bincount(rows, minlength=self.n_cells * self.n_out)
         return counts.int().view(self.n_cells, self.n_out)
@@ -103,7 +112,7 @@ class Triplets:
 
     @property
     def transposed(self) -> "Triplets":
-        """The same triplets with i and j exchanged and k kept: input gradient and up-sampling."""
+        """The triplets with i and j exchanged and k kept, for input gradients and up-sampling."""
         if not self._transposed:
             k = self.cell_of_triplets()
             transposed = Triplets.from_unsorted(
@@ -113,7 +122,7 @@ class Triplets:
         return self._transposed[0]
 
     def pair_with(self, transposed: "Triplets") -> None:
-        """Remember both ways. The way back is a copy without the way there: a cycle would outlive its use."""
+        """Keep the transposed triplets. They keep a copy of these, as a cycle would outlive its use."""
         transposed._transposed[:] = [replace(self, _transposed=[])]
         self._transposed[:] = [transposed]
 
@@ -130,19 +139,13 @@ class Triplets:
         return self._arrangements["tiles"]
 
     def take_tiles(self, tiles: Tiles) -> None:
-        """Keep the tiles of these triplets, which somebody has derived already."""
+        """Keep tiles that a search has derived."""
         self._arrangements["tiles"] = tiles
 
     def to(self, device: torch.device | str) -> "Triplets":
-        """The same on `device`. Arrangements are derived there anew, the transposed triplets taken along."""
+        """The triplets on `device`. Arrangements and transposed triplets are derived there anew."""
         if self.i.to(device) is self.i:
             return self
-        moved = self._moved(device)
-        if self._transposed:
-            moved.pair_with(self.transposed._moved(device))
-        return moved
-
-    def _moved(self, device: torch.device | str) -> "Triplets":
         tensors = (tensor.to(device) for tensor in (self.i, self.j, self.k_offsets))
         return Triplets(*tensors, self.n_out, self.n_in, self.symmetric)
 
@@ -152,7 +155,7 @@ class Triplets:
 
 
 def _sort_on_cpu(i, j, k, n_out, n_in, n_cells) -> tuple[Tensor, Tensor, Tensor]:
-    """The i, j and k_offsets of Triplets."""
+    """i, j and k_offsets of Triplets."""
     found = sort_triplets(i.numpy(), j.numpy(), k.numpy(), n_out, n_in, n_cells)
     return tuple(map(torch.from_numpy, found))
 

@@ -108,15 +108,6 @@ def test_triplets_survive_pickling():
     assert rows(copy.transposed) == rows(triplets.transposed)
 
 
-def test_moved_triplets_keep_what_was_transposed():
-    triplets = random_triplets(10, 12)
-    _ = triplets.transposed
-    moved = triplets.to("meta")
-    assert moved.i.device.type == moved.transposed.j.device.type == "meta"
-    assert moved.transposed.transposed.i is moved.i
-    assert triplets.to("cpu") is triplets
-
-
 @pytest.mark.parametrize("kernel_size", [0, 2, -1])
 def test_kernel_size_must_be_odd(kernel_size):
     points, lengths = random_batch([3])

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from torch import Tensor
 
-from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.stencil import voxel_triplets
 
@@ -20,6 +20,27 @@ def voxels():
     grid = torch.zeros(4, SIDE, SIDE, SIDE)
     grid[:, cells[:, 0], cells[:, 1], cells[:, 2]] = features.T
     return cells, features, grid
+
+
+def dense_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 1) -> Tensor:
+    """conv3d of a dense grid (C, X, Y, Z) with point-convolution weights (t^3, 1, C, M)."""
+    padding = (kernel_size - 1) // 2
+    dense = _dense_weight(weight, kernel_size)
+    return torch.nn.functional.conv3d(grid[None], dense, stride=stride, padding=padding)[0]
+
+
+def dense_transposed_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 2) -> Tensor:
+    """conv_transpose3d of a dense grid (C, X, Y, Z), onto a grid `stride` times as fine."""
+    dense = _dense_weight(weight, kernel_size).transpose(0, 1)
+    padding = (kernel_size - 1) // 2
+    return torch.nn.functional.conv_transpose3d(
+        grid[None], dense, stride=stride, padding=padding, output_padding=stride - 1
+    )[0]
+
+
+def _dense_weight(weight: Tensor, kernel_size: int) -> Tensor:
+    """(t^3, 1, C, M) -> torch's (M, C, t, t, t)."""
+    return weight[:, 0].permute(2, 1, 0).unflatten(2, (kernel_size,) * 3)
 
 
 def at(grid, cells):
@@ -39,7 +60,7 @@ def test_equals_conv3d(voxels, kernel_size, stride):
     n, m = torch.tensor([len(centres)]), torch.tensor([len(cells)])
     weight = weight_of(kernel_size)
     result = point_conv(features, weight, voxel_triplets(centres, cells, n, m, stride, kernel_size))
-    expected = at(reference.dense_convolution(grid, weight, kernel_size, stride), centres)
+    expected = at(dense_convolution(grid, weight, kernel_size, stride), centres)
     torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -51,7 +72,7 @@ def test_transposed_equals_conv_transpose3d(voxels):
     grid[:, coarse[:, 0], coarse[:, 1], coarse[:, 2]] = features.T
     down = voxel_triplets(coarse, cells, torch.tensor([len(coarse)]), torch.tensor([len(cells)]), stride=2)
     result = point_conv(features, weight_of(3), down.transposed)
-    expected = at(reference.dense_transposed_convolution(grid, weight_of(3), 3), cells)
+    expected = at(dense_transposed_convolution(grid, weight_of(3), 3), cells)
     torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
 
 

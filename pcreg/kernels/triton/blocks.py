@@ -1,4 +1,4 @@
-"""What the Triton kernels share: block sizes, and which program takes which triplets."""
+"""Block sizes and device functions that several Triton kernels use."""
 
 from functools import cache
 
@@ -50,3 +50,14 @@ def chunk_of_program(program, k_offsets, K, CELLS: tl.constexpr, CHUNK: tl.const
     start = tl.load(k_offsets + k)
     first = start + (program - (start // CHUNK + k)) * CHUNK
     return k, first, tl.minimum(first + CHUNK, tl.load(k_offsets + k + 1))
+
+
+@triton.jit
+def row_of(T, present):
+    """The four numbers of the rows of motions that begin at T (...); zeros where none is present."""
+    return (
+        tl.load(T, mask=present, other=0.0),
+        tl.load(T + 1, mask=present, other=0.0),
+        tl.load(T + 2, mask=present, other=0.0),
+        tl.load(T + 3, mask=present, other=0.0),
+    )

@@ -1,17 +1,17 @@
-"""What rays meet first: a program per few rays of a group goes through the group's solids, nearest first."""
+"""First intersections of rays: a program for a few rays goes through the solids of their group."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from pcreg.kernels.triton.blocks import row_of
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.motion import row_of
 
-RAYS = 64  # of a program, one warp: it stops by itself as soon as they have all met something
+RAYS = 64  # of a program, one warp, which stops as soon as all of them have met something
 BOX, BALL, ROD = map(tl.constexpr, range(3))  # numbers of pcreg.kernels.raycast.Shape
 NEAREST = tl.constexpr(1e-3)  # metres: pcreg.kernels.raycast.MIN_DISTANCE
-NAN = tl.constexpr(tl.PropagateNan.ALL)  # what is not a number is a miss and must remain one
+NAN = tl.constexpr(tl.PropagateNan.ALL)  # NaN is a miss and must remain one
 
 
 def first_hits(
@@ -24,9 +24,9 @@ def first_hits(
     solid: Tensor,
     depth: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Distance, cosine and solid of the Hits that pcreg.kernels.raycast describes.
+    """Distance, cosine and solid of the Hits of pcreg.kernels.raycast.
 
-    They are the same but for rounding, and for which of two equally near solids was met.
+    They differ by rounding, and by the choice between two equally near solids.
     """
     G, R, _ = directions.shape
     starts = torch.searchsorted(group, torch.arange(G + 1, device=group.device))
@@ -64,7 +64,7 @@ def _first_hits(
     far,  # (G,) float32
     shapes,  # (P,) int64
     T_unit_world,  # (P, 3, 4) float32
-    starts,  # (G + 1,) int64: where each group begins in the next two
+    starts,  # (G + 1,) int64: the first place of each group in the next two
     solids,  # (N,) int64
     depths,  # (N,) float32
     distance,  # (G, R) float32, out, like the next two
@@ -106,7 +106,7 @@ def _vector(at):
 
 @triton.jit
 def _axes(T, present):
-    """T (3, 4) by columns; where it is not present zeros."""
+    """T (3, 4) by columns; zeros if it is not present."""
     xx, xy, xz, xt = row_of(T, present)
     yx, yy, yz, yt = row_of(T + 4, present)
     zx, zy, zz, zt = row_of(T + 8, present)
@@ -115,7 +115,7 @@ def _axes(T, present):
 
 @triton.jit
 def _first_meeting(shape, T, x, y, z, dx, dy, dz):
-    """How far (RAYS,) it is along each ray to a solid, infinite for a miss."""
+    """Distance (RAYS,) along each ray to a solid, infinite for a miss."""
     xx, yx, zx, xy, yy, zy, xz, yz, zz, xt, yt, zt = _axes(T, True)
     ux, uy, uz = xx * dx + xy * dy + xz * dz, yx * dx + yy * dy + yz * dz, zx * dx + zy * dy + zz * dz
     px, py = xx * x + xy * y + xz * z + xt, yx * x + yy * y + yz * z + yt
@@ -133,8 +133,7 @@ def _first_meeting(shape, T, x, y, z, dx, dy, dz):
     return tl.where((enter <= leave) & (t > NEAREST), t, float("inf"))
 
 
-# Where a line enters and leaves a unit shape; not a number, or in the wrong order, for a miss. Operations and
-# their order are those of pcreg.kernels.raycast.
+# Crossings of a line with unit shapes, by the operations of pcreg.kernels.raycast in their order.
 
 
 @triton.jit
@@ -188,7 +187,7 @@ def _cone(x, y, z, dx, dy, dz):
 
 @triton.jit
 def _cosine(shapes, T_unit_world, solid, hit, t, x, y, z, dx, dy, dz):
-    """|cos| of the angle (RAYS,) between each ray and the normal of its solid, where it hit one."""
+    """|cos| of the angle (RAYS,) between each ray that hit and the normal of its solid."""
     shape = tl.load(shapes + solid, mask=hit, other=0)
     xx, yx, zx, xy, yy, zy, xz, yz, zz, xt, yt, zt = _axes(T_unit_world + 12 * solid, hit)
     t = tl.where(hit, t, 0.0)

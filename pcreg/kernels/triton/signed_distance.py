@@ -1,12 +1,12 @@
-"""Signed distances to depth images: a program per few points goes through the images of their fragments."""
+"""Signed distances to depth images: a program for a few points goes through the images of their fragments."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from pcreg.kernels.triton.blocks import row_of
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.motion import row_of
 
 POINTS = 128  # of a program
 
@@ -22,7 +22,7 @@ def distance_sums(
     truncation: float,
     min_depth: float,
 ) -> tuple[Tensor, Tensor]:
-    """What pcreg.kernels.signed_distance says, but for rounding."""
+    """Sums and counts of pcreg.kernels.signed_distance, but for rounding."""
     M, (H, W), K = len(points), inverse_depth.shape[1:], T_first_camera.shape[1]
     total, weight = torch.empty_like(points[:, 0]), torch.empty_like(points[:, 0])
     tensors = inverse_depth, T_first_camera.contiguous(), batch, points.contiguous(), total, weight
@@ -94,7 +94,7 @@ def _distance_sums(
 
 @triton.jit
 def _depth(image, u, v, before, W, H, jump):
-    """Depth (POINTS,) at pixels (u, v) of images (H, W); 0 if it is missing, or the point not before them."""
+    """Depth (POINTS,) at pixels (u, v) of images (H, W); 0 if it is missing, or the point behind a camera."""
     seen = before & (u > -0.5) & (u < W - 0.5) & (v > -0.5) & (v < H - 0.5)
     u, v = tl.where(seen, tl.clamp(u, 0.0, W - 1.0), 0.0), tl.where(seen, tl.clamp(v, 0.0, H - 1.0), 0.0)
     u0, v0 = tl.minimum(tl.floor(u), W - 2.0), tl.minimum(tl.floor(v), H - 2.0)
