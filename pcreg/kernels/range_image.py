@@ -1,26 +1,6 @@
-"""Range images: how far one sees in each direction, from where a sensor stood or may have stood."""
+"""Range images from where a sensor may have stood."""
 
 from typing import NamedTuple
-
-from torch import Tensor
-
-COUNTS = 4  # of pcreg.kernels.free_space.look
-
-
-class Grid(NamedTuple):
-    """The cells of a range image: of equal angles, about the horizon and the axis x."""
-
-    rows: int  # from the lowest
-    columns: int
-    radians: float  # the edge of a cell
-
-
-class Views(NamedTuple):
-    """Of V places where a sensor stood, how far it saw in each direction."""
-
-    origins: Tensor  # (V, 3) float64, metres
-    ranges: Tensor  # (V, rows columns) float64, metres, by cells; infinity where nothing was seen
-    grid: Grid
 
 
 class OcclusionLimits(NamedTuple):

@@ -18,8 +18,6 @@ from pcreg.geometry.viewpoint import View, ViewOf
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import Sample, SampleOf
 from pcreg.registration.clouds.local_frame import LocalPoints, local_points
-from pcreg.registration.judge.free_space import FreeSpace
-from pcreg.registration.judge.overlap import Overlap
 from pcreg.runtime import parallel
 
 
@@ -38,8 +36,6 @@ class Backend:
     surface_variation: Variation = surface_variation
     index: Callable[[np.ndarray], Any] = cKDTree  # of points (N, 3); is asked as that is
     features: Callable[[Rows], Array] = np.asarray  # where they are matched
-    free_space: Callable[..., FreeSpace] = FreeSpace
-    overlap: Callable[..., Overlap] = Overlap.of
     each: Callable[..., list] = parallel.each  # of two clouds, or of two attempts
 
 

@@ -7,11 +7,9 @@ compare it with its definition anywhere.
 from pcreg.registration.gpu.arrays import kept_on
 from pcreg.registration.gpu.box import box
 from pcreg.registration.gpu.downsampling import voxel_downsample
-from pcreg.registration.gpu.free_space import DeviceFreeSpace
 from pcreg.registration.gpu.local_points import DeviceLocalPoints
 from pcreg.registration.gpu.nearest import NearestIndex, have_neighbors
 from pcreg.registration.gpu.normals import normals_of, surface_variation
-from pcreg.registration.gpu.overlap import overlap
 from pcreg.registration.gpu.sample import sample_of
 from pcreg.registration.gpu.view import DeviceView
 
@@ -27,6 +25,4 @@ BACKEND = {  # the fields of pcreg.registration.backend.Backend; each takes a de
     "surface_variation": surface_variation,
     "index": NearestIndex,
     "features": kept_on,
-    "free_space": DeviceFreeSpace,
-    "overlap": overlap,
 }

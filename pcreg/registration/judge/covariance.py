@@ -14,6 +14,7 @@ leaves no trace in residuals: two factors that were chosen on simulated scans st
 
 import numpy as np
 
+from pcreg.arrays import to_host
 from pcreg.geometry.se3 import adjoint, inverse, se3
 from pcreg.registration.estimation.icp import Refinement, plane_rows
 from pcreg.registration.judge.overlap import Overlap
@@ -39,9 +40,9 @@ def covariance(overlap: Overlap, refined: Refinement) -> np.ndarray:
     rotation causes.
     """
     T, voxel = refined.T_target_source, refined.distance
-    points, normals, residuals = overlap.points, overlap.normals, overlap.offsets
+    points, normals, residuals = map(to_host, (overlap.points, overlap.normals, overlap.offsets))
     # about the middle, and rotations as displacements in metres: all directions are alike
-    middle = points.mean(0) if len(points) else overlap.moved.mean(0)
+    middle = points.mean(0) if len(points) else to_host(overlap.moved).mean(0)
     arms = points - middle
     radius = np.sqrt((arms**2).sum() / len(arms)) if len(arms) > 1 else voxel
     rows = plane_rows(arms / radius, normals)  # (K, 6), J
@@ -61,7 +62,7 @@ def covariance(overlap: Overlap, refined: Refinement) -> np.ndarray:
 
 
 def _blocks(points: np.ndarray, edge: float) -> np.ndarray:
-    """The number (N,) of the block, a cube of that edge, that each point (N, 3) lies in."""
+    """Numbers (N,) of the blocks, cubes of that edge, that points (N, 3) lie in."""
     x, y, z = np.floor((points - points.min(0, initial=np.inf)) / edge).astype(np.int64).T
     # In one number: NumPy is ten times slower with rows of three
     cells = (x * (y.max(initial=0) + 1) + y) * (z.max(initial=0) + 1) + z

@@ -1,4 +1,4 @@
-"""Evidence for and against a motion, counted.
+"""Evidence for and against a refined motion.
 
 Under a wrong motion floors and walls still lie on floors and walls, so overlap alone does not separate right
 from wrong. Descriptor matches: a wrong motion that was found through a handful of
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pcreg.arrays import like, namespace, to_host
 from pcreg.geometry.se3 import dot, residuals
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
@@ -28,7 +29,7 @@ NEIGHBORHOOD = 3.0  # match distances, within which matches that miss are counte
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was counted for one refined motion."""
+    """Evidence about one refined motion."""
 
     matches: int  # pairs of points whose features are each other's nearest
     inliers: int  # of them, brought together
@@ -63,11 +64,16 @@ def gather_evidence(
     is that of the surfaces under this motion, within the distance of the refinement.
     """
     T, voxel = refined.T_target_source, refined.distance
-    turned = (source.normals @ T[:3, :3].T).compress(overlap.touching, axis=0)
-    cosine = dot(turned, overlap.normals)
-    sided = cosine[np.abs(cosine) > MIN_NORMAL_COSINE]
-    offset = overlap.offsets / voxel
-    enough = len(offset) >= MIN_TOUCHING
+    xp, count = namespace(overlap.offsets), len(overlap.offsets)
+    enough = count >= MIN_TOUCHING
+    turned = like(source.normals, overlap.normals) @ like(T[:3, :3], overlap.normals).T
+    cosine = dot(xp.take(turned, overlap.rows, axis=0), overlap.normals)
+    offset, parallel = overlap.offsets / voxel, xp.abs(cosine)
+    sums = [xp.mean(offset**2), xp.mean(parallel)] if enough else []
+    sides = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, parallel)]
+    same_side, sided, *means = to_host(
+        xp.stack([xp.asarray(each, dtype=xp.float64) for each in sides + sums])
+    )
     of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
     distances = residuals(T, matched[:, 0], matched[:, 1])
     agree = distances < agreement.distance
@@ -79,14 +85,14 @@ def gather_evidence(
         inlier_thickness=_thickness(matched[agree, 1]) / voxel,
         overlap=refined.overlap,
         rmse=refined.rmse,
-        plane_rmse=float(np.sqrt(np.mean(offset**2))) if enough else UNLIKE,
-        normal_agreement=float(np.abs(cosine).mean()) if enough else UNLIKE,
+        plane_rmse=float(np.sqrt(means[0])) if enough else UNLIKE,
+        normal_agreement=float(means[1]) if enough else UNLIKE,
         agreement=of_cloud,
         overlap_agreement=of_overlap,
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
         free_space_violation=violation,
         contradiction=contradiction,
-        same_side_ratio=float((sided > 0).mean()) if len(sided) else 1.0,
+        same_side_ratio=float(same_side / sided) if sided else 1.0,
         observability=observability(overlap.points, overlap.normals),
     )
 

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import eigh
 
+from pcreg.arrays import Array, namespace, to_host
 from pcreg.geometry.se3 import cross
 from pcreg.registration.estimation.icp import plane_rows
 
@@ -30,14 +31,14 @@ class DegenerateDirection:
 
 @dataclass(frozen=True)
 class Observability:
-    """How well the overlap constrains the motion."""
+    """Constraint of a motion by the surfaces of its overlap."""
 
     min_observability: float  # 0..1/3, of the least constrained direction
     free: tuple[DegenerateDirection, ...]  # the directions that are not constrained, slides first
 
 
-def observability(points: np.ndarray, normals: np.ndarray) -> Observability:
-    """How well points (N, 3) with unit normals (N, 3), of either sign, constrain point-to-plane registration.
+def observability(points: Array, normals: Array) -> Observability:
+    """Constraint of point-to-plane registration by points (N, 3) with unit normals (N, 3) of either sign.
 
     The observability of a motion is the mean square of its part along the normals, divided by that of the
     whole motion. For a slide along v this is the mean of (n v)^2. A turn is taken about an axis through the
@@ -46,17 +47,16 @@ def observability(points: np.ndarray, normals: np.ndarray) -> Observability:
     """
     if len(points) == 0:
         return Observability(0.0, ())
-    arms = points - points.mean(0)
-    turning = cross(arms, normals)  # how fast a turn about each axis goes along the normals
-    slides = normals.T @ normals / len(points)
-    both = turning.T @ normals / len(points)
-    compensated = both @ np.linalg.pinv(slides, rcond=MIN_OBSERVABILITY, hermitian=True) @ both.T
-    turns = turning.T @ turning / len(points) - compensated
-    spread = arms.T @ arms / len(points)
-    # The mean square speed of a turn about each axis; the last digit, for points on a line.
-    inertia = np.trace(spread) * (1 + 1e-9) * np.eye(3) - spread
+    xp = namespace(points)
+    arms = points - xp.mean(points, axis=0)
+    turning = cross(arms, normals)  # speed along the normals of a turn about each axis
+    products = [normals.T @ normals, turning.T @ normals, turning.T @ turning, arms.T @ arms]
+    slides, both, turns, spread = to_host(xp.stack(products)) / len(points)
+    turns = turns - both @ np.linalg.pinv(slides, rcond=MIN_OBSERVABILITY, hermitian=True) @ both.T
     if np.trace(spread) == 0:
         return Observability(0.0, ())
+    # The mean square speed of a turn about each axis; the last digit is for points on a line.
+    inertia = np.trace(spread) * (1 + 1e-9) * np.eye(3) - spread
     least, free = [], []
     for kind, along_normals, whole in (("slide", slides, np.eye(3)), ("turn", turns, inertia)):
         shares, vectors = eigh(along_normals, whole)
@@ -69,8 +69,8 @@ def observability(points: np.ndarray, normals: np.ndarray) -> Observability:
     return Observability(float(max(min(least), 0.0)), tuple(free))
 
 
-def growth_observability(points: np.ndarray, normals: np.ndarray) -> float:
-    """How well points (N, 3) with unit normals (N, 3), of either sign, constrain their scale: 0..1.
+def growth_observability(points: Array, normals: Array) -> float:
+    """Constraint of the scale by points (N, 3) with unit normals (N, 3) of either sign: 0..1.
 
     The mean square of a growth about the middle along the normals, together with the motion that compensates
     it best, divided by that of the whole growth. 0 of a plane, of the corner of a box and of all else that
@@ -87,7 +87,7 @@ def growth_observability(points: np.ndarray, normals: np.ndarray) -> float:
 
 
 def _axis(vector: np.ndarray) -> tuple[float, float, float]:
-    """The direction as a unit vector, its largest component positive, rounded as far as it is known."""
+    """The direction as a unit vector, its largest component positive, rounded to what its accuracy allows."""
     vector = vector * np.sign(vector[np.abs(vector).argmax()]) / np.linalg.norm(vector)
     x, y, z = (vector.round(3) + 0.0).tolist()  # + 0.0: no minus zeros
     return x, y, z

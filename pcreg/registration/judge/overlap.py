@@ -1,43 +1,39 @@
-"""Where two surfaces touch under a motion: found once, for the evidence about it and for its covariance."""
+"""The overlap of two surfaces under a motion, found once for its evidence and its covariance."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from pcreg.geometry.nearest import nearest
+from pcreg.arrays import Array, Index, namespace
 from pcreg.geometry.se3 import dot, transform
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """K of N source points have a target point within a distance, and M target points are there."""
+    """K of N source points touch the target: they have a target point within a distance."""
 
-    moved: np.ndarray  # (N, 3) float64, metres: the source in the target's frame
-    touching: np.ndarray  # (N,) bool, of the source
-    touched: np.ndarray  # (M,) bool, of the target: with a source point within the distance
-    points: np.ndarray  # (K, 3) float64, metres: what touches of `moved`
-    normals: np.ndarray  # (K, 3) float64, of the target points nearest to these
-    offsets: np.ndarray  # (K,) float64, metres along the normals, from these points to those target points
+    moved: Array  # (N, 3) float64, metres: the source in the frame of the target
+    touching: Array  # (N,) bool, of the source
+    touched: Array  # (M,) bool, of the target: with a source point within the distance
+    rows: Array  # (K,) int64, of the source points that touch
+    points: Array  # (K, 3) float64, metres: those of `moved`
+    normals: Array  # (K, 3) float64, of the target points nearest to these
+    offsets: Array  # (K,) float64, metres along the normals, from these points to those target points
 
     @staticmethod
     def of(
-        source: np.ndarray,
-        target: np.ndarray,
-        normals: np.ndarray,
-        T_target_source: np.ndarray,
-        distance: float,
+        source: Array, target: Array, normals: Array, T_target_source: np.ndarray, distance: float
     ) -> "Overlap":
-        """That of source (N, 3) and target (M, 3), N, M >= 1, with the unit normals (M, 3) of the target.
+        """The overlap of source (N, 3) and target (M, 3), N, M >= 1, with unit normals (M, 3) of the target.
 
         Points closer than `distance` metres touch.
         """
-        moved = transform(T_target_source, source)
-        apart, partner = nearest(moved, cKDTree(target), distance)
-        touching = np.isfinite(apart)
-        touched = np.isfinite(nearest(target, cKDTree(moved), distance)[0])
-        rows = np.flatnonzero(touching)
-        partner = partner.take(rows)
-        points, there = moved.take(rows, axis=0), normals.take(partner, axis=0)
-        offsets = dot(target.take(partner, axis=0) - points, there)
-        return Overlap(moved, touching, touched, points, there, offsets)
+        xp, moved = namespace(source), transform(T_target_source, source)
+        apart, partner = Index(target).query(moved, max_distance=distance)
+        touching = apart < distance
+        touched = Index(moved).query(target, max_distance=distance)[0] < distance
+        rows = xp.nonzero(touching)[0]
+        partner = xp.take(partner, rows, axis=0)
+        points, there = xp.take(moved, rows, axis=0), xp.take(normals, partner, axis=0)
+        offsets = dot(xp.take(target, partner, axis=0) - points, there)
+        return Overlap(moved, touching, touched, rows, points, there, offsets)

@@ -206,8 +206,9 @@ class SingleScaleRegistrar:
         )
 
     def _free_space(self, source: DescribedCloud, target: DescribedCloud) -> FreeSpace:
-        scans, viewpoints = (source.surface, target.surface), (source.viewpoint, target.viewpoint)
-        return self.backend.free_space(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
+        scans = map(self.backend.features, (source.surface, target.surface))
+        viewpoints = source.viewpoint, target.viewpoint
+        return FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
 
     def _agreement(self, source: DescribedCloud, target: DescribedCloud) -> DescriptorAgreement:
         there = self.backend.features
@@ -230,11 +231,11 @@ class SingleScaleRegistrar:
     ) -> Candidate:
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         distance = OVERLAP_DISTANCE_VOXELS * self.voxel
-        surfaces = map(self.backend.features, (source.surface, target.surface, target.normals))
+        surfaces = [*map(self.backend.features, (source.surface, target.surface, target.normals))]
         refined = refine(*surfaces, T_target_source, distance)
         points = _coordinates(matched, source, target)
         T = refined.T_target_source
-        overlap = self.backend.overlap(source.surface, target.surface, target.normals, T, distance)
+        overlap = Overlap.of(*surfaces, T, distance)
         evidence = gather_evidence(source, target, points, agreement, refined, free_space, overlap)
         agree = residuals(T, points[:, 0], points[:, 1]) < self.match_distance
         return Candidate(refined, evidence, matched[agree], overlap)

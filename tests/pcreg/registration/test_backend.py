@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
+from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.cloud import Cloud
 from pcreg.models import device_rows
 from pcreg.models.device_rows import DeviceRows
@@ -15,7 +15,6 @@ from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.gpu import arrays, cell_counts
-from pcreg.registration.judge.overlap import Overlap
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
@@ -116,41 +115,6 @@ def test_trees_are_asked_alike(rng):
         lambda tree: tree.query(queries, [8])[0],
     ):
         np.testing.assert_allclose(asked(CPU.index(points)), asked(DEVICE.index(points)), rtol=1e-14)
-
-
-@pytest.mark.parametrize("places", [1, 3])
-def test_the_same_points_stand_in_free_space(rng, places):
-    scans = wavy_sheet(900), np.concatenate([wavy_sheet(700), wavy_sheet(100) + np.array([0.1, 0, -0.5])])
-    viewpoints = tuple(rng.normal(scale=0.1, size=(places, 3)) - [0, 0, 2] for _ in scans)
-    viewpoints = tuple(
-        seen[0] if places == 1 else seen[np.arange(len(scan)) % places]
-        for seen, scan in zip(viewpoints, scans, strict=True)
-    )
-    motions = np.stack([np.eye(4), T, se3(np.eye(3), np.array([0, 0, -0.4]))])
-    overlaps = [Overlap.of(*scans, np.zeros_like(scans[1]), motion, 0.1) for motion in motions]
-    assert any(0 < each.touching.mean() < 1 for each in overlaps)
-    found = []
-    for backend in (CPU, DEVICE):
-        free_space = backend.free_space(*scans, 0.1, viewpoints)
-        both = zip(motions, overlaps, strict=True)
-        against = [free_space.violation_and_contradiction(*each) for each in both]
-        found.append((free_space(motions), against))
-    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
-    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
-    assert found[0][0].max() > 0.1
-
-
-@pytest.mark.parametrize("shift", [0.02, 50.0])
-def test_the_same_points_touch(rng, shift):
-    target = wavy_sheet(500)
-    source = transform(inverse(T), wavy_sheet(600) + np.array([shift, 0.03, 0.01]))
-    normals = CPU.normals_of(target, 0.2)
-    here, there = (backend.overlap(source, target, normals, T, 0.06) for backend in (CPU, DEVICE))
-    assert here.touching.any() == (shift < 1)
-    for field in fields(here):
-        one, other = getattr(here, field.name), getattr(there, field.name)
-        assert (one.dtype, one.shape) == (other.dtype, other.shape), field.name
-        np.testing.assert_allclose(other, one, atol=1e-12)
 
 
 def test_arrays_that_stay_are_brought_to_a_device_once(monkeypatch):

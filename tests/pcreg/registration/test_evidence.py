@@ -1,10 +1,17 @@
+"""Evidence about motions that are right, and about others; by arrays of NumPy and by tensors."""
+
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
+import torch
 
+from pcreg.arrays import to_device
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.icp import Refinement
+from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.evidence import Evidence, gather_evidence
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.judge.overlap import Overlap
@@ -24,16 +31,54 @@ def wall(x: float = 3.0, same_side_ratio: float = -1.0, step: float = 0.05) -> t
 
 
 def about(
-    source: DescribedCloud, target: DescribedCloud, T: np.ndarray, agree: np.ndarray | None = None
+    source: DescribedCloud,
+    target: DescribedCloud,
+    T: np.ndarray,
+    agree: np.ndarray | None = None,
+    device: str = "cpu",
 ) -> Evidence:
     agree = np.ones(10, dtype=bool) if agree is None else agree
     matched = np.stack([source.points[: len(agree)]] * 2, axis=1)
     matched[:, 1] = transform(T, matched[:, 1]) + np.where(agree, 0, 2 * DISTANCE)[:, None] / 3**0.5
     refined = Refinement(T, overlap=0.5, rmse=0.02, distance=DISTANCE)
     agreement = DescriptorAgreement(source, target, DISTANCE)
-    free_space = FreeSpace(source.surface, target.surface, MARGIN, (source.viewpoint, target.viewpoint))
-    overlap = Overlap.of(source.surface, target.surface, target.normals, T, DISTANCE)
+    here, there, normals = (
+        to_device(rows, device) for rows in (source.surface, target.surface, target.normals)
+    )
+    free_space = FreeSpace(here, there, MARGIN, (source.viewpoint, target.viewpoint))
+    overlap = Overlap.of(here, there, normals, T, DISTANCE)
     return gather_evidence(source, target, matched, agreement, refined, free_space, overlap)
+
+
+@pytest.mark.parametrize("places", [1, 3])
+def test_tensors_give_the_same(places):
+    """The evidence, its covariance, and the free space of several motions."""
+    points, normals = wall()
+    surfaces = points, np.concatenate([points[::2], points[:900] * 0.6])
+    viewpoints = np.random.default_rng(0).normal(scale=0.1, size=(places, 3))
+    clouds = [
+        replace(
+            described(surface, np.resize(normals, surface.shape)),
+            viewpoint=viewpoints[np.arange(len(surface)) % places] if places > 1 else viewpoints[0],
+        )
+        for surface in surfaces
+    ]
+    T = se3(rotation_about((1, 2, 3), 2), np.array([0.02, 0.05, -0.1]))
+    motions = np.stack([np.eye(4), T, se3(np.eye(3), np.array([-1.0, 0, 0]))])
+    found = []
+    for device in ("cpu", "cuda" if torch.cuda.is_available() else "cpu:0"):  # NumPy, torch
+        surface, other = (to_device(cloud.surface, device) for cloud in clouds)
+        free = FreeSpace(surface, other, MARGIN, tuple(cloud.viewpoint for cloud in clouds))
+        overlap = Overlap.of(surface, other, to_device(clouds[1].normals, device), T, DISTANCE)
+        uncertainty = covariance(overlap, Refinement(T, 0.5, 0.02, DISTANCE))
+        each = asdict(about(*clouds, T, device=device))
+        found.append(
+            ([*each.pop("observability").values()][:1], [*each.values()], uncertainty, free(motions))
+        )
+    assert 0 < found[0][1][-3] < 1  # some contradicts
+    assert found[0][3].max() > 0.1
+    for here, there in zip(*found, strict=True):
+        np.testing.assert_allclose(there, here, rtol=1e-7, atol=1e-12)
 
 
 def test_a_shape_speaks_for_itself():
