@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pcreg.arrays import Array, Index, like, namespace, to_host
+from pcreg.arrays import Array, Index, is_on_host, like, namespace, to_host
 from pcreg.geometry.se3 import dot, lengths, se3, transform
 from pcreg.geometry.similarity import enlargement
 from pcreg.geometry.subsample import every_nth
@@ -77,7 +77,7 @@ def refine_similarity(
         middle = xp.mean(points, axis=0)
         arms = points - middle
         rows = xp.concat([plane_rows(arms, upright), dot(arms, upright)[:, None]], axis=1)
-        *twist, growth = _solution(rows, dot(partners - points, upright))
+        *twist, growth = _solution(_sums(rows, dot(partners - points, upright)))
         middle = to_host(middle)
         step = _motion(np.array(twist)) @ enlargement(1 + growth)
         T = se3(np.eye(3), middle) @ step @ se3(np.eye(3), -middle) @ T
@@ -102,6 +102,19 @@ class Planes:
         there = (xp.take(rows, partner, axis=0) for rows in (self.points, self.normals))
         return xp.take(moved, near, axis=0), *there
 
+    def step_sums(self, source: Array, T: np.ndarray, max_distance: float) -> np.ndarray:
+        """Sums (6, 7) of J^T J and J^T r over the partners of source (N, 3), moved by T (4, 4).
+
+        J are the `plane_rows`, r the offsets from the planes.
+        """
+        if not is_on_host(source) and source.is_cuda:
+            from pcreg.kernels.triton.points import icp
+
+            sums = icp.step_sums(source, self.points, self.normals, like(T, source), max_distance)
+            return to_host(sums)[:6]
+        points, partners, normals = self.partners(transform(T, source), max_distance)
+        return _sums(plane_rows(points, normals), dot(partners - points, normals))
+
 
 def plane_rows(points: Array, normals: Array) -> Array:
     """Jacobian rows (K, 6) of the distances between points (K, 3) and planes with these normals (K, 3).
@@ -119,17 +132,20 @@ def point_to_plane(
     """Iterate from T (4, 4), partners being within `max_distance`, until a step is below `min_step`."""
     radius = float(namespace(source).mean(lengths(transform(T, source))))  # takes radians to metres
     for _ in range(MAX_ITERATIONS):
-        points, partners, normals = planes.partners(transform(T, source), max_distance)
-        twist = _solution(plane_rows(points, normals), dot(partners - points, normals))
+        twist = _solution(planes.step_sums(source, T, max_distance))
         T = _motion(twist) @ T
         if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < min_step:
             break
     return T
 
 
-def _solution(rows: Array, offsets: Array) -> np.ndarray:
-    """The least-squares solution (C,) of rows (K, C) and offsets (K,); what surfaces slide along stays 0."""
-    sums = to_host(namespace(rows).concat([rows.T @ rows, (rows.T @ offsets)[:, None]], axis=1))  # one wait
+def _sums(rows: Array, offsets: Array) -> np.ndarray:
+    """The normal equations (C, C + 1) of rows (K, C) and offsets (K,), with one wait for the device."""
+    return to_host(namespace(rows).concat([rows.T @ rows, (rows.T @ offsets)[:, None]], axis=1))
+
+
+def _solution(sums: np.ndarray) -> np.ndarray:
+    """The solution (C,) of normal equations (C, C + 1); what surfaces slide along stays 0."""
     return np.linalg.lstsq(sums[:, :-1], sums[:, -1], rcond=1 / MAX_CONDITION)[0]
 
 
