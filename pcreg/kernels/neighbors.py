@@ -6,6 +6,7 @@ from torch import Tensor
 from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.cpu import neighbors as cpu
 from pcreg.kernels.cpu import normals as cpu_normals
+from pcreg.kernels.stencil import native_triplets
 
 
 def radius_search(
@@ -29,10 +30,7 @@ def radius_search(
         ValueError: The radius is not positive.
     """
     if points.is_cuda:
-        # Triton comes with builds for GPUs only.
-        from pcreg.kernels.triton.search.run import search_native
-
-        found = search_native(queries, points, query_lengths, point_lengths, radius, 1, radius)
+        found = native_triplets(queries, points, query_lengths, point_lengths, radius, 1, radius)
         return found.i.long(), found.j.long()
     # k-d trees in one thread are faster than torch in two for these sizes.
     arrays = [each.cpu().numpy() for each in (queries, points, query_lengths, point_lengths)]

@@ -17,7 +17,7 @@ class DepthImages(NamedTuple):
     jump: float  # neighbouring pixels whose depths differ by this fraction lie on two surfaces
 
     def depth(self, image: Tensor, u: Tensor, v: Tensor) -> Tensor:
-        """Depth at pixels (u, v) of images, all of one shape; 0 if missing. Linear in 1 / z, as on a plane."""
+        """Depth at pixels (u, v) of images, of one shape; 0 if missing. Linear in 1 / z, as on a plane."""
         H, W = self.inverse_depth.shape[1:]
         inverse_depth = self.inverse_depth.view(-1)
         inside = (u > -0.5) & (u < W - 0.5) & (v > -0.5) & (v < H - 0.5)

@@ -51,11 +51,11 @@ def native_triplets(
     radius = default_radius(size, kernel_size) if radius is None else radius
     if points.is_cuda:
         # Triton comes with builds for GPUs only.
-        from pcreg.kernels.triton.search.run import search_native
+        from pcreg.kernels.triton.search.query import native_search
+        from pcreg.kernels.triton.search.run import find_triplets
 
-        return search_native(
-            centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals, cube
-        )
+        clouds = centres, points, centre_lengths, point_lengths
+        return find_triplets([native_search(*clouds, size, kernel_size, radius, normals, cube)])[0]
     array = points.numpy()
     centre_array = array if centres is points else centres.numpy()
     lengths = centre_lengths.numpy(), point_lengths.numpy()
@@ -88,9 +88,11 @@ def native_counts(
     half_width(kernel_size)  # refuses an even one
     radius = default_radius(size, kernel_size) if radius is None else radius
     if points.is_cuda:
-        from pcreg.kernels.triton.search.run import count_native
+        from pcreg.kernels.triton.search.query import native_search
+        from pcreg.kernels.triton.search.run import count_triplets
 
-        return count_native(points, lengths, size, kernel_size, radius, normals, cube)
+        clouds, both = (points, points, lengths, lengths), None if normals is None else (normals, normals)
+        return count_triplets(native_search(*clouds, size, kernel_size, radius, both, cube))
     pairs = pairs_within(points.numpy(), lengths.numpy(), radius, cube)
     own = None if normals is None else normals.numpy()
     return torch.from_numpy(cpu.counts(pairs, len(points), size, kernel_size, radius, own))

@@ -12,6 +12,7 @@ from tests.kernels.test_tiles import rows_read
 triton = pytest.importorskip("triton", reason="no triton for this platform")
 tl = pytest.importorskip("triton.language")
 run = pytest.importorskip("pcreg.kernels.triton.search.run")
+query = pytest.importorskip("pcreg.kernels.triton.search.query")
 position = pytest.importorskip("pcreg.kernels.triton.search.visit").position
 cell_index = pytest.importorskip("pcreg.kernels.triton.search.index")
 
@@ -20,6 +21,10 @@ MANY = 40 if ON_GPU else 1  # times as many points
 
 def batch(lengths, seed=0, dtype=torch.float32):
     return random_batch([MANY * length for length in lengths], seed=seed, dtype=dtype)
+
+
+def search(*arguments):
+    return run.find_triplets([query.native_search(*arguments)])[0]
 
 
 def check(triplets, expected):
@@ -36,7 +41,7 @@ def check_native(centres, points, centre_lengths, lengths, *rest, normals=None, 
         on_device[1] = on_device[0]
     expected = stencil.native_triplets(centres, points, centre_lengths, lengths, *rest, normals, cube)
     there = normals and tuple(each.to(DEVICE) for each in normals)
-    check(run.search_native(*on_device, *rest, there, cube), expected)
+    check(search(*on_device, *rest, there, cube), expected)
     return expected
 
 
@@ -62,8 +67,8 @@ def test_equals_the_search_on_the_cpu(dtype, offset, kernel_size, radius, angles
     assert len(check_native(queries, points, query_lengths, lengths, *kernel, normals=both)) > 0
     both = (normals, normals) if angles else None
     check_native(points, points, lengths, lengths, *kernel, normals=both)
-    there, there_lengths = points.to(DEVICE), lengths.to(DEVICE)
-    found = run.count_native(there, there_lengths, *kernel, normals.to(DEVICE) if angles else None)
+    there, both = points.to(DEVICE), both and [each.to(DEVICE) for each in both]
+    found = run.count_triplets(query.native_search(there, there, *[lengths.to(DEVICE)] * 2, *kernel, both))
     wanted = stencil.native_counts(points, lengths, *kernel, normals if angles else None)
     assert torch.equal(found.cpu(), wanted)
 
@@ -75,7 +80,7 @@ def test_centres_beyond_the_points_and_clouds_that_only_they_have():
     own, centres = points[: lengths[0]], queries[: query_lengths[0]]
     first = stencil.native_triplets(centres, own, query_lengths[:1], lengths[:1], 0.2, 3, 0.4)
     on_device = [tensor.to(DEVICE) for tensor in (queries, own, query_lengths, lengths[:1])]
-    found = run.search_native(*on_device, 0.2, 3, 0.4)
+    found = search(*on_device, 0.2, 3, 0.4)
     assert torch.equal(found.i.cpu(), first.i)
     assert torch.equal(found.j.cpu(), first.j)
 
@@ -172,7 +177,7 @@ def test_the_fullest_tile_is_found_wherever_it_is(monkeypatch, at_once):
         tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
         assert torch.diff(tiles.tile_offsets).argmax() == fullest
         points, lengths = points.to(DEVICE), lengths.to(DEVICE)
-        found = run.search_native(points, points, lengths, lengths, 0.1, 3, 0.2)
+        found = search(points, points, lengths, lengths, 0.1, 3, 0.2)
         assert found.tiles.max_shared == tiles.max_shared > 0
 
 
@@ -181,7 +186,7 @@ def test_tiles_of_more_kernel_cells_than_are_listed_together():
     points, lengths = batch([30])
     expected = stencil.native_triplets(points, points, lengths, lengths, 0.1, 5, 0.9)
     points, lengths = points.to(DEVICE), lengths.to(DEVICE)
-    found = run.search_native(points, points, lengths, lengths, 0.1, 5, 0.9)
+    found = search(points, points, lengths, lengths, 0.1, 5, 0.9)
     tiles = Tiles.build(expected.i, expected.j, expected.k_offsets, expected.n_out)
     assert {2, 3, 4, 5} <= set(tiles.shared_size.tolist())
     for brought, wanted in zip(found.tiles.tensors(), tiles.tensors(), strict=True):
@@ -194,8 +199,8 @@ def test_mirrored_triplets_are_the_transposed_ones():
     expected = stencil.native_triplets(coarse, fine, coarse_lengths, fine_lengths, 0.15, 3, 0.3)
     cloud = cell_index.cloud_numbers(fine_lengths.to(DEVICE), len(fine))
     index = index_of(coarse, coarse_lengths, 0.3)
-    search = run.Search(index, fine.to(DEVICE), cloud, 0.15, 3, 0.3, mirrored=True)
-    check(run.find_triplets([search])[0], expected.transposed)
+    upward = run.Search(index, fine.to(DEVICE), cloud, 0.15, 3, 0.3, mirrored=True)
+    check(run.find_triplets([upward])[0], expected.transposed)
 
 
 @triton.jit
@@ -226,12 +231,12 @@ def test_what_cannot_be_searched_is_refused():
     points, lengths = (each.to(DEVICE) for each in batch([5]))
     for radius in (0.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="radius must be positive"):
-            run.search_native(points, points, lengths, lengths, 0.1, 3, radius)
+            search(points, points, lengths, lengths, 0.1, 3, radius)
     with pytest.raises(ValueError, match="both in float32 or both in float64"):
-        run.search_native(points.double(), points, lengths, lengths, 0.1, 3, 0.2)
+        search(points.double(), points, lengths, lengths, 0.1, 3, 0.2)
     points[2, 1] = torch.nan
     with pytest.raises(ValueError, match="not finite"):
-        run.search_native(points, points, lengths, lengths, 0.1, 3, 0.2)
+        search(points, points, lengths, lengths, 0.1, 3, 0.2)
 
 
 def test_too_many_cells_are_refused():

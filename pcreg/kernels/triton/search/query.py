@@ -4,12 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Symmetry
 from pcreg.kernels.triton.bits import bits
-from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex
+from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex, cloud_numbers, frame_around
 from pcreg.kernels.triton.search.visit import Row
 
 BLOCK = 32  # centres of a program: one warp, as all of a program wait for the longest scan
@@ -58,6 +59,32 @@ class Search:
         return math.ceil(self.radius * (1 + EDGE_SLACK / 2) / self.index.edge)
 
 
+def native_search(
+    centres: Tensor,
+    points: Tensor,
+    centre_lengths: Tensor,
+    lengths: Tensor,
+    size: float,
+    kernel_size: int,
+    radius: float,
+    normals: tuple[Tensor, Tensor] | None = None,
+    cube: bool = False,
+) -> Search:
+    """A single search, with the arguments of `pcreg.kernels.stencil.native_triplets`."""
+    if not radius > 0:
+        raise ValueError(f"radius must be positive, got {radius}")
+    if centres.dtype != points.dtype or points.dtype not in (torch.float32, torch.float64):
+        raise ValueError(
+            f"centres are {centres.dtype} and points {points.dtype}; pass both in float32 or both in float64"
+        )
+    edge, n_clouds, symmetric = radius * (1 + EDGE_SLACK), len(lengths), centres is points
+    cloud = cloud_numbers(lengths, len(points))
+    index = CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
+    own = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
+    kernel = size, kernel_size, radius, cube
+    return Search(index, centres.contiguous(), own, *kernel, normals=normals, symmetric=symmetric)
+
+
 class Totals(NamedTuple):
     """Sums over the searches."""
 
@@ -74,35 +101,18 @@ def rows_of(searches: list[Search]) -> tuple[list[Row], Totals]:
     rows, first = [], Totals(0, 0, 0, 0, 0)
     for search in searches:
         index, n_out, K = search.index, search.centres.shape[0], search.n_cells
-        normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
         wide = (2 * search.half_width + 1) ** 2
         visited = wide // 2 + 1 if search.symmetric else wide
         shares = visited if n_blocks < MIN_BLOCKS else 1
+        normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
+        pointers = [each.data_ptr() for each in (index.points, index.keys, index.order, index.frame)]
+        kernel = bits(search.size), bits(search.radius), search.kernel_size, search.half_width
         rows.append(
             Row(
-                centres=search.centres.data_ptr(),
-                centre_normals=normals[0],
-                point_normals=normals[1],
-                cloud=search.cloud.data_ptr(),
-                n_out=n_out,
-                points=index.points.data_ptr(),
-                keys=index.keys.data_ptr(),
-                order=index.order.data_ptr(),
-                frame=index.frame.data_ptr(),
-                n_in=index.order.shape[0],
-                n_clouds=index.n_clouds,
-                size=bits(search.size),
-                radius=bits(search.radius),
-                kernel_size=search.kernel_size,
-                half_width=search.half_width,
-                mirrored=search.mirrored,
-                symmetric=search.symmetric,
-                first_bucket=first.buckets,
-                first_offset=first.offsets,
-                first_tile=first.tiles,
-                first_program=first.programs,
-                shares=shares,
-                first_ordering=first.ordering,
+                *(search.centres.data_ptr(), *normals, search.cloud.data_ptr(), n_out),
+                *(*pointers, index.order.shape[0], index.n_clouds),
+                *(*kernel, search.mirrored, search.symmetric),
+                *(*first[:4], shares, first.ordering),
             )
         )
         first = Totals(

@@ -1,4 +1,4 @@
-"""Searches that run together on a GPU, and single ones."""
+"""Searches that run together on a GPU."""
 
 from typing import NamedTuple
 
@@ -12,13 +12,7 @@ from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.search.index import (
-    EDGE_SLACK,
-    CellIndex,
-    check_numbered,
-    cloud_numbers,
-    frame_around,
-)
+from pcreg.kernels.triton.search.index import check_numbered
 from pcreg.kernels.triton.search.order import put_in_order, segment, share_tiles, size_tiles
 from pcreg.kernels.triton.search.query import BLOCK, BUCKETS, Search, rows_of
 from pcreg.kernels.triton.search.visit import Row, visit
@@ -27,51 +21,6 @@ TILES_AT_ONCE = 1024  # loaded together to find the fullest
 MIN_SEARCHES = 16  # rows of the table as kernels load it, so that one search runs the kernels of a pyramid
 MIN_CELLS = 27  # kernel cells of a search, likewise
 MAX_BUCKETS = 2**28  # of searches that run together, which take 2 GiB; a larger search runs alone
-
-
-def search_native(
-    centres: Tensor,
-    points: Tensor,
-    centre_lengths: Tensor,
-    point_lengths: Tensor,
-    size: float,
-    kernel_size: int,
-    radius: float,
-    normals: tuple[Tensor, Tensor] | None = None,
-    cube: bool = False,
-) -> Triplets:
-    """Triplets as `pcreg.kernels.stencil.native_triplets` returns them."""
-    search = _search(centres, points, centre_lengths, point_lengths, size, kernel_size, radius, normals, cube)
-    return find_triplets([search])[0]
-
-
-def count_native(
-    points: Tensor,
-    lengths: Tensor,
-    size: float,
-    kernel_size: int,
-    radius: float,
-    normals: Tensor | None = None,
-    cube: bool = False,
-) -> Tensor:
-    """Counts (K, N) int32 as `pcreg.kernels.stencil.native_counts` returns them."""
-    both = None if normals is None else (normals, normals)
-    return count_triplets(_search(points, points, lengths, lengths, size, kernel_size, radius, both, cube))
-
-
-def _search(centres, points, centre_lengths, lengths, size, kernel_size, radius, normals, cube) -> Search:
-    if not radius > 0:
-        raise ValueError(f"radius must be positive, got {radius}")
-    if centres.dtype != points.dtype or points.dtype not in (torch.float32, torch.float64):
-        raise ValueError(
-            f"centres are {centres.dtype} and points {points.dtype}; pass both in float32 or both in float64"
-        )
-    edge, n_clouds, symmetric = radius * (1 + EDGE_SLACK), len(lengths), centres is points
-    cloud = cloud_numbers(lengths, len(points))
-    index = CellIndex.build(points, cloud, frame_around(points, edge, n_clouds), edge, n_clouds)
-    own = cloud if symmetric else cloud_numbers(centre_lengths, len(centres))
-    kernel = size, kernel_size, radius, cube
-    return Search(index, centres.contiguous(), own, *kernel, normals=normals, symmetric=symmetric)
 
 
 def find_triplets(searches: list[Search]) -> list[Triplets]:
@@ -116,8 +65,8 @@ class _Run:
 
     def counts(self) -> Tensor:
         """Sizes of the buckets of a single search."""
-        (row,) = self.rows
-        return self._visited()[1 : 1 + row.n_buckets].view(row.kernel_size**3, row.n_out)
+        (search,) = self.searches
+        return self._visited()[1 : 1 + search.n_buckets].view(search.n_cells, len(search.centres))
 
     def triplets(self) -> list[Triplets]:
         buckets, tile_offsets, n_of_size, numbers, found = self._count()
@@ -139,7 +88,9 @@ class _Run:
             mine = slice(row.first_triplet, row.first_triplet + one.length)
             segments = k_offsets[row.first_offset : row.first_offset + search.n_cells + 1]
             triplets = Triplets(i[mine], j[mine], segments, row.n_out, row.n_in, search.symmetry)
-            own = source[row.first_bucket : row.first_bucket + row.n_buckets].view(search.n_cells, row.n_out)
+            own = source[row.first_bucket : row.first_bucket + search.n_buckets].view(
+                search.n_cells, row.n_out
+            )
             offsets = tile_offsets[row.first_tile : row.first_tile + -(-row.n_out // TILE) + 1]
             triplets.take_tiles(Tiles(own, first, size, offsets, one.max_shared))
             results.append(triplets)

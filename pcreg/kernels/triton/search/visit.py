@@ -36,10 +36,6 @@ class Row(NamedTuple):
     first_ordering: int  # program of `put_in_order`
     first_triplet: int = 0  # set once triplets are counted
 
-    @property
-    def n_buckets(self) -> int:
-        return self.kernel_size**3 * self.n_out
-
 
 # Columns of the table, the fields of Row in their order
 CENTRES, CENTRE_NORMALS, POINT_NORMALS, CLOUD, N_OUT, POINTS, KEYS, ORDER = map(tl.constexpr, range(8))
