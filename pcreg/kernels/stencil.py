@@ -42,7 +42,8 @@ def native_triplets(
         kernel_size: Cells per axis, odd.
         radius: Metres; by default that of `default_radius`.
         normals: Those of the centres (N, 3) and of the points (P, 3), for point-pair cells.
-        cube: Compare each axis of the offset with `radius`, not its length.
+        cube: Compare each axis of the offset with `radius`, not its length: between integer places, a sparse
+            voxel convolution.
 
     Raises:
         ValueError: The kernel size is even, or the radius is not positive.
@@ -96,33 +97,3 @@ def native_counts(
     pairs = pairs_within(points.numpy(), lengths.numpy(), radius, cube)
     own = None if normals is None else normals.numpy()
     return torch.from_numpy(cpu.counts(pairs, len(points), size, kernel_size, radius, own))
-
-
-def voxel_triplets(
-    centre_cells: Tensor,
-    point_cells: Tensor,
-    centre_lengths: Tensor,
-    point_lengths: Tensor,
-    stride: int = 1,
-    kernel_size: int = 3,
-) -> Triplets:
-    """Find the triplets of a sparse voxel convolution, the degraded special case.
-
-    Centre i at voxel u sees every point with voxel stride * u + (x, y, z) for a kernel cell (x, y, z), as
-    torch's conv3d with padding (t-1)/2 does, on occupied voxels alone; transposed, its conv_transpose3d.
-
-    Args:
-        centre_cells: (N, 3) int64 voxels.
-        point_cells: (P, 3) int64 voxels.
-        centre_lengths: (B,) int64.
-        point_lengths: (B,) int64.
-        stride: Edge of the voxels of the centres, in those of the points.
-        kernel_size: Cells per axis, odd.
-
-    Raises:
-        ValueError: The kernel size is even.
-    """
-    points = point_cells.double()
-    centres = points if centre_cells is point_cells and stride == 1 else centre_cells.double() * stride
-    reach = half_width(kernel_size) + 0.5
-    return native_triplets(centres, points, centre_lengths, point_lengths, 1.0, kernel_size, reach, cube=True)

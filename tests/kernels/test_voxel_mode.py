@@ -2,88 +2,62 @@
 
 import pytest
 import torch
-from torch import Tensor
+from torch.nn.functional import conv3d, conv_transpose3d
 
 from pcreg.kernels.conv import point_conv
-from pcreg.kernels.stencil import voxel_triplets
+from pcreg.kernels.stencil import native_triplets
 
 SIDE = 8
 
 
-@pytest.fixture
-def voxels():
-    """Occupied voxels of a random SIDE^3 grid, and their features as rows and as a dense grid."""
-    generator = torch.Generator().manual_seed(0)
-    occupied = torch.rand(SIDE, SIDE, SIDE, generator=generator) < 0.3
-    cells = torch.nonzero(occupied)
-    features = torch.randn(len(cells), 4, generator=generator)
-    grid = torch.zeros(4, SIDE, SIDE, SIDE)
-    grid[:, cells[:, 0], cells[:, 1], cells[:, 2]] = features.T
-    return cells, features, grid
+def seeded(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def dense_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 1) -> Tensor:
-    """conv3d of a dense grid (C, X, Y, Z) with point-convolution weights (t^3, 1, C, M)."""
-    padding = (kernel_size - 1) // 2
-    dense = _dense_weight(weight, kernel_size)
-    return torch.nn.functional.conv3d(grid[None], dense, stride=stride, padding=padding)[0]
+def voxel_triplets(centres, cells, stride=1, kernel_size=3):
+    """Triplets of centres (N, 3) and points in cells (P, 3) of a single cloud."""
+    places = cells.double()
+    centres = places if centres is cells else stride * centres.double()
+    lengths = torch.tensor([len(centres)]), torch.tensor([len(cells)])
+    return native_triplets(centres, places, *lengths, 1.0, kernel_size, kernel_size // 2 + 0.5, cube=True)
 
 
-def dense_transposed_convolution(grid: Tensor, weight: Tensor, kernel_size: int, stride: int = 2) -> Tensor:
-    """conv_transpose3d of a dense grid (C, X, Y, Z), onto a grid `stride` times as fine."""
-    dense = _dense_weight(weight, kernel_size).transpose(0, 1)
-    padding = (kernel_size - 1) // 2
-    return torch.nn.functional.conv_transpose3d(
-        grid[None], dense, stride=stride, padding=padding, output_padding=stride - 1
-    )[0]
-
-
-def _dense_weight(weight: Tensor, kernel_size: int) -> Tensor:
-    """(t^3, 1, C, M) -> torch's (M, C, t, t, t)."""
-    return weight[:, 0].permute(2, 1, 0).unflatten(2, (kernel_size,) * 3)
+def dense(weight):
+    """Weights (t^3, 1, C, M) as torch's (M, C, t, t, t)."""
+    return weight[:, 0].permute(2, 1, 0).unflatten(2, (round(len(weight) ** (1 / 3)),) * 3)
 
 
 def at(grid, cells):
     return grid[:, cells[:, 0], cells[:, 1], cells[:, 2]].T
 
 
-def weight_of(kernel_size):
-    generator = torch.Generator().manual_seed(1)
-    return torch.randn(kernel_size**3, 1, 4, 6, generator=generator)
+def grid_of(features, cells, side):
+    grid = torch.zeros(features.shape[1], side, side, side)
+    grid[:, cells[:, 0], cells[:, 1], cells[:, 2]] = features.T
+    return grid
+
+
+@pytest.fixture
+def cells():
+    """Occupied voxels of a random SIDE^3 grid."""
+    return torch.nonzero(seeded(SIDE, SIDE, SIDE) < -0.5)
 
 
 @pytest.mark.parametrize("kernel_size", [1, 3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_equals_conv3d(voxels, kernel_size, stride):
-    cells, features, grid = voxels
+def test_equals_conv3d(cells, kernel_size, stride):
+    features, weight = seeded(len(cells), 4), seeded(kernel_size**3, 1, 4, 6, seed=1)
     centres = cells if stride == 1 else torch.unique(cells // 2, dim=0)
-    n, m = torch.tensor([len(centres)]), torch.tensor([len(cells)])
-    weight = weight_of(kernel_size)
-    result = point_conv(features, weight, voxel_triplets(centres, cells, n, m, stride, kernel_size))
-    expected = at(dense_convolution(grid, weight, kernel_size, stride), centres)
-    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+    result = point_conv(features, weight, voxel_triplets(centres, cells, stride, kernel_size))
+    grid = grid_of(features, cells, SIDE)
+    expected = conv3d(grid[None], dense(weight), stride=stride, padding=kernel_size // 2)[0]
+    torch.testing.assert_close(result, at(expected, centres), rtol=1e-5, atol=1e-5)
 
 
-def test_transposed_equals_conv_transpose3d(voxels):
-    cells, _, _ = voxels
-    coarse = torch.unique(cells // 2, dim=0)
-    features = torch.randn(len(coarse), 4, generator=torch.Generator().manual_seed(2))
-    grid = torch.zeros(4, SIDE // 2, SIDE // 2, SIDE // 2)
-    grid[:, coarse[:, 0], coarse[:, 1], coarse[:, 2]] = features.T
-    down = voxel_triplets(coarse, cells, torch.tensor([len(coarse)]), torch.tensor([len(cells)]), stride=2)
-    result = point_conv(features, weight_of(3), down.transposed)
-    expected = at(dense_transposed_convolution(grid, weight_of(3), 3), cells)
-    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_voxels_never_meet_across_clouds():
-    cells = torch.tensor([[0, 0, 0], [0, 0, 1], [0, 0, 0]])
-    lengths = torch.tensor([2, 1])
-    triplets = voxel_triplets(cells, cells, lengths, lengths)
-    assert all((i < 2) == (j < 2) for i, j in zip(triplets.i.tolist(), triplets.j.tolist(), strict=True))
-    assert len(triplets) == 5
-
-
-def test_empty_grid():
-    none, length = torch.zeros(0, 3, dtype=torch.int64), torch.tensor([0])
-    assert len(voxel_triplets(none, none, length, length)) == 0
+def test_transposed_equals_conv_transpose3d(cells):
+    coarse, weight = torch.unique(cells // 2, dim=0), seeded(27, 1, 4, 6, seed=1)
+    features = seeded(len(coarse), 4, seed=2)
+    result = point_conv(features, weight, voxel_triplets(coarse, cells, stride=2).transposed)
+    grid, weight = grid_of(features, coarse, SIDE // 2), dense(weight).transpose(0, 1)
+    expected = conv_transpose3d(grid[None], weight, stride=2, padding=1, output_padding=1)[0]
+    torch.testing.assert_close(result, at(expected, cells), rtol=1e-5, atol=1e-5)
