@@ -12,7 +12,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from pcreg.cli.config import CONFIGS, compose_config
-from pcreg.cli.register.parser import parsed
+from pcreg.cli.register import parsed
 from pcreg.geometry.se3 import rotation_error
 from pcreg.io.cloud import write_ply
 

@@ -1,1 +1,1 @@
-"""What the commands share: configurations, exit statuses and help."""
+"""The command line: a module per verb, and options, settings and output that they share."""

@@ -8,11 +8,9 @@ from typing import Any
 
 from tabulate import tabulate
 
-from pcreg.cli import exit_status
+from pcreg.cli import options as shared
 from pcreg.cli.output import output
-from pcreg.cli.register.parser import add_scan_viewpoint, add_shared_options, registrar_of
 from pcreg.mapping.map import COLORED, VIEWED
-from pcreg.registration.clouds.inputs import METRES, check_seed, check_settings
 from pcreg.registration.clouds.prepared_map import PreparedMap
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError, OutputError
@@ -36,8 +34,14 @@ place to write; 70 a fault of the program.
 
 def main(arguments: list[str] | None = None, program: str = "pcreg locate") -> int:
     """Run the command line and return its exit status."""
-    options = _parser(program).parse_args(arguments)
-    return exit_status.status(lambda: _run(options), with_traceback=options.traceback)
+    parser = shared.parser_of(program, DESCRIPTION)
+    parser.add_argument("scans", nargs="+", type=Path, metavar="SCAN")
+    parser.add_argument("map", type=Path, metavar="MAP")
+    shared.add_scan_viewpoint(parser)
+    json_words = "the content of located.json, a line per scan,"
+    units = ("SCANS", "MAP")
+    shared.add_options(parser, out="located", voxel="that of each scan", units=units, json=json_words)
+    return shared.run(parser.parse_args(arguments), _run)
 
 
 def map_file(path: Path) -> Path:
@@ -50,41 +54,11 @@ def map_file(path: Path) -> Path:
     raise InputError(f"{path}: holds no map.ply; name a file, or a folder that `pcreg map` wrote")
 
 
-def _parser(program: str) -> argparse.ArgumentParser:
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(program, description=DESCRIPTION, formatter_class=formatter)
-    parser.add_argument("scans", nargs="+", type=Path, metavar="SCAN")
-    parser.add_argument("map", type=Path, metavar="MAP")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", default=Path("located"), help="default: %(default)s"
-    )
-    parser.add_argument("--voxel", type=float, help="metres; the scale (default: that of each scan)")
-    parser.add_argument(
-        "--units",
-        nargs=2,
-        choices=list(METRES),
-        default=("m", "m"),
-        metavar=("SCANS", "MAP"),
-        help=f"of the coordinates, each one of {' '.join(METRES)} (default: m m)",
-    )
-    add_scan_viewpoint(parser)
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the content of located.json alone on stdout, a line per scan; all else goes to stderr",
-    )
-    add_shared_options(parser)
-    return parser
-
-
-def _run(options: argparse.Namespace) -> int:
-    check_seed(options.seed)
-    check_settings(options.voxel, options.weights, options.device)
-    if options.out.is_file():
-        raise InputError(f"{options.out}: --out is a file; name a folder")
+def _run(options: argparse.Namespace) -> bool:
+    shared.check(options)
     check_folder(options.out)
     with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
-        registrar = registrar_of(options)
+        registrar = shared.registrar_of(options)
         path = map_file(options.map)
         target = registrar.prepare(path, units=options.units[1], columns=options.columns, is_map=True)
         located = []
@@ -98,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
         with replacing(options.out / "located.json") as temporary:
             temporary.write_text(json.dumps(located, indent=1) + "\n")
         print(f"written: {options.out / 'located.json'}")
-    return 0 if all(record.get("registered") for record in located) else 1
+    return all(record.get("registered") for record in located)
 
 
 def _located(

@@ -3,11 +3,9 @@
 import argparse
 from pathlib import Path
 
-from pcreg.cli import exit_status
+from pcreg.cli import pair
+from pcreg.cli.options import parser_of, run
 from pcreg.cli.output import output
-from pcreg.cli.register.checks import check
-from pcreg.cli.register.pair import run
-from pcreg.cli.register.parser import add_options
 from pcreg.io.motion import read_motion
 
 DESCRIPTION = """\
@@ -29,17 +27,15 @@ of the program. Files, what --out DIR holds and all else is as `pcreg register -
 
 def main(arguments: list[str] | None = None, program: str = "pcreg verify") -> int:
     """Run the command line and return its exit status."""
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(program, description=DESCRIPTION, formatter_class=formatter)
+    parser = parser_of(program, DESCRIPTION)
     for name in ("source", "target", "motion"):
         parser.add_argument(name, type=Path, metavar=name.upper())
-    add_options(parser)
-    parser.set_defaults(out=Path("verification"), batch=None, scale=False)  # which the checks ask for
-    options = parser.parse_args(arguments)
-    return exit_status.status(lambda: _run(options), with_traceback=options.traceback)
+    pair.add_options(parser, "verification")
+    parser.set_defaults(batch=None, scale=False)
+    return run(parser.parse_args(arguments), _run)
 
 
-def _run(options: argparse.Namespace) -> int:
-    check(options)
+def _run(options: argparse.Namespace) -> bool:
+    pair.check(options)
     with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
-        return 0 if run(options, stdout, read_motion(options.motion)) else 1
+        return pair.run(options, stdout, T_target_source=read_motion(options.motion))

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pcreg.cli.register.report import pasteable
+from pcreg.cli.pair import pasteable
 from pcreg.cli.verify import main
 from pcreg.geometry.se3 import se3
 from pcreg.io.cloud import write_ply

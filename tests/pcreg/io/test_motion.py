@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pcreg.cli.register.report import pasteable
+from pcreg.cli.pair import pasteable
 from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.motion import read_motion

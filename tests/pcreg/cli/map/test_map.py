@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pcreg.cli.map import main
-from pcreg.cli.map.parser import paths_of
+from pcreg.cli.map import main, paths_of
 from pcreg.io.cloud import read_cloud, write_ply
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room

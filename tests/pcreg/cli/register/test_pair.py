@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 
-from pcreg.cli.register import main
-from pcreg.cli.register.parser import DESCRIPTION
+from pcreg.cli.register import DESCRIPTION, main
 from pcreg.geometry.se3 import rotation_error, transform, translation_error
 from pcreg.io.cloud import read_cloud, write_ply
 from pcreg.registration.registrar import Registrar

@@ -1,0 +1,121 @@
+"""Options that verbs on clouds share."""
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pcreg.cli import exit_status
+from pcreg.io.cloud import MAX_COLUMNS
+from pcreg.registration.clouds.inputs import (
+    METRES,
+    ViewpointOption,
+    check_seed,
+    check_settings,
+    check_viewpoint,
+)
+from pcreg.registration.registrar import DESCRIPTORS, Registrar
+from pcreg.runtime import VERSION
+from pcreg.runtime.errors import InputError
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+def parser_of(program: str, description: str) -> argparse.ArgumentParser:
+    """A parser that prints the description as it is."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(program, description=description, formatter_class=formatter)
+
+
+def add_options(
+    parser: argparse.ArgumentParser, *, out: str, voxel: str, units: tuple[str, ...], json: str
+) -> None:
+    """Add the options of every verb on clouds.
+
+    `out` is the default folder, `voxel` says what the default voxel size is, `units` names the clouds that
+    have a unit each, and `json` says what --json prints.
+    """
+    add = parser.add_argument
+    add("--out", type=Path, metavar="DIR", default=Path(out), help="default: %(default)s")
+    add("--voxel", type=float, help=f"metres; the scale of everything (default: {voxel})")
+    several: dict[str, Any] = {"nargs": len(units), "metavar": units} if len(units) > 1 else {}
+    unit = ("m",) * len(units) if several else "m"
+    shown = f"of the coordinates, {'each ' if several else ''}one of {' '.join(METRES)}"
+    add("--units", choices=list(METRES), default=unit, help=f"{shown} (default: {' '.join(unit)})", **several)
+    add("--json", action="store_true", help=f"print {json} alone on stdout; everything else goes to stderr")
+    add(
+        "--columns",
+        type=int,
+        metavar="N",
+        help="float32 numbers per point of .bin files (default: by content: 4 KITTI, 5 nuScenes)",
+    )
+    add(
+        "--descriptor",
+        choices=DESCRIPTORS,
+        default=DESCRIPTORS[0],
+        help="learned, or histograms that need no training (default: %(default)s)",
+    )
+    weights = "a .safetensors file of `pcreg train` (default: of the shipped ones what suits the clouds)"
+    add("--weights", type=Path, metavar="W", help=weights)
+    add("--device", default="cpu", help="that computes: cpu, cuda or auto (default: %(default)s)")
+    add("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
+    verbosity = parser.add_mutually_exclusive_group()
+    quiet = "print nothing but errors; the exit status is the answer"
+    verbosity.add_argument("--quiet", action="store_true", help=quiet)
+    verbosity.add_argument("--verbose", action="store_true", help="log each step on stderr")
+    add("--traceback", action="store_true", help="print where a fault of the program arose")
+    add("--version", action="version", version=f"pcreg {VERSION}")
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the option of verbs that share their work."""
+    words = "of a Dask scheduler, such as tcp://10.0.0.1:8786, whose workers do the work"
+    parser.add_argument("--cluster", metavar="ADDRESS", help=words)
+
+
+def add_scan_viewpoint(parser: argparse.ArgumentParser) -> None:
+    """Add the option of verbs on any number of scans."""
+    words = "where the sensor stood in the frame of each scan, as for `pcreg register` (default: auto)"
+    parser.add_argument("--viewpoint", type=viewpoint, default="auto", metavar="V", help=words)
+
+
+def viewpoint(text: str) -> ViewpointOption:
+    """A value of --viewpoint."""
+    try:
+        return check_viewpoint(text.split(",") if "," in text else text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def direction(text: str) -> tuple[float, float, float]:
+    """A value of --gravity."""
+    if text in AXES:
+        return AXES[text]
+    try:
+        x, y, z = (float(word) for word in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text} is no direction; use z, or X,Y,Z that point up") from error
+    return x, y, z
+
+
+def run(options: argparse.Namespace, command: Callable[[argparse.Namespace], bool]) -> int:
+    """Run a command that returns whether all is well; the exit status is 0, 1, or as for any command."""
+    return exit_status.status(lambda: 0 if command(options) else 1, with_traceback=options.traceback)
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raise InputError for options of `add_options` that cannot be used."""
+    if os.path.isfile(options.out):  # Path.is_file raises where one may not search
+        raise InputError(f"{options.out}: --out is a file; name a folder")
+    check_seed(options.seed)
+    check_settings(options.voxel, options.weights, options.device)
+    if options.columns is not None and not 3 <= options.columns <= MAX_COLUMNS:
+        raise InputError(f"--columns {options.columns}: rows of a .bin have 3 to {MAX_COLUMNS} numbers")
+
+
+def registrar_of(options: argparse.Namespace) -> Registrar:
+    """The registrar with these options; InputError for weights that cannot be read."""
+    return Registrar(
+        descriptor=options.descriptor, weights=options.weights, voxel=options.voxel, device=options.device
+    )

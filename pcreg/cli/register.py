@@ -1,0 +1,176 @@
+"""The verb `register`: two clouds, or the pairs of a list."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TextIO
+
+from pcreg.cli import options as shared
+from pcreg.cli import pair
+from pcreg.cli.output import output
+from pcreg.io.motion import read_motion
+from pcreg.registration.matching.prior import Prior
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.files import locked
+
+DESCRIPTION = """\
+Register two point clouds, or the pairs of a list.
+
+Prints T_target_source, which moves SOURCE into the frame of TARGET, and the verdict on it.
+Files are .ply .pcd .xyz .txt .csv .asc .pts .npy .npz .las .laz .e57 .obj .off .stl, or .bin of KITTI or
+nuScenes. Exit status: 0 registered, 1 not registered, 2 bad input or no place to write (one sentence on
+stderr, nothing half-written), 70 a fault of the program. What was found is printed, and kept in result.json,
+before the other files are tried.
+
+--out DIR holds
+  aligned.ply   source moved into target (orange) and target (blue) as one cloud; of clouds with more
+                than five million points every n-th
+  overview.png  unless --no-picture: before and after, from above and from the side, and the overlap by
+                its residual, without points that lie far from the rest
+  viewer.html   with --html: both clouds, to be turned round in a browser
+  result.json   source, target           the files, as given
+                registered               true or false
+                confidence               probability that it is right, at least 0.7 when registered
+                reason                   the verdict in words
+                notes                    what may be wrong with the clouds, a list of sentences
+                T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
+                scale                    1; with --scale metres per unit of the source, s of p_target =
+                                         s R p_source + t, of which T_target_source then holds s R
+                evidence                 the numbers that the confidence is made of, among them `inliers`
+                                         of `matches`; `overlap`, the fraction of the source that lies
+                                         on the target; `rmse` of that in metres; and `observability`,
+                                         the directions in which the overlap could slide or turn
+                covariance               6 x 6, of the motion if registered, null if not or with --scale: of
+                                         small rotations (radians) about the source's axes, then of
+                                         translations (metres) along them, T = T_target_source exp(.)
+                alternative              another motion about as likely, if there is one, else null
+                points                   {source, target}: rows used
+                dropped                  {source, target}: rows left out as NaN, infinite or as notes say
+                viewpoints               {source, target}: where the sensor stood, of a map a list of places,
+                                         null if that is estimated
+                units                    of the coordinates of source and target
+                descriptor, voxel, seed  what it was computed with
+                seconds                  by step: read, scale, describe, match, estimate, refine,
+                                         verdict, mirror_test (of the fallback); with --scale also
+                                         scale_search and scale_refinement
+                version                  of pcreg
+
+With --batch, LIST is a .csv file whose lines name source and target (paths from its own folder), or a
+pattern in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2
+before scan_10. Each pair gets the answer that it gets alone. Each file is described once per scale, all
+cores work, or with --device cuda a few processes that share the GPU, and run again, the command continues.
+DIR then holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status:
+0 all registered, 1 some not, 2 and 70 as above; a disk that is full stops the run, and no pair is blamed.
+"""
+
+
+def main(arguments: list[str] | None = None, program: str = "pcreg register") -> int:
+    """Run the command line and return its exit status."""
+    return shared.run(parsed(arguments, program), _run)
+
+
+def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
+    """The options of a command line, as `program` has them; status 2 for one that cannot be read."""
+    parser = shared.parser_of(program, DESCRIPTION)
+    add = parser.add_argument
+    add("source", type=Path, nargs="?", metavar="SOURCE")
+    add("target", type=Path, nargs="?", metavar="TARGET")
+    add("--batch", metavar="LIST", help="many pairs: a .csv file or a pattern in quotes")
+    shared.add_cluster(parser)
+    pair.add_options(parser, "registration")
+    add(
+        "--gravity",
+        action="append",
+        type=shared.direction,
+        metavar="UP",
+        help="which way is up in the clouds, z or X,Y,Z, once for both or twice, as --viewpoint: only "
+        "motions that keep it, to 5 degrees, are searched",
+    )
+    near = "a file with T_target_source as for `pcreg verify`: only motions near it are searched"
+    add("--near", type=Path, metavar="MOTION", help=near)
+    within = "of --near: how far off the motion may put the middle of the source, and turn it"
+    add("--within", nargs=2, type=float, metavar=("METRES", "DEGREES"), help=within)
+    scale = (
+        "the source has no metric scale, as structure from motion has none: find it too, as "
+        "T_target_source = [s R, t]; takes some ten times as long"
+    )
+    add("--scale", action="store_true", help=scale)
+    options, options.more = parser.parse_known_args(arguments)
+    options.program = program
+    if options.more and not _is_expanded(options):
+        parser.error(f"unrecognized arguments: {' '.join(options.more)}")
+    return options
+
+
+def _check_search(options: argparse.Namespace) -> None:
+    """Raise InputError for options of a search that cannot be used, or not together."""
+    _prior(options)
+    if options.scale and (options.batch or options.near):
+        raise InputError("--scale is for two clouds, without --near; leave one of the two out")
+    if not options.batch:
+        if options.cluster is not None:
+            raise InputError("--cluster shares the pairs of --batch; leave it out for one pair")
+        if not options.target:
+            raise InputError(f"two files are needed: {options.program} SOURCE TARGET; --help shows all")
+        return
+    if _is_expanded(options) and not options.batch.lower().endswith(".csv"):
+        pattern = Path(options.batch).with_name(f"*{Path(options.batch).suffix}")
+        raise InputError(
+            f"--batch was given several files, for the shell has expanded the pattern; quote it: '{pattern}'"
+        )
+    if options.source or options.html or options.show or options.no_picture:
+        raise InputError(
+            "--batch takes one list and writes one table; leave out SOURCE, TARGET, --html, --no-picture and "
+            "--show"
+        )
+    if len(set(options.units)) > 1:
+        raise InputError(
+            f"--units {' '.join(options.units)}: the files of a batch have one unit; name it twice"
+        )
+
+
+def _is_expanded(options: argparse.Namespace) -> bool:
+    """Whether the shell has put the names of files in the place of a pattern after --batch."""
+    return bool(options.batch and options.source) and not any(word.startswith("-") for word in options.more)
+
+
+def _prior(options: argparse.Namespace) -> Prior:
+    """The prior of --gravity, --near and --within; InputError for one that cannot be used."""
+    up = options.gravity
+    near = read_motion(options.near) if options.near else None
+    within = tuple(options.within) if options.within else None
+    return Prior(gravity=up and (up[0] if len(up) == 1 else tuple(up)), near=near, within=within)
+
+
+def _run(options: argparse.Namespace) -> bool:
+    _check_search(options)
+    pair.check(options)
+    with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
+        if options.batch:
+            return _batch(options, stdout)
+        return pair.run(options, stdout, prior=_prior(options))
+
+
+def _batch(options: argparse.Namespace, stdout: TextIO) -> bool:
+    """Register the pairs of --batch; whether all are registered."""
+    from pcreg.registration.strategy import batch
+
+    pairs, registrar = batch.pairs_of(options.batch), shared.registrar_of(options)
+    with locked(options.out, "name another folder with --out"):
+        records = batch.run(
+            registrar,
+            pairs,
+            options.out,
+            unit=options.units[0],
+            viewpoint=pair.viewpoint_of(options),
+            columns=options.columns,
+            seed=options.seed,
+            prior=_prior(options),
+            workers=options.cluster,
+        )
+    if options.json:
+        for record in records:
+            print(json.dumps(record), file=stdout)
+    done = sum(record["registered"] for record in records)
+    print(f"{done} of {len(records)} pairs registered\nwritten: {options.out / 'table.csv'}")
+    return done == len(records)
