@@ -38,14 +38,6 @@ class Validate:
 
 
 @dataclass
-class Distillation:
-    """Types of `distillation` of configs/train.yaml."""
-
-    weight: float
-    views: int
-
-
-@dataclass
 class Train:
     """Types of configs/train.yaml."""
 
@@ -63,7 +55,6 @@ class Train:
     scales: list[float]
     ema: float
     backbone_rate: float
-    distillation: Distillation
     epochs: int
     maximum_points: int
     positive_radius: float

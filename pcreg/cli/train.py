@@ -29,10 +29,9 @@ from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import Ranks, init_distributed
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import locked, replacing
-from pcreg.training.compare import compare
-from pcreg.training.matcher_trainer import MatcherTrainer, match_recall
+from pcreg.training.matcher_trainer import MatcherTrainer
 from pcreg.training.trainer import Trainer
-from pcreg.training.validation import check_pairs, feature_match_recall
+from pcreg.training.validation import check_pairs, compare, feature_match_recall, match_recall
 
 # What may differ between a training and its continuation.
 NON_IDENTITY_KEYS = {
@@ -52,7 +51,6 @@ MINIMUMS = {
     "seed": 0,
     "workers": 0,
     "positive_radius": 0,
-    "distillation.weight": 0,
     "backbone_rate": 0,
 } | dict.fromkeys(
     (
@@ -62,7 +60,6 @@ MINIMUMS = {
         "validate.every",
         "validate.pairs",
         "validate.points",
-        "distillation.views",
     ),
     1,
 )
@@ -84,10 +81,9 @@ def train(cfg: DictConfig) -> dict[str, float]:
             f"interpolation={cfg.interpolation}: give a share from 0 to below 1 of the weights=... to start "
             "from"
         )
-    if cfg.get("matcher") and (cfg.distillation.weight or cfg.interpolation or cfg.get("protocol")):
+    if cfg.get("matcher") and (cfg.interpolation or cfg.get("protocol")):
         raise InputError(
-            "model@matcher=matcher: is trained without distillation.weight, interpolation and protocol; "
-            "leave them out"
+            "model@matcher=matcher: is trained without interpolation and protocol; leave them out"
         )
     device = choose_device(cfg.device)
     with _one_core_left(), init_distributed(device) as ranks:
@@ -124,7 +120,6 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         maximum_points=cfg.maximum_points,
         snap=architecture.snap,
         scales=tuple(cfg.scales),
-        views=cfg.distillation.views if cfg.distillation.weight else 0,
     )
     with ranks.main_process_first():
         batches = instantiate(cfg.batches)(
@@ -146,7 +141,6 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         precision=cfg.precision,
         loss=instantiate(cfg.loss),
         checkpoint_every=cfg.checkpoint_every,
-        distillation=cfg.distillation.weight,
         ema=cfg.ema,
         seed=cfg.seed,
         ranks=ranks,

@@ -22,7 +22,7 @@ from pcreg.kernels.transfer import moved
 from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
 
-ROW_FIELDS = ("matches", "source_rows", "target_rows", "view_rows")  # of TrainingBatch
+ROW_FIELDS = ("matches", "source_rows", "target_rows")  # of TrainingBatch
 MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch
 
 
@@ -30,7 +30,7 @@ MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch
 class TrainingBatch:
     """Several pairs in one pyramid: all sources are its first group of clouds, as many targets its second.
 
-    For a GPU the pyramids are PointBatches still; `to` builds them there.
+    For a GPU the pyramid is a PointBatch still; `to` builds it there.
     """
 
     names: list[str]
@@ -41,10 +41,6 @@ class TrainingBatch:
     # Of each point at the first scale the rows (N, scales) int64 that describe it; None with one scale
     source_rows: torch.Tensor | None = None
     target_rows: torch.Tensor | None = None
-    # The teacher's views of all clouds, and of each point of the sources and then of the targets the rows
-    # (N + M, views, scales) int64 that describe it there; None without a teacher
-    views: Pyramid | PointBatch | None = None
-    view_rows: torch.Tensor | None = None
 
     def descriptors(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Of the sources' and the targets' points at the first scale (N, S C), (M, S C), of unit length.
@@ -55,14 +51,11 @@ class TrainingBatch:
         return concatenate_scales(source, self.source_rows), concatenate_scales(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
-        """On `device`, with its pyramids."""
+        """On `device`, with its pyramid."""
         there = self._moved(device)
-        pyramid, views = there.pyramid, there.views
-        if isinstance(pyramid, PointBatch):
-            pyramid = pyramid_of_sides(pyramid, self.geometry)
-        if isinstance(views, PointBatch):
-            views = Pyramid.build(views, self.geometry)
-        return replace(there, pyramid=pyramid, views=views)
+        if isinstance(there.pyramid, PointBatch):
+            return replace(there, pyramid=pyramid_of_sides(there.pyramid, self.geometry))
+        return there
 
     def points_to_cpu(self) -> "TrainingBatch":
         """With its points on the CPU, to hand it to another process."""
@@ -71,8 +64,7 @@ class TrainingBatch:
     def _moved(self, device: torch.device | str) -> "TrainingBatch":
         rows = {name: getattr(self, name) for name in ROW_FIELDS}
         rows = {name: value if value is None else moved(value, device) for name, value in rows.items()}
-        views = self.views and self.views.to(device)
-        return replace(self, pyramid=self.pyramid.to(device), views=views, **rows)
+        return replace(self, pyramid=self.pyramid.to(device), **rows)
 
 
 def pyramid_of_sides(clouds: PointBatch, geometry: PyramidConfig) -> Pyramid:
@@ -92,7 +84,7 @@ def concatenate_scales(features: torch.Tensor, rows: torch.Tensor | None) -> tor
 class Collate:
     """Samples into a TrainingBatch, or None if it cannot be used: too few matches or points.
 
-    The pyramids are built here, in the loader, unless the training runs on a GPU, which builds them in
+    The pyramid is built here, in the loader, unless the training runs on a GPU, which builds them in
     milliseconds.
     """
 
@@ -109,38 +101,20 @@ class Collate:
         matches = matches.points + matches.of_points(sizes.cumsum(0) - sizes)
         sources, source_rows = self._at_all_scales([(each.source, each.source_coarser) for each in kept])
         targets, target_rows = self._at_all_scales([(each.target, each.target_coarser) for each in kept])
-        views, view_rows = self._views(kept)
         pyramid = PointBatch.from_clouds([*sources, *targets])
         sides = pyramid.points.split([sum(map(len, clouds)) for clouds in (sources, targets)])
         if len(sources) == 1 and not all(map(self._suits_batch_norm, sides)):
             return None
         if not self.on_gpu:
             pyramid = pyramid_of_sides(pyramid, self.geometry)
-            views = views and Pyramid.build(views, self.geometry)
         left_out = [sample.name for sample in samples if len(sample.matches) < MIN_MATCHES]
         names = [sample.name for sample in kept]
-        rows = source_rows, target_rows, views, view_rows
-        return TrainingBatch(names, pyramid, matches, left_out, self.geometry, *rows)
+        return TrainingBatch(names, pyramid, matches, left_out, self.geometry, source_rows, target_rows)
 
     def _at_all_scales(self, clouds: list[tuple[torch.Tensor, Sequence[Downsampled]]]) -> tuple:
         """What scaled_clouds gives of clouds and their `coarser`; the clouds and None with one scale."""
         points, coarser = zip(*clouds, strict=True)
         return scaled_clouds(points, coarser, self.scales) if len(self.scales) > 1 else (points, None)
-
-    def _views(self, samples: list[Sample]) -> tuple[PointBatch | None, torch.Tensor | None]:
-        """The fields `views` and `view_rows` of the batch."""
-        clouds, columns, start = [], [], 0
-        of_clouds = [each.source_views for each in samples] + [each.target_views for each in samples]
-        for views in zip(*of_clouds, strict=True):  # of all clouds the first one, the second one ...
-            points, rows = self._at_all_scales([(view.points, view.coarser) for view in views])
-            if rows is None:
-                rows = torch.arange(sum(map(len, points)), device=points[0].device)[:, None]
-            first = np.cumsum([0, *(len(view.points) for view in views)])[:-1].tolist()
-            nearest = torch.cat([view.nearest + at for view, at in zip(views, first, strict=True)])
-            columns.append(start + rows[nearest])
-            clouds += points
-            start += sum(map(len, points))
-        return (PointBatch.from_clouds(clouds), torch.stack(columns, 1)) if clouds else (None, None)
 
     def _suits_batch_norm(self, points: torch.Tensor) -> bool:
         """Whether a cloud has two points at the coarsest level, which batch norms need in training."""

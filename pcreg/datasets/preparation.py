@@ -1,7 +1,7 @@
 """Raw pairs of clouds into training samples, on the device where the clouds lie."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -34,19 +34,6 @@ class Downsampled:
 
 
 @dataclass(frozen=True)
-class TeacherView:
-    """A second downsampling of the scan behind a cloud (N, 3), for pcreg/training/distillation.py.
-
-    Its voxel grid has a random origin, so it keeps other points. It is rotated with the cloud and has
-    jitter of its own.
-    """
-
-    points: Tensor  # (M, 3) float64
-    nearest: Tensor  # (N,) int64 into `points`: the point nearest to each point of the cloud
-    coarser: Sequence[Downsampled]  # of `points`, one for each scale but the first
-
-
-@dataclass(frozen=True)
 class Sample:
     """A pair ready for the network."""
 
@@ -56,8 +43,6 @@ class Sample:
     matches: Tensor  # (P, 2) int64, rows of source and target closer than the positive radius
     source_coarser: Sequence[Downsampled] = ()  # one for each scale but the first
     target_coarser: Sequence[Downsampled] = ()
-    source_views: Sequence[TeacherView] = ()
-    target_views: Sequence[TeacherView] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +59,6 @@ class Preparation:
     maximum_points: int = 40_000  # of a cloud; larger ones are subsampled at random
     snap: bool = False  # for a network on voxels: downsample again after the rotation
     scales: Sequence[float] = (1.0,)  # voxel sizes at which the network sees each cloud, in units of `voxel`
-    views: int = 0  # TeacherViews of each cloud
 
     def __post_init__(self):
         scales = list(self.scales)
@@ -90,18 +74,12 @@ class Preparation:
         raw, motions = self.augment.reduce(raw, [pair.T_target_source for pair in pairs], rng)
         clouds = self._downsample(raw, rng)
         coarser = self._coarser(clouds.split())
-        views = self._views(raw.split(), clouds.split(), rng)
-        joined = Jagged.of(list(map(_with_views, clouds.split(), views))) if self.views else clouds
-        moved, motions = self.augment.move(joined, motions, rng)  # a cloud and its views move as one
-        if self.views:
-            parts = map(_apart, moved.split(), clouds.sizes, views)
-            alone, views = map(list, zip(*parts, strict=True))
-            moved = Jagged.of(alone)
+        moved, motions = self.augment.move(clouds, motions, rng)
         clouds = self._downsample(moved, rng) if self.snap else moved
         sources, targets = clouds.halves()
         matches = matching_rows(sources.moved(motions), targets, self.positive_radius)
         columns = [pair.name for pair in pairs], sources.split(), targets.split(), matches
-        sides = (part for both in (coarser, views) for part in (both[: len(pairs)], both[len(pairs) :]))
+        sides = coarser[: len(pairs)], coarser[len(pairs) :]
         return [Sample(*each) for each in zip(*columns, *sides, strict=True)]
 
     def _downsample(self, clouds: Jagged, rng: np.random.Generator) -> Jagged:
@@ -124,20 +102,6 @@ class Preparation:
             left = [cloud[kept] for cloud, kept in zip(clouds, rows, strict=True)]
             for each, *downsampled in zip(found, rows, nearest_in_voxel(clouds, left, voxel), strict=True):
                 each.append(Downsampled(*downsampled))
-        return found
-
-    def _views(
-        self, raw: Sequence[Tensor], clouds: Sequence[Tensor], rng: np.random.Generator
-    ) -> list[list[TeacherView]]:
-        """The views of each cloud (N, 3), downsampled from its `raw` one."""
-        found: list[list[TeacherView]] = [[] for _ in raw]
-        for _ in range(self.views):
-            origins = torch.from_numpy(rng.uniform(0, self.voxel, (len(raw), 3))).to(raw[0].device)
-            rows = sampled_rows(raw, self.voxel, origins)
-            left = [cloud[kept] for cloud, kept in zip(raw, rows, strict=True)]
-            nearest = nearest_in_voxel(clouds, left, self.voxel)
-            for each, *view in zip(found, left, nearest, self._coarser(left), strict=True):
-                each.append(TeacherView(*view))
         return found
 
 
@@ -163,13 +127,10 @@ def scaled_clouds(
     return every, torch.stack(columns, 1)
 
 
-def sampled_rows(clouds: Sequence[Tensor], voxel: float, origins: Tensor | None = None) -> list[Tensor]:
-    """Of each cloud (N, 3) the rows (M,) int64 of one point per voxel.
-
-    The grids begin at the clouds' origins, or at `origins` (B, 3) float64.
-    """
+def sampled_rows(clouds: Sequence[Tensor], voxel: float) -> list[Tensor]:
+    """Of each cloud (N, 3) the rows (M,) int64 of one point per voxel; grids begin at the clouds' origins."""
     joined = Jagged.of(clouds)
-    return joined.rows_of_clouds(_sampled(joined, voxel, origins))
+    return joined.rows_of_clouds(_sampled(joined, voxel))
 
 
 def nearest_in_voxel(clouds: Sequence[Tensor], sampled: Sequence[Tensor], voxel: float) -> list[Tensor]:
@@ -195,24 +156,12 @@ def matching_rows(sources: Jagged, targets: Jagged, radius: float) -> list[Tenso
     return list(local.split(counts_of_sorted(cloud, len(sources.sizes)).tolist()))
 
 
-def _sampled(clouds: Jagged, voxel: float, origins: Tensor | None = None) -> Tensor:
+def _sampled(clouds: Jagged, voxel: float) -> Tensor:
     """Rows (M,) int64 of one point per voxel of each cloud, cloud by cloud."""
-    if origins is None:
-        origins = torch.zeros(len(clouds.sizes), 3, dtype=torch.float64, device=clouds.points.device)
+    origins = torch.zeros(len(clouds.sizes), 3, dtype=torch.float64, device=clouds.points.device)
     return grid_sample(clouds.points, clouds.lengths, voxel, origins)
 
 
 def _within(clouds: Jagged, others: Jagged, radius: float) -> tuple[Tensor, Tensor]:
     """Rows (P,) of points of clouds and others, cloud by cloud, at most `radius` metres apart."""
     return radius_search(clouds.points, others.points, clouds.lengths, others.lengths, radius)
-
-
-def _with_views(cloud: Tensor, views: Sequence[TeacherView]) -> Tensor:
-    """The points of a cloud and then of its views."""
-    return torch.cat([cloud, *(view.points for view in views)]) if views else cloud
-
-
-def _apart(joined: Tensor, size: int, views: Sequence[TeacherView]) -> tuple[Tensor, list[TeacherView]]:
-    """The `joined` points as those of a cloud of this size and its views, which were elsewhere before."""
-    own, *others = joined.split([size, *(len(view.points) for view in views)])
-    return own, [replace(view, points=points) for view, points in zip(views, others, strict=True)]

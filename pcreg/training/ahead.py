@@ -1,4 +1,4 @@
-"""The next batch is brought to the GPU, and its pyramid built, while a step is taken on the one before."""
+"""Bring the next batch to the GPU, and build its pyramid, during the step on the one before."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +14,7 @@ END = object()  # of the batches of an epoch
 def stoppable_batches(
     batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]
 ) -> Iterator[Batch | None]:
-    """The batches; a signal may interrupt the wait for each."""
+    """Yield the batches; a signal may interrupt the wait for each."""
     while True:
         with stoppable():
             batch = next(batches, END)
@@ -24,10 +24,10 @@ def stoppable_batches(
 
 
 def on_device(batches: Iterable[Batch | None], device: str) -> Iterator[Batch | None]:
-    """The batches on the device, in their order; None stays None.
+    """Yield the batches on the device, in their order; None stays None.
 
-    On a GPU a thread and a stream of their own bring each one there. Who takes a batch keeps it until the
-    GPU has done with it: then the thread may take its memory again.
+    On a GPU a thread with a stream of its own brings each one there. Keep a batch until the GPU has done with
+    it, as the thread then uses its memory again.
     """
     if device == "cpu":
         for batch in batches:
@@ -51,6 +51,6 @@ def on_device(batches: Iterable[Batch | None], device: str) -> Iterator[Batch | 
 
 
 def _arrived(coming: "Future[tuple[Batch | None, torch.cuda.Event]]", device: str) -> Batch | None:
-    batch, there = coming.result()
-    torch.cuda.current_stream(device).wait_event(there)
+    batch, arrival = coming.result()
+    torch.cuda.current_stream(device).wait_event(arrival)
     return batch

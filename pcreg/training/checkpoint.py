@@ -1,4 +1,4 @@
-"""The state of a training, to go on from exactly where it stopped."""
+"""The state of a training, from which it continues exactly where it stopped."""
 
 import pickle
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ PARTS = ("network", "optimizer", "scheduler", "state", "identity")
 
 @dataclass
 class TrainState:
-    """Where a training stands."""
+    """Position of a training."""
 
     epoch: int = 0
     batch: int = 0  # of the epoch, the next one to do
@@ -31,7 +31,7 @@ def save_checkpoint(path: str | Path, **state: Any) -> None:
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
-    """What `save_checkpoint` wrote, on the CPU. No code in the file is run.
+    """Read what `save_checkpoint` wrote, on the CPU, running no code in the file.
 
     Raises InputError for a file that is missing, damaged or not a checkpoint.
     """
@@ -47,7 +47,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
 
 
 def load_own_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """The checkpoint of the training with this identity; InputError if another one wrote it."""
+    """Read the checkpoint of the training with this identity; InputError if another one wrote it."""
     parts = load_checkpoint(path)
     if missing := set(PARTS) - parts.keys():
         raise InputError(

@@ -1,7 +1,7 @@
-"""A network's passes in training as two launches: CUDA graphs, in which the host has no part.
+"""A network's passes in training as two launches of CUDA graphs.
 
 A step launches some four hundred kernels, for which the host takes longer than the GPU. A graph is captured
-of a pyramid with room to spare, and captured anew where a batch finds no room.
+for a pyramid with room to spare, and captured anew for a batch that is larger.
 """
 
 import torch
@@ -10,14 +10,14 @@ from torch import Tensor
 from pcreg.kernels.padded_pyramid import PaddedPyramid
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import ResUNet
-from pcreg.training.gradient import views
+from pcreg.training.optimisation import views
 
 
 class GraphedNetwork:
-    """Computes what `network` does. A backward pass leaves the gradients with the parameters, in one array.
+    """The same function as `network`, with captured passes.
 
-    It replaces gradients that are there, and holds for the forward pass before it alone. `dtype` is that of
-    autocast, or None for none.
+    A backward pass replaces the gradients of the parameters by views of one array, and belongs to the forward
+    pass before it alone. `dtype` is that of autocast, or None for none.
     """
 
     def __init__(self, network: ResUNet, dtype: torch.dtype | None):
@@ -30,7 +30,7 @@ class GraphedNetwork:
             padded = PaddedPyramid(pyramid, self._passes and self._passes.padded)
             self._passes = None  # and its memory, before as much is taken again
             self._passes = _Passes(self.network, self.dtype, padded, pyramid)
-        # Of any parameter: what needs no gradient would get none.
+        # One parameter as input, so that autograd calls the backward pass.
         return _Replay.apply(self._passes.parameters[0], self._passes, pyramid)
 
 
@@ -64,7 +64,7 @@ class _Passes:
         self._features = features.detach()
 
     def _compile(self, network: ResUNet) -> None:
-        """Run both passes, and forget what norms have seen: kernels cannot be compiled during a capture."""
+        """Run both passes once, as a capture cannot compile kernels, and restore the norms' statistics."""
         buffers = list(network.buffers())
         before = [buffer.clone() for buffer in buffers]
         features = network(self.padded.pyramid)

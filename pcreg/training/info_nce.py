@@ -50,12 +50,12 @@ class InfoNCE:
     def __call__(
         self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        """Of descriptors source (N, C), target (M, C): the scalars `total` and its parts."""
+        """Compute `total` and its parts."""
         rows = draw(len(batch.matches), self.positives_per_pair * len(batch.names), generator)
         anchors, partners = batch.matches[moved(rows, source.device)].unbind(1)
         radius = self.ignore_radius * batch.geometry.voxel
         starts, ends = batch.pyramid.groups(0)
-        # Of either side of a match its place is that of the target.
+        # A match has one place: that of its target.
         sources = self._samples(source, anchors, ends, partners)
         targets = self._samples(target, partners, ends, partners)
         similarities = sources.similarities(targets, radius, matched=True)

@@ -30,26 +30,21 @@ class Batch(Protocol):
     def to(self, device: torch.device | str) -> "Batch": ...
 
     def descriptors(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Those of the sources' and of the targets' points, from the network's of all rows of the pyramid."""
+        """Split the network's features of all rows of the pyramid into the sources' and the targets'."""
         ...
 
 
 class Loss(Protocol):
-    """What training asks of a loss."""
+    """The interface of a loss."""
 
     def __call__(
         self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
-    ) -> dict[str, Tensor]: ...
+    ) -> dict[str, Tensor]:
+        """Compute the scalars `total` and its parts from descriptors source (N, C) and target (M, C).
 
-
-@dataclass(frozen=True)
-class ContrastiveLoss:
-    """Scalars; `total` = `positive` + (`negative0` + `negative1`) / 2."""
-
-    total: Tensor
-    positive: Tensor
-    negative0: Tensor
-    negative1: Tensor
+        `generator` lives on the CPU.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -62,32 +57,13 @@ class HardestContrastive:
     def __call__(
         self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        """Of descriptors source (N, C), target (M, C): the scalars `total` and its parts."""
-        n_pairs = len(batch.names)
-        sizes = self.positives_per_pair * n_pairs, self.candidates_per_pair * n_pairs
-        loss = hardest_contrastive_loss(source, target, batch.matches, generator, *sizes)
-        return vars(loss)
-
-
-def hardest_contrastive_loss(
-    features0: Tensor,
-    features1: Tensor,
-    positives: Tensor,
-    generator: torch.Generator,
-    n_positives: int = 1024,
-    n_candidates: int = 256,
-) -> ContrastiveLoss:
-    """The loss of random positives against random candidates, both drawn without replacement.
-
-    features0 (N0, C) and features1 (N1, C) of all first and all second clouds of a batch,
-    positives (P, 2) int64 rows into them, P >= 1. FCGF draws 1024 positives and 256 candidates
-    per pair of the batch. generator lives on the CPU.
-    """
-    device = positives.device
-    sampled = positives[moved(draw(len(positives), n_positives, generator), device)]
-    candidates0 = moved(draw(len(features0), n_candidates, generator), device)
-    candidates1 = moved(draw(len(features1), n_candidates, generator), device)
-    return contrastive_loss(features0, features1, positives, sampled, candidates0, candidates1)
+        """Compute `total` and its parts from random positives and candidates, drawn without replacement."""
+        n_positives = self.positives_per_pair * len(batch.names)
+        n_candidates = self.candidates_per_pair * len(batch.names)
+        positives, device = batch.matches, batch.matches.device
+        sampled = positives[moved(draw(len(positives), n_positives, generator), device)]
+        candidates = [moved(draw(len(side), n_candidates, generator), device) for side in (source, target)]
+        return contrastive_loss(source, target, positives, sampled, *candidates)
 
 
 def contrastive_loss(
@@ -97,10 +73,11 @@ def contrastive_loss(
     sampled: Tensor,
     candidates0: Tensor,
     candidates1: Tensor,
-) -> ContrastiveLoss:
-    """The loss of `sampled` (S, 2) positives against given candidate rows of either side.
+) -> dict[str, Tensor]:
+    """Compute the loss of `sampled` (S, 2) positives against candidate rows of either side.
 
-    A negative that is among all `positives` (P, 2) is dropped; with no negative left the term is 0.
+    `total` = `positive` + (`negative0` + `negative1`) / 2. A negative that is among all `positives` (P, 2) is
+    dropped; with no negative left the term is 0.
     """
     anchor0, anchor1 = features0[sampled[:, 0]], features1[sampled[:, 1]]
     positive = torch.relu((anchor0 - anchor1).square().sum(1) - POSITIVE_MARGIN).mean()
@@ -116,7 +93,7 @@ def contrastive_loss(
     negative1 = _push(anchor1, features0[hardest0], is_negative)
 
     total = positive + (negative0 + negative1) / 2
-    return ContrastiveLoss(total, positive, negative0, negative1)
+    return {"total": total, "positive": positive, "negative0": negative0, "negative1": negative1}
 
 
 def draw(population: int, count: int, generator: torch.Generator) -> Tensor:

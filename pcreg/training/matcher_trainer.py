@@ -6,20 +6,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.evaluation.metrics import feature_matched, inlier_ratio
-from pcreg.features.base import Descriptor
-from pcreg.io.pairs import PairDataset
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.architecture import NODE_LEVEL
 from pcreg.models.patches import Patches
 from pcreg.models.resunet import ResUNet
-from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.runtime.errors import InputError
 from pcreg.training.losses import Batch
 from pcreg.training.matcher_loss import MatcherLoss
 from pcreg.training.trainer import Trainer
-from pcreg.training.validation import check_pairs
 
 
 class MatcherTrainer(Trainer):
@@ -72,31 +67,3 @@ def _first_clouds(pyramid: Pyramid, level: int, count: int) -> tuple[PointBatch,
     numbers = lengths.sum(1).tolist()
     points = torch.cat([each.points[:number] for each, number in zip(some, numbers, strict=True)])
     return PointBatch(points, lengths.flatten()), numbers
-
-
-def match_recall(
-    descriptor: Descriptor,
-    matcher: AttentionMatcher,
-    dataset: PairDataset,
-    tau: float = 0.1,
-    minimum: float = 0.05,
-) -> dict[str, float]:
-    """Match clouds as they are, and count the matches that the truth confirms.
-
-    A match is right when it is less than `tau` metres off. Returns `inlier_ratio`, the mean over pairs,
-    `feature_match_recall`, the fraction of pairs with more than `minimum`, and `matches`, their mean number.
-    Raises InputError for a data set without pairs.
-    """
-    check_pairs(dataset)
-    ratios, counts = [], []
-    for pair in dataset.pairs:
-        source, target = (descriptor.describe(dataset.cloud(name)) for name in (pair.source, pair.target))
-        rows = matcher.match(source, target, descriptor.voxel).rows
-        matched = source.points[rows[:, 0]], target.points[rows[:, 1]]
-        ratios.append(inlier_ratio(*matched, pair.T_target_source, tau))
-        counts.append(len(rows))
-    return {
-        "feature_match_recall": float(feature_matched(ratios, minimum).mean()),
-        "inlier_ratio": float(np.mean(ratios)),
-        "matches": float(np.mean(counts)),
-    }

@@ -1,8 +1,8 @@
 """Train a network on batches of pairs.
 
-A training is a function of its seed: stopped at any batch and resumed, it continues bit by bit as if
-it had not been stopped (on the CPU with as many threads; GPU kernels may sum in another order). All
-randomness is drawn from (seed, epoch, batch), never from global state.
+A training is a function of its seed: stopped at any batch and resumed, it continues to the bit as if it had
+not been stopped (on the CPU with as many threads; GPU kernels may sum in another order). All randomness is
+drawn from (seed, epoch, batch).
 """
 
 import logging
@@ -28,14 +28,11 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
 from pcreg.training.ahead import on_device, stoppable_batches
-from pcreg.training.averaging import AveragedNetwork
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
-from pcreg.training.distillation import distillation_loss, teacher_descriptors
-from pcreg.training.gradient import as_one
 from pcreg.training.graphed import GraphedNetwork
 from pcreg.training.losses import Batch, HardestContrastive, Loss
-from pcreg.training.outcome import Outcome
-from pcreg.training.scalars import Scalars
+from pcreg.training.optimisation import AveragedNetwork, as_one
+from pcreg.training.outcome import Outcome, Scalars
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +60,6 @@ class Trainer:
         precision: str = "float32",  # or bfloat16: of the convolutions; weights and loss stay float32
         loss: Loss | None = None,  # hardest-contrastive
         checkpoint_every: int = 200,  # optimiser steps
-        distillation: float = 0.0,  # weight of pcreg/training/distillation.py beside the loss
         ema: float = 0.0,  # decay of an average of the weights, which is then validated and written; 0: none
         seed: int = 0,
         ranks: Ranks = ALONE,
@@ -75,9 +71,6 @@ class Trainer:
             raise InputError("precision=bfloat16 needs a GPU; leave it out, or give device=cuda")
         if not 0 <= ema < 1:
             raise InputError(f"ema={ema}: give a decay from 0 (no average) to below 1, such as 0.999")
-        if distillation and not ema:
-            raise InputError("distillation needs ema, the decay of the averaged network that teaches")
-        self.distillation = distillation
         self.network = network.to(ranks.device)
         ranks.share_state(self.network)
         self.parameters = list(self.network.parameters())
@@ -97,14 +90,14 @@ class Trainer:
         self._inconsistent = False
 
     def _in_training(self, precision: str) -> Callable[[Pyramid], torch.Tensor]:
-        """What gives the network's descriptors, and its gradients."""
+        """The function that computes the network's descriptors, and gradients, of a pyramid."""
         if self.ranks.device == "cpu" or self.network.checkpointing:
             return self.network
         return GraphedNetwork(self.network, torch.bfloat16 if precision == "bfloat16" else None)
 
     @property
     def output_network(self) -> ResUNet:
-        """The network that is validated and written: with averaged weights, given `ema`."""
+        """The network that is validated and written: the average, given `ema`."""
         return self.averaged.module if self.averaged else self.network
 
     def resume(self) -> bool:
@@ -207,16 +200,16 @@ class Trainer:
 
     @contextmanager
     def _atomic(self) -> Iterator[None]:
-        """A change of the saved state; if a second signal interrupts it, last.pt is not written again."""
+        """Change the saved state; if a second signal interrupts that, last.pt is not written again."""
         self._inconsistent = True
         yield
         self._inconsistent = False
 
     def _step(self, batch: Batch) -> Outcome:
-        """One optimiser step; sources and targets pass the network together, with norms of their own.
+        """One optimiser step; the device is not waited for.
 
-        Several processes step alike; each has norms of its own clouds. The device is not waited for. Where a
-        loss is not finite the weights are lost, which `_read` tells before they are written or validated.
+        Sources and targets pass the network together, with norms of their own. Several processes step alike.
+        `_read` raises for a loss that is not finite before weights are written or validated.
         """
         loss = self._loss(batch)
         self.optimizer.zero_grad()
@@ -232,7 +225,7 @@ class Trainer:
         return outcome
 
     def _read(self) -> None:
-        """Wait for the outcome of the last step, unless it was read; a signal leaves it to be read again."""
+        """Wait for the outcome of the last step, unless it was read; after a signal it is read again."""
         if self._unread is not None:
             found = self._unread.read()
             self.scalars.hold(found, self._unread.step)
@@ -244,20 +237,7 @@ class Trainer:
         with self.autocast:
             features = self.describe(batch.pyramid)
         generator = torch.Generator().manual_seed(int(state[0]))
-        source, target = batch.descriptors(features.float())
-        loss = self.loss(source, target, batch, generator)
-        if self.distillation:
-            distilled = distillation_loss(torch.cat([source, target]), self._targets(batch))
-            loss = loss | {"total": loss["total"] + self.distillation * distilled, "distillation": distilled}
-        return loss
-
-    @torch.no_grad()
-    def _targets(self, batch: Batch) -> torch.Tensor:
-        """What the averaged network, the teacher, says of the points of sources and targets."""
-        teacher = self.averaged.module.eval()
-        with self.autocast:
-            features = teacher(batch.views)
-        return teacher_descriptors(features.float(), batch.view_rows)
+        return self.loss(*batch.descriptors(features.float()), batch, generator)
 
     def _validate(self, validate, epoch: int) -> dict[str, float]:
         self._read()

@@ -1,20 +1,31 @@
-"""Feature-match recall: how well descriptors alone find the overlap of known pairs."""
+"""How well descriptors alone find the overlap of validation pairs, during a training and after it."""
 
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
+from pcreg.evaluation import runner
+from pcreg.evaluation.aggregate import overall, rows
+from pcreg.evaluation.estimators import NativeRansac
 from pcreg.evaluation.metrics import feature_matched, inlier_ratio
+from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description, Descriptor
+from pcreg.features.cache import FeatureCache
 from pcreg.io.pairs import PairDataset
+from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.registration.matching.nearest import nearest_neighbors
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 CLOUDS_KEPT = 64  # descriptions in memory at a time
+Matched = tuple[np.ndarray, np.ndarray]  # points (P, 3) of source and target
 
 
 def check_pairs(dataset: PairDataset) -> None:
-    """InputError for a validation set without pairs: figures of none would choose no best weights."""
+    """Raise InputError for a validation set without pairs."""
     if not dataset.pairs:
         raise InputError(
             f"validation: {dataset.name} has no pairs; check the settings under validation "
@@ -36,22 +47,80 @@ def feature_match_recall(
     pairs, and `feature_match_recall`, the fraction of pairs with more than `minimum`. Raises InputError for
     a data set without pairs.
     """
-    check_pairs(dataset)
 
     @lru_cache(maxsize=CLOUDS_KEPT)
     def describe(name: str) -> Description:
         described = descriptor.describe(dataset.cloud(name))
         rng = np.random.default_rng([seed, len(described.points)])
-        rows = rng.permutation(len(described.points))[:n_points]
-        return Description(described.points[rows], described.features[rows])
+        kept = rng.permutation(len(described.points))[:n_points]
+        return Description(described.points[kept], described.features[kept])
 
-    ratios = []
-    for pair in dataset.pairs:
-        source, target = describe(pair.source), describe(pair.target)
-        matches = nearest_neighbors(source.features, target.features)
-        matched = source.points[matches[:, 0]], target.points[matches[:, 1]]
-        ratios.append(inlier_ratio(*matched, pair.T_target_source, tau))
-    return {
-        "feature_match_recall": float(feature_matched(ratios, minimum).mean()),
-        "inlier_ratio": float(np.mean(ratios)),
-    }
+    def match(source: str, target: str) -> Matched:
+        a, b = describe(source), describe(target)
+        matches = nearest_neighbors(a.features, b.features)
+        return a.points[matches[:, 0]], b.points[matches[:, 1]]
+
+    return _recall(dataset, match, tau, minimum)[0]
+
+
+def match_recall(
+    descriptor: Descriptor,
+    matcher: AttentionMatcher,
+    dataset: PairDataset,
+    tau: float = 0.1,
+    minimum: float = 0.05,
+) -> dict[str, float]:
+    """Match whole clouds by a matcher; as `feature_match_recall`, with the mean number of `matches`."""
+
+    def match(source: str, target: str) -> Matched:
+        a, b = (descriptor.describe(dataset.cloud(name)) for name in (source, target))
+        found = matcher.match(a, b, descriptor.voxel).rows
+        return a.points[found[:, 0]], b.points[found[:, 1]]
+
+    figures, counts = _recall(dataset, match, tau, minimum)
+    return figures | {"matches": float(np.mean(counts))}
+
+
+def _recall(
+    dataset: PairDataset, match: Callable[[str, str], Matched], tau: float, minimum: float
+) -> tuple[dict[str, float], list[int]]:
+    """The two figures, and the number of matches of each pair."""
+    check_pairs(dataset)
+
+    def counted() -> Iterator[tuple[float, int]]:
+        for pair in dataset.pairs:
+            matched = match(pair.source, pair.target)
+            yield inlier_ratio(*matched, pair.T_target_source, tau), len(matched[0])
+
+    ratios, counts = zip(*counted(), strict=True)
+    recall = float(feature_matched(ratios, minimum).mean())
+    return {"feature_match_recall": recall, "inlier_ratio": float(np.mean(ratios))}, list(counts)
+
+
+def compare(
+    before: Descriptor, after: Descriptor, dataset: PairDataset, protocol: Protocol, folder: Path, seed: int
+) -> str:
+    """A table in percent of the same pairs by two descriptors: ratios and recalls before, after, change.
+
+    Records go to `folder`, a file per descriptor, so that nothing is measured twice.
+    """
+    names = {"inlier ratio, mutual matches": "IR", "feature match recall": "FMR"}
+    for metres, degrees in protocol.gates:
+        names[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
+    figures = []
+    for descriptor in (before, after):
+        code, identity = code_fingerprint(*EVALUATING), {"fingerprint": descriptor.fingerprint}
+        measured = {"code": code, "protocol": asdict(protocol), **identity, "seed": seed}
+        name = "-".join(descriptor.fingerprint.replace(",", "").split())
+        records = Records(folder / f"{name}.jsonl", measured)
+        features = FeatureCache(folder / "features", descriptor, identity)
+        scored = runner.run(dataset, descriptor, NativeRansac(), protocol, records, features, seeds=[seed])
+        figures.append(overall(rows(scored, protocol.samples[0], seed), protocol))
+
+    width = max(map(len, names))
+    lines = [f"{f'{len(dataset.pairs)} held-out pairs, %':{width}}  before   after  change"]
+    for name, key in names.items():
+        old, new = (100 * each[key] for each in figures)
+        change = round(new - old, 1) + 0.0  # no -0.0
+        lines.append(f"{name:{width}}  {old:6.1f}  {new:6.1f}  {change:+6.1f}")
+    return "\n".join(lines)

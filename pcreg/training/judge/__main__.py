@@ -6,14 +6,13 @@
     python -m pcreg.training.judge fit answers.jsonl
     python -m pcreg.training.judge check real.jsonl ... --figure docs/verdict.png
 
-The first three register pairs whose truth is known, by the shipped weights or with --descriptor fpfh, and
+The first three register pairs with a given truth, by the shipped weights or with --descriptor fpfh, and
 append the evidence for each motion found: pairs that overlap, clouds of different scenes, of rooms with the
 same furniture, of other places of one scene, and clouds against mirror images. `fit` writes the network of
-weights/verdict.safetensors or, for answers by FPFH, prints the table of
-pcreg/registration/judge/confidence.py;
-`check` answers each pair with the motion that its table finds likeliest, compares the confidences
-with how often the answers are right, and counts what is accepted. A motion is right within 15 degrees and 0.3
-m indoors, within 5 degrees and 2 m outdoors.
+verdict.safetensors or, for answers by FPFH, prints the table of pcreg/registration/judge/confidence.py.
+`check` answers each pair with the likeliest motion, compares the confidences with how often the answers are
+right, and counts what is accepted. A motion is right within 15 degrees and 0.3 m indoors, within 5 degrees
+and 2 m outdoors.
 """
 
 import argparse
@@ -34,26 +33,19 @@ from pcreg.datasets.simulated.recording import Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
 from pcreg.registration.judge.confidence import HANDCRAFTED, MIN_CONFIDENCE, NetworkModel
-from pcreg.registration.judge.confidence_terms import (
-    HANDCRAFTED_TERMS,
-    LEARNED_TERMS,
-    ConfidenceTerm,
-    values_of,
-)
+from pcreg.registration.judge.confidence_terms import HANDCRAFTED_TERMS, LEARNED_TERMS, values_of
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 from pcreg.training.judge.answers import Gate, answers, evidence_of, house_of, questions
-from pcreg.training.judge.calibration import calibration_error, draw, logistic
-from pcreg.training.judge.network import fit_network
+from pcreg.training.judge.fit import calibration_error, draw, fit_network, logistic
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
-# Metres, what `pcreg register` chooses for most of these scans.
+# Metres, the choice of `pcreg register` for most of these scans
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
-# Of the kinds of questions, in a fit
-SHARES = {"true": 100, "apart": 20, "alike": 50, "unrelated": 50, "mirrored": 30}
+SHARES = {"true": 100, "apart": 20, "alike": 50, "unrelated": 50, "mirrored": 30}  # of questions, in a fit
 WEIGHTS = Path(__file__).parents[2] / "weights" / "verdict.safetensors"
-UNTOLD_VIEWPOINTS = 0.5  # fraction of the simulated questions, so that estimated viewpoints are part of it
+HIDDEN_VIEWPOINTS = 0.5  # of the simulated questions, so that estimated viewpoints are part of the fit
 
 
 def _room(seed: int, index: int, device: str) -> Recording:
@@ -75,9 +67,7 @@ def main() -> None:
         ask = verbs.add_parser(verb)
         if verb == "simulated":
             ask.add_argument("--scenes", type=int, default=30, help="indoors and outdoors each")
-            ask.add_argument(
-                "--device", default="cpu", help="on which the scenes are made: cpu, cuda or auto"
-            )
+            ask.add_argument("--device", default="cpu", help="makes the scenes: cpu, cuda or auto")
             ask.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES))
         else:
             ask.add_argument("root", type=Path)
@@ -90,12 +80,10 @@ def main() -> None:
         ask.add_argument("--seed", type=int, default=SEED, help="of questions and simulated scenes")
         ask.add_argument("--iterations", type=int, default=1_000_000, help="samples of RANSAC")
         ask.add_argument("--workers", type=int)
-    fitted = verbs.add_parser("fit")
-    fitted.add_argument("answers", type=Path, nargs="+")
-    fitted.add_argument("--out", type=Path, default=WEIGHTS, help="file of the network")
-    check = verbs.add_parser("check")
-    check.add_argument("answers", type=Path, nargs="+")
-    check.add_argument("--figure", type=Path)
+    for verb in ("fit", "check"):
+        verbs.add_parser(verb).add_argument("answers", type=Path, nargs="+")
+    verbs.choices["fit"].add_argument("--out", type=Path, default=WEIGHTS, help="file of the network")
+    verbs.choices["check"].add_argument("--figure", type=Path)
     options = made.parse_args()
     if options.verb == "fit":
         fit(_read(options.answers), options.out)
@@ -106,14 +94,13 @@ def main() -> None:
 
 
 def collect(options: argparse.Namespace) -> None:
-    """Ask the questions of each data set named and append the answers to a file."""
+    """Append the answers to the questions about each data set to a file."""
+    numbers = {kind: getattr(options, kind) for kind in SHARES}
     with options.out.open("a") as file:
-        for dataset, gate, voxel, untold in _datasets(options):
-            numbers = {kind: getattr(options, kind) for kind in SHARES}
-            asked = questions(dataset, numbers, options.seed, untold)
+        for dataset, gate, voxel, hidden in _datasets(options):
+            asked = questions(dataset, numbers, options.seed, hidden)
+            scale = replace(Registrar(descriptor=options.descriptor).at(voxel), iterations=options.iterations)
             done = 0
-            scale = Registrar(descriptor=options.descriptor).at(voxel)
-            scale = replace(scale, iterations=options.iterations)
             for answer in answers(dataset, scale, gate, asked, options.workers):
                 file.write(json.dumps(answer) + "\n")
                 file.flush()
@@ -122,7 +109,7 @@ def collect(options: argparse.Namespace) -> None:
 
 
 def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, float, float]]:
-    """Each data set with its gate, voxel size and the share of questions whose viewpoints are not told."""
+    """Each data set with its gate, voxel size and the share of questions without viewpoints."""
     voxel = VOXEL[options.descriptor]
     if options.verb == "3dmatch":
         for benchmark in ("3DMatch", "3DLoMatch"):
@@ -135,53 +122,46 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
     else:
         for place in options.places:
             record, gate = PLACES[place]
-            simulated = Recorded(
-                record, voxel[place], options.seed, options.scenes, per_scene=4, device=options.device
-            )
+            about = {"per_scene": 4, "device": options.device}
+            simulated = Recorded(record, voxel[place], options.seed, options.scenes, **about)
             simulated.name = f"simulated {place}"
-            yield simulated, gate, voxel[place], UNTOLD_VIEWPOINTS
+            yield simulated, gate, voxel[place], HIDDEN_VIEWPOINTS
 
 
 def fit(answers: list[dict[str, Any]], out: Path) -> None:
-    """Fit the model of one kind of descriptor: the network, to `out`, or the table of FPFH, which is printed.
+    """Write the network of learned descriptors to `out`, or print the tables of FPFH.
 
     The kinds of questions have fixed shares, however many of each were asked.
     """
     if len({answer["learned"] for answer in answers}) > 1:
         raise InputError("answers by learned descriptors and by FPFH; fit a model to each")
-    kinds = [answer["kind"] for answer in answers]
-    motions = [
-        motion | {"count": SHARES[answer["kind"]] / kinds.count(answer["kind"])}
-        for answer in answers
-        for motion in answer["motions"]
-    ]
-    if answers[0]["learned"]:
-        values, right, counts = _columns(motions, LEARNED_TERMS)
+    kinds, learned = [answer["kind"] for answer in answers], answers[0]["learned"]
+    motions, counts = zip(
+        *(
+            (motion, SHARES[each["kind"]] / kinds.count(each["kind"]))
+            for each in answers
+            for motion in each["motions"]
+        ),
+        strict=True,
+    )
+    evidence, counts = [evidence_of(motion) for motion in motions], np.array(counts)
+    right = np.array([motion["right"] for motion in motions])
+    terms = LEARNED_TERMS if learned else HANDCRAFTED_TERMS
+    values = np.array([values_of(terms, each) for each in evidence])
+    if learned:
         fit_network(values, right, counts, out)
         print(f"{out}: fitted to {len(motions)} motions, {right.sum()} right, of {len(answers)} questions")
         return
-    for known, title in ((True, "viewpoints known"), (False, "viewpoints estimated")):
-        if some := [motion for motion in motions if motion["evidence"]["viewpoints_known"] is known]:
-            print(title)
-            _fit_table(some)
-
-
-def _fit_table(motions: list[dict[str, Any]]) -> None:
-    values, right, counts = _columns(motions, HANDCRAFTED_TERMS)
-    weights, bias = logistic(values, right, counts)
-    print(f"{'term':>19} weight  usual")
-    for term, weight, usual in zip(HANDCRAFTED_TERMS, weights, values[right].mean(0), strict=True):
-        print(f"{term.name:>19} {weight:6.2f} {usual:6.2f}")
-    print(f"{'bias':>19} {bias:6.2f}\n{len(motions)} motions, {right.sum()} right")
-
-
-def _columns(
-    motions: list[dict[str, Any]], terms: tuple[ConfidenceTerm, ...]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each motion the values (N, F) of the terms, if it is right (N,), and how often it counts (N,)."""
-    values = np.array([values_of(terms, evidence_of(motion)) for motion in motions])
-    right = np.array([motion["right"] for motion in motions])
-    return values, right, np.array([motion["count"] for motion in motions])
+    for stated, title in ((True, "viewpoints stated"), (False, "viewpoints estimated")):
+        rows = np.array([each.viewpoints_known is stated for each in evidence])
+        if not rows.any():
+            continue
+        weights, bias = logistic(values[rows], right[rows], counts[rows])
+        usual = values[rows & right].mean(0)
+        print(f"{title}\n{'term':>19} weight  usual")
+        for term, *numbers in zip(terms, weights, usual, strict=True):
+            print(f"{term.name:>19} {numbers[0]:6.2f} {numbers[1]:6.2f}")
+        print(f"{'bias':>19} {bias:6.2f}\n{rows.sum()} motions, {(rows & right).sum()} right")
 
 
 def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
@@ -189,10 +169,9 @@ def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
     confidence, right = (np.array(column) for column in zip(*map(_answered, answers), strict=True))
     groups = np.array([f"{answer['data']}, {answer['kind']}" for answer in answers])
     print(f"{'pairs':44} number   right  of these accepted   wrong  of these accepted")
-    for group in dict.fromkeys(groups.tolist()):
-        here = groups == group
-        print(f"{group:44} {_counts(confidence[here], right[here])}")
-    print(f"{'all':44} {_counts(confidence, right)}")
+    for group in [*dict.fromkeys(groups.tolist()), "all"]:
+        rows = (groups == group) | (group == "all")
+        print(f"{group:44} {_counts(confidence[rows], right[rows])}")
     print(f"expected calibration error {calibration_error(confidence, right):.3f}")
     if figure:
         draw(confidence, right, MIN_CONFIDENCE, figure)
@@ -207,15 +186,12 @@ def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
 
 
 def _counts(confidence: np.ndarray, right: np.ndarray) -> str:
-    accepted = confidence >= MIN_CONFIDENCE
-    return (
-        f"{len(right):6} {right.sum():7} {(accepted & right).sum():8} {_percent(accepted[right])} "
-        f"{(~right).sum():9} {(accepted & ~right).sum():8} {_percent(accepted[~right])}"
-    )
+    def column(rows: np.ndarray) -> str:
+        accepted = confidence[rows] >= MIN_CONFIDENCE
+        share = f"({100 * accepted.mean():5.1f} %)" if rows.any() else " " * 9
+        return f"{rows.sum():7} {accepted.sum():8} {share}"
 
-
-def _percent(which: np.ndarray) -> str:
-    return f"({100 * which.mean():5.1f} %)" if len(which) else " " * 9
+    return f"{len(right):6} {column(right)}   {column(~right)}"
 
 
 def _read(paths: list[Path]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Motions found for pairs whose answer is known, and the evidence for each, to fit a confidence model to."""
+"""Questions about pairs whose true motion is given, and the evidence for each motion that answers one."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
 
-MERGED = 0.3  # fraction of the questions whose viewpoints are not told
+MERGED = 0.3  # of the questions whose viewpoints are not given
 SCENES_PER_HOUSE = 4
 MAX_MERGED = 2  # clouds that are merged into the source of a question
 
@@ -34,13 +34,13 @@ class Question:
     target: str
     T_target_source: np.ndarray | None
     kind: str  # true, apart, alike, unrelated or mirrored
-    viewpoint: str  # sensor, or auto: not told
+    viewpoint: str  # sensor, or auto: not given
     merged: bool  # others of its scene are added to the source, as in a map
 
 
 @dataclass(frozen=True)
 class Gate:
-    """How far from the truth a right motion may be."""
+    """Largest errors of a right motion."""
 
     degrees: float
     metres: float
@@ -50,9 +50,9 @@ class Gate:
 
 
 def questions(
-    dataset: PairDataset, numbers: dict[str, int], seed: int, untold: float = 0.0
+    dataset: PairDataset, numbers: dict[str, int], seed: int, hidden: float = 0.0
 ) -> list[Question]:
-    """So many questions of each kind about the clouds of a data set, in a fixed order, at most.
+    """At most so many questions of each kind about the clouds of a data set, in a fixed order.
 
     true       pairs that overlap
     apart      pairs of one simulated scene that share nothing
@@ -60,8 +60,8 @@ def questions(
     unrelated  clouds of different scenes; where there is but one scene, there are none
     mirrored   a cloud against the mirror image of itself and of the other one of its pair, in turns
 
-    Of all but the last the fraction `untold` comes without viewpoints, and three in ten of these have a
-    merged source.
+    The fraction `hidden` of all but the last comes without viewpoints; three in ten of these have a merged
+    source.
     """
     rng = np.random.default_rng(seed)
     overlapping = evenly([pair for pair in dataset.pairs if not pair.consecutive], numbers["true"])
@@ -81,11 +81,11 @@ def questions(
             asked.append((source, str(rng.choice(others[source])), None, kind))
     for turn, pair in enumerate(evenly(dataset.pairs, numbers["mirrored"])):
         asked.append((pair.source, pair.source if turn % 2 else pair.target, None, "mirrored"))
-    return [_question(*each, rng, untold) for each in asked]
+    return [_question(*each, rng, hidden) for each in asked]
 
 
 def house_of(index: int) -> int:
-    """The house, or the kind of street, that a simulated scene is of."""
+    """The number of the house, or of the kind of street, of a simulated scene."""
     return index // SCENES_PER_HOUSE
 
 
@@ -101,9 +101,9 @@ def _others(name: str, scene_of: dict[str, str], alike: bool) -> list[str]:
 
 
 def _question(
-    source: str, target: str, T: np.ndarray | None, kind: str, rng: np.random.Generator, untold: float
+    source: str, target: str, T: np.ndarray | None, kind: str, rng: np.random.Generator, share: float
 ) -> Question:
-    hidden, merged = rng.random(2) < [untold, MERGED]
+    hidden, merged = rng.random(2) < [share, MERGED]
     hidden = hidden and kind != "mirrored"  # without a viewpoint a scan and its mirror image look alike
     return Question(source, target, T, kind, "auto" if hidden else "sensor", bool(hidden and merged))
 
@@ -115,7 +115,7 @@ def answers(
     asked: list[Question],
     workers: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """For each question, in any order, the motions found as plain values: their evidence, and if right."""
+    """Yield, in any order, the motions found for each question as plain values: evidence, right or not."""
     learned = bool(scale.descriptor.fingerprint)
     with executor_of(workers) as executor:
         for question, found in map_unordered(executor, _answer, (dataset, scale, gate), asked):
@@ -124,7 +124,7 @@ def answers(
 
 
 def evidence_of(motion: dict[str, Any]) -> Evidence:
-    """The evidence that was written as plain values."""
+    """Restore evidence from plain values."""
     fields = motion["evidence"]
     free = tuple(
         DegenerateDirection(each["kind"], tuple(each["axis"])) for each in fields["observability"]["free"]
@@ -137,9 +137,13 @@ def evidence_of(motion: dict[str, Any]) -> Evidence:
 def _answer(
     dataset: PairDataset, scale: SingleScaleRegistrar, gate: Gate, question: Question
 ) -> list[dict[str, Any]]:
+    of = dataset, scale
+    without = question.target if question.merged else None
     try:
-        source, source_frame = _source(dataset, scale, question)
-        target, target_frame = _described(dataset, scale, question.target, question.viewpoint)
+        source, source_frame = _described(
+            *of, question.source, question.viewpoint, question.kind == "mirrored", without
+        )
+        target, target_frame = _described(*of, question.target, question.viewpoint)
     except InputError:  # too few points
         return []
     found = []
@@ -150,28 +154,21 @@ def _answer(
     return found
 
 
-def _source(
-    dataset: PairDataset, scale: SingleScaleRegistrar, question: Question
-) -> tuple[DescribedCloud, LocalFrame]:
-    if question.kind == "mirrored":
-        return _at(scale, dataset.cloud(question.source) * MIRROR, question.source, question.viewpoint)
-    if question.merged:
-        points = merged(dataset, question.source, question.target, scale.descriptor.voxel / 2)
-        return _at(scale, points, question.source, question.viewpoint)
-    return _described(dataset, scale, question.source, question.viewpoint)
-
-
 @lru_cache(maxsize=60)
 def _described(
-    dataset: PairDataset, scale: SingleScaleRegistrar, name: str, viewpoint: str
+    dataset: PairDataset,
+    scale: SingleScaleRegistrar,
+    name: str,
+    viewpoint: str,
+    mirrored: bool = False,
+    without: str | None = None,
 ) -> tuple[DescribedCloud, LocalFrame]:
-    return _at(scale, dataset.cloud(name), name, viewpoint)
-
-
-def _at(
-    scale: SingleScaleRegistrar, points: np.ndarray, name: str, viewpoint: str
-) -> tuple[DescribedCloud, LocalFrame]:
-    """The cloud described, and the frame in which that is."""
+    """A cloud described, and the frame of its points; merged with those beside it but for `without`."""
+    points = dataset.cloud(name)
+    if mirrored:
+        points = points * MIRROR
+    elif without is not None:
+        points = merged(dataset, name, without, scale.descriptor.voxel / 2)
     cloud = PreparedCloud(Cloud(points), viewpoint, name)
     return cloud.at(scale), cloud.frame
 
@@ -180,7 +177,7 @@ def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.nd
     """The cloud and up to two that the pairs place beside it, as one, a point per `voxel` metres: (N, 3)."""
     beside = [(pair.target, inverse(pair.T_target_source)) for pair in dataset.pairs if pair.source == name]
     beside += [(pair.source, pair.T_target_source) for pair in dataset.pairs if pair.target == name]
-    others = [(other, T) for other, T in beside if other != without][:MAX_MERGED]
+    others = [each for each in beside if each[0] != without][:MAX_MERGED]
     clouds = [dataset.cloud(name), *(transform(T, dataset.cloud(other)) for other, T in others)]
     points = np.concatenate(clouds)
     return points[voxel_downsample(points, voxel)]

@@ -114,7 +114,7 @@ def test_fine_tuning_trains_all_but_a_matcher_and_leaves_that_out():
     assert len(moved["params"]) == len(list(network.parameters()))
 
 
-@pytest.mark.parametrize("override", ["distillation.weight=1", "interpolation=0.5", "protocol=3dmatch"])
+@pytest.mark.parametrize("override", ["interpolation=0.5", "protocol=3dmatch"])
 def test_what_a_matcher_is_not_trained_with_is_refused(override):
     given = ["experiment=indoor_matcher", "weights=w.safetensors", override]
     with pytest.raises(InputError, match="is trained without"):

@@ -52,7 +52,7 @@ def test_processes_average_their_gradients_and_step_together(tmp_path):
 
         import torch
         from pcreg.runtime.distributed import init_distributed
-        from pcreg.training.gradient import as_one
+        from pcreg.training.optimisation import as_one
 
         def step(ranks):
             network, idle = torch.nn.Linear(2, 1), torch.nn.Linear(1, 1)

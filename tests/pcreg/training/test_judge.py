@@ -11,8 +11,7 @@ from pcreg.io.pairs import Pair
 from pcreg.registration.judge.confidence import NetworkModel
 from pcreg.registration.registrar import Registrar
 from pcreg.training.judge.answers import SCENES_PER_HOUSE, Gate, answers, evidence_of, merged, questions
-from pcreg.training.judge.calibration import calibration_error, draw, logistic
-from pcreg.training.judge.network import fit_network
+from pcreg.training.judge.fit import calibration_error, draw, fit_network, logistic
 from tests.pcreg.evidences import CORRIDOR, evidence
 
 
@@ -54,7 +53,7 @@ def test_a_network_learns_what_tells_right_from_wrong(tmp_path):
 
 
 def test_questions_of_every_kind():
-    asked = questions(Scenes(), numbers(true=3, unrelated=5, mirrored=4), seed=0, untold=0.9)
+    asked = questions(Scenes(), numbers(true=3, unrelated=5, mirrored=4), seed=0, hidden=0.9)
     kinds = [question.kind for question in asked]
     assert [kinds.count(kind) for kind in ("true", "unrelated", "mirrored")] == [3, 5, 4]
     for question in asked:
@@ -66,7 +65,7 @@ def test_questions_of_every_kind():
     for question in asked:
         assert question.viewpoint == "auto" or not question.merged
         assert question.viewpoint == "sensor" or question.kind != "mirrored"
-    again = questions(Scenes(), numbers(true=3, unrelated=5, mirrored=4), seed=0, untold=0.9)
+    again = questions(Scenes(), numbers(true=3, unrelated=5, mirrored=4), seed=0, hidden=0.9)
     described = [[(q.source, q.target, q.viewpoint, q.merged) for q in each] for each in (asked, again)]
     assert described[0] == described[1]
 
@@ -91,12 +90,12 @@ def test_a_gate_is_open_to_small_errors_alone():
     assert not gate.accepts(se3(np.eye(3), np.array([2.1, 0, 0])), np.eye(4))
 
 
-@pytest.mark.parametrize("untold", [0.0, 1.0])
-def test_a_right_motion_is_right_in_the_frames_of_the_data_set(room, untold):
+@pytest.mark.parametrize("hidden", [0.0, 1.0])
+def test_a_right_motion_is_right_in_the_frames_of_the_data_set(room, hidden):
     scenes = Scenes("a")
     scenes.pairs = [Pair("source", "target", room.T_target_source)]
     scenes.cloud = lambda name: getattr(room, name)
-    asked = questions(scenes, numbers(true=1), seed=1, untold=untold)
+    asked = questions(scenes, numbers(true=1), seed=1, hidden=hidden)
     scale = Registrar(descriptor="fpfh").at(0.1)
     (answer,) = answers(scenes, scale, Gate(15.0, 0.3), asked, workers=0)
     assert answer["kind"] == "true"

@@ -1,7 +1,9 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from pcreg.training.losses import contrastive_loss, draw, hardest_contrastive_loss
+from pcreg.training.losses import HardestContrastive, contrastive_loss, draw
 
 F0 = [[1, 0], [0, 1], [0.6, 0.8]]
 F1 = [[0.8, 0.6], [0.28, 0.96], [-0.6, 0.8]]
@@ -17,15 +19,15 @@ def worked_example(dtype=torch.float64):
 
 def test_worked_example():
     _, _, loss = worked_example()
-    assert loss.positive.item() == pytest.approx(0.15)
-    assert loss.negative0.item() == pytest.approx(0.0399999833, abs=1e-10)
-    assert loss.negative1.item() == pytest.approx(1.2480400101, abs=1e-10)
-    assert loss.total.item() == pytest.approx(0.7940199967, abs=1e-10)
+    assert loss["positive"].item() == pytest.approx(0.15)
+    assert loss["negative0"].item() == pytest.approx(0.0399999833, abs=1e-10)
+    assert loss["negative1"].item() == pytest.approx(1.2480400101, abs=1e-10)
+    assert loss["total"].item() == pytest.approx(0.7940199967, abs=1e-10)
 
 
 def test_gradients_flow_through_both_sides():
     f0, f1, loss = worked_example()
-    loss.total.backward()
+    loss["total"].backward()
     # Row 2 of F0 and row 1 of F1 take part as hardest negatives only.
     assert f0.grad.abs().sum(1).gt(0).tolist() == [True, False, True]
     assert f1.grad.abs().sum(1).gt(0).tolist() == [True, True, False]
@@ -33,7 +35,7 @@ def test_gradients_flow_through_both_sides():
 
 def test_gradients_are_right():
     def total(f0, f1):
-        return contrastive_loss(f0, f1, POSITIVES, POSITIVES[:2], ROWS, ROWS).total
+        return contrastive_loss(f0, f1, POSITIVES, POSITIVES[:2], ROWS, ROWS)["total"]
 
     inputs = [torch.tensor(f, dtype=torch.float64, requires_grad=True) for f in (F0, F1)]
     assert torch.autograd.gradcheck(total, inputs)
@@ -44,8 +46,8 @@ def test_nothing_is_nan_when_no_negative_survives():
     everything_matches = torch.cartesian_prod(torch.arange(2), torch.arange(2))
     rows = torch.arange(2)
     loss = contrastive_loss(f, f, everything_matches, everything_matches, rows, rows)
-    assert loss.negative0 == loss.negative1 == 0
-    loss.total.backward()
+    assert loss["negative0"] == loss["negative1"] == 0
+    loss["total"].backward()
     assert torch.isfinite(f.grad).all()
 
 
@@ -53,30 +55,29 @@ def test_a_match_that_was_not_sampled_still_excludes():
     f0, f1 = torch.tensor([[1.0, 0]]), torch.tensor([[1.0, 0], [0.9, 0.1]])
     positives = torch.tensor([[0, 0], [0, 1]])
     loss = contrastive_loss(f0, f1, positives, positives[:1], torch.tensor([0]), torch.tensor([1]))
-    assert loss.negative0 == 0
+    assert loss["negative0"] == 0
 
 
 def test_sampling_is_seeded_and_bounded():
     generator = torch.Generator().manual_seed(0)
-    f0, f1 = torch.randn(50, 4, generator=generator), torch.randn(60, 4, generator=generator)
-    positives = torch.stack([torch.arange(50), torch.arange(50)], 1)
+    sides = torch.randn(50, 4, generator=generator), torch.randn(60, 4, generator=generator)
+    batch = SimpleNamespace(names=["a"], matches=torch.stack([torch.arange(50)] * 2, 1))
 
-    def loss(seed):
-        return hardest_contrastive_loss(f0, f1, positives, torch.Generator().manual_seed(seed), 10, 20).total
+    def total(seed, *sizes):
+        return HardestContrastive(*sizes)(*sides, batch, torch.Generator().manual_seed(seed))["total"]
 
-    assert loss(1) == loss(1)
-    assert loss(1) != loss(2)
-    assert torch.isfinite(hardest_contrastive_loss(f0, f1, positives, generator).total)  # fewer than 1024
+    assert total(1, 10, 20) == total(1, 10, 20) != total(2, 10, 20)
+    assert torch.isfinite(total(1))  # fewer than 1024
 
 
 @pytest.mark.parametrize(("population", "count"), [(5, 9), (30, 10), (41, 10), (100_000, 1024)])
-def testdraws_are_different_numbers_below_the_population(population, count):
+def test_draws_are_different_numbers_below_the_population(population, count):
     drawn = draw(population, count, torch.Generator().manual_seed(1))
     assert len(set(drawn.tolist())) == len(drawn) == min(population, count)
     assert 0 <= drawn.min() <= drawn.max() < population
 
 
-def testdraws_are_uniform():
+def test_draws_are_uniform():
     generator = torch.Generator().manual_seed(0)
     drawn = torch.stack([draw(50, 10, generator) for _ in range(4000)])
     frequency = torch.bincount(drawn.flatten(), minlength=50) / len(drawn)

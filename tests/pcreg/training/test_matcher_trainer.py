@@ -16,7 +16,8 @@ from pcreg.registration.matching.nearest import Matches
 from pcreg.runtime.errors import InputError
 from pcreg.training.info_nce import InfoNCE
 from pcreg.training.matcher_loss import MatcherLoss
-from pcreg.training.matcher_trainer import MatcherTrainer, first_patches, match_recall
+from pcreg.training.matcher_trainer import MatcherTrainer, first_patches
+from pcreg.training.validation import match_recall
 from tests.pcreg.mutual import mutual
 from tests.pcreg.tiny import VOXEL, Sheets, T, batches, network
 from tests.pcreg.training.test_trainer import Stopped, StopsAt

@@ -1,23 +1,18 @@
-"""What a step gave is read when it is there, and stops the training if it is not finite."""
+"""Figures of a step are read when they are there, and written at last, whatever ends the training."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from pcreg.runtime.errors import InputError
-from pcreg.training.outcome import Outcome
-
-BATCH = SimpleNamespace(names=["a->b", "c->d"], left_out=["e->f"])
+from pcreg.training.outcome import Outcome, Scalars
 
 
-def outcome(total, norm):
-    loss = {"total": torch.tensor(total), "forward": torch.tensor(2.0)}
-    return Outcome.of(7, BATCH, 0.25, loss, torch.tensor(norm))
-
-
-def test_it_is_what_the_step_gave():
-    assert outcome(1.5, 0.5).read() == {
+def test_an_outcome_has_the_figures_of_its_step():
+    batch = SimpleNamespace(names=["a->b", "c->d"], left_out=["e->f"])
+    loss = {"total": torch.tensor(1.5), "forward": torch.tensor(2.0)}
+    assert Outcome.of(7, batch, 0.25, loss, torch.tensor(0.5)).read() == {
         "loss/total": 1.5,
         "loss/forward": 2.0,
         "train/gradient_norm": 0.5,
@@ -26,9 +21,16 @@ def test_it_is_what_the_step_gave():
     }
 
 
-@pytest.mark.parametrize(
-    ("total", "norm", "what"), [(float("nan"), 1.0, "loss is nan"), (1.0, float("inf"), "gradient is inf")]
-)
-def test_what_is_not_finite_is_told_with_step_and_pairs(total, norm, what):
-    with pytest.raises(InputError, match=f"step 7: the {what} on a->b, c->d"):
-        outcome(total, norm).read()
+def test_scalars_are_written_when_asked_for_and_at_the_end(tmp_path):
+    def train():
+        with Scalars(tmp_path, 1) as scalars:
+            scalars.hold({"loss": 2.0, "norm": 0.5}, 1)
+            scalars.write()
+            scalars.hold({"loss": 1.0}, 2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert [(each.step, each.value) for each in events.Scalars("loss")] == [(1, 2.0), (2, 1.0)]
+    assert [(each.step, each.value) for each in events.Scalars("norm")] == [(1, 0.5)]

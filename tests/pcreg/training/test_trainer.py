@@ -45,19 +45,23 @@ class StopsAt:
             yield batch
 
 
-@pytest.mark.parametrize("stop", [(1, 0), (1, 1)], ids=["between epochs", "within an epoch"])
-def test_a_resumed_training_ends_bit_equal(tmp_path, stop):
-    whole = trainer(tmp_path / "whole", checkpoint_every=1)
+@pytest.mark.parametrize(("stop", "ema"), [((1, 0), 0.0), ((1, 1), 0.0), ((1, 1), 0.5)])
+def test_a_resumed_training_ends_bit_equal(tmp_path, stop, ema):
+    settings = {"ema": ema, "checkpoint_every": 1}
+    whole = trainer(tmp_path / "whole", **settings)
     figures = whole.fit(batches(), 3, validate)
 
     with pytest.raises(Stopped):
-        trainer(tmp_path / "parts", checkpoint_every=1).fit(StopsAt(*stop), 3, validate)
-    resumed = trainer(tmp_path / "parts", checkpoint_every=1)
+        trainer(tmp_path / "parts", **settings).fit(StopsAt(*stop), 3, validate)
+    resumed = trainer(tmp_path / "parts", **settings)
     assert resumed.resume()
     assert (resumed.state.epoch, resumed.state.batch) == stop
     assert resumed.fit(batches(), 3, validate) == figures
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, resumed.network.state_dict()[name]), name
+    written = load_weights(tmp_path / "parts" / "last.safetensors").state_dict()
+    assert torch.equal(written["final.weight"], whole.output_network.final.weight)
+    assert torch.equal(written["final.weight"], whole.network.final.weight) == (ema == 0)
 
 
 class Signalled:
@@ -213,20 +217,6 @@ def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
     torch.save({"array": np.float64}, path)  # a global that is not allowed
     with pytest.raises(InputError, match="no checkpoint"):
         load_checkpoint(path)
-
-
-def test_an_average_of_the_weights_is_kept_and_resumed(tmp_path):
-    whole = trainer(tmp_path / "whole", ema=0.5, checkpoint_every=1)
-    figures = whole.fit(batches(), 3, validate)
-    with pytest.raises(Stopped):
-        trainer(tmp_path / "parts", ema=0.5, checkpoint_every=1).fit(StopsAt(1, 1), 3, validate)
-    resumed = trainer(tmp_path / "parts", ema=0.5, checkpoint_every=1)
-    assert resumed.resume()
-    assert resumed.fit(batches(), 3, validate) == figures
-    written = load_weights(tmp_path / "parts" / "last.safetensors").state_dict()
-    for name, tensor in whole.output_network.state_dict().items():
-        assert torch.equal(tensor, written[name]), name
-    assert not torch.equal(written["final.weight"], whole.network.state_dict()["final.weight"])
 
 
 def test_the_average_is_exponential(tmp_path):

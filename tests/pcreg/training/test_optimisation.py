@@ -1,6 +1,7 @@
+import pytest
 import torch
 
-from pcreg.training.gradient import as_one, views
+from pcreg.training.optimisation import as_one, one_cycle
 
 
 def parameters_with_gradients():
@@ -30,6 +31,17 @@ def test_views_of_one_array_stay_and_some_of_them_do_not():
     assert some.tolist() == whole[6:].tolist()
 
 
-def test_views_have_the_shapes_of_others():
-    parts = views(torch.arange(7.0), [torch.zeros(2, 2), torch.zeros(3)])
-    assert [part.tolist() for part in parts] == [[[0.0, 1.0], [2.0, 3.0]], [4.0, 5.0, 6.0]]
+@pytest.mark.parametrize("epochs", [1, 2, 20])
+def test_rates_rise_to_the_one_asked_for_and_fall(epochs):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=2.0)
+    schedule, rates = one_cycle(optimizer, epochs, warmup_fraction=0.25), []
+    for _ in range(epochs):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    top = rates.index(2.0)
+    assert rates == sorted(rates[: top + 1]) + sorted(rates[top + 1 :], reverse=True)
+    assert min(rates) > 0
+    if epochs == 20:
+        assert rates[:5] == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0])
+        assert rates[-1] < 0.05

@@ -2,7 +2,7 @@ import numpy as np
 
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
-from pcreg.training.compare import compare
+from pcreg.training.validation import compare
 from tests.pcreg.tiny import VOXEL, Sheets
 
 

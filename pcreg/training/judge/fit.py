@@ -1,0 +1,126 @@
+"""Confidence models fitted to motions that are right or wrong, and the calibration of their answers."""
+
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.numpy import save_file
+from scipy.optimize import minimize
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, softplus
+
+from pcreg.registration.judge.confidence import MAX_DEVIATIONS
+from pcreg.runtime.files import replacing
+
+NETWORKS = 3  # from different first weights
+HIDDEN = (16, 8)
+EPOCHS = 60
+BATCH = 256
+LR = 3e-2
+WEIGHT_DECAY = 1e-4
+SMOOTH = 1e-3  # of the squared weights of normalised columns
+BINS = 10
+
+
+def fit_network(values: np.ndarray, right: np.ndarray, counts: np.ndarray, out: Path) -> None:
+    """Fit networks to the terms (N, F) of motions, right (N,) bool or not; row n counts `counts[n]` times.
+
+    No weight is negative. The same motions give the same file.
+    """
+    mean, deviation = values.mean(0), values.std(0) + 1e-6
+    x = torch.from_numpy(((values - mean) / deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)).float()
+    y, share = torch.from_numpy(right).float(), torch.from_numpy(counts / counts.mean()).float()
+    networks = [_trained(x, y, share, torch.Generator().manual_seed(seed)) for seed in range(NETWORKS)]
+    arrays = {"mean": mean, "deviation": deviation, "usual": values[right].mean(0)}
+    for n, layers in enumerate(zip(*networks, strict=True)):
+        arrays[f"weights.{n}"] = np.stack([softplus(weights.detach()).numpy() for weights, _ in layers])
+        arrays[f"biases.{n}"] = np.stack([biases.detach().numpy() for _, biases in layers])
+    with replacing(out) as temporary:
+        save_file({name: each.astype(np.float32) for name, each in arrays.items()}, temporary)
+
+
+def _trained(x: Tensor, y: Tensor, share: Tensor, generator: torch.Generator) -> list[tuple[Tensor, Tensor]]:
+    """Layers of weights (in, out), before the softplus that makes them positive, and biases (out,)."""
+    sizes = (x.shape[1], *HIDDEN, 1)
+    layers = [
+        (torch.randn(a, b, generator=generator) / 2 - math.log(a), torch.randn(b, generator=generator) / 2)
+        for a, b in pairwise(sizes)
+    ]
+    optimizer = torch.optim.AdamW(
+        [each.requires_grad_() for layer in layers for each in layer], LR, weight_decay=WEIGHT_DECAY
+    )
+    steps = EPOCHS * -(-len(x) // BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LR, total_steps=steps)
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(len(x), generator=generator).split(BATCH):
+            losses = binary_cross_entropy_with_logits(_log_odds(layers, x[rows]), y[rows], reduction="none")
+            optimizer.zero_grad()
+            (share[rows] * losses).mean().backward()
+            optimizer.step()
+            schedule.step()
+    return layers
+
+
+def _log_odds(layers: list[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
+    *hidden, (weights, biases) = layers
+    for w, b in hidden:
+        upwards, downwards = (x @ softplus(w) + b).chunk(2, 1)
+        x = torch.cat([softplus(upwards), -softplus(-downwards)], 1)
+    return (x @ softplus(weights) + biases)[:, 0]
+
+
+def logistic(values: np.ndarray, right: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights (F,), none negative, and bias of the logistic model of right (N,) bool by terms (N, F)."""
+    mean, spread = values.mean(0), values.std(0) + 1e-9
+    share = counts / counts.mean()
+    Z = np.c_[(values - mean) / spread, np.ones(len(values))]
+
+    def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
+        log_odds = Z @ w
+        excess = share * (1 / (1 + np.exp(-log_odds)) - right)
+        smooth = SMOOTH * np.r_[w[:-1], 0]
+        value = (share * np.logaddexp(0, log_odds * np.where(right, -1, 1))).mean() + (smooth * w).sum() / 2
+        return value, Z.T @ excess / len(Z) + smooth
+
+    bounds = [(0, None)] * values.shape[1] + [(None, None)]
+    w = minimize(loss, np.zeros(Z.shape[1]), jac=True, bounds=bounds).x
+    weights = w[:-1] / spread
+    return weights, float(w[-1] - weights @ mean)
+
+
+def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
+    """The mean difference between confidence and frequency over ten bins, weighted by their numbers."""
+    excess = np.bincount(_bins(confidence), confidence - right, minlength=BINS)
+    return float(np.abs(excess).sum() / len(right))
+
+
+def draw(confidence: np.ndarray, right: np.ndarray, threshold: float, path: Path) -> None:
+    """Draw the share of right answers against confidence, over a histogram of the confidences."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 4.5), layout="constrained")
+    upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 1])
+    upper.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1)
+    number = np.bincount(_bins(confidence), minlength=BINS)
+    used = number > 0
+    frequency, mean = (
+        np.bincount(_bins(confidence), each, minlength=BINS)[used] / number[used]
+        for each in (right, confidence)
+    )
+    variance = np.maximum(frequency * (1 - frequency), 0.25 / number[used]) / number[used]
+    upper.errorbar(mean, frequency, 1.96 * np.sqrt(variance), marker="o", color="#1f7eb0", capsize=2)
+    upper.set(ylabel="share of right answers", ylim=(-0.05, 1.05))
+    upper.set_title(f"{len(right)} pairs, calibration error {calibration_error(confidence, right):.3f}")
+    sides, edges = [confidence[right], confidence[~right]], np.linspace(0, 1, BINS + 1)
+    lower.hist(sides, edges, stacked=True, label=["right", "wrong"], color=["#1f7eb0", "#f59234"])
+    lower.axvline(threshold, color="black", linewidth=1, linestyle=":")
+    lower.set(xlabel="confidence", ylabel="pairs", yscale="log")
+    lower.legend(frameon=False)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def _bins(confidence: np.ndarray) -> np.ndarray:
+    return np.minimum((confidence * BINS).astype(int), BINS - 1)
