@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pcreg.arrays import Array, like, namespace, to_host
+from pcreg.arrays import Array, like, namespace
 
 ROWS_AT_ONCE = 96  # of points, whose lowest and highest are searched for
 
@@ -122,24 +122,20 @@ def translation_error(T_estimate: np.ndarray, T_true: np.ndarray) -> float:
     return float(np.linalg.norm(T_estimate[:3, 3] - T_true[:3, 3]))
 
 
-def procrustes(source: Array, target: Array, weights: Array | None = None) -> np.ndarray:
+def procrustes(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """The motions (..., 4, 4) that take source (..., N, 3) onto target (..., N, 3) with least squared error.
 
     Kabsch's solution by singular values, reflections excluded. N >= 3 points not on one line. Squares count
     by `weights` (..., N), three of them positive, or all alike.
     """
-    xp = namespace(source)
     if weights is None:
-        source_centre, target_centre = xp.mean(source, axis=-2), xp.mean(target, axis=-2)
+        source_centre, target_centre = source.mean(-2), target.mean(-2)
     else:
-        share = (weights / xp.sum(weights, axis=-1, keepdims=True))[..., None]
-        source_centre, target_centre = xp.sum(source * share, axis=-2), xp.sum(target * share, axis=-2)
-    centres = source_centre[..., None, :], target_centre[..., None, :]
-    a, b = source - centres[0], target - centres[1]
-    if weights is not None:
-        a = a * share
-    sums = to_host(xp.concat([a.swapaxes(-1, -2) @ b, *centres], axis=-2))  # one wait for a device
-    return aligning_motion(sums[..., :3, :], sums[..., 3, :], sums[..., 4, :])
+        share = (weights / weights.sum(-1, keepdims=True))[..., None]
+        source_centre, target_centre = (source * share).sum(-2), (target * share).sum(-2)
+    centred = source - source_centre[..., None, :], target - target_centre[..., None, :]
+    weighted = centred[0] if weights is None else centred[0] * share
+    return aligning_motion(weighted.swapaxes(-1, -2) @ centred[1], source_centre, target_centre)
 
 
 def aligning_motion(

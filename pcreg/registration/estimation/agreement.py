@@ -28,9 +28,9 @@ class DescriptorAgreement:
     def __init__(self, source: Description, target: Description, distance: float) -> None:
         """Compare clouds with N and M points, at least one each; points within `distance` metres touch."""
         xp, self.distance = namespace(target.features), distance
-        self.points = like(every_nth(source.points, MAX_POINTS), source.features)
-        self.target_points = like(target.points, target.features)
-        self.index = Index(self.target_points)
+        points, self.index = every_nth(source.points, MAX_POINTS), Index(like(target.points, target.features))
+        self.points, self._points = to_host(points), like(points, source.features)
+        self.target_points = to_host(target.points)
         mean = xp.mean(xp.concat([source.features, target.features], axis=0), axis=0)
         self.features = _unit(every_nth(source.features, MAX_POINTS), mean)
         self.target_features = _unit(target.features, mean)
@@ -60,41 +60,44 @@ class DescriptorAgreement:
         The motion itself if fewer than ten such points touch. Iterative closest points, each of which counts
         the more the closer it is and the more alike it is.
         """
-        T, xp = T_target_source, namespace(self.points)
+        T = T_target_source
         for _ in range(ITERATIONS):
             touching = self._touching(T[None])
-            weights = xp.maximum(touching.cosines - self.usual, 0.0)
+            weights = np.maximum(touching.cosines - self.usual, 0)
             weights *= 1 - (touching.distances / self.distance) ** 2
-            if xp.count_nonzero(weights > 0) < MIN_TOUCHING:
+            if (weights > 0).sum() < MIN_TOUCHING:
                 break
-            T = procrustes(self.points[touching.source], self.target_points[touching.target], weights)
+            source, target = self.points[touching.points], self.target_points[touching.target]
+            T = procrustes(source, target, weights)
         return T
 
     def _excess(self, motions: np.ndarray) -> list[tuple[float, int]]:
         """For each of motions (H, 4, 4) the sum of excesses, and the number, of touching points."""
         touching = self._touching(motions)
-        excess = to_host((touching.cosines - self.usual) / self.deviation)
-        ends = np.searchsorted(to_host(touching.motion), np.arange(len(motions) + 1))
+        excess = (touching.cosines - self.usual) / self.deviation
+        ends = np.searchsorted(touching.points, len(self.points) * np.arange(len(motions) + 1))
         return [(float(excess[first:end].sum()), end - first) for first, end in pairwise(ends.tolist())]
 
     def _touching(self, motions: np.ndarray) -> "Touching":
-        xp = namespace(self.points)
-        moved = moved_by_each(motions, self.points).reshape(-1, 3)
+        """Compare all points as motions (H, 4, 4) move them, where the descriptors are."""
+        moved = moved_by_each(motions, self._points).reshape(-1, 3)
+        xp = namespace(moved)
         distances, nearest = self.index.query(moved, max_distance=self.distance)
-        rows = xp.nonzero(distances < np.inf)[0]
-        target, source = nearest[rows], rows % len(self.points)
-        cosines = xp.einsum("nc,nc->n", self.features[source], self.target_features[target])
-        return Touching(rows // len(self.points), source, target, distances[rows], cosines)
+        points = xp.nonzero(distances < np.inf)[0]
+        target = xp.take(nearest, points, axis=0)
+        source = points if len(motions) == 1 else points % len(self.points)
+        features = xp.take(self.features, source, axis=0), xp.take(self.target_features, target, axis=0)
+        cosines = xp.einsum("nc,nc->n", *features)
+        return Touching(*map(to_host, (points, target, xp.take(distances, points, axis=0), cosines)))
 
 
 class Touching(NamedTuple):
-    """Source points with a target point within the distance, and the nearest one, motion by motion."""
+    """P moved source points with a target point within the distance, and the nearest one, on the host."""
 
-    motion: Array  # (P,) int64, rows of the motions, ascending
-    source: Array  # (P,) int64, rows
-    target: Array  # (P,) int64, rows
-    distances: Array  # (P,) metres
-    cosines: Array  # (P,) of their descriptors
+    points: np.ndarray  # (P,) int64, rows of all points moved by the first motion, then by the second...
+    target: np.ndarray  # (P,) int64, rows
+    distances: np.ndarray  # (P,) metres
+    cosines: np.ndarray  # (P,) of their descriptors
 
 
 def _unit(features: Array, mean: Array) -> Array:

@@ -8,7 +8,7 @@ SC2-PCR, Chen et al., CVPR 2022). Where one match in fifty is right one sample o
 
 import numpy as np
 
-from pcreg.arrays import Array, is_on_host, like, namespace
+from pcreg.arrays import Array, is_on_host, like, namespace, to_host
 from pcreg.geometry.se3 import procrustes
 from pcreg.registration.matching.prior import ANY, VERTICAL_SLACK, Prior
 from pcreg.runtime import parallel
@@ -38,7 +38,8 @@ def consistent_motions(source: Array, target: Array, distance: float, prior: Pri
     group = xp.concat([seeds[:, None], group], axis=1)
     within = agree[group[:, :, None], group[:, None]]
     weights = _leading_eigenvector(within * (within @ within))
-    usable = xp.count_nonzero(weights > 0, axis=1) >= MIN_MATCHES
+    group, weights, source, target = (to_host(each) for each in (group, weights, source, target))
+    usable = np.count_nonzero(weights > 0, axis=1) >= MIN_MATCHES
     group, weights = group[usable], weights[usable]
     motions = procrustes(source[group], target[group], weights)
     return motions[prior.allows(motions, distance)]
