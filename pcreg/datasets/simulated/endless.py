@@ -1,7 +1,7 @@
 """Training batches of scenes that are generated during the training, on a GPU if there is one.
 
-A pool holds the recordings of several scenes; every few batches the oldest makes way for a new one.
-What a batch holds depends on the seed and its number alone, wherever a resumed training began.
+A pool holds the recordings of several scenes; every few batches a new one replaces the oldest.
+The content of a batch depends on the seed and its number alone, so that a training can be resumed.
 """
 
 import itertools
@@ -111,7 +111,7 @@ class Endless:
         return self.collate(prepare(pairs, rng)) if pairs else None
 
     def _preparation(self, epochs: float) -> Preparation:
-        """How pairs are prepared after so many epochs, a curriculum from small to large relative rotations.
+        """The preparation of pairs after so many epochs, from small to large relative rotations.
 
         With independent rotations from the start a network finds no matches for a long time.
         """

@@ -1,7 +1,7 @@
 """Rays cast into scenes of solids, on any device.
 
-Rays come in groups that look about the same way from about the same place: a group is tried against the
-solids within its cone alone, the nearest first.
+Rays come in groups of nearly the same direction and origin: a group is intersected with the solids within
+its cone alone, the nearest first.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from pcreg.datasets.simulated.solids import Solids
 from pcreg.kernels.raycast import Hits, first_hits
 from pcreg.kernels.transfer import moved
 
-# Numbers per intermediate tensor: few launches on a GPU; on a CPU what its cache holds.
+# Numbers per intermediate tensor: many for few launches on a GPU, few for the cache of a CPU.
 BUDGET = {"cuda": 2**24, "cpu": 2**17}
 
 

@@ -12,10 +12,10 @@ from pcreg.runtime.errors import InputError
 
 
 class Recorded:
-    """Up to `per_scene` pairs of each of `count` scenes. Scene n depends on (seed, n) alone, not on `count`.
+    """Record up to `per_scene` pairs of each of `count` scenes; scene n depends on (seed, n) alone.
 
     `voxel` in metres is the spacing at which the descriptors see the clouds; overlap is estimated with
-    cells four times as large. `apart` has as many pairs of a scene that share nothing. Raises InputError for
+    cells four times as large. `apart` has as many pairs of a scene without overlap. Raises InputError for
     counts below one.
     """
 

@@ -1,4 +1,4 @@
-"""Clouds of one scene from several places: what the generators make, and training draws pairs of."""
+"""Clouds of one scene from several places, of which training draws pairs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class ScenePairs:
 
 
 def shared_cells(recording: Recording, edge: float) -> np.ndarray:
-    """Of how many cells of `edge` metres in the world do two clouds both have points: (n, n)."""
+    """Numbers (n, n) of cells of `edge` metres in the world that hold points of both clouds of a pair."""
     clouds = recording.clouds
     sizes = torch.tensor([len(cloud) for cloud in clouds])
     number = moved(torch.repeat_interleave(torch.arange(len(clouds)), sizes), clouds[0].device)

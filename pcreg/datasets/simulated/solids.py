@@ -15,8 +15,8 @@ NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # after and before x, y, 
 class Solids:
     """P solids: `shape` (P,) and `T_world_unit` (P, 4, 4) float64, an affine map each.
 
-    `relief` (P,) says how uneven their surfaces are, in metres; none if left out. `cast` does not see it:
-    it is for a sensor to add to what it measures.
+    `relief` (P,) is the unevenness of their surfaces in metres, none by default. `cast` ignores it: a sensor
+    adds it to its measurements.
     """
 
     shape: np.ndarray
@@ -31,15 +31,15 @@ class Solids:
         return len(self.shape)
 
     def placed(self, T: np.ndarray) -> "Solids":
-        """All of them moved by T (4, 4), or each by its own T (P, 4, 4)."""
+        """The solids moved by T (4, 4), or each by its own T (P, 4, 4)."""
         return Solids(self.shape, T @ self.T_world_unit, self.relief)
 
     def uneven(self, relief: float) -> "Solids":
-        """All of them with this relief in metres."""
+        """The solids with this relief in metres."""
         return Solids(self.shape, self.T_world_unit, np.full(len(self), relief))
 
     def copies(self, T: np.ndarray) -> "Solids":
-        """All of them moved by each of T (N, 4, 4): N P solids, copy after copy."""
+        """Copies moved by each of T (N, 4, 4), N P solids, one copy after another."""
         moved = T[:, None] @ self.T_world_unit
         return Solids(np.tile(self.shape, len(T)), moved.reshape(-1, 4, 4), np.tile(self.relief, len(T)))
 
@@ -146,10 +146,10 @@ def _along(shape: Shape, radius: np.ndarray, bottom: np.ndarray, top: np.ndarray
 
 
 def _length(rows: np.ndarray) -> np.ndarray:
-    """Of rows (N, 3): (N, 1). NumPy's `norm` takes twice as long for a few."""
+    """Lengths (N, 1) of rows (N, 3); NumPy's `norm` takes twice as long for a few."""
     return np.sqrt(np.add.reduce(rows * rows, 1, keepdims=True))
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of rows (N, 3) each: NumPy's own takes many times as long for a few."""
+    """Cross products of rows (N, 3); NumPy's own takes many times as long for a few."""
     return a.take(NEXT, 1) * b.take(LAST, 1) - a.take(LAST, 1) * b.take(NEXT, 1)

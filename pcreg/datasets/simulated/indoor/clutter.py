@@ -1,6 +1,6 @@
 """Small things that stand on tables, shelves and floors, most of them drawn from families without end.
 
-A catalogue: one short function per thing, which is why the file is long.
+A catalogue of one short function per thing.
 """
 
 from bisect import bisect
@@ -16,7 +16,7 @@ VARIANTS = 256  # of each family; each is stretched, too, where it is put
 
 
 def clutter(rng: np.random.Generator, largest: float = 0.4) -> Solids:
-    """One small thing, its foot in the middle of z = 0, at most about `largest` metres high and wide."""
+    """A small thing with its foot in the middle of z = 0, at most about `largest` metres high and wide."""
     thing, size = _thing(bisect(UPPER, rng.random()), int(rng.integers(VARIANTS)))
     scale = rng.uniform(0.8, 1.25, 3) * min(1.0, largest / size)
     T = pose(yaw=360 * rng.random())
@@ -26,7 +26,7 @@ def clutter(rng: np.random.Generator, largest: float = 0.4) -> Solids:
 
 @cache
 def _thing(family: int, variant: int) -> tuple[Solids, float]:
-    """One of a family's many things and its size; kept, because a room holds hundreds."""
+    """Thing number n of a family and its size; cached, because a room holds hundreds."""
     thing = FAMILIES[family][0](np.random.default_rng([family, variant]))
     low, high = extent(thing)
     return thing, float((high - low).max())
@@ -102,7 +102,7 @@ def carton(rng: np.random.Generator) -> Solids:
 
 
 def books(rng: np.random.Generator) -> Solids:
-    """A pile of books or papers, each turned a little."""
+    """A pile of books or papers, each rotated a little."""
     count = rng.integers(1, 7)
     thick = rng.uniform(0.01, 0.05, count)
     z = np.cumsum(thick)
@@ -221,7 +221,7 @@ def plant(rng: np.random.Generator, size: float = 0.3) -> Solids:
 
 
 def cable(rng: np.random.Generator) -> Solids:
-    """A cord that lies about."""
+    """A cord on the floor."""
     count = rng.integers(6, 14)
     heading = np.cumsum(rng.normal(0, 0.7, count))
     step = rng.uniform(0.03, 0.06) * np.c_[np.cos(heading), np.sin(heading), np.zeros(count)]

@@ -1,4 +1,4 @@
-"""A depth camera with structured light, like the first Kinect: what it measures and what it misses.
+"""Measurements of a depth camera with structured light, like the first Kinect.
 
 Depth comes from the disparity between camera and projector, f b / z: its noise and its steps are even in
 disparity, so they grow with the square of the depth (Khoshelham and Elberink, Sensors 2012). Depth is
@@ -76,7 +76,7 @@ class DepthCamera:
         return (self.rays(depth.device) * depth[..., None])[depth > 0]
 
     def _measured(self, z: Tensor, cosine: Tensor, generator: torch.Generator) -> Tensor:
-        """What the sensor makes of true depths (F, height, width), 0 for nothing, and angles of incidence."""
+        """Measured depths (F, height, width), 0 if missing, from true depths and angles of incidence."""
         F, device = len(z), z.device
         pixels = FOCAL * BASELINE / z.clamp(min=0.1)  # of disparity
         seen = (z > self.near) & (z < self.far)

@@ -18,5 +18,5 @@ def between(rng: np.random.Generator, low: Sequence[float], high: Sequence[float
 
 
 def one_of(rng: np.random.Generator, options: Sequence[T]) -> T:
-    """What `rng.choice(options)` draws, the thing itself."""
+    """The option that `rng.choice(options)` draws, unconverted."""
     return options[rng.integers(len(options))]

@@ -1,6 +1,6 @@
-"""What belongs to the building or stands about in it: on walls, on ceilings, in corners.
+"""Fixtures of buildings, and things on walls, on ceilings and in corners.
 
-A catalogue: one short function per thing, which is why the file is long.
+A catalogue of one short function per thing.
 """
 
 from itertools import pairwise
@@ -214,7 +214,7 @@ def easel(rng: np.random.Generator) -> Piece:
 
 
 def ladder(rng: np.random.Generator) -> Piece:
-    """Leans at the wall; or a broom and sticks."""
+    """A board leaning at the wall, or a broom and sticks."""
     h, half = between(rng, [1.3, 0.15], [2.2, 0.22])
     rows = [(0.018, x, -0.4, 0, x, -0.05, h) for x in (-half, half)]
     rows += [
@@ -252,7 +252,7 @@ def bicycle(rng: np.random.Generator) -> Piece:
 
 
 def figure(rng: np.random.Generator) -> Piece:
-    """A mannequin: somebody stands or sits about."""
+    """A mannequin, standing or sitting."""
     h = rng.uniform(0.85, 1.05)
     body = [(0, 0, 1.2, 0.2, 0.13, 0.32), (0, 0, 0.92, 0.18, 0.13, 0.16), (0, -0.02, 1.63, 0.085, 0.1, 0.12)]
     limbs = [(0.075, s * 0.1, 0, 0.05, s * 0.1, rng.normal(0, 0.06), 0.9) for s in (-1, 1)]

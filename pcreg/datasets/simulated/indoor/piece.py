@@ -28,7 +28,7 @@ class Piece:
 def pose(
     x: float = 0.0, y: float = 0.0, z: float = 0.0, yaw: float = 0.0, pitch: float = 0.0, roll: float = 0.0
 ) -> np.ndarray:
-    """The motion (4, 4) that turns about x, then y, then z, in degrees, and moves to (x, y, z)."""
+    """The motion (4, 4) that rotates about x, then y, then z, in degrees, and moves to (x, y, z)."""
     roll, pitch, yaw = radians(roll), radians(pitch), radians(yaw)
     cx, cy, cz = cos(roll), cos(pitch), cos(yaw)
     sx, sy, sz = sin(roll), sin(pitch), sin(yaw)
@@ -43,7 +43,7 @@ def pose(
 
 
 def extent(solids: Solids) -> tuple[np.ndarray, np.ndarray]:
-    """The lower and the upper corner (3,) of a box about all of them; a little loose for turned ones."""
+    """The lower and the upper corner (3,) of a box around all solids, a little larger for rotated ones."""
     low, high = extents(solids)
     return np.minimum.reduce(low), np.maximum.reduce(high)
 
@@ -69,5 +69,5 @@ def ring(
 
 @cache
 def _turns(count: int) -> np.ndarray:
-    """Motions (count, 4, 4): a whole turn about the z axis in even steps, from none on."""
+    """Motions (count, 4, 4): a full rotation about the z axis in even steps, from none on."""
     return np.stack([pose(yaw=360 * n / count) for n in range(count)])

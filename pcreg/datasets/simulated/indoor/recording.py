@@ -15,7 +15,7 @@ SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published 
 MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
 DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
 
-HOUSE = 1  # tells the furniture of house n from recording n
+HOUSE = 1  # distinguishes the furniture of house n from recording n
 
 # Of the second camera of two
 SIZES = ((128, 96), (160, 120), (192, 144), (256, 192))  # pixels
@@ -88,7 +88,7 @@ def record_scans(
     scans: int = 6,
     camera: DepthCamera = WIDE,
 ) -> Recording:
-    """Recording `index` of single depth images from places some steps apart: much of a room in each.
+    """Recording `index` of single depth images from places some steps away, each of much of a room.
 
     The same arguments on the same machine give the same clouds.
     """

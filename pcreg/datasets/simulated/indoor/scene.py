@@ -18,14 +18,14 @@ from pcreg.datasets.simulated.solids import Solids
 
 @dataclass(frozen=True)
 class Scene:
-    """All solids, and the rectangles (x0, y0, x1, y1) of the floors one walks on."""
+    """Solids, and the rectangles (x0, y0, x1, y1) of the floors."""
 
     solids: Solids
     floors: np.ndarray  # (rooms, 4)
 
 
 def indoor_scene(rng: np.random.Generator, house: np.random.Generator | None = None) -> Scene:
-    """One room, a corridor, or two rooms with a passage between them, of any style.
+    """Draw one room, a corridor, or two rooms with a passage between them, of any style.
 
     Rooms drawn with a `house`, a generator in the same state, have one style and the same few pieces of
     furniture.
@@ -126,7 +126,7 @@ def _somewhere(rng: np.random.Generator, width: float, depth: float, margin: flo
 
 
 def _worn(rng: np.random.Generator, solids: Solids) -> Solids:
-    """Nothing is quite even: dents, folds, seams and what we did not think of, a few millimetres each."""
+    """Relief of surfaces by dents, folds and seams, a few millimetres each."""
     return replace(
         solids, relief=solids.relief + rng.lognormal(np.log(0.0006), 1.4, len(solids)).clip(0, 0.015)
     )
@@ -187,7 +187,7 @@ def _along_wall(
 
 
 class _Floor:
-    """What of a room's floor is taken, as rectangles along the walls."""
+    """Occupied parts of a room's floor, as rectangles along the walls."""
 
     def __init__(self, width: float, depth: float) -> None:
         self.size = width, depth
@@ -198,7 +198,7 @@ class _Floor:
         self.rectangles.append((*np.minimum(a, b).tolist(), *np.maximum(a, b).tolist()))
 
     def fits(self, T: np.ndarray, solids: Solids, gap: float) -> bool:
-        """Whether they stand within the walls and clear of all others; if so the place is theirs."""
+        """Take the place of solids if it is within the walls and clear of all others, and return True."""
         (x0, y0, _), (x1, y1, _) = (corner.tolist() for corner in extent(solids.placed(T)))
         x0, y0, x1, y1 = x0 + 0.03, y0 + 0.03, x1 - 0.03, y1 - 0.03
         if min(x0, y0) < -0.1 or x1 > self.size[0] + 0.1 or y1 > self.size[1] + 0.1:

@@ -43,7 +43,7 @@ def chair(rng: np.random.Generator) -> Piece:
 
 
 def office_chair(rng: np.random.Generator) -> Piece:
-    """On five castors, with a padded seat and back."""
+    """An office chair on five castors, with a padded seat and back."""
     seat, w = between(rng, [0.42, 0.23], [0.55, 0.28])
     angles = np.arange(5) * 2 * np.pi / 5 + rng.uniform(0, 1)
     feet = np.c_[0.3 * np.cos(angles), 0.3 * np.sin(angles)]
@@ -89,7 +89,7 @@ def stool(rng: np.random.Generator) -> Piece:
 
 
 def sofa(rng: np.random.Generator) -> Piece:
-    """One to three seats, padded, with cushions."""
+    """A sofa of one to three padded seats, with cushions."""
     seats = rng.integers(1, 4)
     w, d, seat, top = between(rng, [0.26, 0.75, 0.36, 0.68], [0.36, 1.0, 0.48, 1.0])
     half, arm, thick = seats * w, rng.uniform(0.1, 0.25), rng.uniform(0.15, 0.28)
@@ -138,7 +138,7 @@ def sofa(rng: np.random.Generator) -> Piece:
 
 
 def bed(rng: np.random.Generator) -> Piece:
-    """Head to the wall: frame, mattress, pillows, a rumpled blanket."""
+    """A bed, its head to the wall, with mattress, pillows and a rumpled blanket."""
     w, d, top = between(rng, [0.45, 1.9, 0.4], [0.95, 2.1, 0.65])
     head = rng.uniform(0.7, 1.2)
     parts = [boxes([(-w, -d, 0.1, w, 0, top - 0.2), (-w, -0.06, 0, w, 0, head)])]

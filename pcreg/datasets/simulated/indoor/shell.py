@@ -28,7 +28,7 @@ def shell(
 
 
 def walls(width: float, depth: float) -> list[tuple[np.ndarray, float]]:
-    """Each wall's frame in the room (4, 4), with its face at y = 0 and the room at -y, and its length."""
+    """The frame (4, 4) in the room and the length of each wall, with its face at y = 0 and the room at -y."""
     return [
         (pose(0, depth, 0, 0), width),
         (pose(width, depth, 0, -90), depth),
@@ -70,7 +70,7 @@ def _wall(
 
 
 def passage_beyond(rng: np.random.Generator, height: float) -> Solids:
-    """What one sees through a passage: a piece of corridor behind the wall, y from WALL to about 2 m."""
+    """A piece of corridor behind the wall, seen through a passage, y from WALL to about 2 m."""
     deep, half = between(rng, [0.9, 0.8], [2.5, 2.5])
     rows = [
         (-half, WALL + deep, 0, half, WALL + deep + 0.1, height),

@@ -1,4 +1,4 @@
-"""Shelves, cupboards and what hangs on the wall to hold things."""
+"""Shelves and cupboards, on the floor and on walls."""
 
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ def shelf(rng: np.random.Generator) -> Piece:
 
 
 def wall_shelf(rng: np.random.Generator) -> Piece:
-    """One or two boards on the wall, at chest height or higher."""
+    """A shelf of one or two boards on the wall, at chest height or higher."""
     half, d = between(rng, [0.25, 0.15], [0.7, 0.3])
     parts = []
     for z in (rng.uniform(1.1, 1.4) + np.arange(rng.integers(1, 3)) * 0.38).tolist():
@@ -38,7 +38,7 @@ def wall_shelf(rng: np.random.Generator) -> Piece:
 
 
 def cabinet(rng: np.random.Generator) -> Piece:
-    """Doors and drawers with handles or knobs: chests, sideboards, wardrobes."""
+    """Chests, sideboards and wardrobes, with doors and drawers."""
     tall = rng.random() < 0.35
     half, d, top = (
         between(rng, [0.35, 0.38, 1.7], [0.9, 0.65, 2.3])
@@ -156,7 +156,7 @@ def safe_stack(rng: np.random.Generator) -> Piece:
 
 
 def _filled(rng: np.random.Generator, x0: float, x1: float, d: float, z0: float, z1: float) -> Solids:
-    """What stands in one bay: mostly books or things."""
+    """The content of one bay, mostly books or things."""
     kind, room = rng.random(), z1 - z0
     if kind < 0.15 or room < 0.08:
         return Solids.join()

@@ -1,4 +1,4 @@
-"""What kinds of room there are, and what stands in them."""
+"""Kinds of rooms, and the furniture in them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ Maker = Callable[[np.random.Generator], Piece]
 
 @dataclass(frozen=True)
 class Style:
-    """What a kind of room is made of; a piece named twice is twice as frequent."""
+    """Furniture of a kind of room; a piece named twice is twice as frequent."""
 
     wall: list[Maker]
     free: list[Maker] = field(default_factory=list)

@@ -11,7 +11,7 @@ from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
 
 
 def table(rng: np.random.Generator) -> Piece:
-    """Round or square, on legs or a foot; its middle at the origin."""
+    """A table, round or square, on legs or a foot, with its middle at the origin."""
     h, w, d = between(rng, [0.68, 0.35, 0.35], [0.78, 1.0, 0.55])
     thick = rng.uniform(0.018, 0.05)
     if rng.random() < 0.3:
@@ -34,7 +34,7 @@ def low_table(rng: np.random.Generator) -> Piece:
 
 
 def desk(rng: np.random.Generator) -> Piece:
-    """Against a wall, with drawers, often with a screen."""
+    """A desk against a wall, with drawers, often with a screen."""
     w, d, h = between(rng, [0.5, 0.55, 0.7], [0.95, 0.85, 0.78])
     rows = [(-w, -d, h - 0.03, w, -0.01, h), (-w, -d + 0.05, 0, -w + 0.03, -0.05, h)]
     rows += [(w - 0.03, -d + 0.05, 0, w, -0.05, h), (-w, -0.06, h * 0.5, w, -0.04, h)]

@@ -1,7 +1,7 @@
 """The path of a depth camera that a person carries through a room.
 
-Camera frame: x right, y down, z forward. The path goes from station to station; at each the camera looks at
-something one to three metres away. Steps and turns per fragment follow those of recorded sequences.
+Camera frame: x right, y down, z forward. The path goes from station to station; at each the camera points at
+something one to three metres away. Steps and rotations per fragment follow those of recorded sequences.
 """
 
 import numpy as np
@@ -10,8 +10,8 @@ from scipy.ndimage import distance_transform_edt, gaussian_filter1d
 from pcreg.datasets.simulated.indoor.piece import extents
 from pcreg.datasets.simulated.indoor.scene import Scene
 
-CELL = 0.1  # metres, of the grid on which free places are looked for
-CLEAR = 0.3  # metres from the camera to what stands at its height
+CELL = 0.1  # metres, of the grid of free places
+CLEAR = 0.3  # metres from the camera to things at its height
 SAMPLES = 16  # of the path per fragment, before smoothing
 SPAN = 0.6  # of the way from fragment to fragment; the images in between are not used
 
@@ -42,7 +42,7 @@ def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: 
 
 
 def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places to stand and points to look at from there (count, 3) each."""
+    """Camera positions and target points, (count, 3) each."""
     places, blocked = _free_places(scene)
     low, high = extents(scene.solids)
     middle = (low + high) / 2
@@ -68,7 +68,7 @@ def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.nd
 
 
 def _free_places(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
-    """Grid points (N, 2) on the floors, and what it costs (N,) to stand near something tall."""
+    """Grid points (N, 2) on the floors, and their costs (N,), high near tall things."""
     low, high = extents(scene.solids)
     tall = (high[:, 2] > 0.95) & (low[:, 2] < 1.9)
     corner, end = scene.floors[:, :2].min(0), scene.floors[:, 2:].max(0)

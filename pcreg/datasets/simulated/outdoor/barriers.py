@@ -1,4 +1,4 @@
-"""Fences, rails and walls along roads, and what spans them; lengths along x, fronts to -y."""
+"""Fences, rails, walls and gantries of roads, with lengths along x and fronts to -y."""
 
 import numpy as np
 

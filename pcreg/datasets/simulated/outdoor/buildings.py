@@ -1,7 +1,7 @@
-"""Buildings and walls. Each has its front along x at y = 0, faces -y and stands on z = 0, metres.
+"""Buildings and walls, with their fronts along x at y = 0, facing -y, and standing on z = 0, metres.
 
-Windows are what piers and bands of wall leave free of a glazed core behind them: a facade of any size
-takes a few dozen boxes.
+Piers and bands of wall stand before a glazed core and leave windows free: a facade of any size takes a few
+dozen boxes.
 """
 
 import numpy as np
@@ -138,7 +138,7 @@ def tank(rng: np.random.Generator) -> Things:
 
 
 def _spread(width: float, gap: float) -> np.ndarray:
-    """Places along a width, about `gap` apart, both ends among them."""
+    """Places along a width, with gaps of about `gap`, including both ends."""
     return np.linspace(-width / 2, width / 2, max(2, round(width / gap) + 1))
 
 

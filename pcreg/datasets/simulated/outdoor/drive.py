@@ -11,7 +11,7 @@ from pcreg.geometry.se3 import rotation_about, se3
 
 
 class Carrier(Enum):
-    """What a sensor is on: its height (m, from and to), speed (m/s) and sway (degrees)."""
+    """A carrier of a sensor, by height (m, from and to), speed (m/s) and sway (degrees)."""
 
     ROOF = (1.5, 2.2), (2.0, 12.0), (0.1, 1.0)  # of a car
     ROBOT = (0.4, 1.3), (0.5, 2.5), (0.3, 4.0)
@@ -112,19 +112,19 @@ def _along(road: Road, station: np.ndarray, offset: float, backwards: bool) -> n
 
 
 def _lane(rng: np.random.Generator, road: Road, side: float) -> float:
-    """To the right of the middle, mostly."""
+    """Offset from the middle of a road, mostly to the right."""
     return -side * rng.uniform(-0.2, 0.9) * max(0.3, road.half_width - 2.8)
 
 
 def _station(road: Road, other: Road) -> float:
-    """Where on a road another one has its station 0."""
+    """The station on a road at which another one begins."""
     stations = np.linspace(-90, 90, 1801)
     x, y, _ = road.at(stations)
     return float(stations[np.hypot(x - other.x, y - other.y).argmin()])
 
 
 def in_way(scene: Scene, drive: Drive) -> np.ndarray:
-    """Which solids (P,) come nearer than about 0.8 m to the sensor's way, by boxes about them."""
+    """Mask (P,) of solids whose boxes are nearer than about 0.8 m to the path of the sensor."""
     angle = np.arange(0, 2 * np.pi, np.pi / 4)
     ring = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
     offsets = np.concatenate([[[0, 0, 0]], *(r * ring + [0, 0, z] for r in (0.4, 0.8) for z in (0.0, -0.4))])

@@ -88,7 +88,7 @@ class Ground:
         return z
 
     def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The same for NumPy arrays."""
+        """Heights at x, y, NumPy arrays of any shape."""
         return self.height(torch.from_numpy(np.asarray(x)), torch.from_numpy(np.asarray(y))).numpy()
 
     @property
@@ -101,9 +101,9 @@ class Ground:
 
     @torch.no_grad()
     def meet(self, origins: Tensor, directions: Tensor, far: float) -> tuple[Tensor, Tensor]:
-        """Where rays (G, R, 3) from origins (G, 1 or R, 3) meet it first.
+        """First intersections of rays (G, R, 3) from origins (G, 1 or R, 3) with the ground.
 
-        Distances (G, R), infinite for none up to `far`, and |cos| of the angles to the normal (G, R).
+        Distances (G, R), infinite beyond `far`, and |cos| of the angles to the normal (G, R).
         """
         groups = max(1, BUDGET[directions.device.type] // directions.shape[1])
         parts = zip(origins.split(groups), directions.split(groups), strict=True)

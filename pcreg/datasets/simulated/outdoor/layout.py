@@ -1,4 +1,4 @@
-"""What scenes have in common: roads, the ground, rows of houses and cars, people, small things."""
+"""Common parts of scenes: roads, the ground, rows of houses and cars, people, small things."""
 
 from functools import partial
 
@@ -126,7 +126,7 @@ def vehicles(site: Site, road: Road, n: int, offset: float, speed: float) -> Non
 
 
 def people(site: Site, n: int, radius: float) -> None:
-    """Some stand, some walk on lines of their own."""
+    """People, some standing, some walking on straight lines."""
     x, y, yaw = site.area(n, radius, 0.3)
     walking = site.rng.random(len(x)) < 0.5
     site.scatter(traffic.person, 3, x[~walking], y[~walking], yaw[~walking], 0.08)

@@ -1,4 +1,4 @@
-"""What LiDARs of any pattern measure: a drive's sweeps, cast into a scene all at once.
+"""Measurements of LiDARs of any pattern: the sweeps of a drive, cast into a scene all at once.
 
 A sensor's frame: x forward, y left, z up, the sensor at the origin; a sweep's points are in the frame
 that the sensor has in its middle.
@@ -29,7 +29,7 @@ LEAF_GAPS = 0.15  # fraction of the rays that pass a crown
 
 
 class Lidar(Protocol):
-    """What it sees and how exactly, and where it looks when."""
+    """Range, accuracy and scan pattern of a sensor."""
 
     near: float  # metres
     far: float
@@ -41,7 +41,7 @@ class Lidar(Protocol):
     def rays(self, sweeps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Unit directions (sweeps, G, R, 3) in the sensor's frame, and of each group the moment (G,) int64.
 
-        The R rays of a group look about the same way. All sweeps are of one unit.
+        The R rays of a group have nearly the same direction. All sweeps are of one unit.
         """
         ...
 
@@ -56,8 +56,8 @@ def sweeps(
 ) -> list[Tensor]:
     """Points (N, 3) float32 of each sweep, on the device of `generator`.
 
-    `body` (2, 3): two corners of a box in the sensor's frame, a car's roof or a person, that hides what
-    is behind it.
+    `body` (2, 3): two corners of a box in the sensor's frame, a car's roof or a person, that
+    occludes things behind it.
     """
     device = generator.device
     S = len(drive.seconds)
@@ -97,14 +97,14 @@ def sweeps(
         & ~_hidden(ray, moved(torch.from_numpy(body).float(), device))
     )
     measured = torch.where(seen, distance, 0) + lidar.range_errors(generator) + lidar.noise * normal()
-    # Over a longer sweep odometry is needed: what it leaves is as much as in one turn.
+    # A longer sweep needs odometry, whose error is that of one rotation.
     R, t = _moved((lidar.turns - drive.distortion) * part, velocity, spin)
     points = (ray * measured[..., None]) @ R[:, moment].mT + t[:, moment, None]
     return list(points[seen].split(seen.flatten(1).sum(1).tolist()))
 
 
 def _hidden(ray: Tensor, body: Tensor) -> Tensor:
-    """Whether rays (..., 3) from the sensor meet the box between two corners (2, 3)."""
+    """Mask (...) of rays (..., 3) from the sensor that meet the box between two corners (2, 3)."""
     corners = body / torch.where(ray.abs() < 1e-9, 1e-9, ray)[..., None, :]  # (..., 2, 3)
     enter, leave = corners.amin(-2).amax(-1), corners.amax(-2).amin(-1)
     return enter.clamp(min=0) < leave
@@ -113,7 +113,7 @@ def _hidden(ray: Tensor, body: Tensor) -> Tensor:
 def _first(
     scene: Scene, lidar: Lidar, drive: Drive, origins: Tensor, directions: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, ...]:
-    """What rays (G, R, 3) meet first: distance, |cos| to the normal, reflected fraction, rate of loss."""
+    """Distance, |cos| to the normal, reflected fraction and rate of loss at first hits of rays (G, R, 3)."""
     device = directions.device
 
     def uniform(*shape: int) -> Tensor:
@@ -170,7 +170,7 @@ def _waves(places: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _at_all_times(scene: Scene, drive: Drive) -> tuple[Things, np.ndarray]:
-    """Everything in the scene, what moves once for each sweep, and (P,) the sweep it is there for or -1."""
+    """All solids of the scene, moving ones once for each sweep, and (P,) the sweep of each or -1."""
     parts, sweeps = [scene.things], [np.full(len(scene.things), -1)]
     for mover in scene.movers:
         T = mover.poses(scene.ground, drive.seconds)

@@ -29,7 +29,7 @@ ON_WHEELS_SHARES = {
 IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
 
 SOLID_STATE_SHARE = 0.4  # of the second LiDARs
-SWEEP_POINTS = 40_000  # of a solid-state LiDAR at most: what it gathers in half a second is thinned
+SWEEP_POINTS = 40_000  # of a solid-state LiDAR at most: the points of half a second are thinned
 SUBMAP_SHARE = 0.5  # of the recordings of two in which the sweeps of one are fused
 MIN_BEAMS = 8  # of a LiDAR that keeps every 2nd, 4th or 8th beam of its model
 
@@ -61,9 +61,9 @@ def record_by_two(
     """Recording `index` by two LiDARs that go through the scene, each on another carrier and another way.
 
     The first is that of `record`. The second is a solid-state one, or a spinning one with all of its beams or
-    with every 2nd, 4th or 8th. In some recordings the sweeps of either are fused into submaps. What moves
-    stands elsewhere for each, and so do the finest bumps of surfaces. Half of the pairs are of both LiDARs.
-    `kind` of scene is random if not given.
+    with every 2nd, 4th or 8th. In some recordings the sweeps of either are fused into submaps. Moving things
+    and the finest relief differ between them. Half of the pairs are of both LiDARs. Without `kind` that of
+    the scene is random.
     """
     first, generator = _random(seed, index, device)
     second = np.random.default_rng([seed, index, 1])
@@ -94,7 +94,7 @@ def _recorded(
 
 
 def _other_lidar(rng: np.random.Generator, scene: Scene) -> tuple[Lidar, Carrier]:
-    """Solid-state, or spinning and perhaps with fewer beams, and what it is on."""
+    """A solid-state LiDAR, or a spinning one, perhaps with fewer beams, and its carrier."""
     lidar, carrier = _lidar(rng, scene)
     if rng.random() < SOLID_STATE_SHARE:
         solid_state = SOLID_STATE_LIDARS[str(rng.choice(list(SOLID_STATE_LIDARS)))]
@@ -105,7 +105,7 @@ def _other_lidar(rng: np.random.Generator, scene: Scene) -> tuple[Lidar, Carrier
 
 
 def _lidar(rng: np.random.Generator, scene: Scene, model: str | None = None) -> tuple[SpinningLidar, Carrier]:
-    """A spinning LiDAR of some model, or of that given, and what it is on."""
+    """A spinning LiDAR of the given model, or of any, and its carrier."""
     in_hand = rng.random() < (0.9 if scene.kind == "hall" else 0.5 if scene.kind in ON_FOOT else 0.08)
     if model is not None:
         in_hand = model not in ON_WHEELS_SHARES or (in_hand and model in IN_HAND_SHARES)

@@ -32,7 +32,7 @@ class Mover:
 
 @dataclass(frozen=True)
 class Scene:
-    """All that rays can meet, and the ways that a sensor may take (the first is the main one)."""
+    """Everything that rays can meet, and the roads that a sensor may take (the first is the main one)."""
 
     kind: str
     ground: Ground
@@ -40,12 +40,12 @@ class Scene:
     movers: tuple[Mover, ...]
     ways: tuple[Road, ...]
     radius: float = 45.0  # metres from the middle that the ways may be used
-    relief: float = 1.0  # how uneven surfaces are: a factor to what their materials have
+    relief: float = 1.0  # factor to the relief of materials
 
 
 @dataclass
 class Site:
-    """Collects things; `roads` stay free of what is put down."""
+    """A collection of things; `roads` stay free of them."""
 
     rng: np.random.Generator
     ground: Ground
@@ -71,7 +71,7 @@ class Site:
         )
 
     def clear(self, x: np.ndarray, y: np.ndarray, margin: float, but: Road | None = None) -> np.ndarray:
-        """Which places (N,) are `margin` metres or more off every road, or every other road than `but`."""
+        """Mask of places (N,) `margin` metres or more off every road, or every other road than `but`."""
         free = np.ones(np.shape(x), bool)
         for road in self.roads:
             if road is not but:
@@ -79,7 +79,7 @@ class Site:
         return free
 
     def put(self, things: Things, x, y, yaw, stretch: float = 0.0) -> None:
-        """Copies at x, y (N,), turned by yaw (N,), each stretched by up to `stretch` in each direction."""
+        """Place copies at x, y (N,), rotated by yaw (N,) and stretched by up to `stretch` along each axis."""
         x, y, yaw = np.broadcast_arrays(*map(np.atleast_1d, (x, y, yaw)))
         scale = self.rng.uniform(1 - stretch, 1 + stretch, (len(x), 3))
         self.placed.append((things, standing(x, y, 0.0, yaw, scale)))

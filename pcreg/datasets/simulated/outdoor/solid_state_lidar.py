@@ -1,10 +1,10 @@
 """Solid-state LiDARs whose pattern does not repeat, after Livox' Mid-40, Mid-70, Avia and Mid-360.
 
-Two prisms that turn against each other bend the beam, and the beam's offsets from the axis add up: a rosette
-(first order of Risley prisms; Brazeal et al., Sensors 21(14), 2021, model the Mid-40's). With several lasers
-each draws it turned. A LiDAR that looks all around turns a mirror instead, which nods many times per turn;
-that path, a sine, is ours. Fields, rates and ranges are those of the data sheets, the speeds ours: no ratio
-of small numbers, so a path comes by a place at another distance each time.
+Two counter-rotating prisms bend the beam, and its offsets from the axis add up to a rosette (first order
+of Risley prisms; Brazeal et al., Sensors 21(14), 2021, model the Mid-40's), rotated for each of several
+lasers. A LiDAR with a full horizontal field rotates a mirror instead, which nods many times per rotation;
+that path, a sine, is ours. Fields, rates and ranges are those of the data sheets. The speeds are ours: their
+ratio is not one of small numbers, so that paths do not repeat.
 """
 
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ class SolidStateLidar:
         return torch.stack([level * azimuth.cos(), level * azimuth.sin(), elevation.sin()], -1)
 
     def rays(self, sweeps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Rays of a moment, sorted by where they look, GROUP by GROUP, as pcreg/.../outdoor/lidar.py says."""
+        """Rays of a moment, sorted by direction, in groups of GROUP rays as `Lidar` has them."""
         device = generator.device
         groups = max(1, round(self.seconds * self.rate / self.moments / GROUP))
         shape = sweeps, self.moments, groups * GROUP

@@ -15,7 +15,7 @@ BLOCK = 16  # columns that are cast together
 
 @dataclass(frozen=True)
 class SpinningLidar:
-    """A model: the elevation of each beam (degrees), what it sees and how exactly."""
+    """A model, by elevation of each beam (degrees), range and accuracy."""
 
     elevation: tuple[float, ...]
     columns: int  # firings per turn, a multiple of 2 BLOCK
@@ -25,11 +25,11 @@ class SpinningLidar:
     min_return: float = 1.5e-6  # reflected fraction times cosine over squared range (1/m^2)
 
     def every_column(self, step: int) -> "SpinningLidar":
-        """With every `step`-th column alone."""
+        """The LiDAR with every `step`-th column alone."""
         return replace(self, columns=self.columns // step)
 
     def every_beam(self, step: int) -> "SpinningLidar":
-        """With every `step`-th beam alone."""
+        """The LiDAR with every `step`-th beam alone."""
         return replace(self, elevation=self.elevation[::step])
 
     @property
@@ -48,7 +48,7 @@ class SpinningLidar:
         return min(16, 2 ** int(np.log2(max(1.0, 10 / span))), len(self.elevation))
 
     def rays(self, sweeps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Groups of `rows` neighbouring beams times BLOCK columns, as pcreg/.../outdoor/lidar.py says."""
+        """Groups of `rows` neighbouring beams times BLOCK columns."""
         device = generator.device
         beams = torch.tensor(self.elevation, dtype=torch.float32, device=device)
         elevation = self._per_beam(torch.deg2rad(beams + 0.05 * _normal(len(beams), generator)))
@@ -66,7 +66,7 @@ class SpinningLidar:
         return bias.expand(-1, self.moments, -1, BLOCK).flatten(2).flatten(0, 1)
 
     def _per_beam(self, values: Tensor) -> Tensor:
-        """Of each beam one of values (beams,): (beams / rows, 1, rows, 1)."""
+        """Values (beams,) of the beams as (beams / rows, 1, rows, 1)."""
         return values.reshape(-1, 1, self.rows, 1)
 
 

@@ -1,6 +1,6 @@
-"""What stands beside roads and in yards: poles, lamps, signs, benches, bins, containers, pallets, racks.
+"""Things beside roads and in yards: poles, lamps, signs, benches, bins, containers, pallets, racks.
 
-Each on the origin, along x, front to -y.
+Each stands on the origin, along x, with its front to -y.
 """
 
 import numpy as np

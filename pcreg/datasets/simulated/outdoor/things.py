@@ -1,4 +1,4 @@
-"""What outdoor scenes are made of: solids of some material, copied to where they stand."""
+"""Things of outdoor scenes: solids of some material, and copies of them."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -9,7 +9,7 @@ from pcreg.datasets.simulated.solids import Solids
 
 
 class Material(IntEnum):
-    """How a surface answers a laser; datasets/simulated/outdoor/lidar.py says how."""
+    """Properties of a surface that a laser hits; pcreg.datasets.simulated.outdoor.lidar uses them."""
 
     MATT = 0
     GLASS = 1
@@ -28,16 +28,16 @@ class Things:
         return len(self.solids)
 
     def copies(self, T: np.ndarray) -> "Things":
-        """All of them moved by each affine T (N, 4, 4), copy after copy."""
+        """Copies moved by each affine T (N, 4, 4), one after another."""
         return Things(self.solids.copies(T), np.tile(self.material, len(T)))
 
     def where(self, kept: np.ndarray) -> "Things":
-        """Those that `kept` (P,) says."""
+        """The solids of a mask `kept` (P,)."""
         return Things(Solids(self.solids.shape[kept], self.solids.T_world_unit[kept]), self.material[kept])
 
     @staticmethod
     def of(*solids: Solids, material: Material = Material.MATT) -> "Things":
-        """All of the solids, of one material."""
+        """Things of one material."""
         joined = Solids.join(*solids)
         return Things(joined, np.full(len(joined), material, np.int64))
 
