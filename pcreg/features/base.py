@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pcreg.arrays import to_host
 from pcreg.geometry.rows import Rows
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -27,7 +28,7 @@ class ReadAsArray(Generic[Scalar]):
     def __get__(self, instance: object, owner: type | None = None) -> NDArray[Scalar]:
         if instance is None:
             raise AttributeError(self.name)  # tells a dataclass that there is no default
-        return np.asarray(vars(instance)[self.name])
+        return to_host(vars(instance)[self.name])
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Rows(Protocol):
-    """An array (N, C), or what becomes one when NumPy asks, such as pcreg.models.device_rows.DeviceRows."""
+    """An array or a tensor (N, C)."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from pcreg.geometry.rows import Rows
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.conv import Convolution
 from pcreg.kernels.cpu.neighbors import Pairs, from_both_ends, pairs_within
@@ -35,12 +34,12 @@ Indices = NDArray[np.int64]
 
 
 class NetworkOutput(NamedTuple):
-    """Descriptors of N points, and M nodes, which are points of a coarse level."""
+    """Descriptors of N points, and M nodes, which are points of a coarse level; tensors on a GPU."""
 
-    features: Rows  # (N, C) float32, of unit length
-    nodes: Rows  # (M, 3) float64, metres, in the frame of the points
-    node_normals: Rows  # (M, 3) float32
-    node_features: Rows  # (M, D) float32
+    features: Any  # (N, C) float32, of unit length
+    nodes: Any  # (M, 3) float64, metres, in the frame of the points
+    node_normals: Any  # (M, 3) float32
+    node_features: Any  # (M, D) float32
 
 
 class Geometry(NamedTuple):

@@ -17,7 +17,6 @@ from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.warmup import TYPICAL, compile_ahead
 from pcreg.models.architecture import NODE_LEVEL, Architecture
-from pcreg.models.device_rows import DeviceRows
 from pcreg.models.inference import NetworkOutput
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, undrawn
@@ -53,12 +52,14 @@ class TorchInference:
 
     def describe(
         self,
-        points: NDArray[np.float64],
-        viewpoints: NDArray[np.float64] | None,
+        points: "NDArray[np.float64] | Tensor",
+        viewpoints: "NDArray[np.float64] | Tensor | None",
         voxel: float,
         scales: Sequence[float] = (1.0,),
     ) -> NetworkOutput:
         """Describe points as pcreg.models.inference.InferenceResUNet does; repeats to the last bit.
+
+        On a GPU the result is tensors there, on the CPU arrays.
 
         One pass computes all scales: at a scale s the cloud is one more of the batch, in units of s. On the
         CPU one thread computes: beside other processes threads would wait for each other at every operator.
@@ -84,11 +85,12 @@ class TorchInference:
             low = cloud.amin(0) if len(cloud) else 0.0
             normals = pyramid.normals[NODE_LEVEL] if pyramid.normals else torch.zeros_like(nodes.points)
             of_nodes = nodes.points[:own].double() + low, normals[:own], node_features[:own]
-            return NetworkOutput(*map(DeviceRows, (features, *of_nodes)))
+            found = features, *of_nodes
+            return NetworkOutput(*(rows.numpy() for rows in found) if self._device == "cpu" else found)
 
-    def _there(self, rows: NDArray[np.float64]) -> Tensor:
-        # The rows have been read when this returns; the device is not waited for.
-        return torch.from_numpy(rows).to(self._device, non_blocking=True)
+    def _there(self, rows: "NDArray[np.float64] | Tensor") -> Tensor:
+        # An array has been read when this returns; the device is not waited for.
+        return torch.as_tensor(rows).to(self._device, non_blocking=True)
 
 
 def _downsampled(points: Tensor, voxel: float) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from pcreg.arrays import Array
+from pcreg.arrays import Array, to_host
 from pcreg.geometry.nearest import have_neighbors, tree_for_few
 from pcreg.geometry.normals import normals_of, surface_variation
 from pcreg.geometry.planarity import Variation
@@ -35,7 +35,7 @@ class Backend:
     normals_of: Callable[[np.ndarray, float], np.ndarray] = normals_of
     surface_variation: Variation = surface_variation
     index: Callable[[np.ndarray], Any] = cKDTree  # of points (N, 3); is asked as that is
-    features: Callable[[Rows], Array] = np.asarray  # where they are matched
+    features: Callable[[Rows], Array] = to_host  # where they are matched
     each: Callable[..., list] = parallel.each  # of two clouds, or of two attempts
 
 

@@ -10,8 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pcreg.models.device_rows import DeviceRows
-
 MAX_KEPT_BYTES = 1 << 28  # of all that is kept on devices
 
 _kept: OrderedDict[tuple[int, str], tuple[object, Tensor]] = OrderedDict()  # latest last
@@ -61,18 +59,15 @@ def on(array: "NDArray[np.generic] | DeviceArray", device: str) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
 
 
-def kept_on(array: "NDArray[np.generic] | DeviceArray | DeviceRows", device: str) -> Tensor:
+def kept_on(array: "NDArray[np.generic] | DeviceArray | Tensor", device: str) -> Tensor:
     """As `on`, of an array that nobody changes: while it is among the latest it is brought there once.
 
-    Rows that a device has are not brought at all.
+    A tensor is taken as it is.
     """
     if isinstance(array, DeviceArray):
         return array.tensor
-    if isinstance(array, DeviceRows):
-        there = array.tensor_on(device)
-        if there is not None:
-            return there
-        array = np.asarray(array)
+    if isinstance(array, Tensor):
+        return array.to(device)
     return kept(array, device, lambda: on(array, device))
 
 

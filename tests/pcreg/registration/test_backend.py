@@ -9,8 +9,6 @@ import torch
 
 from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.cloud import Cloud
-from pcreg.models import device_rows
-from pcreg.models.device_rows import DeviceRows
 from pcreg.registration import gpu
 from pcreg.registration.backend import CPU, Backend, backend_on
 from pcreg.registration.clouds.local_frame import LocalFrame
@@ -127,15 +125,10 @@ def test_arrays_that_stay_are_brought_to_a_device_once(monkeypatch):
     assert arrays.kept_on(small, "cpu") is not kept
 
 
-def test_rows_that_a_device_has_are_taken_from_there(monkeypatch):
-    tensor = torch.rand(5, 4, device=NAME)
-    rows = DeviceRows(tensor)
-    assert DEVICE.features(rows) is tensor
-    np.testing.assert_array_equal(CPU.features(rows), tensor.cpu())
-    monkeypatch.setattr(device_rows, "MAX_HELD_BYTES", 0)
-    DeviceRows(torch.rand(2, 2, device=NAME))  # takes the room of all
-    assert DEVICE.features(rows) is DEVICE.features(rows)
-    np.testing.assert_array_equal(DEVICE.features(rows).cpu(), tensor.cpu())
+def test_rows_that_a_device_has_are_taken_from_there():
+    rows = torch.rand(5, 4, device=NAME)
+    assert DEVICE.features(rows) is rows
+    np.testing.assert_array_equal(CPU.features(rows), rows.cpu())
 
 
 def test_the_same_points_have_neighbors(rng):
