@@ -57,12 +57,6 @@ def test_every_overlap_is_as_likely_as_another_and_either_direction():
     assert set(drawn) == {tuple(pair) for pair in pairs.tolist()}
 
 
-def test_a_scene_seen_once_has_no_pairs():
-    recording = record(0, 0, "cpu")
-    once = Recording(recording.clouds[:1], recording.T_world_cloud[:1])
-    assert ScenePairs.of(once, 0.2, 0.05).pairs.shape == (0, 2)
-
-
 def test_the_truth_matches_points_that_lie_together():
     batch = next(endless().epoch(0))
     assert len(batch.names) == 2

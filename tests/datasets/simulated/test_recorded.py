@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from pcreg.datasets.simulated.recorded import Recorded
-from pcreg.datasets.simulated.recording import Recording, ScenePairs
+from pcreg.datasets.simulated.recording import Recording
 from pcreg.geometry.se3 import se3, transform
 from pcreg.runtime.errors import InputError
 from tests.datasets.simulated.test_endless import record
@@ -41,21 +41,6 @@ def test_clouds_apart_share_nothing_and_have_a_motion():
 def test_scenes_do_not_depend_on_their_number(recorded):
     fewer = Recorded(record, voxel=0.05, count=1, per_scene=2, device="cpu")
     assert [pair.name for pair in fewer.pairs] == [pair.name for pair in recorded.pairs[:2]]
-
-
-def test_the_pairs_do_not_depend_on_how_they_hash(monkeypatch):
-    """What order a set has is Python's business: it differs between versions."""
-
-    def pairs(hashed):
-        class Drawn(tuple):
-            __slots__ = ()
-            __hash__ = hashed
-
-        monkeypatch.setattr(ScenePairs, "draw", lambda self, rng: Drawn(draw(self, rng)))
-        return [pair.name for pair in Recorded(record, voxel=0.05, count=4, per_scene=2, device="cpu").pairs]
-
-    draw = ScenePairs.draw
-    assert pairs(lambda pair: pair[0]) == pairs(lambda pair: -pair[0] - 5 * pair[1])
 
 
 def test_other_names_and_counts_are_refused(recorded):

@@ -11,8 +11,9 @@ from pcreg.datasets.simulated.outdoor.scene import outdoor_scene
 from pcreg.datasets.simulated.outdoor.site import Scene
 from pcreg.datasets.simulated.outdoor.solid_state_lidar import SOLID_STATE_LIDARS, SolidStateLidar
 from pcreg.datasets.simulated.outdoor.spinning_lidar import LIDARS, SpinningLidar
-from pcreg.datasets.simulated.outdoor.submaps import submaps
 from pcreg.datasets.simulated.recording import Recording
+from pcreg.geometry.se3 import transform
+from pcreg.kernels.grid import grid_sample
 
 ON_FOOT = ("park", "court", "hall", "old town", "square")
 # How often each model is used on wheels and in the hand.
@@ -32,6 +33,9 @@ SOLID_STATE_SHARE = 0.4  # of the second LiDARs
 SWEEP_POINTS = 40_000  # of a solid-state LiDAR at most: the points of half a second are thinned
 SUBMAP_SHARE = 0.5  # of the recordings of two in which the sweeps of one are fused
 MIN_BEAMS = 8  # of a LiDAR that keeps every 2nd, 4th or 8th beam of its model
+
+SWEEPS = (2, 5)  # of a submap, at least, but for the last, and at most; no sweep is in two
+SPACINGS = (0.05, 0.25)  # metres: range of the cells of submaps that keep one point each
 
 HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot
 
@@ -133,3 +137,25 @@ def _body(rng: np.random.Generator, carrier: Carrier) -> np.ndarray:
     above = rng.uniform(0.2, 0.6)
     front, back, side = above * rng.uniform(0.5, [3.5, 3.5, 2.5])
     return np.array([[-back, -side, -2.0], [front, side, -above]])
+
+
+def submaps(rng: np.random.Generator, recording: Recording) -> Recording:
+    """Submaps: runs of a few sweeps of one sensor, thinned, each in the frame of its middle sweep."""
+    spacing, start = rng.uniform(*SPACINGS), 0
+    clouds, poses = [], []
+    while start < len(recording.clouds):
+        end = start + int(rng.integers(SWEEPS[0], SWEEPS[1] + 1))
+        run = range(start, min(end, len(recording.clouds)))
+        middle = run[len(run) // 2]
+        parts = [_moved(recording, n, middle) for n in run]
+        points = torch.cat(parts)
+        lengths, origin = torch.tensor([len(points)], device=points.device), points.new_zeros(1, 3)
+        clouds.append(points[grid_sample(points, lengths, spacing, origin)].float())
+        poses.append(recording.T_world_cloud[middle])
+        start = end
+    return Recording(clouds, np.stack(poses))
+
+
+def _moved(recording: Recording, source: int, target: int) -> torch.Tensor:
+    cloud = recording.clouds[source].double()
+    return transform(torch.from_numpy(recording.motion(source, target)).to(cloud), cloud)

@@ -76,12 +76,6 @@ def test_a_scan_is_a_view_in_the_cameras_field(scans):
         assert (cloud[:, :2].abs() <= cloud[:, 2:] * torch.tensor([1.0, 0.75]) + 1e-6).all()
 
 
-def test_same_arguments_same_scans(scans):
-    camera = replace(recording.WIDE, width=96, height=72)
-    again = recording.record_scans(3, 0, scans=3, camera=camera)
-    assert all(torch.equal(a, b) for a, b in zip(scans.clouds, again.clouds, strict=True))
-
-
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_two_cameras_see_one_room(share, monkeypatch):
     """Clouds of either lie on each other, where the motion says, be they fragments or single images."""

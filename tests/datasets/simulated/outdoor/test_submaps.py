@@ -2,11 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets.simulated.outdoor import record_by_two, recording
-from pcreg.datasets.simulated.outdoor.drive import Carrier
+from pcreg.datasets.simulated.outdoor import record_by_two
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
-from pcreg.datasets.simulated.outdoor.scene import outdoor_scene
-from pcreg.datasets.simulated.outdoor.submaps import submaps
+from pcreg.datasets.simulated.outdoor.recording import submaps
 from pcreg.datasets.simulated.recording import Recording, ScenePairs
 from pcreg.geometry.overlap import measured_overlap
 from pcreg.geometry.se3 import rotation_about, se3, transform
@@ -48,35 +46,11 @@ def test_submaps_lie_on_the_surface_and_take_every_sweep_once(drive):
 
 
 def test_submaps_are_thinned(drive, monkeypatch):
-    monkeypatch.setattr("pcreg.datasets.simulated.outdoor.submaps.SPACINGS", (0.4, 0.4))
+    monkeypatch.setattr("pcreg.datasets.simulated.outdoor.recording.SPACINGS", (0.4, 0.4))
     single = Recording(sweeps(scene(), FINE, drive, NOTHING_BELOW, generator()), drive.T_world_sensor)
     for cloud in submaps(np.random.default_rng(1), single).clouds:
         occupied = len((cloud / 0.4).floor().unique(dim=0))
         assert len(cloud) == pytest.approx(occupied, rel=0.01)
-
-
-def test_what_carries_the_other_lidar_does_not_say_whether_sweeps_are_fused(monkeypatch):
-    """On squares the second LiDAR is in a hand in half of the recordings, and sweeps are fused in half."""
-    drawn = []
-
-    def noted_body(rng, carrier):
-        drawn.append([carrier is Carrier.HAND, False])
-        return NOTHING_BELOW
-
-    def noted_submaps(rng, single):
-        drawn[-1][1] = True
-        return single
-
-    empty = torch.zeros(1, 3)
-    monkeypatch.setattr(recording, "sweeps", lambda _, lidar, drive, *more: [empty] * len(drive.seconds))
-    monkeypatch.setattr(recording, "outdoor_scene", lambda rng, _: outdoor_scene(rng, "square"))
-    monkeypatch.setattr(recording, "_body", noted_body)
-    monkeypatch.setattr(recording, "submaps", noted_submaps)
-    for index in range(16):
-        record_by_two(0, index)
-    in_hand, fused = zip(*drawn[1::2], strict=True)
-    assert 4 <= sum(fused) <= 12
-    assert 4 <= sum(one != other for one, other in zip(in_hand, fused, strict=True)) <= 12
 
 
 def test_pairs_of_a_scan_and_a_submap_lie_on_each_other(monkeypatch):
