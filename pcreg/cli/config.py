@@ -19,6 +19,9 @@ from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError, first_line
 
 CONFIGS = Path(str(files("pcreg.configs")))
+# The protocol of a data set that has none of its own name
+PROTOCOLS = {"3dlomatch": "3dmatch"} | dict.fromkeys(("rooms", "simulated", "streets"), "folder")
+OmegaConf.register_new_resolver("protocol_of", lambda data: PROTOCOLS.get(data, data), replace=True)
 FLAGS = {  # what is no setting
     "--quiet": "print nothing but errors",
     "--verbose": "log each step on stderr",

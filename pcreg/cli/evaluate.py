@@ -79,7 +79,6 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
         descriptor=descriptor.name,
         fingerprint=descriptor.fingerprint,
         estimator=estimator.name,
-        estimation=estimator.label(protocol),
         seeds=tuple(cfg.seeds),
         versions=runner.versions(estimator.packages),
         alterations=_alterations(cfg),
@@ -114,7 +113,6 @@ def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Meas
         descriptor=system.descriptor,
         fingerprint=fingerprint,
         estimator="register",
-        estimation=system.label,
         seeds=tuple(cfg.seeds),
         versions=runner.versions(),
         alterations=_alterations(cfg),
@@ -140,11 +138,9 @@ def _dataset(cfg: DictConfig) -> PairDataset:
 
 
 def _alterations(cfg: DictConfig) -> tuple[str, ...]:
-    """What was done to the clouds, in words."""
+    """The settings that alter the clouds."""
     beams, moved = cfg.data.beams, cfg.data.moved
-    fewer_beams = f"Of the source 1 beam in {beams:g} is kept, the target is whole."
-    away = f"Each cloud is moved by {moved:g} m in a direction of its own; errors are those before the moves."
-    return (*([fewer_beams] if beams != 1 else []), *([away] if moved else []))
+    return (*([f"data.beams={beams:g}"] if beams != 1 else []), *([f"data.moved={moved:g}"] if moved else []))
 
 
 def _check(cfg: DictConfig) -> None:

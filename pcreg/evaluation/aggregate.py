@@ -1,12 +1,11 @@
-"""From the records of a benchmark to figures.
+"""Figures from the records of a benchmark.
 
 Keys of figures: IR and FMR of mutual matches, IR_one_way and FMR_one_way of nearest neighbours; RR by
 information matrix (official 3DMatch), RR_rmse by true RMSE, RR_<m>m_<deg>deg by RTE and RRE;
-RTE_<mask>_<statistic> and RRE_<mask>_<statistic> in metres and degrees, with the masks `joint` (pairs
-within the first gate in both), `separate` (each error over the pairs below its own half of the gate)
-and `all`; seconds_<step> per pair; pairs, and pairs_RR that the official recall counts. Ratios are
-fractions. Where answers have a verdict, numbers of pairs: accepted, accepted_right and refused_right, right
-by the protocol's own criterion.
+RTE_<mask>_<statistic> and RRE_<mask>_<statistic> in metres and degrees, with the masks of
+pcreg.evaluation.metrics by the first gate; seconds_<step> per pair; numbers of pairs: pairs, pairs_RR of the
+official recall, and of answers with a verdict accepted, accepted_right and refused_right, right by the
+protocol's own criterion. Ratios are fractions.
 """
 
 from collections.abc import Sequence
@@ -38,17 +37,17 @@ def rows(
 
 
 def has(scored: Sequence[Row], key: str) -> bool:
-    """Whether every row has this key: what a data set did not bring is left out."""
+    """True if every row has this key; a data set may lack it."""
     return all(key in row for row in scored)
 
 
 def column(scored: Sequence[Row], key: str) -> np.ndarray:
-    """The values (P,) of a key, NaN where it is None: an error that is not known fails every gate."""
+    """The values (P,) of a key, NaN where it is None: it fails every gate."""
     return np.array([np.nan if row[key] is None else row[key] for row in scored], dtype=np.float64)
 
 
 def succeeded(scored: Sequence[Row], protocol: Scoring) -> np.ndarray:
-    """Which pairs (P,) count as registered, by the protocol's own criterion if the data allow it."""
+    """The pairs (P,) that count as registered, by the protocol's own criterion if the data allow it."""
     if protocol.recall == "gate":
         return metrics.within(column(scored, "RTE"), column(scored, "RRE"), protocol.gates[0])
     official = protocol.recall == "information" and has(scored, "information_rmse")
@@ -121,5 +120,5 @@ def over_scenes(scored: Sequence[Row], protocol: Scoring) -> Figures:
 def over_seeds(runs: Sequence[Figures]) -> tuple[Figures, Figures]:
     """Mean of every figure over runs with different seeds, and its sample standard deviation (NaN of one)."""
     means = {key: metrics.mean([run[key] for run in runs]) for key in runs[0]}
-    spread = {key: metrics.spread([run[key] for run in runs]) for key in runs[0]}
+    spread = {key: metrics.std([run[key] for run in runs], ddof=1) for key in runs[0]}
     return means, spread

@@ -1,7 +1,7 @@
-"""Estimators: from matched points to a motion, behind one interface, so that a benchmark can exchange them.
+"""Estimators of a motion from matched points, behind one interface.
 
-They run in the worker processes of a benchmark, each of which is pinned to one core (on Linux): Open3D's
-RANSAC shares one stream of random numbers among its threads, and repeats only where it has a single one.
+They run in worker processes that are pinned to one core (on Linux): the threads of Open3D's RANSAC share one
+stream of random numbers, so its results repeat with one thread only.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -19,11 +19,11 @@ from pcreg.registration.matching.nearest import Matches
 from pcreg.runtime.device import load_open3d
 from pcreg.runtime.errors import InputError
 
-FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface are not part of it
+FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface lie in free space
 
 
 class Estimator(Interface):
-    """What a benchmark needs of an estimator."""
+    """Interface of an estimator."""
 
     name: str
     packages: tuple[str, ...]  # whose versions the estimates depend on
@@ -31,14 +31,18 @@ class Estimator(Interface):
     def estimate(
         self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
     ) -> np.ndarray | None:
-        """T_target_source (4, 4) float64 from described clouds and their matches; None: not found.
+        """Estimate a motion; results repeat on one core of the same machine.
 
-        Same input and seed, same machine, one core: same output.
+        Args:
+            source: described points (N, 3), metres.
+            target: described points (M, 3), metres.
+            matches: rows of source and target (P, 2).
+            protocol: the settings of RANSAC.
+            seed: of 31 bits.
+
+        Returns:
+            T_target_source (4, 4) float64, or None if none is found.
         """
-        ...
-
-    def label(self, protocol: Protocol) -> str:
-        """How it estimates under this protocol, for a caption."""
         ...
 
 
@@ -60,11 +64,9 @@ class Open3DRansac:
         if protocol.edge_length is not None:
             checkers.insert(0, registration.CorrespondenceCheckerBasedOnEdgeLength(protocol.edge_length))
         open3d.utility.random.seed(seed)
+        points = (open3d.utility.Vector3dVector(cloud.points) for cloud in (source, target))
         found = registration.registration_ransac_based_on_correspondence(
-            *(
-                open3d.geometry.PointCloud(open3d.utility.Vector3dVector(cloud.points))
-                for cloud in (source, target)
-            ),
+            *map(open3d.geometry.PointCloud, points),
             open3d.utility.Vector2iVector(matches.rows),
             protocol.distance,
             registration.TransformationEstimationPointToPoint(False),
@@ -74,12 +76,9 @@ class Open3DRansac:
         )
         return found.transformation if found.fitness > 0 else None
 
-    def label(self, protocol: Protocol) -> str:
-        return f"RANSAC of Open3D: {_ransac_words(protocol)}"
-
 
 class NativeRansac:
-    """The RANSAC of `pcreg register`; it takes the clouds' origins for their sensors, as descriptors do."""
+    """The RANSAC of `pcreg register`, with the sensors at the origins of the clouds, as for descriptors."""
 
     name = "ransac"
     packages = ("pcreg",)
@@ -108,19 +107,12 @@ class NativeRansac:
         )
         return agreement.refine(found.T_target_source) if found.inliers else None
 
-    def label(self, protocol: Protocol) -> str:
-        return (
-            f"RANSAC of this package: {_ransac_words(protocol)}, "
-            "scored on the matches, the finalists on descriptors and free space, too; the best is "
-            "refined on points with like descriptors"
-        )
-
 
 class KissMatcher:
     """KISS-Matcher (Lim et al., ICRA 2025): graph-theoretic pruning and a robust solver, on our matches.
 
-    It draws nothing at random. Its one knob, the resolution, is the protocol's distance. Raises
-    InputError if the package is missing.
+    It draws nothing at random. Its resolution is the protocol's distance. Raises InputError if the package
+    is missing.
     """
 
     name = "kiss"
@@ -147,14 +139,3 @@ class KissMatcher:
         if not solution.valid:
             return None
         return se3(solution.rotation, np.ravel(solution.translation))
-
-    def label(self, protocol: Protocol) -> str:
-        return f"KISS-Matcher at resolution {protocol.distance:g} m (pruning and robust solver, no RANSAC)"
-
-
-def _ransac_words(protocol: Protocol) -> str:
-    edges = "" if protocol.edge_length is None else f"edge length {protocol.edge_length:g} and "
-    return (
-        f"at most {protocol.iterations} samples of {protocol.n}, confidence {protocol.confidence:g}, "
-        f"distance {protocol.distance:g} m, {edges}distance checked"
-    )

@@ -1,7 +1,8 @@
-"""Inlier ratio, feature match recall, registration recall and errors, averaged as papers do.
+"""Metrics of registrations, and the averages of papers.
 
-Motions are T_target_source (4, 4) float64. An error of NaN stands for a registration that was not
-found: it passes no gate and counts in every denominator.
+Inlier ratio (IR), feature-match recall (FMR), registration recall (RR), rotation and translation errors (RRE,
+RTE). Motions are T_target_source (4, 4) float64. The errors of a registration that was not found are NaN:
+they pass no gate and count in every denominator. Statistics of nothing are NaN.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ def fraction_below(distances: np.ndarray, limit: float) -> float:
 
 
 def feature_matched(inlier_ratios: np.ndarray, tau2: float) -> np.ndarray:
-    """Which pairs have an inlier ratio above tau2, as in Predator; FMR is their fraction.
+    """Pairs (N,) with an inlier ratio above tau2, as in Predator; FMR is their fraction.
 
     FCGF and GeoTransformer also admit equality.
     """
@@ -53,12 +54,12 @@ def rmse(T_estimate: np.ndarray, T_true: np.ndarray, points: np.ndarray) -> floa
 
 
 def within(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> np.ndarray:
-    """Which pairs (N,) have RTE below gate[0] metres and RRE below gate[1] degrees: the joint mask."""
+    """Pairs (N,) with RTE below gate[0] metres and RRE below gate[1] degrees: the joint mask."""
     return (np.asarray(RTE) < gate[0]) & (np.asarray(RRE) < gate[1])
 
 
 def masks(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> dict[str, tuple]:
-    """Over which pairs papers average RTE and RRE: by name a mask (N,) for either.
+    """The pairs over which papers average RTE and RRE: a mask (N,) for either, by name.
 
     `joint`: both errors within the gate, as GeoTransformer; `separate`: each error within its own half,
     as FCGF and Predator; `all`: every pair with an estimate, as DGR's running log.
@@ -72,31 +73,25 @@ def masks(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> dict[str, 
     }
 
 
-def mean(values: np.ndarray) -> float:
-    """The plain mean; NaN of nothing."""
+def mean(values: Sequence[float] | np.ndarray) -> float:
+    """The plain mean."""
     return float(np.mean(values)) if len(values) else float("nan")
 
 
-def std(values: np.ndarray) -> float:
-    """The population standard deviation; NaN of nothing."""
-    return float(np.std(values)) if len(values) else float("nan")
+def std(values: Sequence[float] | np.ndarray, ddof: int = 0) -> float:
+    """The standard deviation, of the population or with ddof=1 of a sample."""
+    return float(np.std(values, ddof=ddof)) if len(values) > ddof else float("nan")
 
 
-def median(values: np.ndarray) -> float:
-    """The median; NaN of nothing."""
+def median(values: Sequence[float] | np.ndarray) -> float:
+    """The median."""
     return float(np.median(values)) if len(values) else float("nan")
 
 
-def spread(values: Sequence[float]) -> float:
-    """The sample standard deviation of repeated measurements; NaN of fewer than two."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+def over_scenes(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """Mean and population standard deviation of one value per scene, without scenes of value NaN.
 
-
-def over_scenes(values: np.ndarray) -> tuple[float, float]:
-    """Mean and population standard deviation of one value per scene, scenes of value NaN left out.
-
-    The convention of 3DMatch tables, where a scene of few pairs weighs as much as one of many. The
-    other is to pool: the plain mean over all pairs.
+    As in tables of 3DMatch: a scene of few pairs weighs as much as one of many.
     """
     values = np.asarray(values, dtype=np.float64)
     values = values[np.isfinite(values)]

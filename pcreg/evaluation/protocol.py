@@ -1,35 +1,28 @@
-"""The protocol of a benchmark: what has to be fixed before figures can be compared."""
+"""The protocol of a benchmark: everything that has to be equal for figures to be comparable."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from pcreg.runtime.errors import InputError
 
-DRAWN = ("points", "matches")
-FITTED_TO = ("drawn", "all")
-RECALLS = ("information", "rmse", "gate")
-
 
 @dataclass(frozen=True)
 class Scoring:
-    """When a pair counts as registered, and how pairs are averaged. Metres and degrees.
-
-    Raises InputError for values that cannot be.
-    """
+    """Criterion of registered pairs, and their average; raises InputError for invalid values."""
 
     name: str
     _: KW_ONLY
-    recall: str = "gate"  # what RR is: by information matrix (non-consecutive pairs), RMSE, or first gate
-    recall_rmse: float = 0.2  # registered, by information matrix or RMSE
-    gates: Sequence[Sequence[float]] = ()  # registered, by RTE and RRE; the first masks their means
+    recall: str = "gate"  # RR by information matrix (non-consecutive pairs), RMSE, or the first gate
+    recall_rmse: float = 0.2  # metres; of registered pairs, by information matrix or RMSE
+    gates: Sequence[Sequence[float]] = ()  # metres of RTE and degrees of RRE; the first masks their means
     scene_mean: bool = True  # average within scenes first, then over scenes; else over all pairs
-    note: str = ""  # what else a reader has to know, printed in captions
+    note: str = ""  # printed below captions
 
     def __post_init__(self) -> None:
         gates = tuple((float(metres), float(degrees)) for metres, degrees in self.gates)
-        object.__setattr__(self, "gates", gates)  # the way to fill a default of a frozen dataclass
+        object.__setattr__(self, "gates", gates)  # the dataclass is frozen
         self._positive("recall_rmse")
-        self._one_of("recall", RECALLS)
+        self._one_of("recall", ("information", "rmse", "gate"))
 
     def _positive(self, *names: str) -> None:
         for name in names:
@@ -45,24 +38,21 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Protocol(Scoring):
-    """How a descriptor and an estimator are measured. Lengths in metres, angles in degrees.
+    """Measurement of a descriptor and an estimator; raises InputError for invalid values.
 
     `samples` are the values of N that are measured, each by itself, from the same features. With
     `draw="points"` N random points of each cloud are matched; with `draw="matches"` N of the mutual
-    matches of whole clouds are drawn at random. A cloud or a list of matches that has fewer is used
-    whole, and so it is where N is None.
-
-    Raises InputError for values that cannot be.
+    matches of whole clouds are drawn at random. All are taken if there are fewer, and if N is None.
     """
 
-    voxel: float  # one point per cell of this edge is described
+    voxel: float  # metres; one point per cell of this edge is described
     samples: Sequence[int | None] = (None,)
     draw: str = "points"
-    mutual: bool = True  # the estimator gets mutual matches, else each source point's nearest
-    fit: str = "drawn"  # the estimator sees the points of the draw, or all: hypotheses are scored on them
-    tau1: float | None = None  # a match closer than this under the true motion is right; 2 x voxel
-    tau2: float = 0.05  # a pair with an inlier ratio above this counts as matched
-    distance: float | None = None  # RANSAC: a match closer than this is an inlier; 1.5 x voxel
+    mutual: bool = True  # the estimator gets mutual matches, else the nearest of each source point
+    fit: str = "drawn"  # the estimator scores hypotheses on the drawn points, or on all
+    tau1: float | None = None  # metres between right matches under the true motion; 2 x voxel
+    tau2: float = 0.05  # the inlier ratio above which a pair counts as matched
+    distance: float | None = None  # metres between the points of inliers of RANSAC; 1.5 x voxel
     iterations: int = 50_000
     confidence: float = 0.999
     n: int = 3  # matches per RANSAC sample
@@ -77,8 +67,8 @@ class Protocol(Scoring):
         ):
             object.__setattr__(self, name, value)
         self._positive("voxel", "tau1", "distance", "iterations")
-        self._one_of("draw", DRAWN)
-        self._one_of("fit", FITTED_TO)
+        self._one_of("draw", ("points", "matches"))
+        self._one_of("fit", ("drawn", "all"))
         if not 0 < self.confidence < 1:
             raise InputError(
                 f"protocol.confidence={self.confidence}: RANSAC ends early only below 1; set 0.999"

@@ -1,19 +1,35 @@
-"""One HTML file that shows a benchmark: tables, charts and the pairs that went wrong.
+"""One self-contained HTML file of a benchmark: tables, charts, and pictures of the worst pairs."""
 
-It contains everything it shows and loads nothing.
-"""
-
+import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pcreg.evaluation.aggregate import succeeded
+import numpy as np
+
+from pcreg.evaluation import aggregate
 from pcreg.evaluation.caption import Setup, caption
 from pcreg.evaluation.charts import charts
-from pcreg.evaluation.failures import FailureCase, failures
 from pcreg.evaluation.tables import per_scene, tables
+from pcreg.geometry.se3 import transform
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import PairDataset
+from pcreg.viz.overview import SOURCE, TARGET
 from pcreg.viz.page import write_page
+from pcreg.viz.render import render
+
+PICTURES = 20
+SIZE = (480, 360)
+
+
+@dataclass(frozen=True)
+class FailureCase:
+    """A pair that went wrong."""
+
+    row: dict[str, Any]  # of pcreg.evaluation.aggregate
+    estimated: bytes | None  # JPEG; None if no motion was found
+    true: bytes  # JPEG
 
 
 def report(
@@ -21,7 +37,7 @@ def report(
     setup: Setup,
     dataset: PairDataset,
     path: str | Path,
-    pictures: int = 20,
+    pictures: int = PICTURES,
 ) -> None:
     """Write the report to `path`, atomically; `dataset` has the clouds of the worst pairs."""
     write_page(
@@ -36,18 +52,51 @@ def report(
         charts=charts(records, setup),
         samples=setup.protocol.samples[0],
         failures=failures(records, setup, dataset, pictures),
-        describe=lambda case: _figures(case, setup),
+        describe=lambda case: _figures(case.row, setup),
     )
 
 
-def _figures(case: FailureCase, setup: Setup) -> str:
-    row = case.row
-    errors = (
-        "no estimate"
-        if row["rmse"] is None
-        else f"RTE {row['RTE']:.3f} m, RRE {row['RRE']:.2f} deg, RMSE {row['rmse']:.3f} m"
-    )
-    verdict = "registered" if succeeded([row], setup.protocol)[0] else "not registered"
+def failures(
+    records: Sequence[dict[str, Any]], setup: Setup, dataset: PairDataset, count: int
+) -> list[FailureCase]:
+    """The pairs with the largest RMSE at the first N and seed, those without an estimate first."""
+    rows = aggregate.rows(records, setup.protocol.samples[0], setup.seeds[0])
+    rows.sort(key=lambda row: np.inf if row["rmse"] is None else row["rmse"], reverse=True)
+    return [_drawn(row, dataset, row.get("voxel") or setup.protocol.voxel) for row in rows[:count]]
+
+
+def _drawn(row: dict[str, Any], dataset: PairDataset, voxel: float | None) -> FailureCase:
+    """A case with its clouds downsampled to `voxel`; None: shown as they are, as they were unusable."""
+    source, target = (dataset.cloud(row[side]) for side in ("source", "target"))
+    if voxel:
+        source, target = source[voxel_downsample(source, voxel)], target[voxel_downsample(target, voxel)]
+    _, _, camera = np.linalg.svd(target - target.mean(0), full_matrices=False)  # sees the widest side
+    camera[2] = np.cross(camera[0], camera[1])
+
+    def picture(T: list[list[float]] | None) -> bytes | None:
+        if T is None:
+            return None
+        clouds = [transform(np.array(T), source), target]
+        return _jpeg(render(clouds, [SOURCE, TARGET], camera, size=SIZE, splat=3))
+
+    return FailureCase(row, picture(row["T_target_source"]), picture(row["truth"]))
+
+
+def _jpeg(image: np.ndarray) -> bytes:
+    """The bytes of an RGB image (H, W, 3) in 0..1."""
+    from matplotlib.image import imsave
+
+    buffer = io.BytesIO()
+    imsave(buffer, np.ascontiguousarray(np.clip(image, 0, 1)), format="jpg", pil_kwargs={"quality": 85})
+    return buffer.getvalue()
+
+
+def _figures(row: dict[str, Any], setup: Setup) -> str:
+    """The line below the pictures of a pair."""
+    errors = "no estimate"
+    if row["rmse"] is not None:
+        errors = f"RTE {row['RTE']:.3f} m, RRE {row['RRE']:.2f} deg, RMSE {row['rmse']:.3f} m"
+    verdict = "registered" if aggregate.succeeded([row], setup.protocol)[0] else "not registered"
     if "IR" in row:
         found = f"IR {100 * row['IR']:.1f} %, {row['inliers']} inliers of {row['matches']} matches"
     else:

@@ -1,6 +1,6 @@
-"""Run a descriptor and an estimator, or the system, over the pairs of a data set; record every figure.
+"""Run a descriptor and an estimator, or the system, over the pairs of a data set into records.
 
-Features first, once per cloud and kept on disk, then the pairs, both in worker processes.
+Worker processes describe each cloud once, kept on disk, and then score the pairs.
 """
 
 from collections.abc import Sequence
@@ -36,10 +36,10 @@ def run(
 ) -> list[dict[str, Any]]:
     """Score all pairs of the data set into `records`; returns one record per pair, in their order.
 
-    Pairs recorded before are not done again. The records do not depend on the number of `workers`
-    (processes, one per core by default, or an executor; 0 works here and, with an estimator that draws its
-    own random numbers, may not repeat). Raises InputError if there are no pairs, and if descriptor and
-    protocol differ in voxel size.
+    Pairs on record are not done again. Records do not depend on the number of `workers` (processes, one per
+    core by default, or an executor; with 0, in this process, an estimator that draws its own random numbers
+    may not repeat). Raises InputError if there are no pairs, and if descriptor and protocol differ in voxel
+    size.
     """
     todo = _todo(dataset, records)
     if descriptor.voxel != protocol.voxel:
@@ -90,7 +90,7 @@ def _in_order(dataset: PairDataset, records: Records) -> list[dict[str, Any]]:
 
 
 def versions(packages: Sequence[str] = ()) -> dict[str, str]:
-    """Versions of what every figure depends on, and of these packages."""
+    """Versions of the packages on which every figure depends, and of these packages."""
     installed = packages_distributions()["open3d"][0]  # builds of Open3D differ in their name
     names = sorted({"pcreg", "torch", "numpy", "scipy", "open3d", *packages})
     return {name: version(installed if name == "open3d" else name) for name in names}

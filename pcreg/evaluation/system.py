@@ -1,7 +1,4 @@
-"""The whole system in a benchmark: the answers of `pcreg.register`, and whether they are right.
-
-Voxel size, scales, refinement and verdict are those of `register`; no descriptor or estimator is chosen.
-"""
+"""The whole system in a benchmark: the answers and verdicts of `pcreg.register`, scored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pcreg.evaluation.protocol import Scoring
-from pcreg.evaluation.trial import facts, motion_errors
+from pcreg.evaluation.trial import fields_of, motion_errors
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import Pair, PairDataset, points_of
@@ -22,19 +19,16 @@ from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, OutputError
 
-# RTE in metres and RRE in degrees; the first gate decides what is right
+# RTE in metres and RRE in degrees; an answer is right by the first gate
 INDOOR_GATES = ((0.3, 15.0),)
 OUTDOOR_GATES = ((2.0, 5.0), (0.5, 1.0), (0.2, 1.0))
-# Of a pair whose clouds cannot be used; any answer has these fields
+# Fields of every answer, with the values of a pair whose clouds cannot be used
 REFUSED = {"registered": False, "confidence": 0.0, "voxel": None, "reason": "", "inliers": 0, "notes": []}
 
 
 @dataclass(frozen=True)
 class System(Scoring):
-    """The settings of `register`, and how its answers are scored.
-
-    Raises InputError for values that cannot be.
-    """
+    """Settings of `register`, and the scoring of its answers; raises InputError for invalid ones."""
 
     samples: ClassVar[tuple[None]] = (None,)  # every point counts
 
@@ -56,24 +50,19 @@ class System(Scoring):
         choose_device(self.device)
 
     def on(self, dataset: PairDataset) -> "System":
-        """The same with what is left to the data set: the viewpoint that it states, and its gates."""
+        """Fill in the viewpoint and the gates of a data set where none are given."""
         gates = self.gates or (OUTDOOR_GATES if dataset.outdoor else INDOOR_GATES)
         return replace(self, gates=gates, viewpoint=self.viewpoint or dataset.viewpoint)
 
     @cached_property
     def registrar(self) -> Registrar:
-        """What registers, with weights that are loaded once."""
-        settings = {name: getattr(self, name) for name in ("descriptor", "weights", "voxel", "device")}
-        return Registrar(**settings)
-
-    @property
-    def label(self) -> str:
-        """How it registers, for a caption."""
-        size = "chosen from the clouds" if self.voxel is None else f"of {self.voxel:g} m"
-        return f"`pcreg.register` with refinement and fallback, at voxels {size}; viewpoint: {self.viewpoint}"
+        """The registrar, with weights that are loaded once."""
+        return Registrar(
+            descriptor=self.descriptor, weights=self.weights, voxel=self.voxel, device=self.device
+        )
 
     def register(self, source: np.ndarray, target: np.ndarray, seed: int) -> Registration:
-        """What `pcreg.register` answers; InputError for clouds that it cannot use."""
+        """The answer of `pcreg.register`; InputError for clouds that it cannot use."""
         prepared = (
             self.registrar.prepare(points, name=name, viewpoint=self.viewpoint)
             for name, points in (("source", source), ("target", target))
@@ -82,7 +71,7 @@ class System(Scoring):
 
 
 def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pair: Pair) -> dict[str, Any]:
-    """The record of a pair. One whose clouds cannot be used is refused, without a motion."""
+    """The record of a pair; a pair of unusable clouds is refused, without a motion."""
     source, target = (points_of(dataset, name) for name in (pair.source, pair.target))
     clock = process_time if system.device == "cpu" else perf_counter
     overlap, trials = None, []
@@ -103,4 +92,4 @@ def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pai
             trial = answer | motion_errors(pair, found.T_target_source, a)
         trials.append({"samples": None, "seed": seed} | trial | {"seconds": seconds})
     points = [len(source), len(target)]
-    return facts(pair) | {"overlap_measured": overlap, "points": points, "trials": trials}
+    return fields_of(pair) | {"overlap_measured": overlap, "points": points, "trials": trials}

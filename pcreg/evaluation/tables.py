@@ -1,27 +1,48 @@
-"""Tables of a benchmark: our figures beside published ones, as text, Markdown or LaTeX.
+"""Tables of a benchmark: our figures beside published ones, as Markdown or LaTeX.
 
-Where several numbers of samples were measured there is a table per figure, with a column per number,
-as in the papers; where there is one, a table with a column per figure.
+With several numbers of samples there is a table per figure with a column per number, as in the papers; with
+one number, a table with a column per figure. Published figures lie in published.yaml, by benchmark and the
+protocol by which they were measured.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
+import yaml
 from tabulate import tabulate
 
 from pcreg.evaluation import aggregate, metrics
 from pcreg.evaluation.aggregate import Figures, Row
 from pcreg.evaluation.caption import Setup
 from pcreg.evaluation.protocol import Protocol
-from pcreg.evaluation.published import PUBLISHED, Published
 
 LATEX = str.maketrans({"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "~": r"\textasciitilde{}"})
+PUBLISHED_SAMPLES = (5000, 2500, 1000, 500, 250)  # of the lists in published.yaml
+
+Records = Sequence[dict[str, Any]]
+Average = Callable[[Sequence[Row], Any], Figures]
+Curve = dict[int | None, float]  # by the number of samples; None: all points
+# The name of a row, and of each number of samples the figures, with their spread over seeds if it is measured
+Rows = list[tuple[str, dict[int | None, tuple[Figures, ...]]]]
+
+
+@dataclass(frozen=True)
+class Published:
+    """Figures of a method from the literature: fractions, metres, degrees."""
+
+    method: str
+    source: str
+    figures: dict[str, Curve]
 
 
 @dataclass(frozen=True)
 class Table:
+    """A table with its notes."""
+
     title: str
     header: list[str]  # of the columns, the first being the name of a row
     rows: list[list[str]]
@@ -42,7 +63,28 @@ class Table:
         return tabulate(self.rows, self.header, kind, colalign=align, disable_numparse=True)
 
 
-def tables(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
+@cache
+def published() -> dict[tuple[str, str], tuple[Published, ...]]:
+    """The methods of published.yaml, by benchmark and protocol."""
+
+    def curve(key: str, value: Any) -> Curve:
+        if isinstance(value, list):
+            value = dict(zip(PUBLISHED_SAMPLES, value, strict=True))
+        value = value if isinstance(value, dict) else {None: value}
+        scale = 1 if key.startswith(("RTE", "RRE")) else 100  # the file has percent
+        return {samples: round(each / scale, 5) for samples, each in value.items()}
+
+    text = (files("pcreg.evaluation") / "published.yaml").read_text(encoding="utf-8")
+    return {
+        (table["benchmark"], table["protocol"]): tuple(
+            Published(each["method"], each["source"], {k: curve(k, v) for k, v in each["figures"].items()})
+            for each in table["methods"]
+        )
+        for table in yaml.safe_load(text)
+    }
+
+
+def tables(records: Records, setup: Setup) -> list[Table]:
     """All tables but those per scene."""
     several = len(setup.protocol.samples) > 1
     found = _by_samples(records, setup) if several else [_by_figure(records, setup)]
@@ -51,17 +93,11 @@ def tables(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
     return [*found, _wrongly_accepted(records, setup)] if has_verdicts else found
 
 
-def _averages(setup: Setup) -> dict[str, Callable[[Sequence[Row], Any], Figures]]:
-    """The two ways of averaging, the protocol's own first."""
-    ways = {"mean of scenes": aggregate.over_scenes, "all pairs pooled": aggregate.figures}
-    return ways if setup.protocol.scene_mean else dict(reversed(ways.items()))
-
-
 def measured(
-    records: Sequence[dict[str, Any]],
+    records: Records,
     setup: Setup,
     samples: int | None,
-    average: Callable[[Sequence[Row], Any], Figures] = aggregate.overall,
+    average: Average = aggregate.overall,
     compat: bool = False,
 ) -> tuple[Figures, Figures]:
     """Mean and spread over the seeds of the figures at this number of samples."""
@@ -69,76 +105,71 @@ def measured(
     return aggregate.over_seeds([average(run, setup.protocol) for run in runs])
 
 
-def _ours(records: Sequence[dict[str, Any]], setup: Setup) -> list[tuple[str, dict[int | None, tuple]]]:
-    """Rows of our figures by number of samples: one per way of averaging and truth."""
-    several = len({record["scene"] for record in records}) > 1
-    truths = {"": False} | ({", FCGF-order ground truth": True} if has_compat(records) else {})
+def _ours(records: Records, setup: Setup) -> Rows:
+    """A row per way of averaging, the protocol's own first, and per truth."""
+    ways: dict[str, Average] = {
+        "mean of scenes": aggregate.over_scenes,
+        "all pairs pooled": aggregate.figures,
+    }
+    if len({record["scene"] for record in records}) == 1:
+        del ways["mean of scenes"]
     return [
         (
-            f"{setup.descriptor} + {setup.estimator}, {way}{truth}",
-            {n: measured(records, setup, n, average, compat) for n in setup.protocol.samples},
+            f"{setup.descriptor} + {setup.estimator}, {way}{truth and f', {truth}'}",
+            {n: measured(records, setup, n, ways[way], compat) for n in setup.protocol.samples},
         )
-        for truth, compat in truths.items()
-        for way, average in _averages(setup).items()
-        if several or average is aggregate.figures
+        for truth, compat in _truths(records, "").items()
+        for way in sorted(ways, reverse=setup.protocol.scene_mean)
     ]
 
 
-def has_compat(records: Sequence[dict[str, Any]]) -> bool:
-    """Whether errors were also taken against the truth of older tables."""
-    return all("compat" in trial for record in records for trial in record["trials"])
+def _truths(records: Records, right: str) -> dict[str, bool]:
+    """The truths by name, the `right` one first; true for that of older tables."""
+    has_compat = all("compat" in trial for record in records for trial in record["trials"])
+    return {right: False} | ({"FCGF-order ground truth": True} if has_compat else {})
 
 
-def _by_samples(records: Sequence[dict[str, Any]], setup: Setup) -> list[Table]:
-    ours = _ours(records, setup)
-    samples = setup.protocol.samples
-    published = PUBLISHED.get((setup.benchmark, setup.protocol.name), ())
+def _beside(rows: Rows, setup: Setup, key: str | None = None) -> tuple[Rows, list[str]]:
+    """Our rows and those of published figures, of one key if it is given, with the sources as notes."""
+    entries = published().get((setup.benchmark, setup.protocol.name), ())
+    entries = [entry for entry in entries if key is None or key in entry.figures]
+    notes = {source: n for n, source in enumerate(dict.fromkeys(e.source for e in entries), start=1)}
+    others = [
+        (
+            f"{entry.method} [{notes[entry.source]}]",
+            {n: ({k: v[n] for k, v in entry.figures.items() if n in v},) for n in setup.protocol.samples},
+        )
+        for entry in entries
+    ]
+    return [*rows, *others], [f"[{n}] {source}" for source, n in notes.items()]
+
+
+def _by_samples(records: Records, setup: Setup) -> list[Table]:
+    ours, samples = _ours(records, setup), setup.protocol.samples
+    header = ["N points" if setup.protocol.draw == "points" else "N matches"]
+    header += ["all" if n is None else str(n) for n in samples]
     found = []
     for key in _keys(ours[0][1][samples[0]][0], setup):
-        rows = [[name, *(cell(key, *figures[n]) for n in samples)] for name, figures in ours]
-        beside = [entry for entry in published if key in entry.figures]
-        notes = _notes(beside)
-        for entry in beside:
-            curve = {n: {key: value} for n, value in entry.figures[key].items()}
-            rows.append([_cited(entry, notes), *(cell(key, curve.get(n, {})) for n in samples)])
-        header = [f"N {'points' if setup.protocol.draw == 'points' else 'matches'}"]
-        header += ["all" if n is None else str(n) for n in samples]
-        title = f"{setup.benchmark}: {heading(key)}"
-        found.append(Table(title, header, rows, [f"[{n}] {source}" for source, n in notes.items()]))
+        shown, notes = _beside(ours, setup, key)
+        rows = [[name, *(cell(key, *figures[n]) for n in samples)] for name, figures in shown]
+        found.append(Table(f"{setup.benchmark}: {heading(key)}", header, rows, notes))
     return found
 
 
-def _notes(entries: Sequence[Published]) -> dict[str, int]:
-    """The sources, numbered."""
-    return {source: n for n, source in enumerate(dict.fromkeys(e.source for e in entries), start=1)}
-
-
-def _cited(entry: Published, notes: dict[str, int]) -> str:
-    return f"{entry.method} [{notes[entry.source]}]"
-
-
-def _by_figure(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
+def _by_figure(records: Records, setup: Setup) -> Table:
     (samples,) = setup.protocol.samples
-    ours = [(name, figures[samples]) for name, figures in _ours(records, setup)]
-    keys = _keys(ours[0][1][0], setup)
-    rows = [[name, *(cell(key, *figures) for key in keys)] for name, figures in ours]
-    beside = PUBLISHED.get((setup.benchmark, setup.protocol.name), ())
-    notes = _notes(beside)
-    for entry in beside:
-        figures = {key: curve[samples] for key, curve in entry.figures.items() if samples in curve}
-        rows.append([_cited(entry, notes), *(cell(key, figures) for key in keys)])
-    sources = [f"[{n}] {source}" for source, n in notes.items()]
-    return Table(setup.benchmark, ["", *map(heading, keys)], rows, sources)
+    shown, notes = _beside(_ours(records, setup), setup)
+    keys = _keys(shown[0][1][samples][0], setup)
+    rows = [[name, *(cell(key, *figures[samples]) for key in keys)] for name, figures in shown]
+    return Table(setup.benchmark, ["", *map(heading, keys)], rows, notes)
 
 
-def _errors(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
-    """Mean, deviation and median of RTE and RRE by mask and truth, at the largest number of samples."""
-    samples = setup.protocol.samples[0]
-    truths = {"truth": False} | ({"FCGF-order ground truth": True} if has_compat(records) else {})
+def _errors(records: Records, setup: Setup) -> Table:
+    """Mean, deviation and median of RTE and RRE by mask and truth, at the first number of samples."""
     columns = [(error, statistic) for error in ("RTE", "RRE") for statistic in aggregate.STATISTICS]
     rows = []
-    for truth, compat in truths.items():
-        figures = measured(records, setup, samples, aggregate.figures, compat)
+    for truth, compat in _truths(records, "truth").items():
+        figures = measured(records, setup, setup.protocol.samples[0], aggregate.figures, compat)
         for mask in aggregate.MASKS:
             cells = (cell(f"{error}_{mask}_{statistic}", *figures) for error, statistic in columns)
             rows.append([f"{truth}, {mask}", *cells])
@@ -147,37 +178,33 @@ def _errors(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
     return Table(f"{setup.benchmark}: errors", header, rows)
 
 
-def _wrongly_accepted(records: Sequence[dict[str, Any]], setup: Setup) -> Table:
+def _wrongly_accepted(records: Records, setup: Setup) -> Table:
     """A row per pair that was accepted and is wrong, the most confident first."""
     scored = [row for seed in setup.seeds for row in aggregate.rows(records, None, seed)]
     right = aggregate.succeeded(scored, setup.protocol)
     wrong = [row for row, passed in zip(scored, right, strict=True) if row["registered"] and not passed]
+    keys = ("confidence", "RTE", "RRE", "rmse", "overlap_measured")
     rows = [
-        [
-            row["pair"],
-            str(row["seed"]),
-            *(f"{row[key]:.3f}" for key in ("confidence", "RTE", "RRE", "rmse", "overlap_measured")),
-        ]
+        [row["pair"], str(row["seed"]), *(f"{row[key]:.3f}" for key in keys)]
         for row in sorted(wrong, key=lambda row: -row["confidence"])
     ]
     header = ["pair", "seed", "confidence", "RTE m", "RRE deg", "RMSE m", "overlap"]
     return Table(f"{setup.benchmark}: accepted and wrong, {len(rows)}", header, rows)
 
 
-def per_scene(records: Sequence[dict[str, Any]], setup: Setup, samples: int | None) -> Table:
+def per_scene(records: Records, setup: Setup, samples: int | None) -> Table:
     """A row per scene at this number of samples, mean over the seeds, and the mean and spread of scenes."""
     runs = [aggregate.by_scene(aggregate.rows(records, samples, s), setup.protocol) for s in setup.seeds]
     scenes = {scene: aggregate.over_seeds([run[scene] for run in runs]) for scene in runs[0]}
     keys = _keys(next(iter(scenes.values()))[0], setup, counts=True)
     rows = [[scene, *(cell(key, *figures) for key in keys)] for scene, figures in scenes.items()]
-    if len(scenes) > 1:
-        for name, statistic in (("mean of scenes", 0), ("std over scenes", 1)):
-            values = {
-                key: metrics.over_scenes([figures[key] for figures, _ in scenes.values()])[statistic]
-                for key in keys
-                if key not in aggregate.COUNTS
-            }
-            rows.append([name, *(cell(key, values) for key in keys)])
+    for place, name in enumerate(("mean of scenes", "std over scenes") if len(scenes) > 1 else ()):
+        values = {
+            key: metrics.over_scenes([figures[key] for figures, _ in scenes.values()])[place]
+            for key in keys
+            if key not in aggregate.COUNTS
+        }
+        rows.append([name, *(cell(key, values) for key in keys)])
     title = f"{setup.benchmark} by scene"
     if isinstance(setup.protocol, Protocol):
         title += f", {'all' if samples is None else samples} {setup.protocol.draw}"
@@ -185,17 +212,17 @@ def per_scene(records: Sequence[dict[str, Any]], setup: Setup, samples: int | No
 
 
 def _keys(figures: Figures, setup: Setup, counts: bool = False) -> list[str]:
-    """What has a column or a table, the protocol's own recall first; the errors table has the rest."""
+    """The figures with a column or a table, the protocol's own recall first; others are in that of errors."""
     gates = setup.protocol.gates
     own = {"information": "RR", "rmse": "RR_rmse", "gate": aggregate.gate_key(gates[0]) if gates else ""}
     first = own[setup.protocol.recall]
-    keys = [key for key in figures if key not in aggregate.PAIRS or counts]
-    keys = [key for key in keys if not key.startswith(("RTE", "RRE")) or _is_mean(key)]
+    keys = [
+        key
+        for key in figures
+        if (counts or key not in aggregate.PAIRS)
+        and (not key.startswith(("RTE", "RRE")) or key.endswith(("joint_mean", "separate_mean")))
+    ]
     return sorted(keys, key=lambda key: (key not in aggregate.PAIRS, key != first))
-
-
-def _is_mean(key: str) -> bool:
-    return key.endswith(("joint_mean", "separate_mean"))
 
 
 def heading(key: str) -> str:

@@ -1,7 +1,6 @@
 """One pair of a benchmark: draw, match, estimate, and compare with the ground truth.
 
 A trial is one number of samples with one seed. Seconds are CPU time, which other processes do not lengthen.
-Nothing is averaged here; `pcreg.evaluation.aggregate` does that.
 """
 
 import os
@@ -24,17 +23,17 @@ from pcreg.geometry.se3 import residuals, rotation_error, translation_error
 from pcreg.io.pairs import Pair
 from pcreg.registration.matching.nearest import Matcher, Matches, Nearest
 
-TAU_FACTORS = np.arange(1, 31) / 10  # of tau1: where the curve of inlier ratios is taken
+TAU_FACTORS = np.arange(1, 31) / 10  # of tau1, the thresholds of the curve of inlier ratios
 
 
 @dataclass(frozen=True)
 class Matched:
-    """What an estimator is given, and what inlier ratios are taken of."""
+    """Input of an estimator, and matches for inlier ratios."""
 
     source: Description
     target: Description
-    matches: Matches  # for the estimator; their one-way ones: each source point with its nearest
-    mutual: np.ndarray  # (Q, 2) the mutual ones
+    matches: Matches  # for the estimator; its one-way matches join each source point to its nearest
+    mutual: np.ndarray  # (Q, 2)
     seconds: float
 
 
@@ -49,10 +48,7 @@ def score(
     pair: Pair,
     matcher: Matcher = NEAREST,
 ) -> dict[str, Any]:
-    """The record of a pair, from the files with the descriptions of clouds by name.
-
-    Errors are None if no motion was found.
-    """
+    """The record of a pair, from the files of descriptions by cloud; errors are None without a motion."""
     source, target = (read_described(files[name]) for name in (pair.source, pair.target))
     clouds = source.description, target.description
     trials = []
@@ -61,20 +57,21 @@ def score(
         given = matched.source, matched.target, matched.matches
         T = estimator.estimate(*given, protocol, _seed(seed, f"{pair.name} {samples}"))
         seconds = {"match": matched.seconds, "estimate": process_time() - start}
-        about = {"samples": samples, "seed": seed}
-        trials.append(about | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
-    distance = OVERLAP_DISTANCE * protocol.voxel
-    motion = pair.T_target_source
-    return facts(pair) | {
-        "overlap_measured": measured_overlap(*(cloud.points for cloud in clouds), motion, distance),
-        "points": [len(cloud.points) for cloud in clouds],
+        drawn = {"samples": samples, "seed": seed}
+        trials.append(drawn | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
+    points = [cloud.points for cloud in clouds]
+    return fields_of(pair) | {
+        "overlap_measured": measured_overlap(
+            *points, pair.T_target_source, OVERLAP_DISTANCE * protocol.voxel
+        ),
+        "points": list(map(len, points)),
         "describe_seconds": source.seconds + target.seconds,
         "trials": trials,
     }
 
 
-def facts(pair: Pair) -> dict[str, Any]:
-    """The fields of the record of a pair that depend on the pair alone."""
+def fields_of(pair: Pair) -> dict[str, Any]:
+    """The fields of a record that depend on the pair alone."""
     return {
         "pair": pair.name,
         "source": pair.source,
@@ -94,26 +91,27 @@ def draws(
     seeds: Sequence[int],
     matcher: Matcher = NEAREST,
 ) -> Iterator[tuple[int | None, int, Matched]]:
-    """Samples, seed and matches of every trial. With one seed a smaller draw is part of a larger one."""
+    """Samples, seed and matches of every trial; a smaller draw is part of a larger one of the same seed."""
     if protocol.draw == "matches":
         start = process_time()
         found = matcher.match(source, target, protocol.voxel)
         seconds = process_time() - start
-        for seed in seeds:
+    for seed in seeds:
+        if protocol.draw == "matches":
             order = _order(seed, pair.name, len(found.rows))
             for samples in protocol.samples:
                 drawn = found.of_rows(order[:samples])
                 yield samples, seed, _of_matches(source, target, drawn, protocol, seconds)
-        return
-    for seed in seeds:
-        named = (pair.source, source), (pair.target, target)
-        orders = [_order(seed, name, len(cloud.points)) for name, cloud in named]
-        for samples in protocol.samples:
-            yield samples, seed, _of_points(source, target, [o[:samples] for o in orders], protocol, matcher)
+        else:
+            named = (pair.source, source), (pair.target, target)
+            orders = [_order(seed, name, len(cloud.points)) for name, cloud in named]
+            for samples in protocol.samples:
+                rows = [order[:samples] for order in orders]
+                yield samples, seed, _of_points(source, target, rows, protocol, matcher)
 
 
 def _order(seed: int, name: str, count: int) -> np.ndarray:
-    """A random order (count,) of rows, which depends on the seed and the name."""
+    """A random order (count,) of rows by seed and name."""
     return np.random.default_rng([seed, zlib.crc32(os.fsencode(name))]).permutation(count)
 
 
@@ -134,20 +132,19 @@ def _of_points(
 
 
 def _numbered(pairs: np.ndarray | None, drawn: list[np.ndarray]) -> np.ndarray | None:
-    """Index pairs (P, 2) of points that were drawn, as rows of the clouds."""
+    """Pairs (P, 2) of drawn points as rows of the clouds."""
     return None if pairs is None else np.column_stack([drawn[0][pairs[:, 0]], drawn[1][pairs[:, 1]]])
 
 
 def _of_matches(
     source: Description, target: Description, found: Matches, protocol: Protocol, seconds: float
 ) -> Matched:
-    """These mutual matches of whole clouds, with their own points or all points."""
+    """Mutual matches of whole clouds, with their own points or all points."""
     if protocol.fit == "all":
         return Matched(source, target, found, found.rows, seconds)
     own = np.column_stack([np.arange(len(found.rows))] * 2)
-    sides = zip((source, target), found.rows.T, strict=True)
-    matched = (cloud.of_rows(rows) for cloud, rows in sides)
-    return Matched(*matched, replace(found, rows=own), own, seconds)
+    a, b = (cloud.of_rows(rows) for cloud, rows in zip((source, target), found.rows.T, strict=True))
+    return Matched(a, b, replace(found, rows=own), own, seconds)
 
 
 def _trial(
@@ -155,24 +152,22 @@ def _trial(
 ) -> dict[str, Any]:
     """The figures of one trial; `points` (N, 3) are all described points of the source."""
     distances = _distances(matched, matched.mutual, pair.T_target_source)
-    trial = {
+    curve = [metrics.fraction_below(distances, protocol.tau1 * factor) for factor in TAU_FACTORS]
+    trial: dict[str, Any] = {
         "matches": len(matched.matches.rows),
         "IR": metrics.fraction_below(distances, protocol.tau1),
-        "IR_curve": [
-            round(metrics.fraction_below(distances, protocol.tau1 * factor), 4) for factor in TAU_FACTORS
-        ],
+        "IR_curve": [round(fraction, 4) for fraction in curve],
     }
     if matched.matches.one_way is not None:
         one_way = _distances(matched, matched.matches.one_way, pair.T_target_source)
         trial["IR_one_way"] = metrics.fraction_below(one_way, protocol.tau1)
-    trial["inliers"] = (
-        0 if T is None else int((_distances(matched, matched.matches.rows, T) < protocol.distance).sum())
-    )
+    inliers = 0 if T is None else (_distances(matched, matched.matches.rows, T) < protocol.distance).sum()
+    trial["inliers"] = int(inliers)
     return trial | motion_errors(pair, T, points)
 
 
 def motion_errors(pair: Pair, T: np.ndarray | None, points: np.ndarray) -> dict[str, Any]:
-    """The motion of a trial and all its errors; `points` (N, 3) of the source are those of its RMSE."""
+    """The motion of a trial and its errors, the RMSE over `points` (N, 3) of the source."""
     trial = _errors(pair, T, pair.T_target_source, points)
     if pair.T_compat is not None:
         trial["compat"] = _errors(pair, T, pair.T_compat, points)
@@ -201,5 +196,5 @@ def _distances(matched: Matched, pairs: np.ndarray, T_target_source: np.ndarray)
 
 
 def _seed(seed: int, about: str) -> int:
-    """A seed of its own for each trial, whatever was computed before it: 31 bits, as Open3D takes."""
+    """The seed of a trial, in the 31 bits that Open3D takes."""
     return zlib.crc32(os.fsencode(f"{seed} {about}")) >> 1

@@ -1,1 +1,1 @@
-"""Many scans into one map: pairs proposed and registered, a robust pose graph, and joint refinement."""
+"""Maps of many scans: pairs proposed and registered, a robust pose graph, and joint refinement."""

@@ -1,8 +1,8 @@
-"""Many scans into one map, in one call.
+"""Map many scans in one call.
 
 import pcreg
 found = pcreg.register_all(["a.ply", "b.ply", "c.ply"])
-moved = found.transform(0, points)  # of the first scan, in the frame of its map
+moved = found.transform(0, points)  # points of the first scan, in the frame of its map
 """
 
 from collections.abc import Sequence
@@ -35,21 +35,34 @@ def register_all(
     workers: Workers = 0,
     folder: str | Path | None = None,
 ) -> Map:
-    """Register scans of one place, in any order and without poses: paths, arrays (N, 3), or as `register`.
+    """Register scans of one place, in any order and without poses.
 
-    The options are those of `pcreg.register`, the same for all scans.
+    With `workers` other than 0 a script needs `if __name__ == "__main__":`.
 
-    gravity  which way is up in all scans, as in `pcreg.Prior`
-    sequence neighbours in the list are consecutive scans of one sensor, which stands at the origin of each:
-             odometry joins them, and loops are found as without
-    workers  processes that share the work, and a GPU if `device` is one; or an executor, or the address of a
-             Dask scheduler, whose workers all have the device; by default this process does it
-    folder   where descriptions and records of pairs are kept, from which a call that was stopped continues;
-             by default they are thrown away
+    Args:
+        clouds: paths or arrays (N, 3), as for `pcreg.register`, whose options hold for all scans.
+        descriptor: as in `pcreg.register`.
+        weights: as in `pcreg.register`.
+        voxel: as in `pcreg.register`, metres.
+        units: as in `pcreg.register`.
+        columns: as in `pcreg.register`.
+        viewpoint: as in `pcreg.register`.
+        gravity: the direction up in all scans, as in `pcreg.Prior`.
+        sequence: neighbours in the list are consecutive scans of one sensor at the origin of each. Odometry
+            joins them; loops are found as without.
+        seed: of everything random.
+        device: as in `pcreg.register`.
+        workers: processes that share the work, and a GPU if `device` is one; or an executor, or the address
+            of a Dask scheduler, whose workers all have the device; by default this process alone.
+        folder: of descriptions and records of pairs, from which a stopped call continues; by default they
+            are deleted.
 
-    Scans that cannot be used, or belong to no other scan, are in no map; those that no registered pair joins
-    are in different maps. Raises InputError if fewer than two can be used, and for settings that cannot be
-    used. With `workers` other than 0 a script needs `if __name__ == "__main__":`.
+    Returns:
+        The maps. Scans that cannot be used, or belong to no other scan, are in no map; scans that no
+        registered pair joins are in different maps.
+
+    Raises:
+        InputError: fewer than two scans can be used, or a setting is invalid.
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
@@ -69,12 +82,12 @@ def register_all(
 
 
 def _file(cloud: Points, number: int, folder: Path) -> str:
-    """The file of a cloud; one that is none is written to the folder."""
+    """The file of a cloud; an array is written to the folder."""
     if isinstance(cloud, str | Path):
         return str(cloud)
     path = folder / f"cloud_{number}.npy"
     rows = rows_of(cloud, f"cloud {number}")
     folder.mkdir(parents=True, exist_ok=True)
-    if not (path.is_file() and np.array_equal(np.load(path), rows)):  # else its time of change stays
+    if not (path.is_file() and np.array_equal(np.load(path), rows)):  # an equal file keeps its time of change
         np.save(path, rows)
     return str(path)

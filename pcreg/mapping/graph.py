@@ -1,27 +1,27 @@
-"""The pose graph: which of the registered pairs agree with one another, and the poses they give.
+"""Robust pose graph of the registered pairs.
 
-An edge that is wrong agrees with no cycle. Edges are ranked by the triangles that they close, poses start
-from the best spanning tree, Open3D optimises all of them robustly (line processes; Choi, Zhou and Koltun,
-CVPR 2015), and edges from which the poses then differ are dropped, the weakest first.
+A wrong edge closes no cycle. Edges are ranked by the triangles that they close, poses start from the best
+spanning tree, Open3D optimises them robustly (line processes; Choi, Zhou and Koltun, CVPR 2015), and edges
+that contradict the poses are dropped, the weakest first.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
 from pcreg.mapping.scan import displacement
 from pcreg.runtime.device import load_open3d
 
-MAX_CLOSURE_VOXELS = 6.0  # between a pair and the way round over other scans, of the same points
+MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
 UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
-MIN_LINE_WEIGHT = 0.25  # of Open3D: an edge with less does not count
-PREFERENCE = 1.0  # of Open3D, for edges over agreement
+MIN_LINE_WEIGHT = 0.25  # Open3D prunes edges below it
+PREFERENCE = 1.0  # of Open3D for edges over agreement
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,34 @@ class PoseGraph:
 
 
 def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> PoseGraph:
-    """Poses of scans, and which of the edges they rest on.
+    """Poses of the scans, and the edges that they rest on.
 
-    `probes` (n of (P, 3)) are points of each scan, by which motions are compared.
+    Motions are compared by their displacement of `probes`, some points (P, 3) of each scan.
     """
     tolerance = MAX_CLOSURE_VOXELS * voxel
     rejections = [""] * len(edges)
     triangles = closed_triangles(edges, probes, tolerance)
+    optimised: dict[tuple[int, ...], np.ndarray] = {}
     while True:
         used = [number for number, reason in enumerate(rejections) if not reason]
-        poses, component = _optimised([edges[number] for number in used], triangles[used], probes, tolerance)
+        component = components(len(probes), [edges[number] for number in used])
+        poses = _spanning_poses(component, [edges[number] for number in used], triangles[used])
+        for numbers in _by_component(used, edges, component):
+            rows = np.unique([(edges[number].source, edges[number].target) for number in numbers])
+            if len(numbers) >= len(rows):  # a tree is exact
+                if numbers not in optimised:
+                    own = [edges[number] for number in numbers]
+                    optimised[numbers] = _globally_optimised(rows, own, poses[rows], tolerance)
+                poses[rows] = optimised[numbers]
         residual = {number: _residual(edges[number], poses, probes) for number in used}
         worst = max(used, key=lambda number: residual[number], default=None)
         if worst is not None and residual[worst] > tolerance:
             far = [number for number in used if residual[number] > max(tolerance, residual[worst] / 2)]
             far.sort(key=lambda number: triangles[number] + edges[number].confidence)
-            for number in far[: max(len(far) // 2, 1)]:  # in a cycle that does not close, the weakest
+            for number in far[: max(len(far) // 2, 1)]:  # the weakest of a cycle that does not close
                 rejections[number] = _contradiction(edges[number], poses)
             continue
-        if lone := _unconfirmed(len(probes), edges, used):
+        if lone := _unconfirmed(edges, used, component):
             for number in lone:
                 rejections[number] = UNCONFIRMED
             continue
@@ -71,18 +80,18 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
 
 
 def closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
-    """How many triangles of edges each edge closes within the tolerance, in metres: (E,)."""
+    """Number of triangles that each edge closes within the tolerance, metres: (E,)."""
     between = {}
-    around: dict[int, set[int]] = {}
+    around: dict[int, set[int]] = defaultdict(set)
     for number, edge in enumerate(edges):
         between[edge.source, edge.target] = number, edge.T_target_source
         between[edge.target, edge.source] = number, inverse(edge.T_target_source)
-        around.setdefault(edge.source, set()).add(edge.target)
-        around.setdefault(edge.target, set()).add(edge.source)
+        around[edge.source].add(edge.target)
+        around[edge.target].add(edge.source)
     closed = np.zeros(len(edges), dtype=np.int64)
-    for a, others in around.items():
-        for b, c in combinations(sorted(others), 2):
-            if a < b and c in around[b]:
+    for a, b in between:
+        for c in around[a] & around[b]:
+            if a < b < c:
                 (ab, T_b_a), (bc, T_c_b), (ac, T_c_a) = between[a, b], between[b, c], between[a, c]
                 if displacement(T_c_b @ T_b_a, T_c_a, probes[a]) <= tolerance:
                     closed[[ab, bc, ac]] += 1
@@ -91,42 +100,42 @@ def closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], tolera
 
 def components(n: int, edges: Sequence[Edge]) -> np.ndarray:
     """The component (n,) of each scan, numbered by the first scan of each."""
-    ends = np.array([(edge.source, edge.target) for edge in edges], dtype=np.int64).reshape(-1, 2)
-    joined = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
-    return connected_components(joined, directed=False)[1].astype(np.int64)
+    return connected_components(_symmetric(n, edges, np.ones(len(edges))), directed=False)[1].astype(np.int64)
 
 
-def _optimised(
-    edges: Sequence[Edge], triangles: np.ndarray, probes: Sequence[np.ndarray], tolerance: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Poses and components; within each the first scan stays where it is."""
-    component = components(len(probes), edges)
-    poses = _spanning_poses(len(probes), edges, triangles)
-    for number in range(component.max(initial=-1) + 1):
-        (rows,) = np.nonzero(component == number)
-        own = [edge for edge in edges if component[edge.source] == number]
-        if len(own) >= len(rows):  # else a tree, which is exact
-            poses[rows] = _globally_optimised(rows, own, poses[rows], tolerance)
-    return poses, component
+def _symmetric(n: int, edges: Sequence[Edge], values: np.ndarray) -> csr_array:
+    """The values (E,) of the edges in both directions: (n, n)."""
+    ends = np.array([(edge.source, edge.target) for edge in edges], dtype=np.int32).reshape(-1, 2)
+    rows, columns = np.concatenate([ends, ends[:, ::-1]]).T
+    return coo_array((np.tile(values, 2), (rows, columns)), shape=(n, n)).tocsr()
 
 
-def _spanning_poses(n: int, edges: Sequence[Edge], triangles: np.ndarray) -> np.ndarray:
+def _by_component(used: Sequence[int], edges: Sequence[Edge], component: np.ndarray) -> list[tuple[int, ...]]:
+    """The edges in use by number, of each component that has some."""
+    own: dict[int, list[int]] = defaultdict(list)
+    for number in used:
+        own[component[edges[number].source]].append(number)
+    return [tuple(numbers) for numbers in own.values()]
+
+
+def _spanning_poses(component: np.ndarray, edges: Sequence[Edge], triangles: np.ndarray) -> np.ndarray:
     """Poses (n, 4, 4) along the tree of the edges that close most triangles, by confidence among equals."""
+    n = len(component)
     poses = np.tile(np.eye(4), (n, 1, 1))
     between = {}
-    cost = np.zeros((n, n))
-    for edge, closed in zip(edges, triangles, strict=True):
+    for edge in edges:
         between[edge.source, edge.target] = inverse(edge.T_target_source)  # T_source_target
         between[edge.target, edge.source] = edge.T_target_source
-        cost[edge.source, edge.target] = cost[edge.target, edge.source] = 1 / (closed + edge.confidence)
-    tree = minimum_spanning_tree(cost)
-    seen = np.zeros(n, dtype=bool)
-    for first in range(n):
-        if not seen[first]:
-            order, before = breadth_first_order(tree, first, directed=False)
-            seen[order] = True
-            for scan in order[1:]:
-                poses[scan] = poses[before[scan]] @ between[before[scan], scan]
+    confidence = np.array([edge.confidence for edge in edges])
+    tree = minimum_spanning_tree(_symmetric(n, edges, 1 / (triangles + confidence))).tocoo()
+    _, first = np.unique(component, return_index=True)
+    root = np.full(len(first), n)  # joined to the first scan of each component
+    ends = np.concatenate([[tree.row, tree.col], [root, first]], axis=1)
+    rooted = coo_array((np.ones(ends.shape[1]), tuple(ends.astype(np.int32))), shape=(n + 1, n + 1))
+    order, before = breadth_first_order(rooted.tocsr(), n, directed=False)
+    for scan in order[1:]:
+        if before[scan] < n:
+            poses[scan] = poses[before[scan]] @ between[before[scan], scan]
     return poses
 
 
@@ -168,7 +177,7 @@ def _globally_optimised(
 
 
 def _residual(edge: Edge, poses: np.ndarray, probes: Sequence[np.ndarray]) -> float:
-    """Metres, root mean square, between where the edge and the poses put the source."""
+    """Displacement in metres, root mean square, of the source between the edge and the poses."""
     return displacement(_relative(edge, poses), edge.T_target_source, probes[edge.source])
 
 
@@ -183,24 +192,34 @@ def _contradiction(edge: Edge, poses: np.ndarray) -> str:
     return f"contradicts the other pairs by {metres:.2f} m and {degrees:.1f} degrees"
 
 
-def _unconfirmed(n: int, edges: Sequence[Edge], used: Sequence[int]) -> list[int]:
+def _unconfirmed(edges: Sequence[Edge], used: Sequence[int], component: np.ndarray) -> list[int]:
     """The edges by number, of those in use, by which one scan joins two parts of a map without certainty.
 
     All of them rest on that scan: if it looks the same from two sides they are wrong together, and agree. So
     the most certain of them has to be as certain as an edge alone. Two that place a scan at the end of a map
-    confirm each other. Of such groups that with the fewest edges is returned, which another may confirm then.
+    confirm each other. Of each component all single edges are returned, or the group with the fewest edges:
+    without that, another may be confirmed.
     """
-    found: list[list[int]] = []
-    for scan in range(n):
-        own = [number for number in used if scan in (edges[number].source, edges[number].target)]
-        part = components(n, [edges[number] for number in set(used).difference(own)])
-        ends = [part[edges[number].source + edges[number].target - scan] for number in own]
-        for joined in set(ends):
-            group = [number for number, end in zip(own, ends, strict=True) if end == joined]
+    import networkx
+
+    number_of = {frozenset((edges[number].source, edges[number].target)): number for number in used}
+    groups: dict[int, list[list[int]]] = defaultdict(list)  # of each scan, by the part that they lead to
+    # Edges of a scan lead to one part without it exactly if they are biconnected
+    for block in networkx.biconnected_component_edges(networkx.Graph(map(tuple, number_of))):
+        own: dict[int, list[int]] = defaultdict(list)
+        for ends in block:
+            for scan in ends:
+                own[scan].append(number_of[frozenset(ends)])
+        for scan, group in own.items():
+            groups[scan].append(sorted(group))
+    found: dict[int, list[list[int]]] = defaultdict(list)
+    for scan in sorted(groups):
+        for group in sorted(groups[scan]):
             is_certain = any(
                 edges[number].verified or edges[number].confidence >= MIN_LONE_CONFIDENCE for number in group
             )
-            is_confirmed = len(set(ends)) == 1 and len(group) > 1
+            is_confirmed = len(groups[scan]) == 1 and len(group) > 1
             if not is_certain and not is_confirmed:
-                found.append(group)
-    return min(found, key=len, default=[])
+                found[component[scan]].append(group)
+    chosen = ([g for g in each if len(g) == 1] or [min(each, key=len)] for each in found.values())
+    return sorted({number for some in chosen for group in some for number in group})

@@ -1,4 +1,4 @@
-"""The scans of a map while it grows: answers of pairs, the pose graph, and what is decided with submaps."""
+"""A map while it grows: scans, records of pairs, and the pose graph."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -36,22 +36,22 @@ def _screen(keypoints: Sequence[Keypoints], prior: Prior, pair: tuple[int, int])
 
 
 class GrowingMap:
-    """The scans, and the answers of their pairs so far."""
+    """The scans, and the records of their pairs so far."""
 
     def __init__(self, context: Context, scans: Sequence[Scan], records: Records) -> None:
         self.context, self.scans, self.records = context, scans, records
         self.work, self.paths, self.voxel = context.work, context.paths, context.voxel
         self.probes = [scan.probes for scan in scans]
-        self.inliers = np.zeros((len(scans), len(scans)), dtype=np.int64)  # that agree at screening
+        self.inliers = np.zeros((len(scans), len(scans)), dtype=np.int64)  # matches that agree at screening
         self.screened = np.zeros((len(scans), len(scans)), dtype=bool)
         self.answers: dict[tuple[int, int], dict[str, Any]] = {}  # records by source and target
-        self.edges: dict[tuple[int, int], Edge] = {}  # of those that are registered
-        self.refuted: dict[tuple[int, int], str] = {}  # edges that count no more, and why
-        self.unproven: set[tuple[int, int]] = set()  # edges that count as soon as others join their maps
+        self.edges: dict[tuple[int, int], Edge] = {}  # of the registered pairs
+        self.refuted: dict[tuple[int, int], str] = {}  # the reasons against dropped edges
+        self.unproven: set[tuple[int, int]] = set()  # edges that count once others join their maps
         self.graph: PoseGraph = solve([], self.probes, self.voxel)
 
     def solve(self) -> None:
-        """The pose graph anew, of the edges that nothing refutes."""
+        """Solve the pose graph of the edges that nothing refutes."""
         map_of = self.graph.component
         self.unproven = {pair for pair in self.unproven if map_of[pair[0]] != map_of[pair[1]]}
         self.graph = solve(self._standing(), self.probes, self.voxel)
@@ -77,7 +77,7 @@ class GrowingMap:
         self.solve()
 
     def register(self, executor: Executor | None) -> None:
-        """Screen pairs and register those that promise most."""
+        """Screen pairs and register the most promising ones."""
         retrieval = Retrieval([scan.keypoints for scan in self.scans])
         self._compare(executor, retrieval.keypoints, retrieval.candidates())
         for _ in progress(self._rounds(executor), "register", self._pairs_left()):
@@ -96,14 +96,14 @@ class GrowingMap:
                 self.inliers[one, other], self.screened[one, other] = count, True
 
     def _rounds(self, executor: Executor | None) -> Iterator[tuple[int, int]]:
-        """Each pair as it is done."""
+        """Register pairs in rounds; each pair as it is done."""
         n = len(self.scans)
         while chosen := self._proposed(max(ROUND_PAIRS, n // 4), np.ones((n, n), dtype=bool)):
             yield from self._answered(executor, chosen)
             self.solve()
 
     def _proposed(self, count: int, possible: np.ndarray) -> list[tuple[int, int]]:
-        """Up to `count` pairs to register next, of the `possible` (n, n) ones that are not done yet."""
+        """Up to `count` pairs to register next, of the `possible` (n, n) ones without a record."""
         n = len(self.scans)
         probability, conductance = probability_of(self.inliers) * possible, np.zeros((n, n))
         for a, b in self.answers:
@@ -114,16 +114,16 @@ class GrowingMap:
         return propose(probability, conductance, min(count, self._pairs_left()))
 
     def _pairs_left(self) -> int:
-        """How many may still be registered."""
+        """Number of pairs that may still be registered."""
         return MAX_PAIRS_PER_SCAN * len(self.scans) - len(self.answers)
 
     def _register_between_maps(self, executor: Executor | None) -> None:
-        """Register those pairs of scans in different maps that promise most.
+        """Register the most promising pairs of scans in different maps.
 
         None of them joins maps by itself: between two places so many are tried that wrong ones agree.
         """
-        apart = np.not_equal.outer(self.graph.component, self.graph.component)
-        chosen = self._proposed(len(self.scans), apart)
+        separate = np.not_equal.outer(self.graph.component, self.graph.component)
+        chosen = self._proposed(len(self.scans), separate)
         self.unproven.update(chosen)
         for _ in progress(self._answered(executor, chosen), "register", len(chosen)):
             pass
@@ -131,13 +131,14 @@ class GrowingMap:
     def _answered(
         self, executor: Executor | None, chosen: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[int, int]]:
-        """Register the pairs that are not on record, and take in all in the order given."""
+        """Register the pairs that are not on record, and add all in the order given."""
         named: dict[Pair, tuple[int, int]] = {
             (self.paths[source], self.paths[target]): (source, target) for source, target in chosen
         }
-        known = self.records.by_pair
-        todo = [pair for pair in named if known.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
-        yield from (named[pair] for pair in named if pair not in todo)
+        kept = self.records.by_pair
+        is_done = {pair: kept.get(name_of(pair), {}).get("stamp") == stamp_of(pair) for pair in named}
+        yield from (named[pair] for pair in named if is_done[pair])
+        todo = [pair for pair in named if not is_done[pair]]
         for pair, record in registered(executor, self.work, todo):
             self.records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
             yield named[pair]
@@ -161,14 +162,14 @@ class GrowingMap:
         return b.T_local_given @ np.array(record["T_target_source"]) @ a.T_given_local
 
     def placement(self) -> Placement:
-        """Where the scans are so far."""
+        """The scans placed by the pose graph, refined."""
         return Placement(self.scans, self._refined(), self.graph.component, self.voxel)
 
     def _refined(self) -> np.ndarray:
         return refine_jointly(self.scans, self.graph.poses, self.graph.component, self.voxel)
 
     def motions(self) -> list[Motion]:
-        """The motions that the answers say, registered or not."""
+        """The motions of all records, registered or not."""
         return [
             Motion(source, target, self._local(source, target, record), record["confidence"])
             for (source, target), record in self.answers.items()
@@ -176,11 +177,11 @@ class GrowingMap:
         ]
 
     def take_verified(self, motion: Motion, answer: Registration) -> None:
-        """Take in the answer about a scan and what is around another, instead of that about the two alone."""
+        """Replace the record of a pair by the answer about a scan and the submap around the other."""
         source, target = motion.source, motion.target
-        for known in (self.answers, self.edges, self.refuted):
-            known.pop((source, target), None)
-            known.pop((target, source), None)
+        for kept in (self.answers, self.edges, self.refuted):
+            kept.pop((source, target), None)
+            kept.pop((target, source), None)
         self.unproven -= {(source, target), (target, source)}
         self.edges[source, target] = Edge(
             source, target, motion.T_target_source, answer.confidence, answer.covariance, verified=True
@@ -201,13 +202,11 @@ class GrowingMap:
         row_of = {path: row for row, path in enumerate(paths)}
         T_map_scan = np.tile(np.eye(4), (len(paths), 1, 1))
         numbers = np.zeros(len(paths), dtype=np.int64)
-        for component in np.unique(self.graph.component):
-            (members,) = np.nonzero(self.graph.component == component)
-            first = self.scans[members[0]].frame  # its pose is the identity
-            for row in members:
-                frame, place = self.scans[row].frame, row_of[self.paths[row]]
-                T_map_scan[place] = first.T_given_local @ local[row] @ frame.T_local_given
-                numbers[place] = number[row]
+        _, firsts = np.unique(self.graph.component, return_index=True)  # scans whose pose is the identity
+        for row, component in enumerate(self.graph.component):
+            first, place = self.scans[firsts[component]].frame, row_of[self.paths[row]]
+            T_map_scan[place] = first.T_given_local @ local[row] @ self.scans[row].frame.T_local_given
+            numbers[place] = number[row]
         reasons = dict.fromkeys(self.unproven & self.edges.keys(), UNPROVEN) | self.refuted
         reasons |= {
             (edge.source, edge.target): reason
@@ -233,7 +232,7 @@ class GrowingMap:
 
 
 def _map_numbers(component: np.ndarray) -> np.ndarray:
-    """Of each scan the number of its map, from 1, the largest first; 0 of one alone: (n,) int64."""
+    """The number of the map of each scan, from 1, the largest first; 0 of one alone: (n,) int64."""
     sizes = np.bincount(component)
     ranked = [each for each in np.argsort(-sizes, kind="stable") if sizes[each] > 1]
     rank = np.zeros(len(sizes), dtype=np.int64)

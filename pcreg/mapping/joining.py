@@ -1,35 +1,37 @@
-"""Where scans alone do not decide, submaps do: scans that hang loose in a map, and maps that belong together.
+"""Placement of scans in maps, and the questions about it that submaps answer.
 
-A loose scan is compared with all that the map has around its place. Maps are joined by a motion that a pair
-of their scans says, even one that was refused, if the scan lies on what is around its place in the other map;
-or by a scan of the smaller map that is found in the other one.
+A weakly connected scan is compared with all that its map has around it. Maps are joined by a motion between
+two of their scans, even of a refused pair, if each scan lies on what is around the other; or by a scan of the
+smaller map that is found in the other one.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from pcreg.geometry.se3 import inverse
 from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Edge
-from pcreg.mapping.refinement import overlaps
+from pcreg.mapping.refinement import most_overlapping, overlaps
 from pcreg.mapping.scan import Scan, displacement
 from pcreg.mapping.submap import Question, Submap
 from pcreg.registration.result import Registration
 from pcreg.runtime.cached_property import cached_property
 
-LOOSE_TRIANGLES = 3  # that the edges of a scan close, below which it is compared with what is around it
-MIN_OVERLAP = 0.05  # with a scan, to be around it
+MIN_TRIANGLES = 3  # closed by the edges of a scan, below which it is weakly connected
+MIN_OVERLAP = 0.05  # of a scan with another one that is around it
 MAX_AROUND = 6  # scans around one
-MAX_REGION = 50  # scans of a map, in which a scan is looked for
-MAX_SEARCHED = 8  # scans of a map that are looked for in another
-MAX_MOTIONS = 3  # between two maps that are verified
-MIN_MOTION_CONFIDENCE = 0.1  # of an answer, to be verified
+MAX_REGION = 50  # scans of a map in which a scan is searched
+MAX_SEARCHED = 8  # scans of a map that are searched in another
+MAX_MOTIONS = 3  # verified between two maps
+MIN_MOTION_CONFIDENCE = 0.1  # of a motion that is verified
 
 
 @dataclass(frozen=True)
 class Motion:
-    """How one map may lie on another: by a scan of each."""
+    """A motion between two maps, by a scan of each."""
 
     source: int
     target: int
@@ -54,26 +56,31 @@ class Placement:
     voxel: float  # metres
 
     @cached_property
-    def overlap(self) -> np.ndarray:
-        """Of each two scans of one map, (n, n)."""
+    def overlap(self) -> csr_array:
+        """Overlap of each two scans of one map, (n, n)."""
         return overlaps(self.scans, self.poses, self.component, self.voxel)
 
+    @cached_property
+    def members(self) -> list[np.ndarray]:
+        """The scans of each map, ascending."""
+        order = np.argsort(self.component, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.component))[:-1])
+
     def around(self, scan: int) -> list[int]:
-        """The scans that overlap most with one, without it, at most six."""
-        return _most(self.overlap[scan], MAX_AROUND, MIN_OVERLAP)
+        """Up to six scans that overlap most with one, without it."""
+        return most_overlapping(self.overlap, scan, MAX_AROUND, MIN_OVERLAP)
 
-    def members(self, component: int) -> list[int]:
-        return np.flatnonzero(self.component == component).tolist()
+    def weakly_connected(
+        self, triangles: np.ndarray, partners: Mapping[int, Iterable[int]]
+    ) -> list[Question]:
+        """Questions if weakly connected scans lie on what is around them.
 
-    def loose(self, triangles: np.ndarray, partners: Sequence[Sequence[int]]) -> list[Question]:
-        """Of each scan whose edges close fewer than three `triangles` (n,): does it lie on what is around it?
-
-        `partners` are the scans to which edges join each. Scans of maps of fewer than three are left out:
-        there is nothing else around them.
+        Edges close `triangles` (n,) at each scan and join it to its `partners`. Scans of maps of fewer than
+        three are left out: nothing else is around them.
         """
         sizes = np.bincount(self.component)
         questions = []
-        for scan in np.flatnonzero((triangles < LOOSE_TRIANGLES) & (sizes[self.component] > 2)).tolist():
+        for scan in np.flatnonzero((triangles < MIN_TRIANGLES) & (sizes[self.component] > 2)).tolist():
             others = list(dict.fromkeys([*self.around(scan), *partners[scan]]))
             target = Submap.of(others, self.poses)
             T = inverse(self.poses[others[0]]) @ self.poses[scan]
@@ -81,52 +88,58 @@ class Placement:
         return questions
 
     def searches(self, smaller: int, larger: int, inliers: np.ndarray) -> list[Question]:
-        """Where in the larger map are those scans of the smaller one that agree most with it?"""
-        own, others = self.members(smaller), np.array(self.members(larger))
+        """Questions about the place in the larger map of scans of the smaller one that agree most with it."""
+        own, others = self.members[smaller], self.members[larger]
         agree = inliers[np.ix_(own, others)]
+        best = agree.max(1)
+        chosen = [place for place in np.argsort(-best, kind="stable")[:MAX_SEARCHED] if best[place] > 0]
         return [
             Question(
-                Submap.of([own[place]], self.poses),
+                Submap.of([int(own[place])], self.poses),
                 Submap.of(self._nearest(int(others[agree[place].argmax()]), others), self.poses),
             )
-            for place in _most(agree.max(1), MAX_SEARCHED, 1)
+            for place in chosen
         ]
 
     def _nearest(self, scan: int, members: np.ndarray) -> list[int]:
         """A scan, and those of these members whose middles are nearest to its own."""
-        middles = np.array([self._middle(row) for row in members])
-        apart = np.linalg.norm(middles - self._middle(scan), axis=1)
-        return [scan, *(row for row in members[np.argsort(apart)].tolist() if row != scan)][:MAX_REGION]
+        distance = np.linalg.norm(self._middles[members] - self._middles[scan], axis=1)
+        return [scan, *(row for row in members[np.argsort(distance)].tolist() if row != scan)][:MAX_REGION]
 
-    def _middle(self, scan: int) -> np.ndarray:
-        return (self.poses[scan] @ np.append(self.scans[scan].probes.mean(0), 1))[:3]
+    @cached_property
+    def _middles(self) -> np.ndarray:
+        """The middle of each scan in the frame of its map, (n, 3)."""
+        middles = [np.append(scan.probes.mean(0), 1) for scan in self.scans]
+        return np.array([(T @ middle)[:3] for T, middle in zip(self.poses, middles, strict=True)])
 
-    def between(self, smaller: int, larger: int, motions: Sequence[Motion]) -> list[Motion]:
-        """Those of the motions that say how the smaller map lies on the larger one."""
-        turned = [motion.inverted() for motion in motions]
-        return [motion for motion in [*motions, *turned] if self.ends(motion) == (smaller, larger)]
+    def between_maps(self, motions: Sequence[Motion]) -> dict[tuple[int, int], list[Motion]]:
+        """The motions and their inverses, by the maps of source and target."""
+        found: dict[tuple[int, int], list[Motion]] = defaultdict(list)
+        for motion in [*motions, *(motion.inverted() for motion in motions)]:
+            found[self.ends(motion)].append(motion)
+        return found
 
     def ends(self, motion: Motion) -> tuple[int, int]:
         """The maps of source and target."""
         return int(self.component[motion.source]), int(self.component[motion.target])
 
     def likely(self, motions: Sequence[Motion]) -> list[Motion]:
-        """Those to verify: of each place the motion with most confidence, at most three."""
+        """Up to three motions to verify: the one with most confidence of each place."""
         distinct: list[Motion] = []
         for motion in sorted(motions, key=lambda motion: -motion.confidence):
-            if motion.confidence >= MIN_MOTION_CONFIDENCE and not any(
-                self._alike(motion, other) for other in distinct
-            ):
+            if motion.confidence < MIN_MOTION_CONFIDENCE or len(distinct) == MAX_MOTIONS:
+                break
+            if not any(self._alike(motion, other) for other in distinct):
                 distinct.append(motion)
-        return distinct[:MAX_MOTIONS]
+        return distinct
 
     def verifications(self, motion: Motion) -> tuple[Question, Question]:
-        """Does each of the two scans lie on what is around the other?
+        """Check a joint both ways: each scan against the submap around the other.
 
-        Both have to say so. Of motions between ten simulated rooms, and between halves of them, that holds
-        for 98 of 100 right ones and 2 of 120 wrong ones. With a wider region for the second question it held
-        for 94 to 97 and 2 to 4, by which map was asked about the other. With all that is around both scans
-        right ones are lost: where maps are a little bent, their far ends contradict each other.
+        Both have to confirm it: 98 of 100 right motions do between ten simulated rooms, and between halves of
+        them, and 2 of 120 wrong ones. With a wider region for the second question 94 to 97 and 2 to 4 did, by
+        the order of the maps. With submaps on both sides right motions are lost: the far ends of slightly
+        bent maps contradict each other.
         """
         there, back = (
             Question(
@@ -139,12 +152,11 @@ class Placement:
         return there, back
 
     def contradicts(self, one: Motion, other: Motion) -> bool:
-        """Whether two motions are between the same maps, and put one of them in different places."""
-        same = [each for each in (one, one.inverted()) if self.ends(each) == self.ends(other)]
-        return any(not self._alike(each, other) for each in same)
+        """True for motions between the same maps that put one of them in different places."""
+        return self.ends(one) == self.ends(other) and not self._alike(one, other)
 
     def _alike(self, one: Motion, other: Motion) -> bool:
-        """Whether two motions put the map of their sources in about the same place."""
+        """True for motions that put the map of their sources in about the same place."""
         probes = self.scans[one.source].probes
         moved = [
             self.poses[each.target] @ each.T_target_source @ inverse(self.poses[each.source])
@@ -154,16 +166,13 @@ class Placement:
         return displacement(*moved, probes) < MAX_CLOSURE_VOXELS * self.voxel
 
     def found(self, question: Question, answer: Registration) -> Motion:
-        """Where a scan was found: by the scan of the other map with which it then overlaps most."""
+        """The motion of a scan that was found to the scan of the other map with which it overlaps most."""
         (source,), members = question.source.rows, list(question.target.rows)
         poses = np.concatenate([answer.T_target_source[None], question.target.poses])
         scans = [self.scans[row] for row in (source, *members)]
-        shared = overlaps(scans, poses, np.zeros(len(scans), dtype=np.int64), self.voxel)[0, 1:]
+        shared = overlaps(scans, poses, np.zeros(len(scans), dtype=np.int64), self.voxel)[[0]].toarray()[
+            0, 1:
+        ]
         best = int(shared.argmax())
         T = inverse(question.target.poses[best]) @ answer.T_target_source
         return Motion(source, members[best], T, answer.confidence)
-
-
-def _most(values: np.ndarray, count: int, least: float) -> list[int]:
-    """The places of up to `count` of the highest values that are not below the least."""
-    return [place for place in np.argsort(-values, kind="stable")[:count].tolist() if values[place] >= least]

@@ -1,4 +1,4 @@
-"""The map of many scans: their poses, and the pairs that these rest on."""
+"""The map of many scans: their poses, and the pairs on which these rest."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ COLORED, VIEWED = "map.ply", "map.npz"
 
 @dataclass(frozen=True)
 class MapEdge:
-    """A pair that was registered, or tried."""
+    """A pair that was tried."""
 
     source: int  # rows of the scans
     target: int
@@ -32,7 +32,7 @@ class MapEdge:
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """Scans in the frames of the maps to which they belong.
+    """Scans in the frames of their maps.
 
     Scans that no used edge joins are in different maps, the largest map first. A map has the frame of its
     first scan.
@@ -47,7 +47,7 @@ class Map:
 
     @property
     def count(self) -> int:
-        """How many maps there are, of two scans or more."""
+        """Number of maps of two scans or more."""
         return int(self.number.max(initial=0))
 
     def scans(self, number: int = 1) -> list[int]:
@@ -65,7 +65,7 @@ class Map:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all scans are in one map."""
+        """True if all scans are in one map."""
         return bool((self.number == 1).all())
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,10 +102,16 @@ class Map:
         }
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write graph.json, and of each map poses.txt and poses_kitti.txt; returns the paths.
+        """Write graph.json, and poses.txt and poses_kitti.txt of each map.
 
-        The first map goes into the folder, others into map_2, map_3, ... in it. Raises OutputError if one
-        cannot be written.
+        Args:
+            folder: of the first map; others go into map_2, map_3, ... in it.
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            OutputError: a file cannot be written.
         """
         paths = [Path(folder) / "graph.json"]
         with replacing(paths[0]) as temporary:
@@ -133,5 +139,5 @@ class Map:
 
 
 def folder_of(folder: Path, number: int) -> Path:
-    """Where the files of a map go."""
+    """The folder of the files of a map."""
     return folder if number == 1 else folder / f"map_{number}"

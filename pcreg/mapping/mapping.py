@@ -1,10 +1,9 @@
 """Scans without poses into maps: describe, screen, register pair by pair, optimise, refine.
 
-Each scan is described once, in a folder that worker processes share, and every pair is screened. Then pairs
-are registered in rounds, those first that promise most to fix where scans are to each other, by the one road
-of `Registrar.register`; after each round the pose graph is solved with what is known. Rounds have a fixed
-size, so that the answer does not depend on the number of workers. At last what a single pair cannot decide is
-decided with the scans around it. A run that was stopped continues.
+Each scan is described once, in a folder that worker processes share, and pairs are screened. The most
+promising pairs are registered in rounds, as by `Registrar.register`, and the pose graph is solved after each.
+The size of rounds does not depend on the number of workers, so the map does not either. At last submaps
+decide what single pairs cannot. A run that was stopped continues.
 """
 
 from collections.abc import Sequence
@@ -14,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.features.pretrained import Size
+from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.map import Map
 from pcreg.mapping.scan import Scan
-from pcreg.mapping.settling import Settling
 from pcreg.mapping.submap import Context
 from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile
@@ -46,7 +45,7 @@ def run(
 ) -> Map:
     """The map of the scans in these files, in any order.
 
-    The `prior` holds between every two of them, such as a vertical. Of a `sequence` each scan is joined to
+    The `prior`, such as a vertical, holds between every two of them. Each scan of a `sequence` is joined to
     the one before it by odometry, which needs small_gicp, and the sensor at the origin of each scan.
     Descriptions and the records of pairs are kept in `folder`, and pairs recorded there are not done again.
     `workers` are those of a batch. Raises InputError if fewer than two scans are named or can be used, for
@@ -87,12 +86,12 @@ def run(
         if sequence:
             growing.follow()
         growing.register(executor)
-        Settling(growing, executor).run()
+        Consolidation(growing, executor).run()
     return growing.result(paths, errors)
 
 
 def common_scale(registrar: Registrar, files: Sequence[CloudFile]) -> tuple[float, Size]:
-    """The voxel size in metres at which scans are screened, and the size of the scans."""
+    """The common voxel size of the scans in metres, and the size that it stands for."""
     if registrar.voxel is not None:
         return registrar.voxel, Size(registrar.voxel)
     own = float(np.sort([file.voxel for file in files])[len(files) // 2])
@@ -103,7 +102,7 @@ def common_scale(registrar: Registrar, files: Sequence[CloudFile]) -> tuple[floa
 def _described(
     executor: Executor | None, work: Work, paths: Sequence[str], voxel: float, size: Size
 ) -> tuple[dict[str, Scan], dict[str, str]]:
-    """The scans by path, and why others cannot be used."""
+    """The scans by path, and the errors of unusable ones."""
     errors = {path: work.files[path].error for path in paths if work.files[path].error}
     todo = [path for path in paths if path not in errors]
     scans = {}
@@ -117,7 +116,7 @@ def _described(
 
 
 def _describe(work: Work, voxel: float, size: Size, path: str) -> Scan | str:
-    """One scan, or why it cannot be used."""
+    """One scan, or the error why it cannot be used."""
     cloud = work.cloud(path)
     try:
         return Scan.of(cloud.at(work.registrar.at(voxel, size)), cloud.frame, voxel)

@@ -1,4 +1,4 @@
-"""Which pairs to register next: those that promise most to fix where scans are to each other.
+"""Choice of the pairs to register next: those with the largest expected gain for the pose graph.
 
 The gain of a pair is the probability that it registers times the effective resistance between its scans in
 the graph of the edges so far, each of which conducts by its confidence (Klein and Randic, 1993). The
@@ -9,15 +9,13 @@ determined nothing is left to do.
 
 import numpy as np
 
-LEAK = 0.1  # conductance of each scan to the ground, so that scans that no path joins have a resistance, too
-MIN_GAIN = (
-    0.25  # below it a pair is not worth the time: a scan that eight others fix has a resistance of 0.25
-)
+LEAK = 0.1  # conductance of each scan to the ground: scans that no path joins have a resistance, too
+MIN_GAIN = 0.25  # of a pair that is worth the time: the resistance of a scan that eight others fix
 # Of screened pairs of simulated rooms 14 % register with 16 to 25 agreeing matches, 23 % with up to 32, 62 %
 # with up to 45, and all with more.
 HALF_INLIERS = 33.0
 STEEPNESS = 6.0
-# Each scan gets a chance with the scans that it agrees with most, however little that is
+# Each scan is tried with the scans that it agrees with most, however little that is
 MAX_CHANCES = 3
 MIN_PROBABILITY = 0.03
 
@@ -27,8 +25,8 @@ def propose(
 ) -> list[tuple[int, int]]:
     """Up to `count` pairs of scans (source, target) to register next, source > target, best first.
 
-    `probability` (n, n), symmetric, that a pair registers if it is tried; 0 of those that are not to be. Of
-    `conductance` (n, n), symmetric, what joins the scans so far.
+    `probability` (n, n), symmetric, that a pair registers; 0 for pairs that are not to be tried.
+    `conductance` (n, n), symmetric, of the edges so far.
     """
     n = len(probability)
     laplacian = np.diag(conductance.sum(1)) - conductance
@@ -42,7 +40,7 @@ def propose(
         if gain[a, b] < min_gain:
             break
         chosen.append((int(a), int(b)))
-        between = inverse[:, a] - inverse[:, b]  # the pair as if it conducted by its probability
+        between = inverse[:, a] - inverse[:, b]  # as if the pair conducted by its probability
         c = probability[a, b]
         inverse -= np.outer(between, between) * (c / (1 + c * resistance[a, b]))
         open_to[a, b] = 0
@@ -50,7 +48,7 @@ def propose(
 
 
 def probability_of(inliers: np.ndarray) -> np.ndarray:
-    """That pairs register of which so many matches agree at screening, (n, n), symmetric, in 0..1."""
+    """Probability that pairs register, by the agreeing matches (n, n) at screening: (n, n), symmetric."""
     probability = 1 / (1 + (HALF_INLIERS / np.maximum(inliers, 1)) ** STEEPNESS)
     best = np.argsort(-inliers, axis=1, kind="stable")[:, :MAX_CHANCES]
     chances = np.zeros_like(probability)

@@ -1,15 +1,15 @@
-"""Joint refinement: all scans of a map at once, point to plane, after the pose graph has put them in place.
+"""Joint refinement of all scans of a map, point to plane.
 
-Gauss-Newton over all poses, a row for each point of a scan and its nearest point in each scan that it
-overlaps with (Neugebauer, 1997; multi-view ICP). Partners are searched anew in each of a few steps, and weigh
-the less the further away they are.
+Gauss-Newton over all poses, with a row for each point of a scan and its nearest point in each scan that
+overlaps with it (Neugebauer, 1997; multi-view ICP). Partners are searched anew in each of a few steps, with
+Tukey's weights.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
@@ -20,58 +20,64 @@ from pcreg.mapping.scan import Scan
 from pcreg.registration.estimation.icp import plane_rows
 from pcreg.runtime import parallel
 
-MAX_POINTS = 2_000  # of a scan, that look for partners in another
+MAX_POINTS = 2_000  # of a scan that search for partners in another
 PARTNER_VOXELS = (2.0, 1.0, 1.0, 1.0)  # the distance to partners, by step
-MIN_OVERLAP = 0.1  # of the smaller of two scans, from which on they are partners
+MIN_OVERLAP = 0.1  # of the smaller of two scans that are refined with each other
 MAX_PARTNERS = 10  # scans with which one is refined, those that overlap most
 CELL_VOXELS = 4.0  # edge of the cells by which overlap is estimated
 DAMPING = 1e-6  # of the diagonal, against directions in which a map can slide
 
 
-def overlaps(scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, voxel: float) -> np.ndarray:
-    """Of each two scans of one component the fraction of the smaller that both see, (n, n), roughly."""
-    edge, found = CELL_VOXELS * voxel, np.zeros((len(scans), len(scans)))
-    cells = []
-    for scan, pose in zip(scans, poses, strict=True):
-        cells.append(np.unique(np.floor(transform(pose, scan.surface) / edge).astype(np.int64), axis=0))
-    for number in range(component.max(initial=-1) + 1):
-        (members,) = np.nonzero(component == number)
-        owner = np.repeat(np.arange(len(members)), [len(cells[row]) for row in members])
-        _, cell = np.unique(np.concatenate([cells[row] for row in members]), axis=0, return_inverse=True)
-        seen = coo_array((np.ones(len(cell)), (owner, cell.ravel()))).tocsr()
-        shared = (seen @ seen.T).toarray()
-        sizes = shared.diagonal()
-        found[np.ix_(members, members)] = shared / np.minimum.outer(sizes, sizes)
-    np.fill_diagonal(found, 0)
+def overlaps(scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, voxel: float) -> csr_array:
+    """Estimated overlap of each two scans of one component, as a fraction of the smaller: (n, n)."""
+    edge, cells = CELL_VOXELS * voxel, []
+    for scan, pose, own in zip(scans, poses, component, strict=True):
+        cell = np.unique(np.floor(transform(pose, scan.surface) / edge).astype(np.int64), axis=0)
+        cells.append(np.insert(cell, 0, own, axis=1))
+    owner = np.repeat(np.arange(len(scans)), [len(cell) for cell in cells])
+    _, column = np.unique(np.concatenate(cells), axis=0, return_inverse=True)
+    seen = coo_array((np.ones(len(owner)), (owner, column.ravel()))).tocsr()
+    shared = (seen @ seen.T).tocoo()
+    sizes, (rows, columns) = shared.diagonal(), shared.coords
+    other = rows != columns
+    share = shared.data / np.minimum(sizes[rows], sizes[columns])
+    found = csr_array((share[other], (rows[other], columns[other])), shape=shared.shape)
+    found.sort_indices()
     return found
+
+
+def most_overlapping(shared: csr_array, scan: int, count: int, least: float) -> list[int]:
+    """Up to `count` scans that overlap most with one, by `least` or more."""
+    own = slice(shared.indptr[scan], shared.indptr[scan + 1])
+    values, others = shared.data[own], shared.indices[own]
+    best = np.argsort(-values, kind="stable")[:count]
+    return others[best[values[best] >= least]].tolist()
 
 
 def refine_jointly(
     scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, voxel: float
 ) -> np.ndarray:
     """The poses (n, 4, 4), refined; the first scan of each component stays where it is."""
-    shared = overlaps(scans, poses, component, voxel)
-    pairs = partners(shared)
+    pairs = partners(overlaps(scans, poses, component, voxel))
     trees = [cKDTree(scan.surface) for scan in scans]
+    is_free = np.ones(len(scans), dtype=bool)
+    is_free[np.unique(component, return_index=True)[1]] = False
     poses = poses.copy()
-    for voxels in PARTNER_VOXELS:
+    for voxels in PARTNER_VOXELS if pairs else ():
         parts = parallel.each(
             lambda pair, distance=voxels * voxel: _normal_equations(scans, trees, poses, pair, distance),
             pairs,
         )
-        for number in range(component.max(initial=-1) + 1):
-            (members,) = np.nonzero(component == number)
-            _step(members, pairs, parts, poses)
+        _step(is_free, pairs, parts, poses)
     return poses
 
 
-def partners(shared: np.ndarray) -> list[tuple[int, int]]:
-    """The pairs of scans that are refined with each other: of each those that overlap most."""
+def partners(shared: csr_array) -> list[tuple[int, int]]:
+    """The pairs of scans that are refined with each other, of the overlaps (n, n)."""
     chosen = set()
-    for row, overlap in enumerate(shared):
-        for other in np.argsort(-overlap, kind="stable")[:MAX_PARTNERS]:
-            if overlap[other] >= MIN_OVERLAP:
-                chosen.add((max(row, int(other)), min(row, int(other))))
+    for scan in range(shared.shape[0]):
+        for other in most_overlapping(shared, scan, MAX_PARTNERS, MIN_OVERLAP):
+            chosen.add((max(scan, other), min(scan, other)))
     return sorted(chosen)
 
 
@@ -84,7 +90,7 @@ def _normal_equations(
 ) -> tuple[np.ndarray, np.ndarray]:
     """J^T J (6, 6) and J^T r (6,) of a twist of the pair's source, in the frame of the map.
 
-    A twist of the target has the same with the opposite sign.
+    Those of a twist of the target have the opposite sign.
     """
     source, target = pair
     T = inverse(poses[target]) @ poses[source]
@@ -108,30 +114,28 @@ def _rows(
 
 
 def _step(
-    members: np.ndarray,
+    is_free: np.ndarray,
     pairs: Sequence[tuple[int, int]],
     parts: Sequence[tuple[np.ndarray, np.ndarray]],
     poses: np.ndarray,
 ) -> None:
-    """One step of Gauss-Newton for the scans of a component, in place."""
-    place = {int(row): 6 * number for number, row in enumerate(members)}
-    size = 6 * len(members)
-    hessian, gradient = np.zeros((size, size)), np.zeros(size)
-    for (source, target), (square, right) in zip(pairs, parts, strict=True):
-        if source not in place:
-            continue
-        a, b = (slice(place[scan], place[scan] + 6) for scan in (source, target))
-        hessian[a, a] += square
-        hessian[b, b] += square
-        hessian[a, b] -= square
-        hessian[b, a] -= square
-        gradient[a] += right
-        gradient[b] -= right
-    free = slice(6, size)  # the first scan stays
-    if size == 6:
-        return
-    matrix = hessian[free, free]
-    matrix = matrix + np.diag(DAMPING * matrix.diagonal() + 1e-9)
-    twists = cho_solve(cho_factor(matrix), gradient[free]).reshape(-1, 6)
-    for row, twist in zip(members[1:], twists, strict=True):
-        poses[row] = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ poses[row]
+    """One step of Gauss-Newton for the scans that are free (n,), in place."""
+    source, target = np.array(pairs).T
+    squares, right = (np.array(part) for part in zip(*parts, strict=True))
+    gradient = np.zeros((len(poses), 6))
+    np.add.at(gradient, source, right)
+    np.subtract.at(gradient, target, right)
+    rows, columns = (
+        np.concatenate(ends) for ends in ((source, target) * 2, (source, target, target, source))
+    )
+    blocks = np.concatenate([squares, squares, -squares, -squares])
+    kept, place = is_free[rows] & is_free[columns], 6 * (np.cumsum(is_free) - 1)
+    row = place[rows[kept], None, None] + np.arange(6)[:, None]
+    column = place[columns[kept], None, None] + np.arange(6)
+    ends = tuple(np.broadcast_to(each, blocks[kept].shape).ravel() for each in (row, column))
+    matrix = coo_array((blocks[kept].ravel(), ends), shape=(6 * is_free.sum(),) * 2).tocsc()
+    damped = (matrix + diags_array(DAMPING * matrix.diagonal() + 1e-9)).tocsc()
+    solver = splu(damped, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0, options={"SymmetricMode": True})
+    twists = solver.solve(gradient[is_free].ravel()).reshape(-1, 6)
+    for scan, twist in zip(np.flatnonzero(is_free), twists, strict=True):
+        poses[scan] = se3(Rotation.from_rotvec(twist[:3]).as_matrix(), twist[3:]) @ poses[scan]

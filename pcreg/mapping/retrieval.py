@@ -1,8 +1,9 @@
-"""Which scans to compare where they are too many to compare each with each, and which maps.
+"""Pairs of scans to screen, and pairs of maps to compare.
 
 Work grows with the number of scans times the number of candidates of each.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ class Retrieval:
 
     @cached_property
     def likeness(self) -> np.ndarray:
-        """How much each two scans are alike as a whole, (n, n)."""
+        """Similarity of the global descriptors of each two scans, (n, n)."""
         described = GlobalDescriptor.learned(self.keypoints)
         whole = np.stack([described.describe(keypoints) for keypoints in self.keypoints])
         return whole @ whole.T
@@ -33,8 +34,10 @@ class Retrieval:
     def candidates(self) -> list[tuple[int, int]]:
         """Each scan with those most like it; with all of them if the scans are few."""
         n = len(self.keypoints)
-        others = ~np.eye(n, dtype=bool)
-        return _pairs(others if n <= MAX_SCANS else self._most_alike(others))
+        if n <= MAX_SCANS:
+            return list(zip(*(rows.tolist() for rows in np.tril_indices(n, -1)), strict=True))
+        rows = np.arange(n)
+        return sorted({pair for row in rows for pair in self._most_alike(row, np.delete(rows, row))})
 
     def further_candidates(
         self, component: np.ndarray, inliers: np.ndarray, screened: np.ndarray
@@ -42,39 +45,36 @@ class Retrieval:
         """Pairs that were not `screened` (n, n), between maps that may belong together.
 
         Two parts of a place may overlap in one pair of scans alone, which likeness among all scans misses.
-        `component` (n,) is the map of each scan, `inliers` (n, n) what agrees at screening.
+        `component` (n,) is the map of each scan, `inliers` (n, n) the agreeing matches at screening.
         """
-        chosen = np.zeros_like(screened)
+        chosen = set()
         for smaller, larger in map_pairs(component, inliers):
-            chosen |= self._most_alike(np.outer(component == smaller, component == larger) & ~screened)
-        return _pairs(chosen)
+            others = np.flatnonzero(component == larger)
+            for row in np.flatnonzero(component == smaller):
+                chosen |= self._most_alike(row, others[~screened[row, others]])
+        return sorted(chosen)
 
-    def _most_alike(self, possible: np.ndarray) -> np.ndarray:
-        """Those of each scan, in its row, that are most like it among the `possible` ones: (n, n) bool."""
-        chosen = np.zeros_like(possible)
-        for row in np.flatnonzero(possible.any(1)):
-            likeness = np.where(possible[row], self.likeness[row], -np.inf)
-            chosen[row, np.argsort(-likeness, kind="stable")[:CANDIDATES]] = True
-        return chosen & possible
+    def _most_alike(self, row: int, others: np.ndarray) -> set[tuple[int, int]]:
+        """Pairs of a scan with those of the others (K,) that are most like it."""
+        best = others[np.argsort(-self.likeness[row, others], kind="stable")[:CANDIDATES]]
+        return {(max(int(row), other), min(int(row), other)) for other in best.tolist()}
 
 
 def map_pairs(component: np.ndarray, inliers: np.ndarray) -> list[tuple[int, int]]:
-    """Which maps to compare, each with larger ones, by the agreeing matches (n, n) of their scans.
+    """Pairs of maps to compare (smaller, larger), by the agreeing matches (n, n) of their scans.
 
     `component` (n,) is the map of each scan. Larger maps come first.
     """
-    order = np.argsort(-np.bincount(component), kind="stable").tolist()
-    pairs = []
-    for place, smaller in enumerate(order):
-        own = inliers[component == smaller]
-        agree = {larger: own[:, component == larger].max() for larger in order[:place]}
-        agree = {larger: count for larger, count in agree.items() if count > 0}
-        best = sorted(agree, key=lambda larger: (-agree[larger], larger))[:MAX_TARGETS]
-        pairs += [(smaller, larger) for larger in best]
-    return pairs
-
-
-def _pairs(chosen: np.ndarray) -> list[tuple[int, int]]:
-    """The pairs of which either is chosen, (n, n)."""
-    sources, targets = np.nonzero(np.tril(chosen | chosen.T))
-    return list(zip(sources.tolist(), targets.tolist(), strict=True))
+    order = np.argsort(-np.bincount(component), kind="stable")
+    place = np.argsort(order)
+    agree: dict[int, dict[int, int]] = defaultdict(dict)
+    rows, columns = np.nonzero(inliers)
+    ends = component[rows], component[columns], inliers[rows, columns]
+    for smaller, larger, count in zip(*(each.tolist() for each in ends), strict=True):
+        if place[smaller] > place[larger]:
+            agree[smaller][larger] = max(count, agree[smaller].get(larger, 0))
+    return [
+        (smaller, larger)
+        for smaller in order.tolist()
+        for larger in sorted(agree[smaller], key=lambda each: (-agree[smaller][each], each))[:MAX_TARGETS]
+    ]

@@ -1,4 +1,4 @@
-"""A scan of a map: what proposing pairs, the pose graph and refinement need of it, at one voxel size."""
+"""A scan of a map at one voxel size."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ MAX_PROBES = 200
 
 @dataclass(frozen=True)
 class Scan:
-    """One that can be used, in its local frame."""
+    """A usable scan in its local frame."""
 
     frame: LocalFrame
     keypoints: Keypoints
@@ -28,11 +28,11 @@ class Scan:
 
     @property
     def probes(self) -> np.ndarray:
-        """Some points (P, 3) of its surface, by which motions of the scan are compared."""
+        """Some points (P, 3) of the surface, by which motions of the scan are compared."""
         return every_nth(self.surface, MAX_PROBES)
 
 
 def displacement(T: np.ndarray, other: np.ndarray, probes: np.ndarray) -> float:
-    """Metres, root mean square, between where two motions (4, 4) put the points (P, 3)."""
-    apart = transform(T, probes) - transform(other, probes)
-    return float(np.sqrt((apart**2).sum(1).mean()))
+    """Root mean square distance in metres between points (P, 3) moved by two motions (4, 4)."""
+    difference = transform(T, probes) - transform(other, probes)
+    return float(np.sqrt((difference**2).sum(1).mean()))

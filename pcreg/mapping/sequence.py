@@ -1,7 +1,7 @@
-"""Consecutive scans of one moving sensor: odometry joins each to the one before it, before pairs are tried.
+"""Odometry of consecutive scans, which joins each to the one before it.
 
-As in pcreg.datasets.odometry a step begins with the motion of the step before, or from rest if that fails. A
-step that is rejected leaves its pair to be registered as any other.
+As in pcreg.datasets.odometry a step begins with the motion of the step before, or from rest if that fails.
+The pair of a rejected step is registered as any other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,15 +19,15 @@ from pcreg.registration.strategy.batch import Pair, Work, name_of, stamp_of
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
 
-STEP_CONFIDENCE = 0.99  # of accepted ones: the bounds let none of 81 wrong registrations pass (gicp.py)
+STEP_CONFIDENCE = 0.99  # of accepted steps: the bounds let none of 81 wrong registrations pass (gicp.py)
 
 
 def steps(
     work: Work, paths: Sequence[str], scans: Sequence[Scan], voxel: float, records: Records
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records of the steps from scan n to n - 1, with n, as those of pairs that are registered.
+    """Number n and record of each step from scan n to n - 1, as of a registered pair.
 
-    Lengths are multiples of `voxel`, in metres. The sensor stands at the origin of each scan. Those on record
+    Lengths are multiples of `voxel`, in metres. The sensor stands at the origin of each scan. Steps on record
     are not computed again.
     """
     motion, before = np.eye(4), None
@@ -46,7 +46,7 @@ def steps(
 
 
 def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | InputError:
-    """The scan, or why it cannot be used."""
+    """The scan, or the error why it cannot be used."""
     try:
         return gicp.Scan(work.cloud(path).cloud.points, voxel, path)
     except InputError as error:

@@ -1,7 +1,7 @@
-"""Scans that are in place, as one cloud: what lies around a scan says more about its place than another scan.
+"""Submaps: placed scans as one cloud, with which another scan is registered or verified.
 
-A motion that is wrong may bring two scans together without a contradiction. It seldom does so with all that
-was seen around them: free space, the sides of surfaces and the matches of several scans then count.
+A wrong motion may bring two scans together without a contradiction. It seldom does so with a submap: free
+space, the sides of surfaces and the matches of several scans then count.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,13 +28,13 @@ class Submap:
 
     @staticmethod
     def of(rows: Sequence[int], poses: np.ndarray) -> "Submap":
-        """Of the scans `rows`, placed by `poses` (N, 4, 4) of all scans."""
+        """The submap of the scans `rows`, placed by `poses` (N, 4, 4) of all scans."""
         return Submap(tuple(rows), inverse(poses[rows[0]]) @ poses[list(rows)])
 
 
 @dataclass(frozen=True)
 class Question:
-    """Whether a motion brings two submaps together, or, if there is none, which does."""
+    """Verify a motion between two submaps, or find one if none is given."""
 
     source: Submap
     target: Submap
@@ -42,14 +42,14 @@ class Question:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What it is about: the scans, and the motion to the centimetre."""
+        """The scans, and the motion to the centimetre."""
         T = None if self.T_target_source is None else tuple(self.T_target_source.round(2).ravel())
         return self.source.rows, self.target.rows, T
 
 
 @dataclass(frozen=True)
 class Context:
-    """What worker processes need to answer: the files of the scans, and the scale they are described at."""
+    """The files of the scans, and the scale at which they are described."""
 
     work: Work
     paths: tuple[str, ...]
@@ -60,7 +60,7 @@ class Context:
 def answered(
     executor: Executor | None, context: Context, questions: Sequence[Question]
 ) -> Iterator[tuple[int, Registration]]:
-    """The answers, as they are done, with the number of the question; between the frames of the submaps."""
+    """Number and answer of each question, as they are done; motions are between the frames of the submaps."""
     return map_unordered(executor, _answer, (context, tuple(questions)), range(len(questions)))
 
 
@@ -83,7 +83,7 @@ def _answer(context: Context, questions: Sequence[Question], number: int) -> Reg
 
 
 def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> DescribedCloud:
-    """Described clouds, moved by `poses` (n, 4, 4), as one: of the points in a voxel the first stays.
+    """Described clouds, moved by `poses` (n, 4, 4), as one, with the first point of each voxel.
 
     Each point of the surface keeps the viewpoint of its cloud.
     """

@@ -137,13 +137,15 @@ def test_a_trained_network_describes_in_worker_processes(own_scans, tmp_path):
         ("3dlomatch", "PROTO-A", 0.05, 0.05),
         ("kitti", "KITTI", 0.3, 0.3),
         ("folder", "own scans", 0.05, 0.075),
+        ("streets", "own scans", 0.3, 0.45),
     ],
 )
 def test_each_data_set_brings_its_protocol_and_the_shipped_weights_for_it(data, name, voxel, distance):
-    cfg = compose_config("evaluate", [f"data={data}", "data.root=anywhere"])
+    root = [] if data == "streets" else ["data.root=anywhere"]
+    cfg = compose_config("evaluate", [f"data={data}", *root])
     protocol, descriptor = instantiate(cfg.protocol), instantiate(cfg.descriptor)
     assert (protocol.name, protocol.voxel, descriptor.voxel) == (name, voxel, voxel)
-    assert descriptor.network.architecture.voxel == (0.3 if data == "kitti" else 0.05)
+    assert descriptor.network.architecture.voxel == (0.3 if data in ("kitti", "streets") else 0.05)
     assert protocol.distance == pytest.approx(distance)
 
 
@@ -164,8 +166,8 @@ def test_the_system_registers_a_folder_of_scans(own_scans, tmp_path, moved, caps
     assert figures["accepted"] == figures["accepted_right"]
     assert figures["RTE_joint_mean"] < 0.05  # wherever the clouds lie
     words = capsys.readouterr().out
-    assert ("moved by 10 m" in words) == bool(moved)
-    assert "viewpoint: auto" in words
+    assert ("data.moved=10" in words) == bool(moved)
+    assert "viewpoint=auto" in words
     run = json.loads((tmp_path / "out" / "records.jsonl").read_text().splitlines()[0])["run"]
     assert (run["protocol"]["descriptor"], run["data"]["moved"]) == ("fpfh", moved)
     assert "estimator" not in run

@@ -59,12 +59,6 @@ def test_no_motion_where_there_is_nothing_to_fit(estimator):
     assert estimator.estimate(nothing, nothing, Matches(matches[:0]), PROTOCOL, 0) is None
 
 
-def test_an_estimator_says_what_it_does(estimator):
-    words = estimator.label(PROTOCOL)
-    assert "0.045 m" in words
-    assert ("50000 samples of 3, confidence 0.999" in words) == (estimator.name != "kiss")
-
-
 def test_ransac_of_open3d_scores_on_all_points_given():
     """Four matches fit a wrong motion; the points without a match tell that it is wrong."""
     rng = np.random.default_rng(1)

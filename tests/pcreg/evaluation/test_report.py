@@ -11,11 +11,10 @@ import pytest
 
 from pcreg.evaluation.caption import Setup
 from pcreg.evaluation.charts import recall_curve, success_by_overlap
-from pcreg.evaluation.failures import failures
-from pcreg.evaluation.report import report
+from pcreg.evaluation.report import failures, report
 from tests.pcreg.evaluation.toys import PROTOCOL, Rooms, run
 
-SETUP = Setup("rooms <3", PROTOCOL, "distances", "", "ransac", "Ours", (0, 1), {"numpy": "2"})
+SETUP = Setup("rooms <3", PROTOCOL, "distances", "", "ransac", (0, 1), {"numpy": "2"})
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 
 LOOK = """<script>addEventListener("load", () => {

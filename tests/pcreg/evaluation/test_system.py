@@ -64,7 +64,7 @@ def scored(tmp_path):
 
 
 def setup_of(system):
-    return Setup("rooms", system, "fcgf", "abc", "register", system.label, (0, 1), {"numpy": "2"})
+    return Setup("rooms", system, "fcgf", "abc", "register", (0, 1), {"numpy": "2"})
 
 
 def test_verdicts_are_counted(scored):
@@ -100,9 +100,8 @@ def test_what_was_accepted_wrongly_is_listed_and_shown(scored, tmp_path):
     assert "accepted with confidence 0.90: so it &lt;is&gt;" in text
     assert "overlap unknown, refused with confidence 0.00: target: fewer than 10" in text
     words = caption(records, setup)
-    assert "viewpoint: sensor" in words
-    assert "right below 0.3 m and 15 deg" in words
-    assert "over the 2 pairs of fragments" in words
+    assert "viewpoint=sensor" in words
+    assert "gates=[[0.3, 15]]" in words
 
 
 def test_a_run_goes_on_where_it_was_stopped(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
-from pcreg.mapping import growing_map, mapping, sequence, settling
+from pcreg.mapping import consolidation, growing_map, mapping, sequence
 from pcreg.registration.registrar import Registrar
 from tests.datasets.street import street_pose, street_scan
 
@@ -26,7 +26,7 @@ def mapped(drive, tmp_path_factory):
     registrar, out = Registrar(descriptor="fpfh", voxel=VOXEL), tmp_path_factory.mktemp("out")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(growing_map, "MAX_PAIRS_PER_SCAN", 0)  # odometry alone
-        patch.setattr(settling, "MAX_PASSES", 0)
+        patch.setattr(consolidation, "MAX_PASSES", 0)
         return registrar, out, mapping.run(registrar, drive, out, sequence=True, workers=0)
 
 
@@ -46,7 +46,7 @@ def test_a_step_that_is_rejected_joins_nothing(drive, tmp_path, monkeypatch):
     """Noise in the middle of the list: the scans before and after it are two maps, which a loop may join."""
     np.save(tmp_path / "other.npy", np.random.default_rng(0).uniform(-8, 8, (5000, 3)))
     monkeypatch.setattr(growing_map, "MAX_PAIRS_PER_SCAN", 0)
-    monkeypatch.setattr(settling, "MAX_PASSES", 0)
+    monkeypatch.setattr(consolidation, "MAX_PASSES", 0)
     paths = [*drive[:2], str(tmp_path / "other.npy"), *drive[2:4]]
     found = mapping.run(Registrar(descriptor="fpfh", voxel=VOXEL), paths, tmp_path, sequence=True, workers=0)
     assert {(edge.source, edge.target) for edge in found.edges} == {(1, 0), (4, 3)}
@@ -57,7 +57,7 @@ def test_a_step_that_is_rejected_joins_nothing(drive, tmp_path, monkeypatch):
 def test_steps_on_record_are_not_computed_again(mapped, drive, monkeypatch):
     registrar, out, found = mapped
     monkeypatch.setattr(growing_map, "MAX_PAIRS_PER_SCAN", 0)
-    monkeypatch.setattr(settling, "MAX_PASSES", 0)
+    monkeypatch.setattr(consolidation, "MAX_PASSES", 0)
     monkeypatch.setattr(sequence, "_step", None)
     again = mapping.run(registrar, drive, out, sequence=True, workers=0)
     np.testing.assert_array_equal(again.T_map_scan, found.T_map_scan)

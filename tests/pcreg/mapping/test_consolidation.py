@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform, translation_error
-from pcreg.mapping import settling
+from pcreg.mapping import consolidation
+from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import GrowingMap
-from pcreg.mapping.settling import Settling
 from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, edge, measured
 from tests.pcreg.mapping.test_refinement import corner, scan
 
@@ -67,13 +67,13 @@ def oracle(poses, confidence=0.9, *, credulous=False):
 def test_a_loose_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatch):
     asked = []
     answers = oracle(poses)
-    monkeypatch.setattr(settling, "answered", lambda *each: asked.extend(each[2]) or answers(*each))
+    monkeypatch.setattr(consolidation, "answered", lambda *each: asked.extend(each[2]) or answers(*each))
     for pair in ((6, 4), (6, 5)):
         del growing.edges[pair], growing.answers[pair]
     add(growing, edge(6, 5, inverse(poses[5]) @ TURNED @ poses[6], confidence=0.99))
     growing.solve()
     assert growing.graph.component[6] == growing.graph.component[5]
-    Settling(growing, None).run()
+    Consolidation(growing, None).run()
     assert growing.graph.component[6] != growing.graph.component[5]
     assert growing.refuted == {(6, 5): "what is around the scan refutes it: because"}
     keys = [question.key for question in asked]
@@ -82,7 +82,7 @@ def test_a_loose_scan_that_does_not_belong_there_is_dropped(growing, poses, monk
 
 def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, poses, monkeypatch):
     """A refused pair has the right motion, an accepted one with more confidence a wrong one."""
-    monkeypatch.setattr(settling, "answered", oracle(poses))
+    monkeypatch.setattr(consolidation, "answered", oracle(poses))
     wrong = edge(5, 2, inverse(poses[2]) @ TURNED @ poses[5], confidence=0.9)
     add(growing, wrong)
     growing.answers[4, 3] = {
@@ -92,7 +92,7 @@ def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, po
     }
     agree(growing, 5)
     growing.solve()
-    Settling(growing, None).run()
+    Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0] * N
     assert growing.refuted == {(5, 2): "contradicts a pair that the scans around it confirm"}
     (joint,) = [each for each in growing.edges.values() if each.verified]
@@ -103,14 +103,14 @@ def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, po
 
 
 def test_a_scan_that_is_found_with_certainty_joins_its_map(growing, poses, monkeypatch):
-    monkeypatch.setattr(settling, "answered", oracle(poses, confidence=0.99))
+    monkeypatch.setattr(consolidation, "answered", oracle(poses, confidence=0.99))
     agree(growing, 20)
-    Settling(growing, None).run()
+    Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0] * N
 
 
 def test_of_two_places_that_are_confirmed_none_is_taken(growing, poses, monkeypatch):
-    monkeypatch.setattr(settling, "answered", oracle(poses, credulous=True))
+    monkeypatch.setattr(consolidation, "answered", oracle(poses, credulous=True))
     for pair, T in (((4, 3), poses[4]), ((5, 2), TURNED @ poses[5])):
         growing.answers[pair] = {
             "registered": False,
@@ -118,7 +118,7 @@ def test_of_two_places_that_are_confirmed_none_is_taken(growing, poses, monkeypa
             "T_target_source": (inverse(poses[pair[1]]) @ T).tolist(),
         }
     agree(growing, 5)
-    Settling(growing, None).run()
+    Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, 1, 1, 1]
 
 
@@ -131,8 +131,8 @@ def test_an_edge_found_between_maps_counts_when_the_scans_around_it_have_joined_
     growing.solve()
     assert growing.graph.component.tolist() == [0, 0, 0, 0, 1, 1, 1]
     agree(growing, 5)
-    monkeypatch.setattr(settling, "answered", oracle(poses))
-    Settling(growing, None).run()
+    monkeypatch.setattr(consolidation, "answered", oracle(poses))
+    Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0] * N
     assert growing.unproven == set()
     assert len(growing.used()) == len(growing.edges)
