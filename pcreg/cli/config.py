@@ -1,4 +1,4 @@
-"""What the verbs with settings share: compose the configuration, say plainly what is wrong with it."""
+"""Verbs with settings: compose the configuration, and say plainly what is wrong with it."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ CONFIGS = Path(str(files("pcreg.configs")))
 # The protocol of a data set that has none of its own name
 PROTOCOLS = {"3dlomatch": "3dmatch"} | dict.fromkeys(("rooms", "simulated", "streets"), "folder")
 OmegaConf.register_new_resolver("protocol_of", lambda data: PROTOCOLS.get(data, data), replace=True)
-FLAGS = {  # what is no setting
+FLAGS = {
     "--quiet": "print nothing but errors",
     "--verbose": "log each step on stderr",
     "--traceback": "print where a fault of the program arose",
@@ -36,10 +36,11 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     """configs/<name>.yaml under Hydra overrides such as `data.root=/data/kitti`.
 
     Raises InputError for a key that does not exist, a value of another type than `pcreg.cli.settings` says,
-    and a mandatory key (`???`) without a value.
+    a mandatory key (`???`) without a value, and an interpolation of nothing.
     """
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        base = _composed(name, [each for each in overrides if _group(each)])
+        groups = [each for each in overrides if (CONFIGS / re.split("[@=]", each.lstrip("+~"))[0]).is_dir()]
+        base = _composed(name, groups)
         cfg = _composed(name, overrides, list(settings.keys_of(base)))
     settings.check(cfg, base, settings.TYPES[name])
     for key in _missing(OmegaConf.to_container(cfg)):
@@ -51,24 +52,19 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     return cfg
 
 
-def _composed(name: str, overrides: list[str], known: list[str] | None = None) -> DictConfig:
-    """What Hydra composes; InputError, with the nearest of the `known` keys, for what it does not know."""
+def _composed(name: str, overrides: list[str], keys: list[str] | None = None) -> DictConfig:
+    """Compose by Hydra; InputError, with the nearest of the `keys`, for an override that it refuses."""
     try:
         return compose(name, overrides)
     except Exception as error:  # of what is no override Hydra raises nearly anything
         lines = [first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
         remedy = "; --help shows every key"
         if unknown := re.match("Could not override '(.+)'", lines[0]):
-            lines, remedy = [f"{unknown[1]} is no setting"], settings.did_you_mean(unknown[1], known or [])
+            lines, remedy = [f"{unknown[1]} is no setting"], settings.did_you_mean(unknown[1], keys or [])
         elif choice := re.search("Could not find '(.+)/(.+)'", lines[0]):
             choices = [path.stem for path in (CONFIGS / choice[1]).glob("*.yaml")]
             remedy = settings.did_you_mean(choice[2], choices)
         raise InputError(f"{': '.join(lines)}{remedy}") from error
-
-
-def _group(override: str) -> bool:
-    """Whether it chooses one of the files of a folder of configs/."""
-    return (CONFIGS / re.split("[@=]", override.lstrip("+~"))[0]).is_dir()
 
 
 def _missing(node: Any, key: str = "") -> Iterator[str]:
@@ -85,8 +81,7 @@ def run(
 ) -> int:
     """Run command(cfg) under configs/<name>.yaml; returns the exit status, see `pcreg.cli.exit_status`.
 
-    The `arguments`, by default those of the process, are overrides and FLAGS. `program` is what help calls
-    the command.
+    The `arguments`, by default those of the process, are overrides and FLAGS. Help calls it `program`.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     flags = FLAGS.keys() & set(arguments)
@@ -94,7 +89,8 @@ def run(
 
     def go() -> int:
         if flags & {"-h", "--help"}:
-            print(_usage(program))
+            words = (f"  {flag:13}{what}\n" for flag, what in FLAGS.items() if what)
+            print(f"usage: {program} [FLAG ...] [KEY=VALUE ...]\n\n{''.join(words)}")
             try:
                 print(setting_help(CONFIGS, name, overrides))
             except HydraException as error:
@@ -108,22 +104,14 @@ def run(
                 with output(quiet="--quiet" in flags, verbose="--verbose" in flags):
                     command(compose_config(name, overrides))
             except InstantiationException as error:
-                raise InputError(_sentence(error)) from error
+                cause = error.__cause__
+                if isinstance(cause, InputError):
+                    raise cause from error
+                section = str(error).rpartition("full_key: ")[2]
+                raise InputError(
+                    f"{section}: these settings cannot be used ({first_line(cause or error)}); --help shows "
+                    "the usual ones"
+                ) from error
         return 0
 
     return exit_status.status(go, with_traceback="--traceback" in flags)
-
-
-def _usage(program: str) -> str:
-    flags = (f"  {flag:13}{what}" for flag, what in FLAGS.items() if what)
-    return "\n".join([f"usage: {program} [FLAG ...] [KEY=VALUE ...]", "", *flags, ""])
-
-
-def _sentence(error: InstantiationException) -> str:
-    """What is wrong with the settings of an object, and which one it was."""
-    cause = error.__cause__
-    if isinstance(cause, InputError):
-        return str(cause)
-    section = str(error).rpartition("full_key: ")[2]
-    reason = str(cause or error).splitlines()[0]
-    return f"{section}: these settings cannot be used ({reason}); --help shows the usual ones"

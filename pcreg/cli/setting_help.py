@@ -19,17 +19,19 @@ def setting_help(configs: Path, name: str, overrides: list[str]) -> str:
     Comments are those of configs/NAME.yaml and of the files of the groups. Raises HydraException for
     overrides that cannot be composed.
     """
-    groups = sorted(folder for folder in configs.iterdir() if folder.is_dir())
-    choices = [
-        f"  {group.name}: {', '.join(sorted(f.stem for f in group.glob('*.yaml')))}" for group in groups
-    ]
     cfg = _decided(configs, name, overrides)
     words = {}
     for place, choice in cfg.hydra.runtime.choices.items():
         group, _, section = place.partition("@")
         if choice and (configs / group).is_dir():
-            words |= {f"{section or group}{key}": word for key, word in _of_group(configs / group, choice)}
+            # The comments of the chosen file take the place of those of its siblings.
+            for path in sorted((configs / group).glob("*.yaml"), key=lambda path: path.stem == choice):
+                for key, comment in comments(path).items():
+                    if key or path.stem == choice:
+                        words[f"{section or group}{f'.{key}' if key else ''}"] = comment
     words |= comments(configs / f"{name}.yaml")
+    groups = sorted(folder for folder in configs.iterdir() if folder.is_dir())
+    choices = [f"  {each.name}: {', '.join(sorted(f.stem for f in each.glob('*.yaml')))}" for each in groups]
     shown = {key: value for key, value in OmegaConf.to_container(cfg).items() if key != "hydra"}
     return "\n".join(
         ["Settings are given as key=value. Groups and their choices:", *choices, "", *_lines(shown, words)]
@@ -50,46 +52,30 @@ def comments(path: Path) -> dict[str, str]:
     return found
 
 
-def _of_group(folder: Path, choice: str) -> Iterator[tuple[str, str]]:
-    """Ends of keys, "" or .jitter, and comments: those of the chosen file before those of its siblings."""
-    files = sorted(folder.glob("*.yaml"), key=lambda path: path.stem == choice)
-    for path in files:
-        for key, comment in comments(path).items():
-            if key or path.stem == choice:
-                yield f".{key}" if key else "", comment
-
-
 def _decided(configs: Path, name: str, overrides: list[str]) -> DictConfig:
     """The configuration as Hydra composes it; without the groups that have yet to be chosen (`???`)."""
     defaults = yaml.safe_load((configs / f"{name}.yaml").read_text(encoding="utf-8"))["defaults"]
-    open_groups = [
-        group
-        for each in defaults
-        if isinstance(each, dict)
-        for group, choice in each.items()
-        if choice == "???"
+    undecided = [
+        group for each in defaults if isinstance(each, dict) for group in each if each[group] == "???"
     ]
     left_out = [
-        f"~{group}" for group in open_groups if not any(each.startswith(f"{group}=") for each in overrides)
+        f"~{group}" for group in undecided if not any(each.startswith(f"{group}=") for each in overrides)
     ]
     with initialize_config_dir(str(configs), version_base="1.3"):
         return compose(name, [*left_out, *overrides], return_hydra_config=True)
 
 
 def _lines(node: dict[str, Any], words: dict[str, str], key: str = "") -> Iterator[str]:
-    """A line for each key; what begins with an underscore says which class is built, and is left out."""
+    """A line for each key but those with an underscore, which say which class is built."""
     indent = "  " * (key.count(".") + 1 if key else 0)
     for name, value in node.items():
         if name.startswith("_"):
             continue
-        full = f"{key}.{name}" if key else name
-        section = isinstance(value, dict)
-        plain = "" if section else f" {value}" if isinstance(value, str) and value else f" {_flow(value)}"
+        full, is_section = f"{key}.{name}" if key else name, isinstance(value, dict)
+        flow = yaml.safe_dump(value, default_flow_style=True, width=1000).removesuffix("...\n").strip()
+        shown = "" if is_section else f" {value if isinstance(value, str) and value else flow}"
         comment = words.get(full, "")
-        yield f"{f'{indent}{name}:{plain}':{COLUMN}}  # {comment}" if comment else f"{indent}{name}:{plain}"
-        if section:
+        line = f"{indent}{name}:{shown}"
+        yield f"{line:{COLUMN}}  # {comment}" if comment else line
+        if is_section:
             yield from _lines(value, words, full)
-
-
-def _flow(value: Any) -> str:
-    return yaml.safe_dump(value, default_flow_style=True, width=1000).removesuffix("...\n").strip()

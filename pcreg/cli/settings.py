@@ -1,11 +1,11 @@
-"""The types of settings: a section that builds an object has those of its parameters, the others are here."""
+"""The types of settings: those of the parameters of what a section builds, or of the default values."""
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import make_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object
@@ -14,104 +14,55 @@ from omegaconf.errors import ValidationError
 
 from pcreg.runtime.errors import InputError
 
-
-@dataclass
-class Evaluate:
-    """Types of configs/evaluate.yaml."""
-
-    out: str | None
-    limit: int | None
-    seeds: list[int]
-    workers: int | str | None
-    cache: str
-
-
-@dataclass
-class Validate:
-    """Types of `validate` of configs/train.yaml."""
-
-    every: int
-    pairs: int
-    points: int
-    tau: float
-    minimum: float
-
-
-@dataclass
-class Train:
-    """Types of configs/train.yaml."""
-
-    name: str
-    out: str
-    weights: str | None
-    interpolation: float
-    frozen_norms: bool
-    resume: bool
-    seed: int
-    device: str
-    workers: int
-    checkpointing: bool
-    precision: str
-    scales: list[float]
-    ema: float
-    backbone_rate: float
-    epochs: int
-    maximum_points: int
-    positive_radius: float
-    checkpoint_every: int
-    validate: Validate
-
-
-TYPES = {"evaluate": Evaluate, "train": Train}  # by the name of the configuration
-NONE = type(None)
-PLAIN = {kind: kind for kind in (bool, int, float, str, NONE)} | {Path: str}
-TYPE_NAMES = {  # of types, one and many
-    bool: ("true or false", "true or false"),
-    int: ("a whole number", "whole numbers"),
-    float: ("a number", "numbers"),
-    str: ("a text", "texts"),
-    NONE: ("null", "nulls"),
+# By configuration, settings whose default value does not show their type.
+TYPES = {
+    "evaluate": {"out": str | None, "limit": int | None, "workers": int | str | None},
+    "train": {"name": str, "weights": str | None, "scales": list[float]},
 }
+WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "null"}
+PLAIN = {kind: kind for kind in WORDS} | {Path: str}
 
 
-def check(cfg: DictConfig, base: DictConfig, types: Any, key: str = "") -> None:
-    """Bring the values of `cfg` to their types; `base` is the configuration before any value is changed.
+def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "") -> None:
+    """Bring the values of `cfg` to their types.
 
-    `types` is a dataclass or what the section builds; where it leaves a type open, the value in `base` has
-    it. Raises InputError for a value of another type and for a key that is not known.
+    The types are `hints`, for a section those of the parameters of what it builds, or that of the value in
+    `base`, the configuration before any value is changed. Raises InputError for a value of another type and
+    for a key that `base` and `hints` lack.
     """
-    hints, defaults = hints_of(types), OmegaConf.to_container(base)
+    defaults = OmegaConf.to_container(base)
     for name in cfg:
         full = f"{key}.{name}" if key else name
         if name not in base and name not in hints:
             raise InputError(f"{full} is no setting{did_you_mean(full, keys_of(base, key))}")
         if OmegaConf.is_missing(cfg, name) or OmegaConf.is_interpolation(cfg, name) or name.startswith("_"):
             continue
-        value, default = cfg[name], defaults.get(name)
-        if isinstance(value, DictConfig) and hints.get(name) not in PLAIN:
+        value, default, hint = cfg[name], defaults.get(name), hints.get(name, Any)
+        if isinstance(value, DictConfig) and hint not in PLAIN and not isinstance(default, bool):
             below = base[name] if isinstance(default, dict) else OmegaConf.create()
-            built = get_object(value["_target_"]) if "_target_" in value else hints.get(name)
-            check(value, below, built, full)
+            built = get_object(value["_target_"]) if "_target_" in value else hint
+            check(value, below, hints_of(built), full)
         else:
-            hint = _supported(hints.get(name, Any))
-            if hint is Any and isinstance(default, bool | int | float | list):
-                hint = float if type(default) is int else type(default)
+            hint = _supported(hint)
+            if hint is Any and isinstance(default, bool | int | float | list | str):
+                hint = float if type(default) is int and name in hints else type(default)
+                hint = list[type(default[0])] if hint is list and default else hint
             cfg[name] = _typed(value, hint, default, full)
 
 
-def hints_of(types: Any) -> dict[str, Any]:
-    """The type of every field of a dataclass, or parameter of a class or function; {} of anything else."""
-    if not callable(types):
+def hints_of(built: Any) -> dict[str, Any]:
+    """The type of every parameter of a class or function; {} of anything else."""
+    if not callable(built) or get_origin(built) or built is Any:
         return {}
     try:
-        hints = get_type_hints(types.__init__ if inspect.isclass(types) else types)
+        hints = get_type_hints(built.__init__ if inspect.isclass(built) else built)
     except NameError:  # of a type that only type checkers are shown
         hints = {}
-    return {name: hints.get(name, Any) for name in inspect.signature(types).parameters}
+    return {name: hints.get(name, Any) for name in inspect.signature(built).parameters}
 
 
 def keys_of(cfg: DictConfig, key: str = "") -> Iterator[str]:
-    """All keys of a configuration, sections and what is in them, such as data and data.root."""
+    """All keys of a configuration, sections and their content, such as data and data.root."""
     for name, value in OmegaConf.to_container(cfg).items():
         full = f"{key}.{name}" if key else name
         yield full
@@ -120,7 +71,7 @@ def keys_of(cfg: DictConfig, key: str = "") -> Iterator[str]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Words to append: the known key that ends most like this one, of the same section if there is one."""
+    """Words to append: the key that ends most like this one, of the same section if there is one."""
     parts = [each.rpartition(".") for each in known]
     section, _, end = word.rpartition(".")
     for sections in ({section}, {each for each, _, _ in parts}):
@@ -131,7 +82,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _supported(hint: Any) -> Any:
-    """The type as OmegaConf can check it; Any for what it cannot, such as a union with a list."""
+    """The type as OmegaConf can check it; Any for others, such as a union with a list."""
     parts = get_args(hint)
     if get_origin(hint) in (Union, UnionType):
         if any(get_origin(part) or part not in PLAIN for part in parts):
@@ -149,18 +100,15 @@ def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
     setting = OmegaConf.structured(make_dataclass("Setting", [("value", hint, MISSING)]))
     try:
         if hint is bool and not isinstance(value, bool):
-            raise ValidationError("no switch, though OmegaConf takes any number for one")
+            raise ValidationError("OmegaConf takes any number for a switch")
         setting.value = value
     except ValidationError as error:
         such = "" if default is None or isinstance(default, str) else f", such as {default}"
-        raise InputError(f"{key}={value}: {_type_name(hint)} is needed{such}") from error
+        raise InputError(f"{key}={value}: {_words(hint)} is needed{such}") from error
     return OmegaConf.to_container(setting)["value"]
 
 
-def _type_name(hint: Any) -> str:
+def _words(hint: Any) -> str:
     if get_origin(hint) is list:
-        kind = TYPE_NAMES.get(get_args(hint)[0])
-        return f"a list of {kind[1]}" if kind else "a list"
-    if get_origin(hint) is Union:
-        return " or ".join(_type_name(part) for part in get_args(hint))
-    return TYPE_NAMES.get(hint, ["a list"])[0]
+        return f"a list, each {_words(get_args(hint)[0])},"
+    return " or ".join(map(_words, get_args(hint))) or WORDS.get(hint, "a list")

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar over items, or the step under way.
+"""Progress on stderr: a bar over items, or the step under way; and seconds by step.
 
 Library code logs its steps at level INFO, and how far each is at level DEBUG. Nothing is shown while the
 logger `pcreg` is at level ERROR: `logging.getLogger("pcreg").setLevel(logging.ERROR)`. Rich is imported where
@@ -9,6 +9,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterable, Iterator
+from time import perf_counter
 from typing import TypeVar
 
 DELAY_SECONDS = 2.0  # until steps are shown
@@ -26,32 +27,24 @@ def is_shown() -> bool:
 def progress(items: Iterable[Item], words: str, total: int, *, transient: bool = False) -> Iterator[Item]:
     """The items, with a bar on stderr that shows how many of `total` are done, time taken and time left.
 
-    One that is `transient` disappears at the end.
+    A bar that is `transient` disappears at the end.
     """
     if total == 0:
         return
     from rich import progress as rich
     from rich.console import Console
 
-    columns = (
-        rich.TextColumn(words),
-        rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn("after"),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("left"),
-        rich.TimeRemainingColumn(),
-    )
+    parts = words, rich.BarColumn(), rich.MofNCompleteColumn(), "after", rich.TimeElapsedColumn()
+    columns = *parts, "left", rich.TimeRemainingColumn()
     console = Console(file=sys.stderr)
     with rich.Progress(*columns, console=console, transient=transient, disable=not is_shown()) as bar:
         yield from bar.track(items, total=total)
 
 
 class Steps(logging.Handler):
-    """A context manager that shows on stderr what the library logs, from two seconds on.
+    """A context manager that shows on a terminal what the library logs, from two seconds on.
 
-    It is one line that changes, and disappears at the end. Where stderr is no terminal nothing is shown: logs
-    and scripts read errors there. Of several threads the last message is shown.
+    It is one line that changes, and disappears at the end. Of several threads the last message is shown.
     """
 
     def __init__(self, words: str, logger: str = "pcreg") -> None:
@@ -60,37 +53,49 @@ class Steps(logging.Handler):
         self.words, self._logger, self._ended = words, logging.getLogger(logger), threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Show the message from now on."""
         self.words = record.getMessage()
 
     def __enter__(self) -> "Steps":
         self._level = self._logger.level
         if is_shown():
-            self._ended.clear()
             self._logger.setLevel(logging.DEBUG)
         else:
             self._ended.set()
         self._logger.addHandler(self)
-        self._thread = threading.Thread(target=self._show, daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._show, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._logger.removeHandler(self)
         self._logger.setLevel(self._level)
         self._ended.set()
-        self._thread.join()
 
     def _show(self) -> None:
-        if self._ended.wait(DELAY_SECONDS):
+        if self._ended.wait(DELAY_SECONDS) or not sys.stderr.isatty():
             return
         from rich.console import Console
-        from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-        console = Console(file=sys.stderr)
-        if not console.is_terminal:
-            return
-        columns = TextColumn("{task.description}", markup=False), TextColumn("after"), TimeElapsedColumn()
-        with Progress(*columns, console=console, transient=True, redirect_stdout=False) as line:
-            task = line.add_task(self.words)
+        start = perf_counter()
+        with Console(file=sys.stderr).status("") as line:
             while not self._ended.wait(0.2):
-                line.update(task, description=self.words)
+                line.update(f"{self.words} after {perf_counter() - start + DELAY_SECONDS:.0f} s")
+
+
+class Clock:
+    """Seconds by step, added up over the attempts."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = perf_counter()
+
+    def lap(self, step: str) -> None:
+        """Add the time since the last call to this step."""
+        now = perf_counter()
+        self.add({step: now - self._last})
+        self._last = now
+
+    def add(self, seconds: dict[str, float]) -> None:
+        """Add what other clocks measured."""
+        for step, value in seconds.items():
+            self.seconds[step] = round(self.seconds.get(step, 0.0) + value, 4)
