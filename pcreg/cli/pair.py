@@ -22,8 +22,7 @@ from pcreg.registration.strategy.task import Task
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
-from pcreg.runtime.progress import Steps
-from pcreg.runtime.timer import Clock
+from pcreg.runtime.progress import Clock, Steps
 from pcreg.viz import files
 from pcreg.viz.window import show
 

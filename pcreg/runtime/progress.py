@@ -63,23 +63,28 @@ class Steps(logging.Handler):
         else:
             self._ended.set()
         self._logger.addHandler(self)
-        threading.Thread(target=self._show, daemon=True).start()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._logger.removeHandler(self)
         self._logger.setLevel(self._level)
         self._ended.set()
+        self._thread.join()
 
     def _show(self) -> None:
-        if self._ended.wait(DELAY_SECONDS) or not sys.stderr.isatty():
+        if self._ended.wait(DELAY_SECONDS):
             return
         from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
 
-        start = perf_counter()
-        with Console(file=sys.stderr).status("") as line:
-            while not self._ended.wait(0.2):
-                line.update(f"{self.words} after {perf_counter() - start + DELAY_SECONDS:.0f} s")
+        console, start = Console(file=sys.stderr), perf_counter() - DELAY_SECONDS
+        if console.is_terminal:
+            with Live(console=console, transient=True, redirect_stdout=False) as line:
+                while not self._ended.wait(0.2):
+                    line.update(Text(f"{self.words} after {perf_counter() - start:.0f} s"))
 
 
 class Clock:

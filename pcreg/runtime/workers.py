@@ -1,9 +1,7 @@
-"""Work for an executor: processes of this machine, each pinned to a core or some, or a cluster's.
+"""Work for an executor: processes of this machine, each held to a core or some, or a cluster's.
 
 On one core numbers do not depend on how many workers there are: every sum is added up by one thread, and
 libraries that share random numbers among threads (Open3D's RANSAC) have one thread to give them to.
-
-Processes that share a GPU share out the cores: each starts threads, such as those that load kernels.
 """
 
 import os
@@ -37,8 +35,9 @@ PER_GPU = 4
 def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | None]:
     """The executor of `workers`, which work on the device; None for 0: the work is done by the caller.
 
-    An executor that is given goes on running. Processes of a number start with the first work, or for a GPU
-    at once; they stop at the end of the context, and end when this process does.
+    An executor that is given goes on running. Processes of a number start with the first work, or for a GPU,
+    where they share out the cores, at once; they stop at the end of the context, and end when this process
+    does.
     """
     if isinstance(workers, Executor):
         yield workers
@@ -61,9 +60,8 @@ def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | No
             one = [cores[number % len(cores)]]
             cores_of_next.put((cores[number::count] or one) if on_gpu else one)
         with ProcessPoolExecutor(count, context, _begin, (cores_of_next,)) as pool:
-            if on_gpu:
-                for _ in range(count):
-                    pool.submit(choose_device, device)  # imports PyTorch while this process compiles kernels
+            for _ in range(count if on_gpu else 0):
+                pool.submit(choose_device, device)  # imports PyTorch while this process compiles kernels
             yield pool
 
 
@@ -102,7 +100,7 @@ def map_unordered(
 
 
 def _completed(pending: dict[Future[Any], Any], deferral: Deferral) -> Iterator[tuple[Any, Any]]:
-    """Item and result of what is pending, as it is done; once a signal came, of what cannot be cancelled."""
+    """Item and result of each call that ends; once a signal came, of those that cannot be cancelled."""
     for future in as_completed(pending):
         yield pending.pop(future), future.result()
         if deferral.came is not None:

@@ -13,7 +13,7 @@ from pcreg.io.cloud import Cloud, write_ply_parts
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.task import Task, facts
 from pcreg.runtime.files import replacing
-from pcreg.runtime.timer import Clock
+from pcreg.runtime.progress import Clock
 from pcreg.viz.overview import SOURCE, TARGET, overview
 from pcreg.viz.viewer import viewer
 

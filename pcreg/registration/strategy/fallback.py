@@ -10,7 +10,7 @@ from pcreg.registration.result import Registration
 from pcreg.registration.strategy import diagnostics
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError, OutputError
-from pcreg.runtime.timer import Clock
+from pcreg.runtime.progress import Clock
 
 ACCEPT_CONFIDENCE = 0.95  # from which no fallback is tried
 # The answer at one scale for source and target: by a search (`match`), or on a given motion (`verify`)

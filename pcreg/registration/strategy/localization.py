@@ -13,7 +13,7 @@ from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import ACCEPT_CONFIDENCE, answer_at_scales
 from pcreg.registration.strategy.single_scale import MIN_SEPARATION_DISTANCES, SingleScaleRegistrar
-from pcreg.runtime.timer import Clock
+from pcreg.runtime.progress import Clock
 
 RIVAL_AGREEMENT = 0.5  # of the agreeing matches of the most promising region, from which on one is a rival
 PROBES = 200  # points of the scan by which answers are compared

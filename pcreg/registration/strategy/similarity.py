@@ -23,7 +23,7 @@ from pcreg.registration.judge.observability import MIN_OBSERVABILITY, growth_obs
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.scale_search import SAME_SCALE, ProposedScale, extent_ratio, proposed_scales
 from pcreg.registration.strategy.single_scale import OVERLAP_DISTANCE_VOXELS, SingleScaleRegistrar
-from pcreg.runtime.timer import Clock
+from pcreg.runtime.progress import Clock
 
 MAX_ANSWERS = 3  # scales that are judged
 RIVAL_AGREEMENT = 0.5  # of the agreeing matches of the most promising scale, from which on one is a rival

@@ -32,7 +32,7 @@ from pcreg.registration.matching.nearest import Matches, match_within_bound, pca
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.timer import Clock
+from pcreg.runtime.progress import Clock
 
 log = logging.getLogger(__name__)
 
