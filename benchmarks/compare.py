@@ -1,4 +1,4 @@
-"""Freeze the answers of `register`, and compare them: commits, devices, evaluations, losses.
+"""Freeze and compare answers of `register`, records of evaluations, and losses.
 
     python benchmarks/compare.py list /data/3dmatch --lidar pairs_10m.txt SCANS --lidar ... > pairs.csv
     python benchmarks/compare.py freeze pairs.csv answers.json [--device cuda] [--descriptor fcgf]

@@ -233,7 +233,7 @@ def peer_index_ms(package: ModuleType, grid: VoxelGrid, architecture: Architectu
 
 
 def _index_timers(package: ModuleType, device: str, spent: list[float]) -> dict[str, Callable[..., object]]:
-    """The functions by which a peer finds its pairs, each call of which adds milliseconds to `spent`."""
+    """Functions by which a peer finds its pairs, which add milliseconds to `spent`."""
 
     def timed(function: Callable[..., object]) -> Callable[..., object]:
         def call(*arguments, **options):

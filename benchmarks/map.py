@@ -88,7 +88,7 @@ def map_rows(found: Map, paths: Sequence[Path], seconds: float) -> Iterator[dict
 
 
 def _errors(T_map_scan: np.ndarray, poses: np.ndarray) -> np.ndarray:
-    """Metres and degrees (n, 2) from the poses, the map laid on that scan by which most are placed."""
+    """Metres and degrees (n, 2) from poses, the map laid on the best scan."""
     laid = []
     for first, pose in zip(T_map_scan, poses, strict=True):
         true = first @ inverse(pose) @ poses
@@ -135,7 +135,7 @@ def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
 
 
 def described(count: int) -> tuple[list[Keypoints], np.ndarray]:
-    """So many fragments for screening, and the overlap (count, count) of each with each; 0 with itself."""
+    """So many fragments for screening, and their overlaps (count, count)."""
     scale, sensor = Registrar().at(VOXEL), Viewpoint(np.zeros(3), known=True)
     scans: list[Keypoints] = []
     overlap = np.zeros((count, count))

@@ -1,4 +1,4 @@
-"""Time registration: processes on files, pairs in memory, first calls, refusals, batches and workers.
+"""Time registration: files, pairs in memory, refusals, batches and workers.
 
 python benchmarks/register.py files --pair "rooms, 270 k points" a.ply b.ply --pair ... [--repeat 9]
 python benchmarks/register.py pairs --pair NAME SOURCE TARGET ... [--device cuda]

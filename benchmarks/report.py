@@ -1,4 +1,4 @@
-"""What all benchmarks share: options, clouds, times, memory, and results that are printed and kept."""
+"""Options, clouds, times, memory and results of all benchmarks."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from datetime import date
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -53,12 +53,12 @@ def run(main: Callable[[], int | None]) -> None:
 
 def keep(rows: Iterable[dict[str, Value]], path: Path, device: str) -> list[dict[str, Value]]:
     """Print rows as they come; `path` holds all so far, so that a broken run loses none."""
-    command = shlex.join(_short(word) for word in sys.argv[1:])
+    command = shlex.join(Path(word).name if Path(word).exists() else word for word in sys.argv[1:])
     measured = {
         "commit": _commit(),
         "date": date.today().isoformat(),
         "device": _device_name(device),
-        "versions": ", ".join(_versions()),
+        "versions": ", ".join(f"{d.name} {d.version}" for d in distributions() if d.name in PACKAGES),
         "command": f"python benchmarks/{Path(sys.argv[0]).name} {command}".strip(),
     }
     kept: list[dict[str, Value]] = []
@@ -107,9 +107,9 @@ def wall_ms(function: Callable[[], object], device: str) -> float:
 def medians(
     functions: dict[str, Callable[[], object]], runs: int, device: str, launched: bool = False
 ) -> dict[str, float]:
-    """Median milliseconds of functions, called in turn: wall-clock, or between events if `launched`.
+    """Median wall-clock milliseconds of functions, called in turn.
 
-    Times between events on a GPU leave out how long the host takes to launch kernels.
+    If `launched`, times between events on a GPU, without the launches.
     """
     for function in [*functions.values()] * (WARM_UP if device != "cpu" else 1):
         function()
@@ -144,22 +144,10 @@ def _events(function: Callable[[], object]) -> tuple[torch.cuda.Event, torch.cud
     return start, end
 
 
-def _short(word: str) -> str:
-    return Path(word).name if Path(word).exists() else word
-
-
 def _device_name(device: str) -> str:
     name = "CPU" if device == "cpu" else torch.cuda.get_device_name(device)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{name}, {cores} cores"
-
-
-def _versions() -> Iterable[str]:
-    for package in PACKAGES:
-        try:
-            yield f"{package} {version(package)}"
-        except PackageNotFoundError:
-            continue
 
 
 def _commit() -> str | None:

@@ -91,7 +91,7 @@ def speed_row(cfg: DictConfig, ranks: Ranks, workers: int) -> dict[str, Value]:
 
 
 def training(cfg: DictConfig, ranks: Ranks, **settings: Any) -> tuple[partial, partial]:
-    """Return what makes the batches, given `workers`, and what makes the trainer, given its folder."""
+    """Makers of the batches, given `workers`, and of the trainer, given its folder."""
     network = ResUNet(instantiate(cfg.model, _convert_="all"))
     architecture = network.architecture
     preparation = Preparation(

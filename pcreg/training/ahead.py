@@ -1,4 +1,4 @@
-"""Bring the next batch to the GPU, and build its pyramid, during the step on the one before."""
+"""Bring the next batch to the GPU during a step, and build its pyramid there."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

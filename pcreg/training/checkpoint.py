@@ -47,7 +47,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
 
 
 def load_own_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """Read the checkpoint of the training with this identity; InputError if another one wrote it."""
+    """Read a checkpoint; InputError if a training of another identity wrote it."""
     parts = load_checkpoint(path)
     if missing := set(PARTS) - parts.keys():
         raise InputError(

@@ -1,5 +1,6 @@
-"""Contrastive loss with a softmax over all other samples (InfoNCE; PointInfoNCE of Xie et al., ECCV 2020).
+"""Contrastive loss with a softmax over all other samples.
 
+InfoNCE, on points as PointInfoNCE (Xie et al., ECCV 2020).
 Each sampled point has to be nearest to its match among the matches of all other samples of the batch and,
 with negatives_per_pair, random points of the clouds: matches lie in the overlap alone, and at inference all
 points compete.
@@ -27,7 +28,7 @@ class Samples:
     cloud: Tensor  # (S,) int64
 
     def similarities(self, keys: "Samples", radius: float, matched: bool) -> Tensor:
-        """Similarities (S, K) with all keys; keys of the same cloud within `radius` metres are ignored.
+        """Similarities (S, K) with all keys but those of the cloud within `radius` metres.
 
         If `matched`, key n is the match of sample n and always counts.
         """

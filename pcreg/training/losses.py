@@ -19,7 +19,7 @@ NEGATIVE_MARGIN = 1.4  # on the distance
 
 
 class Batch(Protocol):
-    """Several pairs; once it is moved `to` a device, in one pyramid: all sources, and then all targets."""
+    """Several pairs in one pyramid, all sources before all targets, once it is on a device."""
 
     names: list[str]
     pyramid: Pyramid  # of two groups of clouds
@@ -30,7 +30,7 @@ class Batch(Protocol):
     def to(self, device: torch.device | str) -> "Batch": ...
 
     def descriptors(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Split the network's features of all rows of the pyramid into the sources' and the targets'."""
+        """Descriptors of sources and targets from features of all rows of the pyramid."""
         ...
 
 
@@ -40,9 +40,9 @@ class Loss(Protocol):
     def __call__(
         self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        """Compute the scalars `total` and its parts from descriptors source (N, C) and target (M, C).
+        """Compute the scalars `total` and its parts.
 
-        `generator` lives on the CPU.
+        Descriptors are source (N, C) and target (M, C); `generator` lives on the CPU.
         """
         ...
 
@@ -57,7 +57,7 @@ class HardestContrastive:
     def __call__(
         self, source: Tensor, target: Tensor, batch: Batch, generator: torch.Generator
     ) -> dict[str, Tensor]:
-        """Compute `total` and its parts from random positives and candidates, drawn without replacement."""
+        """Compute `total` and its parts from random positives and candidates."""
         n_positives = self.positives_per_pair * len(batch.names)
         n_candidates = self.candidates_per_pair * len(batch.names)
         positives, device = batch.matches, batch.matches.device
@@ -97,7 +97,7 @@ def contrastive_loss(
 
 
 def draw(population: int, count: int, generator: torch.Generator) -> Tensor:
-    """`count` different numbers (count,) int64 below `population`, or all of them if there are no more."""
+    """Draw `count` different int64 numbers below `population`, or all if there are fewer."""
     # A permutation of a large population takes much longer than to draw and drop repetitions.
     if population > 4 * count:
         drawn = torch.randint(population, (2 * count,), generator=generator).numpy()
@@ -112,7 +112,7 @@ def draw(population: int, count: int, generator: torch.Generator) -> Tensor:
 
 @torch.no_grad()
 def _nearest(features: Tensor, candidates: Tensor) -> Tensor:
-    """The candidate (S,) nearest each feature: S x candidates distances, both bounded by the sampling."""
+    """The candidate (S,) nearest each feature, of all distances."""
     return torch.cdist(features.float(), candidates.float()).argmin(1)
 
 

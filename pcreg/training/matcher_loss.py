@@ -1,4 +1,4 @@
-"""The loss of a matcher: how far what it says of partners is from where they lie, of nodes and of points.
+"""The loss of a matcher: divergence of its matches of nodes and points from the truth.
 
 A row's truth is a distribution over the columns and "has no partner". Of a node it is where the partners of
 its points are, of a point in a pair of patches all that match it there.
@@ -31,7 +31,7 @@ class MatcherLoss:
         matches: Tensor,
         generator: torch.Generator,
     ) -> dict[str, Tensor]:
-        """Scalars `coarse`, weighted, and `fine`, zero where the matcher says exactly what is true.
+        """Scalars `coarse`, weighted, and `fine`, zero for a matcher that is right.
 
         Of descriptors (points, channels) of sources and then targets, features of the nodes that the patches
         were made of, and true matches (P, 2) int64, rows of the descriptors.
@@ -62,7 +62,7 @@ class MatcherLoss:
 
 
 def node_truth(patches: Patches, matches: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each node the share of its points with partners in each node of the other cloud.
+    """Share of the points of each node with partners in each node of the other cloud.
 
     (B, N, M) of sources' nodes and (B, M, N) of targets'; sums are below 1 where points have no partner. A
     point with several partners is shared among them.
@@ -80,7 +80,7 @@ def node_truth(patches: Patches, matches: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def point_truth(source: Tensor, target: Tensor, matches: Tensor) -> Tensor:
-    """Which points (K, L) of sources and targets match: (K, L, L') bool."""
+    """True matches (K, L, L') bool among points (K, L) of sources and targets."""
     stride = int(matches.max()) + 1
     keys = torch.sort(matches[:, 0] * stride + matches[:, 1]).values
     wanted = source[:, :, None] * stride + target[:, None]
@@ -94,11 +94,11 @@ def _both_ways(found: Assignment, truth: tuple[Tensor, Tensor], present: tuple[T
 
 
 def divergence(predicted: Tensor, truth: Tensor, present: Tensor) -> Tensor:
-    """The mean, over rows that are `present` (B, N), of the Kullback-Leibler divergence from the truth.
+    """Mean Kullback-Leibler divergence from the truth over rows `present` (B, N).
 
-    Of log-probabilities (B, N, M + 1). The truth (B, N, M) is shares or booleans; what a row lacks to one has
-    no partner, and a row with more is divided by its sum. Where a prediction leaves no room for "has no
-    partner", by -inf, partners share all of the truth, and a row that has none does not count.
+    `predicted` are log-probabilities (B, N, M + 1). The truth (B, N, M) is shares or booleans; the rest of a
+    row, up to one, has no partner, and a row with more is divided by its sum. Where a prediction has no room
+    for "has no partner", by -inf, partners share all of the truth, and a row without any does not count.
     """
     share = truth.float()
     total = share.sum(2, keepdim=True)

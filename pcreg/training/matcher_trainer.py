@@ -18,7 +18,7 @@ from pcreg.training.trainer import Trainer
 
 
 class MatcherTrainer(Trainer):
-    """The trainer, with the loss of the matcher beside that of the descriptors, which are used alone, too."""
+    """Trainer of a matcher and descriptors; descriptors are used alone, too."""
 
     def __init__(self, network: ResUNet, *arguments: Any, matcher_loss: MatcherLoss, **settings: Any):
         super().__init__(network, *arguments, **settings)
@@ -44,7 +44,7 @@ class MatcherTrainer(Trainer):
 
 
 def first_patches(pyramid: Pyramid, pairs: int, voxel: float) -> tuple[Patches, list[int]]:
-    """The patches of sources and targets at the first scale, and how many nodes each side is cut by.
+    """Patches at the first scale, and the numbers of nodes of sources and targets.
 
     Further clouds of either side are the same ones at other scales.
     """
@@ -55,13 +55,13 @@ def first_patches(pyramid: Pyramid, pairs: int, voxel: float) -> tuple[Patches, 
 
 
 def _first_rows(pyramid: Pyramid, of_nodes: Tensor, numbers: list[int]) -> Tensor:
-    """The first rows of either side, so many, of what is known of all nodes (N, ...)."""
+    """The first rows of either side, so many, of values (N, ...) of all nodes."""
     sides = pyramid.row_groups[NODE_LEVEL].split(of_nodes)
     return torch.cat([side[:number] for side, number in zip(sides, numbers, strict=True)])
 
 
 def _first_clouds(pyramid: Pyramid, level: int, count: int) -> tuple[PointBatch, list[int]]:
-    """Of a level the points of the first `count` clouds of both sides, and how many they are on each."""
+    """Points of the first `count` clouds of both sides at a level, and their numbers."""
     some = pyramid.groups(level)
     lengths = torch.stack([each.lengths[:count] for each in some])
     numbers = lengths.sum(1).tolist()

@@ -1,4 +1,4 @@
-"""The card of published weights: what they are, what they were trained on, and how well they do."""
+"""The card of published weights: network, training data, and measured figures."""
 
 import hashlib
 from pathlib import Path

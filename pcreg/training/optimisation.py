@@ -1,4 +1,4 @@
-"""What a step does to the parameters: learning rates, gradients as one array, and an average."""
+"""Learning rates, gradients as one array, and an average of the weights."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 
 def one_cycle(optimizer: Optimizer, epochs: int, warmup_fraction: float = 0.1) -> LambdaLR:
-    """Up to the optimizer's rate within `warmup_fraction` of the epochs, then down to zero as a cosine."""
+    """Rise to the optimizer's rate in `warmup_fraction` of the epochs; fall as a cosine."""
     top = max(1, round(warmup_fraction * epochs))
 
     def factor(epoch: int) -> float:
@@ -23,10 +23,10 @@ def one_cycle(optimizer: Optimizer, epochs: int, warmup_fraction: float = 0.1) -
 
 
 def as_one(parameters: Sequence[nn.Parameter]) -> Tensor:
-    """The gradients of parameters (P,) as one array, of which each becomes a view; None stays None.
+    """Gradients of parameters as one array (P,), of which each becomes a view.
 
-    One launch then sums them over processes, or measures them. Gradients of a GraphedNetwork are views of one
-    array already.
+    None stays None. One launch then sums them over processes, or measures them. Gradients of a GraphedNetwork
+    are views of one array already.
     """
     trained = [parameter for parameter in parameters if parameter.grad is not None]
     gradients = [parameter.grad for parameter in trained]
@@ -47,10 +47,10 @@ def views(whole: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
 
 
 class AveragedNetwork(nn.Module):
-    """An exponential average of a network: `module`, a copy that follows weights and statistics of norms.
+    """Exponential average of a network, in its copy `module`.
 
-    torch.optim.swa_utils.AveragedModel computes the same, but waits for the GPU and updates counters of
-    batches one by one.
+    It has the statistics of norms, too. torch.optim.swa_utils.AveragedModel computes the same, but waits for
+    the GPU and updates counters of batches one by one.
     """
 
     def __init__(self, network: nn.Module, decay: float):

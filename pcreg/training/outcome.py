@@ -1,4 +1,4 @@
-"""Figures of a step: read while the next step is under way, and written to TensorBoard's files."""
+"""Figures of a step, read during the next one and written for TensorBoard."""
 
 import math
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Outcome:
 
 
 class Scalars:
-    """Figures for TensorBoard, held until there is time to write them: a millisecond of the host a step."""
+    """Figures for TensorBoard, held until the host has a millisecond to write them."""
 
     def __init__(self, folder: Path | None, purge_step: int):
         """Void the steps from `purge_step` on in the files of `folder`. None: nothing is written."""

@@ -43,12 +43,12 @@ class Batches(Protocol):
     def __len__(self) -> int: ...
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Batch | None]:
-        """The batches of an epoch from number `first` on, if any is left; None where no pair is usable."""
+        """Yield the batches of an epoch from number `first` on; None without a usable pair."""
         ...
 
 
 class Trainer:
-    """Writes to `folder`: last.pt (to resume), best.safetensors and last.safetensors, tensorboard/."""
+    """Trainer that writes last.pt, best.safetensors, last.safetensors and tensorboard/."""
 
     def __init__(
         self,
@@ -121,7 +121,9 @@ class Trainer:
         validate: Callable[[ResUNet], dict[str, float]],
         validate_every: int = 1,
     ) -> dict[str, float]:
-        """Train up to `epochs`, validating before, after every few and the last; returns its figures.
+        """Train up to `epochs`; returns the figures of the last validation.
+
+        Validates before the first epoch, after every few, and after the last.
 
         `validate` gives `feature_match_recall` and `inlier_ratio`, by which the best weights are kept.
         Ctrl-C and SIGTERM are raised between two steps, when last.pt holds them all.
@@ -200,7 +202,7 @@ class Trainer:
 
     @contextmanager
     def _atomic(self) -> Iterator[None]:
-        """Change the saved state; if a second signal interrupts that, last.pt is not written again."""
+        """Change the saved state; once interrupted in that, last.pt is not written."""
         self._inconsistent = True
         yield
         self._inconsistent = False
@@ -225,7 +227,7 @@ class Trainer:
         return outcome
 
     def _read(self) -> None:
-        """Wait for the outcome of the last step, unless it was read; after a signal it is read again."""
+        """Wait for the outcome of the last step; after a signal it is read again."""
         if self._unread is not None:
             found = self._unread.read()
             self.scalars.hold(found, self._unread.step)

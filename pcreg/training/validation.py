@@ -1,4 +1,4 @@
-"""How well descriptors alone find the overlap of validation pairs, during a training and after it."""
+"""Recall of validation pairs by descriptors alone, during a training and after it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -41,7 +41,7 @@ def feature_match_recall(
     minimum: float = 0.05,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Match random points one way, source to target, and count the matches that the truth confirms.
+    """Match random points one way, source to target, and count right matches.
 
     A match is an inlier when it is less than `tau` metres off. Returns `inlier_ratio`, the mean over
     pairs, and `feature_match_recall`, the fraction of pairs with more than `minimum`. Raises InputError for
@@ -70,7 +70,7 @@ def match_recall(
     tau: float = 0.1,
     minimum: float = 0.05,
 ) -> dict[str, float]:
-    """Match whole clouds by a matcher; as `feature_match_recall`, with the mean number of `matches`."""
+    """As `feature_match_recall`, of whole clouds by a matcher, with their mean `matches`."""
 
     def match(source: str, target: str) -> Matched:
         a, b = (descriptor.describe(dataset.cloud(name)) for name in (source, target))
@@ -100,7 +100,7 @@ def _recall(
 def compare(
     before: Descriptor, after: Descriptor, dataset: PairDataset, protocol: Protocol, folder: Path, seed: int
 ) -> str:
-    """A table in percent of the same pairs by two descriptors: ratios and recalls before, after, change.
+    """Table in percent of ratios and recalls by two descriptors, and their change.
 
     Records go to `folder`, a file per descriptor, so that nothing is measured twice.
     """

@@ -128,7 +128,7 @@ def test_few_scans_of_a_map_are_screened_each_with_each(run):
 
 
 def test_maps_are_held_against_poses(folder):
-    """Of four scans in a map of another frame one is misplaced, by a pair that is wrong; one is alone."""
+    """One of four scans of a map is misplaced, by a pair that is wrong; one is alone."""
     poses = np.array([se3(rotation_about([0, 0, 1], 20 * n), np.array([n, 0.0, 0.0])) for n in range(5)])
     paths = [folder / f"cloud_bin_{n}.ply" for n in range(5)]
     for path, pose in zip(paths, poses, strict=True):

@@ -1,1 +1,1 @@
-"""The fit of the confidence model to pairs whose truth is known."""
+"""The fit of the confidence model to pairs with a given truth."""

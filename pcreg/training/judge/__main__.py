@@ -4,7 +4,7 @@
     python -m pcreg.training.judge 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 50]
     python -m pcreg.training.judge folder SCANS --out real.jsonl [--voxel 0.3]
     python -m pcreg.training.judge fit answers.jsonl
-    python -m pcreg.training.judge check real.jsonl ... --figure docs/verdict.png
+    python -m pcreg.training.judge check real.jsonl ...
 
 The first three register pairs with a given truth, by the shipped weights or with --descriptor fpfh, and
 append the evidence for each motion found: pairs that overlap, clouds of different scenes, of rooms with the
@@ -37,7 +37,7 @@ from pcreg.registration.judge.confidence_terms import HANDCRAFTED_TERMS, LEARNED
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 from pcreg.training.judge.answers import Gate, answers, evidence_of, house_of, questions
-from pcreg.training.judge.fit import calibration_error, draw, fit_network, logistic
+from pcreg.training.judge.fit import calibration_error, fit_network, logistic, reliability
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, the choice of `pcreg register` for most of these scans
@@ -83,12 +83,11 @@ def main() -> None:
     for verb in ("fit", "check"):
         verbs.add_parser(verb).add_argument("answers", type=Path, nargs="+")
     verbs.choices["fit"].add_argument("--out", type=Path, default=WEIGHTS, help="file of the network")
-    verbs.choices["check"].add_argument("--figure", type=Path)
     options = made.parse_args()
     if options.verb == "fit":
         fit(_read(options.answers), options.out)
     elif options.verb == "check":
-        report(_read(options.answers), options.figure)
+        report(_read(options.answers))
     else:
         collect(options)
 
@@ -164,8 +163,8 @@ def fit(answers: list[dict[str, Any]], out: Path) -> None:
         print(f"{'bias':>19} {bias:6.2f}\n{rows.sum()} motions, {(rows & right).sum()} right")
 
 
-def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
-    """Print what is accepted and how the confidences fit, by data set and kind; draw the reliability."""
+def report(answers: list[dict[str, Any]]) -> None:
+    """Print what is accepted, by data set and kind, and how well confidences fit."""
     confidence, right = (np.array(column) for column in zip(*map(_answered, answers), strict=True))
     groups = np.array([f"{answer['data']}, {answer['kind']}" for answer in answers])
     print(f"{'pairs':44} number   right  of these accepted   wrong  of these accepted")
@@ -173,8 +172,9 @@ def report(answers: list[dict[str, Any]], figure: Path | None) -> None:
         rows = (groups == group) | (group == "all")
         print(f"{group:44} {_counts(confidence[rows], right[rows])}")
     print(f"expected calibration error {calibration_error(confidence, right):.3f}")
-    if figure:
-        draw(confidence, right, MIN_CONFIDENCE, figure)
+    print("answers confidence  right")
+    for number, mean, share in reliability(confidence, right):
+        print(f"{number:7} {mean:10.3f} {share:6.3f}")
 
 
 def _answered(answer: dict[str, Any]) -> tuple[float, bool]:

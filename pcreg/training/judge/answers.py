@@ -1,4 +1,4 @@
-"""Questions about pairs whose true motion is given, and the evidence for each motion that answers one."""
+"""Questions about pairs with a given truth, and evidence for the motions found."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -28,7 +28,7 @@ MAX_MERGED = 2  # clouds that are merged into the source of a question
 
 @dataclass(frozen=True)
 class Question:
-    """Two clouds, and the motion between them or None: they show different scenes, or one is mirrored."""
+    """Two clouds and the motion between them; None for strangers and mirror images."""
 
     source: str
     target: str
@@ -115,7 +115,7 @@ def answers(
     asked: list[Question],
     workers: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield, in any order, the motions found for each question as plain values: evidence, right or not."""
+    """Yield evidence, as plain values, and rightness of the motions for each question."""
     learned = bool(scale.descriptor.fingerprint)
     with executor_of(workers) as executor:
         for question, found in map_unordered(executor, _answer, (dataset, scale, gate), asked):
@@ -163,7 +163,7 @@ def _described(
     mirrored: bool = False,
     without: str | None = None,
 ) -> tuple[DescribedCloud, LocalFrame]:
-    """A cloud described, and the frame of its points; merged with those beside it but for `without`."""
+    """Describe a cloud, mirrored or merged with those beside it but for `without`."""
     points = dataset.cloud(name)
     if mirrored:
         points = points * MIRROR
@@ -174,7 +174,7 @@ def _described(
 
 
 def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.ndarray:
-    """The cloud and up to two that the pairs place beside it, as one, a point per `voxel` metres: (N, 3)."""
+    """Points (N, 3), one per `voxel` metres, of a cloud and up to two beside it."""
     beside = [(pair.target, inverse(pair.T_target_source)) for pair in dataset.pairs if pair.source == name]
     beside += [(pair.source, pair.T_target_source) for pair in dataset.pairs if pair.target == name]
     others = [each for each in beside if each[0] != without][:MAX_MERGED]

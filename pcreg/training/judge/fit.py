@@ -1,6 +1,7 @@
-"""Confidence models fitted to motions that are right or wrong, and the calibration of their answers."""
+"""Confidence models fitted to right and wrong motions, and their calibration."""
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,9 +26,9 @@ BINS = 10
 
 
 def fit_network(values: np.ndarray, right: np.ndarray, counts: np.ndarray, out: Path) -> None:
-    """Fit networks to the terms (N, F) of motions, right (N,) bool or not; row n counts `counts[n]` times.
+    """Fit networks to the terms (N, F) of motions, right (N,) bool or not.
 
-    No weight is negative. The same motions give the same file.
+    Row n counts `counts[n]` times. No weight is negative. The same motions give the same file.
     """
     mean, deviation = values.mean(0), values.std(0) + 1e-6
     x = torch.from_numpy(((values - mean) / deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)).float()
@@ -42,7 +43,7 @@ def fit_network(values: np.ndarray, right: np.ndarray, counts: np.ndarray, out: 
 
 
 def _trained(x: Tensor, y: Tensor, share: Tensor, generator: torch.Generator) -> list[tuple[Tensor, Tensor]]:
-    """Layers of weights (in, out), before the softplus that makes them positive, and biases (out,)."""
+    """Layers of weights (in, out), before their softplus, and biases (out,)."""
     sizes = (x.shape[1], *HIDDEN, 1)
     layers = [
         (torch.randn(a, b, generator=generator) / 2 - math.log(a), torch.randn(b, generator=generator) / 2)
@@ -72,7 +73,7 @@ def _log_odds(layers: list[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
 
 
 def logistic(values: np.ndarray, right: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights (F,), none negative, and bias of the logistic model of right (N,) bool by terms (N, F)."""
+    """Weights (F,), none negative, and bias of a logistic model by terms (N, F)."""
     mean, spread = values.mean(0), values.std(0) + 1e-9
     share = counts / counts.mean()
     Z = np.c_[(values - mean) / spread, np.ones(len(values))]
@@ -91,35 +92,17 @@ def logistic(values: np.ndarray, right: np.ndarray, counts: np.ndarray) -> tuple
 
 
 def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
-    """The mean difference between confidence and frequency over ten bins, weighted by their numbers."""
+    """Mean difference between confidence and frequency over ten bins, weighted."""
     excess = np.bincount(_bins(confidence), confidence - right, minlength=BINS)
     return float(np.abs(excess).sum() / len(right))
 
 
-def draw(confidence: np.ndarray, right: np.ndarray, threshold: float, path: Path) -> None:
-    """Draw the share of right answers against confidence, over a histogram of the confidences."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5, 4.5), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True, height_ratios=[3, 1])
-    upper.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1)
-    number = np.bincount(_bins(confidence), minlength=BINS)
-    used = number > 0
-    frequency, mean = (
-        np.bincount(_bins(confidence), each, minlength=BINS)[used] / number[used]
-        for each in (right, confidence)
-    )
-    variance = np.maximum(frequency * (1 - frequency), 0.25 / number[used]) / number[used]
-    upper.errorbar(mean, frequency, 1.96 * np.sqrt(variance), marker="o", color="#1f7eb0", capsize=2)
-    upper.set(ylabel="share of right answers", ylim=(-0.05, 1.05))
-    upper.set_title(f"{len(right)} pairs, calibration error {calibration_error(confidence, right):.3f}")
-    sides, edges = [confidence[right], confidence[~right]], np.linspace(0, 1, BINS + 1)
-    lower.hist(sides, edges, stacked=True, label=["right", "wrong"], color=["#1f7eb0", "#f59234"])
-    lower.axvline(threshold, color="black", linewidth=1, linestyle=":")
-    lower.set(xlabel="confidence", ylabel="pairs", yscale="log")
-    lower.legend(frameon=False)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+def reliability(confidence: np.ndarray, right: np.ndarray) -> Iterator[tuple[int, float, float]]:
+    """The number of answers, their mean confidence and the share of right ones, of bins with any."""
+    bins = _bins(confidence)
+    for each in np.unique(bins):
+        rows = bins == each
+        yield int(rows.sum()), float(confidence[rows].mean()), float(right[rows].mean())
 
 
 def _bins(confidence: np.ndarray) -> np.ndarray:

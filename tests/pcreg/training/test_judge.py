@@ -1,4 +1,4 @@
-"""Questions, answers and the fit of a verdict, on cases whose outcome is known."""
+"""Questions, answers and the fit of a verdict, on cases with a given outcome."""
 
 import json
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from pcreg.io.pairs import Pair
 from pcreg.registration.judge.confidence import NetworkModel
 from pcreg.registration.registrar import Registrar
 from pcreg.training.judge.answers import SCENES_PER_HOUSE, Gate, answers, evidence_of, merged, questions
-from pcreg.training.judge.fit import calibration_error, draw, fit_network, logistic
+from pcreg.training.judge.fit import calibration_error, fit_network, logistic, reliability
 from tests.pcreg.evidences import CORRIDOR, evidence
 
 
@@ -120,10 +120,12 @@ def test_a_logistic_model_is_found_again():
     assert calibration_error(np.ones(len(X)), right) == pytest.approx(1 - right.mean())
 
 
-def test_the_figure_is_a_picture(tmp_path):
-    confidence = np.linspace(0, 1, 50)
-    draw(confidence, confidence > 0.4, 0.7, tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+def test_reliability_is_that_of_each_bin():
+    confidence, right = np.array([0.05, 0.07, 0.95, 1.0]), np.array([False, True, True, True])
+    assert list(reliability(confidence, right)) == [
+        (2, pytest.approx(0.06), 0.5),
+        (2, pytest.approx(0.975), 1.0),
+    ]
 
 
 def test_a_row_that_counts_twice_is_as_if_it_were_there_twice():

@@ -1,4 +1,4 @@
-"""Figures of a step are read when they are there, and written at last, whatever ends the training."""
+"""Figures of a step are read, and written whatever ends the training."""
 
 from types import SimpleNamespace
 
