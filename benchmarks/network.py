@@ -19,7 +19,7 @@ from report import PRECISIONS, Value, keep, load, medians, parser, peak_mib, run
 from kernels import PEER_PRECISIONS, SNAP, VoxelGrid, VoxelResUNet, builder, peers
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.models.architecture import Architecture
-from pcreg.models.layers import convolve_in
+from pcreg.models.layers import PointConv
 from pcreg.models.resunet import ResUNet
 from pcreg.runtime.device import choose_device
 
@@ -58,9 +58,10 @@ def forward_rows(
 ) -> Iterator[dict[str, Value]]:
     device, functions = options.device, {}
     for name, snap in SNAP.items():
-        network = convolve_in(
-            ResUNet(Architecture(voxel, snap=snap)).to(device).eval(), PRECISIONS[precision]
-        )
+        network = ResUNet(Architecture(voxel, snap=snap)).to(device).eval()
+        for layer in network.modules():  # norms stay float32
+            if isinstance(layer, PointConv | torch.nn.Linear):
+                layer.to(PRECISIONS[precision])
         build = builder(batch, voxel, name)
         built = build()
         functions |= {

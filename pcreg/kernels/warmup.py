@@ -1,4 +1,4 @@
-"""Kernels that a network launches on a GPU, compiled side by side before they are needed.
+"""Kernels of a registration on a GPU, compiled side by side before they are needed.
 
 Functions are run with their launches collected and not made. Kernels depend on a cloud by the sizes of its
 levels alone: a convolution of few tiles shares them among programs.
@@ -35,7 +35,7 @@ def compile_ahead(
     cores: int,
     sizes: Sequence[Sequence[int]] = TYPICAL,
 ) -> "Compilation":
-    """Begin to compile, in threads, the kernels that describe clouds by the network that `make` makes.
+    """Begin to compile, in threads, the kernels of a registration by the network that `make` makes.
 
     Args:
         make: Makes a network with a method `features` that takes a Pyramid; its weights may hold anything.
@@ -52,7 +52,7 @@ def compile_ahead(
     from pcreg.kernels.triton.launch import Compilation, collected_launches
 
     with collected_launches() as launches:
-        _search(geometry, device)
+        _search_and_estimate(geometry, device)
         for levels in sizes:
             network.features(_pyramid(levels, geometry, device))
     return Compilation(launches, cores)
@@ -68,15 +68,19 @@ def _start(device: torch.device) -> None:
     triton_key()
 
 
-def _search(geometry: PyramidConfig, device: torch.device) -> None:
-    """Launch what builds a pyramid, and takes descriptors from one scale to another."""
-    from pcreg.kernels.triton.points.nearest import nearest_points
+def _search_and_estimate(geometry: PyramidConfig, device: torch.device) -> None:
+    """Launch what builds a pyramid, and finds and refines a motion."""
+    from pcreg.kernels.triton.points import consensus, icp, k_nearest, nearest
 
     nothing = torch.empty(0, 3, device=device)
     lengths = torch.zeros(2, dtype=torch.int64, device=device)  # a cloud is described at several scales
     search_at_once(PointBatch(nothing, lengths, nothing), geometry)
-    one = torch.zeros(1, 3, dtype=torch.float64, device=device)
-    nearest_points(one, one)
+    points = torch.zeros(2, 3, dtype=torch.float64, device=device)
+    motion = torch.eye(4, dtype=torch.float64, device=device)
+    nearest.nearest_points(points, points)
+    k_nearest.kth_distance(points, points, 2, 1.0)
+    consensus.inlier_sums(motion[None], points.T, points.T, 1.0)
+    icp.step_sums(points, points, points, motion, 1.0)
 
 
 def _pyramid(sizes: Sequence[int], geometry: PyramidConfig, device: torch.device) -> Pyramid:

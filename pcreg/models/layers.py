@@ -139,14 +139,6 @@ def statistics_kept(norms: list[nn.BatchNorm1d]) -> Iterator[None]:
             norm.num_batches_tracked.copy_(count)
 
 
-def convolve_in(network: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """Have the layers of a network take features of `dtype`, for inference; norms stay float32."""
-    for layer in network.modules():
-        if isinstance(layer, PointConv | nn.Linear):
-            layer.to(dtype)
-    return network
-
-
 def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:
     """relu(layer(features)); given `identity` triplets, for inference, by the kernels of the convolution.
 

@@ -70,7 +70,7 @@ driver.set_active(Driver())
 CompiledKernel.run = None
 conv.arrange = lambda triplets, dtype: triplets.tiles
 blocks.processors = output_stationary.processors = lambda device: 132
-with collected_launches() as trained:
+with collected_launches() as others:
     rows = torch.zeros(64, 32, requires_grad=True)
     triplets, weight = Triplets.identity(64, rows.device), torch.zeros(1, 1, 32, 32)
     weight_gradient.vvor(rows, rows, triplets, torch.float32)
@@ -82,7 +82,7 @@ with collected_launches() as trained:
 architecture = Architecture(kernel="ppf")
 make, device = (lambda: ResUNet(architecture)), torch.device("cpu")
 warmup.compile_ahead(make, architecture.geometry, device, 2, warmup.ALL_SIZES).wait()
-Compilation(trained, 2).wait()
+Compilation(others, 2).wait()
 print(*(key[0].__name__ for key in launch._loaded))
 """
 
@@ -90,7 +90,7 @@ print(*(key[0].__name__ for key in launch._loaded))
 def test_kernels_compile_for_a_gpu(tmp_path):
     """The interpreter, by which other tests run kernels, takes more than the compiler does."""
     names = python(COMPILE_ALL, os.environ | {"TRITON_CACHE_DIR": str(tmp_path)})[0].split()
-    assert {"visit", "_output_stationary", "_nearest", "_partial_sums", "normalize", "gradients"} <= {*names}
+    assert {"visit", "_output_stationary", "_nearest", "_partial_sums", "normalize", "_step_sums"} <= {*names}
 
 
 @pytest.mark.parametrize(("dtype", "fixed"), [("*fp16", 64), ("*fp32", 64), ("*fp32", 0)])

@@ -6,7 +6,6 @@ import torch
 
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
-from pcreg.models.layers import convolve_in
 from pcreg.models.resunet import Architecture, ResUNet
 from tests.pcreg.scenes import wavy_sheet
 
@@ -193,13 +192,6 @@ def test_checkpoints_change_neither_gradients_nor_statistics():
         trained.append(gradients | network.state_dict())
     for name, value in trained[0].items():
         assert torch.equal(value, trained[1][name]), name
-
-
-def test_half_precision_describes_nearly_the_same(network):
-    halved = convolve_in(copy.deepcopy(network), torch.bfloat16)
-    assert halved.norm1.running_var.dtype == torch.float32
-    similarity = (describe(halved, wavy_sheet()).float() * describe(network, wavy_sheet())).sum(1)
-    assert similarity.min() > 0.98
 
 
 def test_gradients_reach_every_parameter():
