@@ -74,29 +74,28 @@ class AttentionMatcher:
 
     def _likely(self, source: Description, target: Description, voxel: float) -> Matches:
         with ONE_THREAD if self.device == "cpu" else nullcontext(), torch.inference_mode():
-            patches = self._patches((source, target), voxel)
-            features, node_features = (
-                torch.from_numpy(np.concatenate([to_host(side) for side in both])).float().to(self.device)
+            features, node_features, normals = (
+                self._tensor([to_host(side) for side in both])
                 for both in (
                     (source.features, target.features),
                     (source.nodes.features, target.nodes.features),
+                    (source.nodes.normals, target.nodes.normals),
                 )
             )
+            points, nodes = [], []
+            for cloud in (source, target):
+                corner = to_host(cloud.points).min(0)
+                points.append(to_host(cloud.points) - corner)
+                nodes.append(to_host(cloud.nodes.points) - corner)
+            batches = (
+                PointBatch(self._tensor(each), torch.tensor([len(side) for side in each])).to(self.device)
+                for each in (points, nodes)
+            )
+            patches = Patches.of(*batches, normals, voxel * 2**NODE_LEVEL)
             return likely_matches(self.matcher, features, node_features, patches, len(source.points))
 
-    def _patches(self, clouds: tuple[Description, Description], voxel: float) -> Patches:
-        corners = [cloud.points.min(0) for cloud in clouds]
-        points, nodes = (
-            PointBatch(
-                torch.from_numpy(np.concatenate(moved)).float(), torch.tensor([len(each) for each in moved])
-            ).to(self.device)
-            for moved in (
-                [cloud.points - corner for cloud, corner in zip(clouds, corners, strict=True)],
-                [cloud.nodes.points - corner for cloud, corner in zip(clouds, corners, strict=True)],
-            )
-        )
-        normals = torch.from_numpy(np.concatenate([cloud.nodes.normals for cloud in clouds])).to(self.device)
-        return Patches.of(points, nodes, normals, voxel * 2**NODE_LEVEL)
+    def _tensor(self, parts: list[np.ndarray]) -> Tensor:
+        return torch.from_numpy(np.concatenate(parts)).float().to(self.device)
 
 
 def likely_matches(
