@@ -91,7 +91,7 @@ class Planes:
         self.points, self.normals, self.index = points, normals, Index(points)
 
     def partners(self, moved: Array, max_distance: float) -> tuple[Array, Array, Array]:
-        """Those of the moved points with a point closer than `max_distance`, and its place and normal.
+        """Moved points with a point closer than `max_distance`, the nearest points, and their normals.
 
         All are (K, 3).
         """

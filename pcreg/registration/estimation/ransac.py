@@ -71,7 +71,7 @@ def ransac(
     more motions come from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
     (pcreg.registration.matching.spatial_consistency). A weighted sum decides: the score of the matches,
     `agreement`, the similarity of the descriptors of touching points, and `free_space`, a penalty from 0 to 1
-    for what stands where a sensor looked through. Both take motions (H, 4, 4).
+    for points in space that a sensor saw as free. Both take motions (H, 4, 4).
 
     Only what a `prior` allows is searched, and the motion that it is near to is tried, too: matches that no
     allowed motion brings together count as none, and what is returned, `inlier_ratio` among it, is about the

@@ -112,7 +112,7 @@ def nearest_neighbors(a: Array, b: Array) -> np.ndarray:
 
 
 def keep_mutual(pairs: np.ndarray, a: Array, b: Array) -> np.ndarray:
-    """Of the pairs (P, 2) of rows of a with their nearest rows of b those that are each other's nearest."""
+    """The mutual ones of pairs (P, 2) of rows of a with their nearest rows of b."""
     if len(pairs) == 0:
         return pairs
     back = _nearest_of(like(pairs[:, 1], b), b, a)

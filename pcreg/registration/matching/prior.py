@@ -74,7 +74,7 @@ class Prior:
         return self if self.near is None else replace(self, middle=to_host(source.mean(0)))
 
     def possible(self, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
-        """Of matches, source (P, 3) and target (P, 3), those (P,) that can be brought within `distance`."""
+        """True (P,) for matches of source (P, 3) and target (P, 3) that some motion brings within `distance`."""
         if self.near is None:
             return np.ones(len(source), dtype=bool)
         metres, degrees = self.within
@@ -139,10 +139,10 @@ class Prior:
         if self.near is not None:
             metres, degrees = self.within
             shift = transform(T_target_source, self.middle) - transform(self.near, self.middle)
-            shifted, turned = float(np.linalg.norm(shift)), rotation_error(T_target_source, self.near)
-            if shifted > metres or turned > degrees:
+            shifted, rotated = float(np.linalg.norm(shift)), rotation_error(T_target_source, self.near)
+            if shifted > metres or rotated > degrees:
                 return (
-                    f"the motion found is {shifted:.2f} m and {turned:.1f} degrees from the given one, and "
+                    f"the motion found is {shifted:.2f} m and {rotated:.1f} degrees from the given one, and "
                     f"{metres:g} m and {degrees:g} degrees are allowed"
                 )
         return ""

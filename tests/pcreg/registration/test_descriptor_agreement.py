@@ -1,4 +1,4 @@
-"""How alike descriptors are under the right motion and others, of clouds whose descriptors are known."""
+"""Descriptor similarity under the right motion and others, of clouds with given descriptors."""
 
 from types import SimpleNamespace
 

@@ -90,7 +90,7 @@ def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeyp
 
 @pytest.fixture
 def compared(monkeypatch):
-    """How many pairs of rows are compared, call by call, where 10,000 are the bound."""
+    """The number of pairs of rows compared, call by call; 10,000 are the bound."""
     calls, compare = [], matching.nearest
 
     def counting(a, b, *rest):

@@ -1,4 +1,4 @@
-"""What is known of a motion narrows the search, and is never silently violated."""
+"""A prior narrows the search, and is never silently violated."""
 
 import numpy as np
 import pytest

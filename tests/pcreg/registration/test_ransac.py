@@ -93,7 +93,7 @@ def test_clean_matches_need_few_samples():
 
 @pytest.fixture
 def alternatives():
-    """Of 200 matches 25 agree on a wrong motion and 20 on the right one, under which surfaces meet."""
+    """25 of 200 matches agree on a wrong motion and 20 on the right one, under which surfaces meet."""
     rng = np.random.default_rng(5)
     source = rng.uniform(-1, 1, (200, 3))
     T, T_wrong = (se3(random_rotation(rng), rng.normal(size=3)) for _ in range(2))
