@@ -74,7 +74,7 @@ class Prior:
         return self if self.near is None else replace(self, middle=to_host(source.mean(0)))
 
     def possible(self, source: np.ndarray, target: np.ndarray, distance: float) -> np.ndarray:
-        """True (P,) for matches of source (P, 3) and target (P, 3) that some motion brings within `distance`."""
+        """True (P,) for matches of source (P, 3) and target (P, 3) that may be within `distance`."""
         if self.near is None:
             return np.ones(len(source), dtype=bool)
         metres, degrees = self.within
