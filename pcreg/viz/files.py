@@ -1,4 +1,4 @@
-"""The files of one registration: result.json, aligned.ply and, by option, overview.png and viewer.html."""
+"""The files of a registration: result, aligned cloud, and by option picture and page."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def _drawn(file: str) -> str:
 
 
 def stride(points: np.ndarray) -> int:
-    """n, where every n-th point of a cloud (N, 3) goes into aligned.ply; 1 up to five million points."""
+    """The step n with which every n-th point goes into aligned.ply."""
     return max(1, -(-len(points) // MAX_ALIGNED_POINTS))
 
 

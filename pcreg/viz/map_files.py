@@ -1,23 +1,30 @@
-"""The files of a map: poses.txt and graph.json, map.ply, and by option overview.png and viewer.html.
+"""The files of a map: poses, graph.json, map.ply, and by option picture and page.
 
-Of several maps each has files of its own. Scans are read one after another, and thinned as they come. If all
-scans state where their sensor stood, map.npz holds from where each point was seen.
+Each of several maps has files of its own. Scans are read one after another, and thinned as they come. If all
+scans state where their sensor stood, map.npz holds the viewpoint of each point.
 """
 
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from PIL import Image, ImageDraw
 
 from pcreg.geometry.se3 import transform
+from pcreg.geometry.subsample import every_nth
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import write_ply
 from pcreg.mapping.map import COLORED, VIEWED, Map, folder_of
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.runtime.files import replacing
-from pcreg.viz.map_overview import map_overview
-from pcreg.viz.map_viewer import map_viewer
+from pcreg.viz.overview import byte, font, principal_axes
+from pcreg.viz.page import write_page
+from pcreg.viz.render import BACKGROUND, from_above, from_the_side, render
+from pcreg.viz.viewer import packed
 
+SIZE = (900, 800)  # pixels of a view of the picture
+PICTURE_POINTS = 1_500_000  # of all scans
+PAGE_POINTS = 400_000  # of all scans: 3.2 MB
 GOLDEN_RATIO = 0.618034  # of a turn from one hue to the next: neighbours in the list differ
 
 
@@ -55,14 +62,14 @@ def scan_colors(count: int) -> np.ndarray:
     number = np.arange(count)
     hue = (0.08 + GOLDEN_RATIO * number) % 1
     value = np.where(number % 2, 0.72, 0.95)
-    turned = (hue[:, None] * 6 + np.array([0, 4, 2])) % 6
-    bright = np.clip(np.abs(turned - 3) - 1, 0, 1)
+    wheel = (hue[:, None] * 6 + np.array([0, 4, 2])) % 6
+    bright = np.clip(np.abs(wheel - 3) - 1, 0, 1)
     saturation = 0.75
     return np.rint(255 * value[:, None] * (1 - saturation * (1 - bright))).astype(np.uint8)
 
 
 def _thinned(found: Map, row: int, scan: PreparedCloud) -> tuple[np.ndarray, np.ndarray | None]:
-    """One point per cell of half a voxel, and from where each was seen if that is stated: of the map."""
+    """One point per cell of half a voxel, and its viewpoint if stated, in the map's frame."""
     points, T = scan.cloud.points, found.T_map_scan[row]
     kept = voxel_downsample(points, found.voxel / 2)
     if scan.stated is None:
@@ -77,7 +84,7 @@ def _write_clouds(
     colors: np.ndarray,
     voxel: float,
 ) -> list[Path]:
-    """One cloud, a point per cell of half a voxel whatever scan it comes from; returns the paths."""
+    """Write one cloud of all scans, a point per cell of half a voxel; returns the paths."""
     points = np.concatenate(scans)
     owner = np.repeat(np.arange(len(scans)), [len(scan) for scan in scans])
     kept = voxel_downsample(points, voxel / 2)
@@ -89,3 +96,59 @@ def _write_clouds(
     with replacing(viewed) as temporary:
         np.savez_compressed(temporary, points=points[kept], viewpoints=np.concatenate(viewpoints)[kept])
     return [colored, viewed]
+
+
+def map_overview(scans: list[np.ndarray], colors: np.ndarray, path: str | Path, *, title: str) -> None:
+    """Draw scans (N, 3) from above and from the side, each in its colour (n, 3) uint8."""
+    each = PICTURE_POINTS // len(scans)
+    drawn = [every_nth(scan, each) for scan in scans]
+    view = principal_axes(np.concatenate(drawn))
+    drawn = [transform(view, scan).astype(np.float32) for scan in drawn]
+    page = Image.new("RGB", (2 * SIZE[0] + 30, SIZE[1] + 60), byte(BACKGROUND))
+    ImageDraw.Draw(page).text((page.width // 2, 28), title, (0, 0, 0), font(22), anchor="mm")
+    for column, camera in enumerate((from_above(), from_the_side())):
+        image = render(drawn, list(colors / 255), camera, size=SIZE, splat=3)
+        panel = Image.fromarray(np.rint(255 * image).astype(np.uint8))
+        page.paste(panel, (10 + (SIZE[0] + 10) * column, 50))
+    with replacing(path) as temporary:
+        page.save(temporary, compress_level=2)
+
+
+def map_viewer(
+    found: Map, number: int, scans: list[np.ndarray], colors: np.ndarray, path: str | Path, *, title: str
+) -> None:
+    """Write the page of a map, which shows, hides and rotates its scans and pairs.
+
+    Scans (N, 3) are in the frame of the map, with colours (n, 3) uint8. The page loads nothing.
+    """
+    rows = found.scans(number)
+    place = {row: n for n, row in enumerate(rows)}
+    drawn = [every_nth(scan, PAGE_POINTS // len(scans)) for scan in scans]
+    view = principal_axes(np.concatenate(drawn))
+    drawn = [transform(view, scan) for scan in drawn]
+    within = [edge for edge in found.edges if edge.registered and {edge.source, edge.target} <= place.keys()]
+    ends = {
+        used: [[place[e.source], place[e.target]] for e in within if e.used == used] for used in (True, False)
+    }
+    write_page(
+        path,
+        "pcreg.viz",
+        "map.html",
+        title=title,
+        scans=[
+            {"name": found.names[row], "color": "#" + bytes(color.tolist()).hex()}
+            for row, color in zip(rows, colors, strict=True)
+        ],
+        unused=[
+            {"names": f"{found.names[e.source]} to {found.names[e.target]}", "why": e.unused_because}
+            for e in within
+            if not e.used
+        ],
+        content={
+            "clouds": [packed(cloud) for cloud in drawn],
+            "colors": colors.tolist(),
+            "centres": [cloud.mean(0).round(4).tolist() for cloud in drawn],
+            "used": ends[True],
+            "unused": ends[False],
+        },
+    )

@@ -1,4 +1,4 @@
-"""Pictures of a registration: both clouds before and after, and the residuals of their overlap.
+"""Pictures of a registration: clouds before and after, residuals of the overlap.
 
 Points are drawn by our own small renderer and put together by Pillow, because matplotlib takes seconds,
 and sorts scatter points by depth but gives no sense of it. Parallel projection, nearest point first, then
@@ -84,7 +84,7 @@ def overview(
 
 
 def shown(points: np.ndarray) -> np.ndarray:
-    """At most 150,000 of points (N, 3), every n-th, without outliers, which would set the scale."""
+    """Every n-th point, 150,000 at most, without outliers, which would set the scale."""
     points = every_nth(points, MAX_DRAWN_POINTS)
     if len(points) == 0:
         return points
@@ -104,7 +104,7 @@ def byte(color: np.ndarray) -> tuple[int, ...]:
 
 
 def font(size: int) -> ImageFont.FreeTypeFont:
-    """DejaVu Sans, which writes most alphabets that a file may be named in; matplotlib brings it along.
+    """DejaVu Sans of matplotlib, which has most alphabets of file names.
 
     Pillow's own font writes ASCII and a few signs.
     """
@@ -113,7 +113,7 @@ def font(size: int) -> ImageFont.FreeTypeFont:
 
 
 def principal_axes(points: np.ndarray) -> np.ndarray:
-    """The motion (4, 4) to the frame whose axes are those of the cloud (N, 3), the longest x, the shortest z.
+    """Motion (4, 4) to the principal axes of a cloud (N, 3): x longest, z shortest.
 
     Each axis points along the coordinate that it is nearest to, so that what was up mostly stays up.
     """

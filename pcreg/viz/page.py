@@ -9,7 +9,7 @@ from pcreg.runtime.files import replacing
 
 
 def write_page(path: str | Path, package: str, template: str, **values: Any) -> None:
-    """Write the template of a package with these values to `path`, atomically; `| base64` embeds bytes."""
+    """Write a template of a package with values, atomically; `| base64` embeds bytes."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(

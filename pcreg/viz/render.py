@@ -8,7 +8,7 @@ BAND_ROWS = 32  # of a picture, in arrays of some hundred kilobytes
 
 
 def oblique(azimuth: float = 35.0, elevation: float = 38.0) -> np.ndarray:
-    """Rows right, up, towards the viewer (3, 3) of a camera that looks down from -x -y, in degrees."""
+    """Rows right, up, towards the viewer (3, 3) of a camera at an angle in degrees."""
     a, e = np.radians([azimuth, elevation])
     towards = np.array([-np.sin(a) * np.cos(e), -np.cos(a) * np.cos(e), np.sin(e)])
     right = np.array([np.cos(a), -np.sin(a), 0.0])
@@ -34,7 +34,7 @@ def render(
     splat: int = 7,
     depth_scale: float = 0.02,
 ) -> np.ndarray:
-    """An RGB image (height, width, 3) in 0..1 of clouds (N, 3), each in its colour (3,) or colours (N, 3).
+    """RGB image (height, width, 3) in 0..1 of clouds in colours (3,) or (N, 3).
 
     A point covers splat x splat pixels. A pixel that lies e times `depth_scale`, a fraction of the
     picture's extent, behind the mean of its neighbours is darkened to about 1 / e.
@@ -73,12 +73,12 @@ def render(
 
 
 def _range(pixels: np.ndarray, margin: int, size: int) -> slice:
-    """Those of `size` rows or columns of a picture that lie no further than `margin` beyond the `pixels`."""
+    """Rows or columns, of `size`, up to `margin` beyond the pixels."""
     return slice(max(int(pixels.min()) - margin, 0), min(int(pixels.max()) + margin + 1, size))
 
 
 def _spread(image: np.ndarray, size: int) -> np.ndarray:
-    """The largest value of the size x size pixels around each of an image (height, width), none negative."""
+    """Largest value of the size x size pixels around each of a non-negative image."""
     for _ in range(2):
         padded = np.pad(image, ((size // 2, size - 1 - size // 2), (0, 0)), constant_values=-1)
         largest = padded[: len(image)].copy()
@@ -89,9 +89,9 @@ def _spread(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> None:
-    """Darken each pixel of an image (3, height, width) by how far it lies behind its neighbours.
+    """Darken each pixel of an image (3, height, width) by its depth behind others.
 
-    They are those at RADII. Band by band, as arrays of the whole picture leave the cache between steps.
+    Neighbours are at RADII. Band by band, as arrays of the whole picture leave the cache between steps.
     """
     floor = near[covered].min()
     filled = np.where(covered, near, floor)

@@ -1,4 +1,4 @@
-"""How far each point of a moved cloud lies from the other cloud."""
+"""Distances of the points of a moved cloud to the other cloud, and their colours."""
 
 import numpy as np
 
@@ -25,12 +25,12 @@ VIRIDIS = np.array(  # nine of its colours, evenly spaced; importing matplotlib 
 def residuals(
     source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, limit: float
 ) -> np.ndarray:
-    """Metres (N,) from moved source (N, 3) to the nearest points of target (M, 3); inf from `limit` on."""
+    """Metres (N,) from the moved source to the nearest target points; inf from `limit`."""
     return distances_to(every_nth(target, MAX_TARGET_POINTS), source, T_target_source, limit)
 
 
 def residual_colors(distance: np.ndarray, limit: float) -> np.ndarray:
-    """Colours (N, 3) in 0..1: from dark blue at 0 through green to yellow at `limit`, grey beyond."""
+    """Colours (N, 3) in 0..1: viridis up to `limit`, grey beyond."""
     near = np.isfinite(distance)
     colors = np.tile(NO_PARTNER_COLOR, (len(distance), 1))
     steps = np.linspace(0, limit, len(VIRIDIS))

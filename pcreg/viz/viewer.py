@@ -1,4 +1,4 @@
-"""One HTML page on which a registration can be turned round: both clouds, before and after, their matches.
+"""One interactive HTML page of a registration: clouds before and after, and matches.
 
 It contains everything it shows, loads nothing, and draws on a plain canvas, without a graphics card.
 """

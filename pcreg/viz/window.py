@@ -1,4 +1,4 @@
-"""A window in which two registered clouds can be turned round."""
+"""A window that shows two registered clouds."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from pcreg.viz.overview import SOURCE, TARGET
 
 
 def show(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
-    """Open it with the moved source (N, 3) and the target (M, 3); returns when it is closed."""
+    """Show the moved source (N, 3) and the target (M, 3) until the window is closed."""
     open3d = load_open3d()
 
     centre = target.mean(0)  # the window works in float32
