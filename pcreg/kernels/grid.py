@@ -45,7 +45,7 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
 
 
 def _first_of_each(rows: Tensor, group: Tensor, position: Tensor) -> Tensor:
-    """Of rows (R,), the one of each group (R,) with the lexicographically smallest position (R, 3)."""
+    """The row (R,) of each group (R,) with the lexicographically smallest position (R, 3)."""
     order = torch.arange(len(rows), device=rows.device)
     for values in (position[:, 2], position[:, 1], position[:, 0], group):
         order = order[torch.argsort(values[order], stable=True)]

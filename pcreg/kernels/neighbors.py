@@ -1,4 +1,4 @@
-"""Exact fixed-radius search in continuous space, and the surface normals of what it finds."""
+"""Exact fixed-radius search in continuous space, and surface normals of the neighbourhoods."""
 
 import torch
 from torch import Tensor

@@ -29,7 +29,7 @@ class Pyramid:
     stem: Tensor  # (K, N) int32: of level 0, the points in each cell of the first layer's kernels
     same: list[Triplets]  # same[l]: level l onto itself
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
-    cloud_groups: RowGroups  # clouds, such as all sources and all targets, whose norms training keeps apart
+    cloud_groups: RowGroups  # clouds with norms of their own in training, such as all sources and all targets
     row_groups: list[RowGroups]  # of each level, the points of these
     normals: list[Tensor] | None = None  # (N, 3) of each level's points, for kernel="ppf"
 
@@ -87,7 +87,7 @@ class Pyramid:
         return Pyramid(levels, stem, same, down, *groups, normals)._arranged()
 
     def _arranged(self) -> "Pyramid":
-        """Derive what convolutions ask of the triplets now, in the loader worker or once per batch."""
+        """Derive buckets or tiles of the triplets now, in the loader worker or once per batch."""
         for triplets in (*self.same, *self.down, *(down.transposed for down in self.down)):
             arrange(triplets, torch.float32)
         return self

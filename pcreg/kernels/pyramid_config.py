@@ -41,6 +41,6 @@ class PyramidConfig:
 def rounded(coordinates: Any) -> Any:
     """Coordinates, an array or a tensor, to the micrometre.
 
-    Rounding removes what a motion leaves in the last digits, which must not decide on the cell of a point.
+    The last digits depend on the motion of a cloud, and must not decide on the cell of a point.
     """
     return (coordinates / RESOLUTION).round() * RESOLUTION

@@ -81,7 +81,7 @@ def native_counts(
     """Count the points of its own cloud that each point sees through each kernel cell.
 
     Arguments are those of `native_triplets`. On a GPU clouds that are not finite, or too wide for their
-    cells, are not refused, so that nobody waits for the device.
+    cells, are not refused, so that the host does not wait.
 
     Returns:
         (K, N) int32, the numbers of these triplets, which a convolution of a constant feature needs.

@@ -65,7 +65,7 @@ class Tiles:
         within_tile = torch.arange(Q, device=i.device) - tile_offsets[tile[first].long()]
 
         source = torch.full((K * n_out + 1,), EMPTY, dtype=torch.int32, device=i.device)
-        # The last entry collects what is shared, and is dropped.
+        # The last entry collects shared buckets, and is dropped.
         source.scatter_(0, torch.where(single, bucket, K * n_out), j)
         source.scatter_(0, bucket[first], (FIRST_SHARED - within_tile).int())
         return Tiles(source[:-1].view(K, n_out), first, size.int(), tile_offsets.int(), max_shared)

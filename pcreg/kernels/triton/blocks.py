@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-MIN_BLOCK = 16  # what tl.dot takes
+MIN_BLOCK = 16  # least size of a factor of tl.dot
 
 
 def block(channels: int, largest: int) -> int:
@@ -27,7 +27,7 @@ def processors(device: torch.device) -> int:
 
 @cache
 def stages(wanted: int, bytes_each: int, device: torch.device) -> int:
-    """The depth of a pipeline: `wanted`, or what fits into shared memory.
+    """The depth of a pipeline: `wanted`, or as much as fits into shared memory.
 
     Rows are gathered by indices that are loaded before, so that half of the stages hold rows.
     """

@@ -27,7 +27,7 @@ class CellIndex:
     order: Tensor  # (P,) int64, the row of each key's point
     cloud: Tensor  # (P,) int32, the cloud of each row
     frame: Tensor  # (7,) float64: lower corner, upper corner and edge of a cell, for all clouds
-    edge: float  # metres; that of the frame is wider where clouds are far apart
+    edge: float  # metres; the frame has wider cells where clouds are wide
     n_clouds: int
 
     @staticmethod

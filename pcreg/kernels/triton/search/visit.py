@@ -85,7 +85,7 @@ def visit(
 ):
     """Count the triplets of every bucket, or fill in their j in the order in which they are met.
 
-    Centres of a symmetric search are taken in the order of the index, and each looks at points behind it:
+    Centres of a symmetric search are taken in the order of the index, and each visits the points behind it:
     a triplet is entered for both.
     """
     row, program = row_of_program(table, n_searches, FIRST_PROGRAM, SEARCHES)
@@ -220,13 +220,13 @@ def _gap(within, step):
 
 @triton.jit
 def _sqrt_rn(squared, FLOAT: tl.constexpr):
-    """The square root, rounded as IEEE 754 says."""
+    """The square root, rounded by IEEE 754."""
     return tl.sqrt_rn(squared) if tl.float32 == FLOAT else tl.sqrt(squared)
 
 
 @triton.jit
 def _div_rn(part, whole, FLOAT: tl.constexpr):
-    """part / whole, rounded as IEEE 754 says."""
+    """part / whole, rounded by IEEE 754."""
     return tl.div_rn(part, whole) if tl.float32 == FLOAT else part / whole
 
 
