@@ -73,16 +73,14 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
     estimator = instantiate(cfg.estimator, _convert_="all")
     dataset = _dataset(cfg)
     print(f"descriptor: {descriptor.label}")
-    setup = Setup(
-        benchmark=dataset.name,
+    setup = _setup(
+        cfg,
+        dataset,
         protocol=protocol,
         descriptor=descriptor.name,
         fingerprint=descriptor.fingerprint,
         estimator=estimator.name,
-        seeds=tuple(cfg.seeds),
         versions=runner.versions(estimator.packages),
-        alterations=_alterations(cfg),
-        left_out=tuple(dataset.left_out),
         matcher=matcher.fingerprint,
     )
 
@@ -107,22 +105,18 @@ def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Meas
     fingerprint = protocol.registrar.fingerprint  # wrong weights are refused before the data is read
     dataset = _dataset(cfg)
     system = protocol.on(dataset)
-    setup = Setup(
-        benchmark=dataset.name,
-        protocol=system,
-        descriptor=system.descriptor,
-        fingerprint=fingerprint,
-        estimator="register",
-        seeds=tuple(cfg.seeds),
-        versions=runner.versions(),
-        alterations=_alterations(cfg),
-        left_out=tuple(dataset.left_out),
-    )
+    named = {"descriptor": system.descriptor, "fingerprint": fingerprint, "estimator": "register"}
+    setup = _setup(cfg, dataset, protocol=system, versions=runner.versions(), **named)
 
     def measure(records: Records) -> list[dict[str, Any]]:
         return runner.run_system(dataset, system, records, seeds=setup.seeds, workers=cfg.workers)
 
     return setup, dataset, measure
+
+
+def _setup(cfg: DictConfig, dataset: PairDataset, **named: Any) -> Setup:
+    about = {"seeds": tuple(cfg.seeds), "alterations": _alterations(cfg)}
+    return Setup(benchmark=dataset.name, left_out=tuple(dataset.left_out), **about, **named)
 
 
 def _dataset(cfg: DictConfig) -> PairDataset:

@@ -34,35 +34,12 @@ from pcreg.training.trainer import Trainer
 from pcreg.training.validation import check_pairs, compare, feature_match_recall, match_recall
 
 # What may differ between a training and its continuation.
-NON_IDENTITY_KEYS = {
-    "out",
-    "resume",
-    "device",
-    "workers",
-    "checkpointing",
-    "interpolation",
-    "epochs",
-    "checkpoint_every",
-    "validate",
-    "validation",
-}
+NON_IDENTITY_KEYS = {"out", "resume", "device", "workers", "checkpointing", "interpolation", "epochs"}
+NON_IDENTITY_KEYS |= {"checkpoint_every", "validate", "validation"}
 
-MINIMUMS = {
-    "seed": 0,
-    "workers": 0,
-    "positive_radius": 0,
-    "backbone_rate": 0,
-} | dict.fromkeys(
-    (
-        "epochs",
-        "maximum_points",
-        "checkpoint_every",
-        "validate.every",
-        "validate.pairs",
-        "validate.points",
-    ),
-    1,
-)
+MINIMUMS = dict.fromkeys(("seed", "workers", "positive_radius", "backbone_rate"), 0)
+MINIMUMS |= dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), 1)
+MINIMUMS |= {f"validate.{key}": 1 for key in ("every", "pairs", "points")}
 
 
 def main(arguments: list[str] | None = None, program: str = "pcreg train") -> int:

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -252,12 +250,6 @@ def test_bad_input_is_one_sentence_and_status_2(overrides, named, tmp_path, caps
     assert named in said
     assert len(said.splitlines()) == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_the_script_in_the_checkout_is_the_command(tmp_path):
-    command = [sys.executable, str(CHECKOUT / "evaluate.py"), "descriptor=unheard"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("unheard")) == (2, 1)
 
 
 def test_close_fragments_of_a_real_room(real_data, tmp_path):

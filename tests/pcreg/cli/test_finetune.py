@@ -1,6 +1,5 @@
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -118,12 +117,3 @@ def test_the_evaluations_of_the_guide_have_a_folder_each():
     commands = re.findall("^ {4}.venv/bin/pcreg evaluate .*", text, re.MULTILINE)
     outs = [re.findall(r"(?<= out=)\S+", command) for command in commands]
     assert len({tuple(out) for out in outs}) == len(outs) > 1
-
-
-def test_the_commands_of_the_guide_are_accepted():
-    text = (Path(__file__).parents[3] / "docs" / "own_data.md").read_text().replace("\\\n", " ")
-    commands = [shlex.split(line) for line in text.splitlines() if line.startswith("    .venv/bin/pcreg ")]
-    configured = [command for command in commands if command[1] in ("train", "evaluate")]
-    assert len(configured) >= 4
-    for _, verb, *overrides in configured:
-        compose_config(verb, overrides)

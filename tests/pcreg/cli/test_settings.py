@@ -75,7 +75,9 @@ def test_every_experiment_composes_with_every_replay(experiment):
     for more in ([], ["data@replay=folder", "replay.root=y"], ["protocol=kitti"]):
         root = [] if experiment.startswith(("indoor", "outdoor")) else ["data.root=x"]
         cfg = compose_config("train", [f"experiment={experiment}", *root, *more])
-        assert cfg.name == experiment
+        assert (cfg.name, cfg.out) == (experiment, f"outputs/train/{experiment}")
+        assert not root or cfg.validation.root == "x"
+        assert cfg.optimizer.lr > 0
 
 
 @pytest.mark.parametrize(

@@ -29,16 +29,6 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_every_experiment_composes(experiment):
-    simulated = experiment.startswith(("indoor", "outdoor"))
-    cfg = compose_config("train", [f"experiment={experiment}"] + ["data.root=somewhere"] * (not simulated))
-    assert cfg.name == experiment
-    assert simulated or cfg.validation.root == "somewhere"
-    assert cfg.out == f"outputs/train/{experiment}"
-    assert cfg.optimizer.lr > 0
-
-
 @pytest.mark.parametrize(
     ("override", "message"),
     [
@@ -48,7 +38,7 @@ def test_every_experiment_composes(experiment):
         ("seed=0", "data.root has no value; add data.root=... to the command"),
         ("epochs=abc", "epochs=abc: a whole number is needed, such as 100"),
         ("resume=7", "resume=7: true or false is needed"),
-        ("augment.scale=2", r"augment.scale=2: a list of numbers is needed"),
+        ("augment.scale=2", "augment.scale=2: a list, each a number, is needed"),
     ],
 )
 def test_a_wrong_key_or_value_is_named(override, message):
@@ -121,12 +111,10 @@ def test_what_a_matcher_is_not_trained_with_is_refused(override):
         train(compose_config("train", given))
 
 
-def test_the_command_line_refuses_in_one_sentence(tmp_path):
-    words = ["train.py", "experiment=3dmatch", "data.root=/nowhere", f"out={tmp_path / 'out'}"]
-    result = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=CHECKOUT)
-    assert result.returncode == 2
-    assert result.stderr.startswith("error: /nowhere: has no train pairs")
-    assert len(result.stderr.splitlines()) == 1
+def test_the_command_line_refuses_in_one_sentence(tmp_path, capsys):
+    assert main(["experiment=3dmatch", "data.root=/nowhere", f"out={tmp_path / 'out'}"]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("error: /nowhere: has no train pairs")
     assert not (tmp_path / "out").exists()
 
 

@@ -25,7 +25,6 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import executor_of, map_unordered
-from tests.pcreg.evaluation import toys
 from tests.rooms import stored_room
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed (the cluster extra)")
@@ -121,11 +120,6 @@ def mapped(scans, folder, workers):
     mapping.run(Registrar(descriptor="fpfh", voxel=0.15), scans, folder, workers=workers).save(folder)
 
 
-def evaluated(_scans, folder, workers):
-    estimator = toys.Slow(0.2 if workers else 0)  # the killed worker still has work
-    toys.run(folder, estimator=estimator, workers=workers, seeds=(0,), protocol=toys.ONE_DRAW)
-
-
 def test_a_cluster_that_cannot_be_used_is_refused(scheduler, monkeypatch):
     with pytest.raises(InputError, match="has 0 workers; start them with"), executor_of(scheduler):
         pass
@@ -180,7 +174,6 @@ def test_a_killed_scheduler_is_one_sentence_and_what_is_done_is_kept(scans, tmp_
     [
         (registered, {"pairs.jsonl", "table.csv"}),
         (mapped, {"pairs.jsonl", "graph.json", "poses.txt", "poses_kitti.txt"}),
-        (evaluated, {"records.jsonl"}),
     ],
 )
 def test_a_killed_worker_costs_no_pair(work, names, scans, scheduler, victim, tmp_path, monkeypatch):

@@ -18,12 +18,6 @@ def test_as_a_command_bad_input_is_one_sentence(scans, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_as_a_command_status_one(scans, other, tmp_path):
-    done = run(scans[0], other, *FAST, "--out", tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert done.stderr == ""
-
-
 def test_what_a_run_does_not_need_is_not_imported(scans, tmp_path):
     """With FPFH, PyTorch and matplotlib take longer to import than a pair takes to register."""
     arguments = ["register", *map(str, scans), *FAST, "--descriptor", "fpfh", "--out", str(tmp_path)]
