@@ -14,7 +14,27 @@ the count of a consensus. NumPy and SciPy define them.
 """
 
 from pcreg.arrays.index import Index
-from pcreg.arrays.namespace import Array, is_on_host, like, namespace, to_device, to_host
+from pcreg.arrays.namespace import (
+    Array,
+    device_of,
+    every_nth,
+    is_on_host,
+    like,
+    namespace,
+    to_device,
+    to_host,
+)
 from pcreg.arrays.scatter import scatter_min
 
-__all__ = ["Array", "Index", "is_on_host", "like", "namespace", "scatter_min", "to_device", "to_host"]
+__all__ = [
+    "Array",
+    "Index",
+    "device_of",
+    "every_nth",
+    "is_on_host",
+    "like",
+    "namespace",
+    "scatter_min",
+    "to_device",
+    "to_host",
+]

@@ -18,6 +18,11 @@ def is_on_host(array: Array) -> bool:
     return isinstance(array, np.ndarray)
 
 
+def device_of(array: Array) -> Any:
+    """Return the device that the namespace's functions take for new arrays beside this one."""
+    return array_api_compat.device(array)
+
+
 def to_device(array: Array, device: str) -> Array:
     """Return the array on a device: a NumPy array for `cpu`, else a tensor."""
     return to_host(array) if device == "cpu" else _tensor(array, device)
@@ -39,3 +44,8 @@ def _tensor(array: Any, device: Any) -> Array:
     if not isinstance(array, torch.Tensor):
         array = torch.from_numpy(np.ascontiguousarray(array))
     return array.to(device, non_blocking=True)
+
+
+def every_nth(rows: Array, max_rows: int) -> Array:
+    """Return every n-th of rows (N, ...), n being the least that leaves `max_rows` at most."""
+    return rows[:: max(1, -(-len(rows) // max_rows))]

@@ -1,66 +1,58 @@
-"""Local descriptors: what a cloud looks like around each of its points.
+"""Local descriptors of a cloud, one at each of its downsampled points.
 
 Every descriptor downsamples the cloud to one original point per voxel cell and returns those points with
 one feature row each. Features are compared by Euclidean distance.
 """
 
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pcreg.arrays import to_host
-from pcreg.geometry.rows import Rows
+from pcreg.arrays import Array, to_device
 
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-
-class ReadAsArray(Generic[Scalar]):
-    """A field of a dataclass that takes rows wherever they are, and whose value is always an array."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __set__(self, instance: object, rows: Rows) -> None:
-        vars(instance)[self.name] = rows
-
-    def __get__(self, instance: object, owner: type | None = None) -> NDArray[Scalar]:
-        if instance is None:
-            raise AttributeError(self.name)  # tells a dataclass that there is no default
-        return to_host(vars(instance)[self.name])
+OnDevice = TypeVar("OnDevice", bound="Rows")
 
 
 @dataclass(frozen=True)
-class Nodes:
+class Rows:
+    """Arrays with a row per point, all on one device, beside values that are on the host."""
+
+    def on(self: OnDevice, device: str) -> OnDevice:
+        """Return the same arrays on another device: NumPy for `cpu`, else tensors."""
+        moved = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, value in moved.items():
+            if isinstance(value, Rows):
+                moved[name] = value.on(device)
+            elif getattr(value, "ndim", 0) and value.shape != (3,):  # one place is always on the host
+                moved[name] = to_device(value, device)
+        return replace(self, **moved)
+
+
+@dataclass(frozen=True)
+class Nodes(Rows):
     """Points of a coarse level of a network that matches clouds, too (pcreg.models.matcher)."""
 
-    points: ReadAsArray[np.float64] = ReadAsArray()  # (K, 3), metres, in the frame of the cloud
-    normals: ReadAsArray[np.float32] = ReadAsArray()  # (K, 3), of unit length or zero
-    features: ReadAsArray[np.float32] = ReadAsArray()  # (K, D)
+    points: Array  # (K, 3) float64, metres, in the frame of the cloud
+    normals: Array  # (K, 3) float32, of unit length or zero
+    features: Array  # (K, D) float32
 
 
 @dataclass(frozen=True)
-class Description:
-    """Row n of the features describes row n of the points."""
+class Description(Rows):
+    """Described points, on the device of the descriptor: row n of the features describes point n."""
 
-    points: NDArray[np.float64]  # (M, 3), metres, rows of the cloud that was described
-    features: ReadAsArray[np.float32] = ReadAsArray()  # (M, C)
+    points: Array  # (M, 3) float64, metres, rows of the cloud that was described
+    features: Array  # (M, C) float32
     nodes: Nodes | None = field(default=None, kw_only=True)  # by a network with a matcher
 
-    @property
-    def features_in_place(self) -> Rows:
-        """The features (M, C) where they were computed, for who can use them there."""
-        rows: Rows = vars(self)["features"]
-        return rows
-
-    def of_rows(self, rows: NDArray[np.int64]) -> "Description":
-        """These of the points alone, with all nodes."""
+    def of_rows(self, rows: np.ndarray) -> "Description":
+        """Description of some of the points, with all nodes."""
         return Description(self.points[rows], self.features[rows], nodes=self.nodes)
 
 
 class Descriptor(Protocol):
-    """What matching and evaluation need of a descriptor."""
+    """Interface of a descriptor for matching and evaluation."""
 
     name: str
     voxel: float  # metres
@@ -70,14 +62,17 @@ class Descriptor(Protocol):
 
     @property
     def label(self) -> str:
-        """How messages and captions call it."""
+        """Name in messages and captions."""
         ...
 
-    def describe(
-        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None = None
-    ) -> Description:
-        """Describe the cloud (N, 3), each point of which was seen from its row of `viewpoints` (N, 3).
+    def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
+        """Describe a cloud. The same points give the same description.
 
-        By default all were seen from the origin. The same points give the same description.
+        Args:
+            points: (N, 3) float64, metres, on any device.
+            viewpoints: (N, 3) float64, metres, from where each point was seen; by default the origin.
+
+        Returns:
+            The description, on the descriptor's device.
         """
         ...

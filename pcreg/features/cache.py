@@ -50,7 +50,7 @@ class FeatureCache:
             clock = process_time if self.descriptor.device == "cpu" else perf_counter
             start = clock()
             with deterministic():
-                found = self.descriptor.describe(points)
+                found = self.descriptor.describe(points).on("cpu")
             seconds = clock() - start
             with replacing(path) as temporary:
                 np.savez(temporary, **_arrays(found), seconds=seconds)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pcreg.arrays import Array, namespace, to_device
 from pcreg.features.base import Description, Nodes
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -42,8 +42,8 @@ class FCGF:
     ) -> None:
         """Descriptors at several `scales` side by side: at the voxel size, and at multiples of it.
 
-        The network knows no unit of length: with twice the voxel size its receptive field has twice the
-        width. A network in PyTorch is moved to the `device`; one for inference is on the CPU.
+        The network has no unit of length: with twice the voxel size its receptive field has twice the width.
+        A network in PyTorch is moved to the `device`; one for inference is on the CPU.
         """
         if not _usable(scales):
             raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
@@ -68,7 +68,7 @@ class FCGF:
         voxel: float | None = None,
         scales: Sequence[float] = SCALES,
     ) -> "FCGF":
-        """The descriptor of a .safetensors file written by `pcreg train`, at a `voxel` size in metres.
+        """Load the descriptor of a .safetensors file written by `pcreg train`, at a `voxel` size in metres.
 
         Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
         training. For a GPU its kernels begin to be compiled. Raises InputError if the file cannot be used,
@@ -82,7 +82,7 @@ class FCGF:
         return learned if voxel is None else learned.at(voxel)
 
     def at(self, voxel: float) -> "FCGF":
-        """The same network at another voxel size in metres; InputError if that is not positive."""
+        """Return the same network at another voxel size in metres; InputError if that is not positive."""
         if not voxel > 0:
             raise InputError(f"voxel={voxel}: give metres, more than zero")
         other = copy(self)
@@ -96,29 +96,26 @@ class FCGF:
         elsewhere = "" if trained == self.voxel else f", trained at {trained:g} m"
         return f"FCGF (learned, weights {self.fingerprint}{elsewhere})"
 
-    def describe(
-        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None = None
-    ) -> Description:
-        """Describe the cloud (N, 3), seen from the origin or from the `viewpoints` (N, 3) of its points.
-
-        Repeats to the last bit.
-        """
-        rows = voxel_downsample(points, self.voxel)
-        kept = points.take(rows, axis=0)
-        seen_from = None if viewpoints is None else viewpoints.take(rows, axis=0)
+    def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
+        """Describe a cloud, as of `pcreg.features.base.Descriptor`. Repeats to the last bit."""
+        points = to_device(points, self.device)
+        xp, rows = namespace(points), voxel_downsample(points, self.voxel)
+        kept, seen_from = xp.take(points, rows, axis=0), None
+        if viewpoints is not None:
+            seen_from = xp.take(to_device(viewpoints, self.device), rows, axis=0)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
         found = self.network.describe(kept, seen_from, self.voxel, self.scales)
         return Description(kept, found.features, nodes=self._nodes(found))
 
     def _nodes(self, output: NetworkOutput) -> Nodes | None:
-        """Those of a matcher, if the network has one."""
+        """Nodes for a matcher, if the network has one."""
         if self.network.architecture.matcher is None:
             return None
         return Nodes(output.nodes, output.node_normals, output.node_features)
 
 
 def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
-    """The network of a file, for this device: on the CPU one without PyTorch, but for those with `snap`."""
+    """Load a network for a device: on the CPU one without PyTorch, but for those with `snap`."""
     stored = read_weights(weights)
     if device == "cpu" and not stored.architecture.snap:
         return InferenceResUNet(stored)
@@ -142,7 +139,7 @@ def compile_for(weights: str | Path | None, device: str) -> "Compilation":
 
 
 def _usable(scales: Sequence[float]) -> bool:
-    """Whether these are 1 and then larger finite numbers."""
+    """True for 1 and then larger finite numbers."""
     if not isinstance(scales, Sequence) or not all(isinstance(scale, int | float) for scale in scales):
         return False
     return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])

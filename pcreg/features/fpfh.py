@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from pcreg.arrays import Array, namespace, to_device
 from pcreg.features.base import Description
-from pcreg.geometry.normals import towards
+from pcreg.geometry.normals import least_spread, scatter_matrices, towards
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime.device import load_open3d
 
@@ -38,16 +39,18 @@ class FPFH:
         self.feature_neighbors = feature_neighbors
         self.device = device
 
-    def describe(
-        self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None = None
-    ) -> Description:
-        """Describe the cloud (N, 3), seen from the origin or from the `viewpoints` (N, 3) of its points."""
+    def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
+        """Describe a cloud, as of `pcreg.features.base.Descriptor`."""
+        points = to_device(points, self.device)
         rows = voxel_downsample(points, self.voxel)
         kept = points[rows]
         if len(kept) == 0:
-            return Description(kept, np.empty((0, 33), dtype=np.float32))
-        seen_from = np.zeros_like(kept) if viewpoints is None else viewpoints[rows]
-        histograms = self._by_open3d if self.device == "cpu" else self._on_device
+            return Description(kept, to_device(np.empty((0, 33), dtype=np.float32), self.device))
+        if viewpoints is None:
+            seen_from = namespace(kept).zeros_like(kept)
+        else:
+            seen_from = to_device(viewpoints, self.device)[rows]
+        histograms = self._by_open3d if self.device == "cpu" else self._on_gpu
         return Description(kept, histograms(kept, seen_from))
 
     def _by_open3d(self, points: NDArray[np.float64], viewpoints: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -65,13 +68,9 @@ class FPFH:
         found: NDArray[np.float32] = features.numpy().astype(np.float32)
         return found
 
-    def _on_device(self, points: NDArray[np.float64], viewpoints: NDArray[np.float64]) -> NDArray[np.float32]:
-        import torch
+    def _on_gpu(self, points: Array, viewpoints: Array) -> Array:
+        from pcreg.features.point_feature_histograms import histograms
 
-        from pcreg.features.point_feature_histograms import histograms, normals_towards
-
-        cloud, seen_from = (torch.from_numpy(rows).to(self.device) for rows in (points, viewpoints))
-        normals = normals_towards(cloud, seen_from, self.normal_neighbors, self.normal_radius)
-        features = histograms(cloud, normals, self.feature_neighbors, self.feature_radius)
-        found: NDArray[np.float32] = features.cpu().numpy()
-        return found
+        scatter = scatter_matrices(points, points, self.normal_radius, self.normal_neighbors)
+        normals = towards(viewpoints, points, least_spread(scatter)[1])
+        return histograms(points, normals, self.feature_neighbors, self.feature_radius)

@@ -6,23 +6,10 @@ Angles, bins and weights are those of Open3D, which computes them on the CPU.
 import torch
 from torch import Tensor
 
-from pcreg.kernels.neighborhood import scatter_matrices
-from pcreg.kernels.neighbors import radius_search
-from pcreg.kernels.plane_fit import least_direction
+from pcreg.arrays import Index
 
 BINS = 11  # of each of three angles
-BLOCK_PAIRS = 1 << 20  # of a point and a neighbour, looked at together in some 500 MB
-
-
-def normals_towards(points: Tensor, viewpoints: Tensor, neighbors: int, radius: float) -> Tensor:
-    """Unit normals (N, 3) of points (N, 3), to the side of the viewpoints (N, 3), all float64, metres.
-
-    Of the planes through up to so many `neighbors` within `radius`; zeros where these lie on a line.
-    """
-    scatter = scatter_matrices(points, points, neighbors, radius)
-    normals = least_direction(torch, *(scatter[:, a, b] for a in range(3) for b in range(a, 3)))
-    away = (normals * (viewpoints - points)).sum(1, keepdim=True) < 0
-    return torch.where(away, -normals, normals)
+BLOCK_PAIRS = 1 << 20  # of a point and a neighbour, compared together in some 500 MB
 
 
 def histograms(points: Tensor, normals: Tensor, neighbors: int, radius: float) -> Tensor:
@@ -48,21 +35,14 @@ def histograms(points: Tensor, normals: Tensor, neighbors: int, radius: float) -
 
 def _pairs(points: Tensor, neighbors: int, radius: float) -> tuple[Tensor, Tensor, Tensor]:
     """Rows i and j (P,) of points and their neighbours, by i, and squared distances (P,), all above zero."""
-    lengths = torch.full((1,), len(points), device=points.device)
-    around = (points - points.mean(0)).float()
-    i, j = radius_search(around, around, lengths, lengths, radius)
-    squared = (points[j] - points[i]).square().sum(1)
-    order = torch.argsort(squared, stable=True)
-    order = order[torch.argsort(i[order], stable=True)]  # by i, then by distance
-    i, j, squared = i[order], j[order], squared[order]
-    counts = torch.bincount(i, minlength=len(points))
-    rank = torch.arange(len(i), device=i.device) - (counts.cumsum(0) - counts)[i]
-    kept = (rank < neighbors) & (squared > 0)
-    return i[kept], j[kept], squared[kept]
+    distance, rows = Index(points).query(points, neighbors, radius)
+    i, column = ((distance > 0) & (distance < radius)).nonzero(as_tuple=True)
+    j = rows[i, column]
+    return i, j, (points[j] - points[i]).square().sum(1)
 
 
 def _simple(points: Tensor, normals: Tensor, i: Tensor, j: Tensor, squared: Tensor, counts: Tensor) -> Tensor:
-    """The simplified histograms (N, 33) float64: per cent of the pairs of each point in each bin."""
+    """Simplified histograms (N, 33) float64: per cent of the pairs of each point in each bin."""
     found = torch.zeros(len(points) * 3 * BINS, dtype=torch.int64, device=points.device)
     for block in torch.arange(len(i), device=i.device).split(BLOCK_PAIRS):
         one, other = i[block], j[block]
@@ -75,7 +55,7 @@ def _simple(points: Tensor, normals: Tensor, i: Tensor, j: Tensor, squared: Tens
 
 
 def _angles(direction: Tensor, n_one: Tensor, n_other: Tensor) -> Tensor:
-    """Of pairs with unit directions (P, 3) and normals (P, 3) three angles (P, 3), each from 0 to 1.
+    """Three angles (P, 3), each from 0 to 1, of pairs with unit directions (P, 3) and normals (P, 3).
 
     The frame is that of the point whose normal is the closer to the line between the two.
     """

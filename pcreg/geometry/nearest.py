@@ -15,20 +15,6 @@ def nearest(points: np.ndarray, tree: cKDTree, max_distance: float = np.inf) -> 
     return tree.query(points, distance_upper_bound=max_distance, workers=parallel.cores_for(len(points)))
 
 
-def tree_for_few(points: np.ndarray) -> cKDTree:
-    """A tree that is built in a third less time, for few queries; distances are the same."""
-    return cKDTree(points, leafsize=64, balanced_tree=False, compact_nodes=False)
-
-
-def have_neighbors(points: np.ndarray, count: int, radius: float) -> np.ndarray:
-    """Whether each of points (N, 3) has `count` others within `radius` metres, on it included: (N,) bool."""
-    bound = np.nextafter(radius, np.inf)  # the tree finds what is closer
-    distance, _ = cKDTree(points).query(
-        points, [count + 1], distance_upper_bound=bound, workers=parallel.cores_for(len(points))
-    )
-    return np.isfinite(distance[:, 0])
-
-
 def distances_to(
     target: np.ndarray, source: np.ndarray, T_target_source: np.ndarray, max_distance: float
 ) -> np.ndarray:

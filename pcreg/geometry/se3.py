@@ -1,8 +1,11 @@
-"""Rigid motions in three dimensions: (4, 4) float64 matrices acting on rows of points (N, 3)."""
+"""Rigid motions and similarities: (4, 4) float64 matrices on the host, acting on rows of points (N, 3).
+
+Points may be on any device, and what has a row per point is there, too.
+"""
 
 import numpy as np
 
-from pcreg.arrays import Array, like, namespace
+from pcreg.arrays import Array, like, namespace, to_host
 
 ROWS_AT_ONCE = 96  # of points, whose lowest and highest are searched for
 
@@ -32,7 +35,7 @@ def adjoint(T: np.ndarray) -> np.ndarray:
 
 
 def transform(T: np.ndarray, points: Array) -> Array:
-    """Points (N, 3) moved by a motion T (4, 4)."""
+    """Points (N, 3) moved by T (4, 4)."""
     T = like(T, points)
     return points @ T[:3, :3].T + T[:3, 3]
 
@@ -44,20 +47,25 @@ def moved_by_each(motions: np.ndarray, points: Array) -> Array:
 
 
 def lengths(vectors: Array) -> Array:
-    """The lengths (...) of vectors (..., 3): to the last bit those of NumPy's norm, in half its time."""
+    """Lengths (...) of vectors (..., 3): to the last bit those of NumPy's norm, in half its time."""
     x, y, z = vectors[..., 0], vectors[..., 1], vectors[..., 2]
     return namespace(vectors).sqrt((x * x + y * y) + z * z)
 
 
 def dot(a: Array, b: Array) -> Array:
-    """The products (...) of vectors (..., 3): to the last bit (a * b).sum(-1), in a third of its time."""
+    """Products (...) of vectors (..., 3): to the last bit (a * b).sum(-1), in a third of its time."""
     products = a * b
     return (products[..., 0] + products[..., 1]) + products[..., 2]
 
 
 def cross(a: Array, b: Array) -> Array:
-    """The vector products (N, 3) of vectors (N, 3)."""
-    return namespace(a).linalg.cross(a, b)
+    """Vector products (N, 3) of vectors (N, 3): to the last bit NumPy's, in less than half its time."""
+    xp = namespace(a, b)
+    (ax, ay, az), (bx, by, bz) = a.T, b.T
+    products = xp.empty_like(a)
+    for axis, (p, q, r, s) in enumerate(((ay, bz, az, by), (az, bx, ax, bz), (ax, by, ay, bx))):
+        xp.subtract(p * q, r * s, out=products[:, axis])
+    return products
 
 
 def residuals(T: np.ndarray, source: Array, target: Array) -> Array:
@@ -65,23 +73,27 @@ def residuals(T: np.ndarray, source: Array, target: Array) -> Array:
     return lengths(transform(T, source) - target)
 
 
-def mean_displacement(points: np.ndarray, T: np.ndarray, other: np.ndarray) -> float:
-    """How far apart, in metres on average, two motions (4, 4) put points (N, 3), N > 0."""
+def mean_displacement(points: Array, T: np.ndarray, other: np.ndarray) -> float:
+    """Metres, on average, between where two motions (4, 4) put points (N, 3), N > 0."""
     return float(residuals(T, points, transform(other, points)).mean())
 
 
-def box(points: np.ndarray) -> np.ndarray:
-    """The lower and upper corner (2, 3) of points (N, 3), N > 0.
+def box(points: Array) -> np.ndarray:
+    """Lower and upper corner (2, 3), on the host, of points (N, 3), N > 0.
 
     A hundred points at a time are compared with a hundred others: NumPy is many times slower with rows of
     three numbers.
     """
+    xp = namespace(points)
     whole = len(points) // ROWS_AT_ONCE * ROWS_AT_ONCE
     corners = []
-    for end in (np.minimum, np.maximum):
-        blocks = end.reduce(points[:whole].reshape(-1, 3 * ROWS_AT_ONCE), axis=0) if whole else points[:0]
-        corners.append(end.reduce(np.concatenate([blocks.reshape(-1, 3), points[whole:]]), axis=0))
-    return np.array(corners)
+    for end in (xp.min, xp.max):
+        rows = points[whole:]
+        if whole:
+            blocks = end(points[:whole].reshape(-1, 3 * ROWS_AT_ONCE), axis=0)
+            rows = xp.concat([blocks.reshape(-1, 3), rows])
+        corners.append(end(rows, axis=0))
+    return to_host(xp.stack(corners))
 
 
 def rotation_about(axis: np.ndarray, degrees: float) -> np.ndarray:

@@ -13,15 +13,22 @@ Three cues distinguish the place from which a cloud was seen:
 - incidence: surfaces that are seen edge-on have few points.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from pcreg.geometry.nearest import tree_for_few
+from pcreg.arrays import (
+    Array,
+    Index,
+    device_of,
+    every_nth,
+    is_on_host,
+    like,
+    namespace,
+    scatter_min,
+    to_host,
+)
 from pcreg.geometry.se3 import dot
-from pcreg.geometry.subsample import every_nth
 
 MAX_SPACING_QUERIES = 2_000  # points whose neighbours are searched
 MAX_SPACING_POINTS = 200_000  # among about so many
@@ -29,17 +36,18 @@ SPACING_NEIGHBOR = 7  # the one whose distance is the spacing of the points
 # Correlation of log spacing with log range: of simulated LiDAR scans 0.77 to 0.94 about their middle (after
 # downsampling 0.37 and more), of simulated fragments of depth cameras 0.20 at most.
 MIN_SPACING_CORRELATION = 0.3
-# From which on the place is known: simulated LiDAR scans have 0.67 to 0.98 at the place found, which turns
-# 98 % of the normals and more to the true side; fragments have 0.37 at most.
+# From which on a sensor stood at the place: simulated LiDAR scans have 0.67 to 0.98 at the place found, which
+# turns 98 % of the normals and more to the true side; fragments have 0.37 at most.
 MIN_KNOWN_CORRELATION = 0.6
-MAX_HIDDEN_FRACTION = 0.06  # from a known place; of these scans 0.031 at most
+MAX_HIDDEN_FRACTION = 0.06  # from there; of these scans 0.031 at most
 MAX_CORRELATION_DEFICIT = 0.02  # below the best place, of places as good
 HEIGHTS = 21  # that are tried, up to a standard deviation of the points up and down
 
 MAX_OCCLUSION_POINTS = 5_000  # of a surface
 # For 23 simulated fragments the place found was the same as by all points for all places, with 500 for 22.
 SCREENING_POINTS, SCREENED_PLACES = 1_000, 40
-MAX_RAYS = 1 << 14  # computed together, in arrays that fit the cache
+MAX_RAYS = 1 << 14  # computed together on the CPU, in arrays that fit the cache
+GPU_MAX_RAYS = 1 << 22
 FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
 WIDTH = 1.5 * np.radians(90.0) / FACE_CELLS  # from the middle of a cell to the far edge of the next
 OCCLUSION_MARGIN_VOXELS = 4.0  # behind a surface, from which on a point is hidden
@@ -48,60 +56,47 @@ DIRECTIONS = 80  # from the middle of the cloud in which places are tried
 DISTANCES_RADII = (0.6, 1.0, 1.5, 2.0, 2.7)  # and how far out, in RMS radii of the cloud
 
 
-ViewOf: TypeAlias = "Callable[[np.ndarray, np.ndarray, float], View]"  # of a surface, normals, a margin
-
-
 @dataclass(frozen=True)
 class Viewpoint:
-    """The place that normals point to, and whether a sensor is known to have stood there or only may have.
+    """Place that normals point to.
 
-    It is known if it is stated, and if the cloud itself proves it.
+    It is `known` if it is stated, or the cloud itself proves that a sensor stood there.
     """
 
-    position: np.ndarray  # (3,) float64, metres, of the whole cloud; or (N, 3), of each point
+    position: Array  # (3,) float64 on the host, metres, of the whole cloud; or (N, 3), of each point
     known: bool
 
-    def of_rows(self, rows: np.ndarray) -> np.ndarray:
-        """That of some points of the cloud: (3,), or (M, 3) for rows (M,) int64."""
+    def of_rows(self, rows: Array) -> Array:
+        """Viewpoint of some points of the cloud: (3,), or (M, 3) for rows (M,) int64."""
         return self.position if self.position.ndim == 1 else self.position[rows]
 
 
-def estimated_viewpoint(
-    points: np.ndarray,
-    surface: np.ndarray,
-    normals: np.ndarray,
-    voxel: float,
-    view_of: "ViewOf | None" = None,
-    index: Callable[[np.ndarray], Any] = tree_for_few,
-) -> Viewpoint:
-    """The place from which the cloud (N, 3) was most likely seen.
+def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: float) -> Viewpoint:
+    """Place from which the cloud (N, 3) was most likely seen.
 
     `surface` (S, 3), S > 0, is the cloud downsampled to one point per `voxel` metres, with `normals` (S, 3)
-    of either sign. `view_of` makes the View that is asked, and `index` a tree of
-    points for few queries, by default here.
+    of either sign.
     """
-    view = (view_of or View)(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).of_points(
-        MAX_OCCLUSION_POINTS
-    )
-    spacing = _Spacing(points, index)
+    view = View(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).of_points(MAX_OCCLUSION_POINTS)
+    spacing = _Spacing(points)
     middle = surface.mean(0)
     around = surface - middle
-    radius = float(np.sqrt(dot(around, around).mean()))
+    middle, radius = to_host(middle), float(dot(around, around).mean()) ** 0.5
     if spacing.correlation(middle) >= MIN_SPACING_CORRELATION:
         return _surrounded(view, spacing, middle, radius)
     return Viewpoint(_one_sided(view, middle, radius), known=False)
 
 
 def _surrounded(view: "View", spacing: "_Spacing", middle: np.ndarray, radius: float) -> Viewpoint:
-    """The viewpoint of a cloud all around its sensor: where spacing and range correlate most.
+    """Viewpoint of a cloud all around its sensor: where spacing and range correlate most.
 
-    It is searched in the plane through the middle in which the cloud spreads most. Across that plane the
+    The search is in the plane through the middle in which the cloud spreads most. Across that plane the
     spacing hardly changes: above a street, a place as deep below the ground correlates as well. Of such
-    places it is the one from which the fewest points are hidden, and of those the one nearest to the plane.
+    places that is chosen from which the fewest points are hidden, and of those the one nearest to the plane.
     """
     from scipy.optimize import minimize  # takes 0.05 s to import
 
-    variances, axes = np.linalg.eigh(np.cov((view.surface - middle).T))
+    variances, axes = np.linalg.eigh(np.cov((to_host(view.surface) - middle).T))
     plane = axes[:, 1:] * radius  # (3, 2)
     found = minimize(
         lambda x: -spacing.correlation(middle + plane @ x),
@@ -119,9 +114,9 @@ def _surrounded(view: "View", spacing: "_Spacing", middle: np.ndarray, radius: f
 
 
 def _one_sided(view: "View", middle: np.ndarray, radius: float) -> np.ndarray:
-    """Of a cloud in front of its sensor the place (3,), among many, from which most of it is visible.
+    """Place (3,), among many, from which most of a cloud in front of its sensor is visible.
 
-    Some of its points tell which places are worth a look at all of them.
+    Places are screened by some of the points.
     """
     places = np.concatenate([middle[None], *(middle + d * radius * _directions() for d in DISTANCES_RADII)])
     scores = view.of_points(SCREENING_POINTS).scores(places)
@@ -130,21 +125,27 @@ def _one_sided(view: "View", middle: np.ndarray, radius: float) -> np.ndarray:
 
 
 class _Spacing:
-    """The spacing of a cloud at some of its points."""
+    """Spacing of a cloud at some of its points."""
 
-    def __init__(self, points: np.ndarray, index: Callable[[np.ndarray], Any]):
+    def __init__(self, points: Array) -> None:
         rng = np.random.default_rng(0)
         if len(points) > MAX_SPACING_POINTS:  # about so many; to draw exactly so many takes longer
-            chosen = rng.random(len(points), dtype=np.float32) < MAX_SPACING_POINTS / len(points)
-            points = points.take(np.flatnonzero(chosen), axis=0)
-        some = np.asarray(_some(points, MAX_SPACING_QUERIES, rng))
-        self.columns = np.ascontiguousarray(some.T)
+            points = _where(
+                rng.random(len(points), dtype=np.float32) < MAX_SPACING_POINTS / len(points), points
+            )
+        some = points
+        if len(points) > MAX_SPACING_QUERIES:
+            chosen = np.zeros(len(points), dtype=bool)
+            chosen[rng.choice(len(points), MAX_SPACING_QUERIES, replace=False)] = True
+            some = _where(chosen, points)
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
-        distance = index(points).query(some, [neighbor + 1])[0][:, 0]
+        distance = to_host(Index(points, few=True).kth_distance(some, neighbor + 1))
+        # On the host: so few are compared from one place after another
+        self.columns = np.ascontiguousarray(to_host(some).T)
         self.log_spacing = _standardized(np.log(np.maximum(distance, 1e-6)))
 
     def correlation(self, place: np.ndarray) -> float:
-        """Of log spacing with log range from the place (3,), from -1 to 1."""
+        """Correlation of log spacing with log range from the place (3,), from -1 to 1."""
         squares = self.columns - place[:, None]
         squares *= squares
         x, y, z = squares
@@ -154,13 +155,9 @@ class _Spacing:
         return float((_standardized(log_range) * self.log_spacing).sum() / len(log_range))
 
 
-def _some(points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """At most `count` of points (N, 3), chosen at random, in their order."""
-    if len(points) <= count:
-        return points
-    chosen = np.zeros(len(points), dtype=bool)
-    chosen[rng.choice(len(points), count, replace=False)] = True
-    return points.take(np.flatnonzero(chosen), axis=0)
+def _where(chosen: np.ndarray, points: Array) -> Array:
+    """Points (N, 3) in the mask (N,)."""
+    return namespace(points).take(points, like(np.flatnonzero(chosen), points), axis=0)
 
 
 def _standardized(values: np.ndarray) -> np.ndarray:
@@ -170,76 +167,81 @@ def _standardized(values: np.ndarray) -> np.ndarray:
 
 
 class View:
-    """How a surface would look from other places."""
+    """Visibility of a surface from other places."""
 
-    def __init__(self, surface: np.ndarray, normals: np.ndarray, margin: float):
+    def __init__(self, surface: Array, normals: Array, margin: float):
+        """See the surface (N, 3) with normals (N, 3); points `margin` metres behind it are hidden."""
         self.surface, self.normals, self.margin = surface, normals, margin
 
     def of_points(self, count: int) -> "View":
-        """That of so many of the points."""
+        """View of `count` of the points at most."""
         return View(every_nth(self.surface, count), every_nth(self.normals, count), self.margin)
 
     def scores(self, places: np.ndarray) -> np.ndarray:
-        """The fractions (P,) of points that are hidden from the places (P, 3) and seen edge-on, added up."""
+        """Fractions (P,) of points that are hidden from the places (P, 3) and seen edge-on, added up."""
         return np.add(*self.hidden(places))
 
     def hidden(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The fractions (P,) of points hidden from the places (P, 3), P > 0, and of those seen edge-on.
+        """Fractions (P,) of points hidden from the places (P, 3), P > 0, and of those seen edge-on.
 
         A point is hidden if its cell of the range image and all eight around it have a nearer point: so the
         outline of an object, whose cells also show the background, hides nothing. The change of range of a
         slanted surface within these cells is allowed for.
         """
-        at_once = max(1, MAX_RAYS // len(self.surface))
+        at_once = max(1, (MAX_RAYS if is_on_host(self.surface) else GPU_MAX_RAYS) // len(self.surface))
         parts = [self._hidden(places[n : n + at_once]) for n in range(0, len(places), at_once)]
-        hidden, edge_on = (np.concatenate(each) for each in zip(*parts, strict=True))
+        hidden, edge_on = np.concatenate(parts, axis=1) / len(self.surface)
         return hidden, edge_on
 
-    def _hidden(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rays = self.surface.T[:, None] - places.T[:, :, None]  # (3, P, N)
-        distance = np.sqrt(_dot(rays, rays))
-        cosine = np.abs(_dot(rays, self.normals.T)) / np.maximum(distance, 1e-9)
+    def _hidden(self, places: np.ndarray) -> np.ndarray:
+        """Number (2, P) of points hidden, and seen edge-on, from the places (P, 3)."""
+        xp = namespace(self.surface)
+        rays = self.surface.T[:, None] - like(places, self.surface).T[:, :, None]  # (3, P, N)
+        distance = xp.sqrt(_dot(rays, rays))
+        cosine = xp.abs(_dot(rays, self.normals.T)) / distance.clip(min=1e-9)
         cell = _cube_cells(rays)
-        nearest = np.full((len(places), 6, FACE_CELLS, FACE_CELLS), np.inf)
-        np.minimum.at(nearest.reshape(-1), cell, distance)
+        nearest = scatter_min(distance, cell, len(places) * 6 * FACE_CELLS**2)
+        nearest = nearest.reshape(len(places), 6, FACE_CELLS, FACE_CELLS)
         occluder = _furthest_around(nearest).reshape(-1)[cell]
-        slope = np.sqrt(1 - np.minimum(cosine, 1.0) ** 2) / np.maximum(cosine, MIN_INCIDENCE_COSINE)
+        slope = xp.sqrt(1 - cosine.clip(max=1.0) ** 2) / cosine.clip(min=MIN_INCIDENCE_COSINE)
         behind = distance - self.margin - distance * WIDTH * slope > occluder
         edge_on = cosine < MIN_INCIDENCE_COSINE
-        return (behind & ~edge_on).mean(1), edge_on.mean(1)
+        return to_host(xp.stack([(behind & ~edge_on).sum(1), edge_on.sum(1)]))
 
 
-def _furthest_around(nearest: np.ndarray) -> np.ndarray:
-    """The largest of each cell of images (..., rows, columns) and the eight around it; inf at their edges."""
-    furthest = np.full_like(nearest, np.inf)
-    rows = np.maximum(np.maximum(nearest[..., :-2, :], nearest[..., 1:-1, :]), nearest[..., 2:, :])
-    furthest[..., 1:-1, 1:-1] = np.maximum(np.maximum(rows[..., :-2], rows[..., 1:-1]), rows[..., 2:])
+def _furthest_around(nearest: Array) -> Array:
+    """Largest of each cell of images (..., rows, columns) and the eight around it; inf at their edges."""
+    xp = namespace(nearest)
+    furthest = xp.full_like(nearest, xp.inf)
+    rows = xp.maximum(xp.maximum(nearest[..., :-2, :], nearest[..., 1:-1, :]), nearest[..., 2:, :])
+    furthest[..., 1:-1, 1:-1] = xp.maximum(xp.maximum(rows[..., :-2], rows[..., 1:-1]), rows[..., 2:])
     return furthest
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _dot(a: Array, b: Array) -> Array:
     """Products of vectors (3, ...)."""
     (ax, ay, az), (bx, by, bz) = a, b
     return (ax * bx + ay * by) + az * bz
 
 
-def _cube_cells(rays: np.ndarray) -> np.ndarray:
-    """The cell (P, N) int64 of rays (3, P, N) on P cubes, counted by cube, face, row and column.
+def _cube_cells(rays: Array) -> Array:
+    """Cell (P, N) int64 of rays (3, P, N) on P cubes, counted by cube, face, row and column.
 
     The cells of a cube have about equal angles.
     """
+    xp = namespace(rays)
     x, y, z = rays
-    along_x, along_y, along_z = np.abs(rays)
+    along_x, along_y, along_z = xp.abs(rays)
     is_x = (along_x >= along_y) & (along_x >= along_z)
     is_y = ~is_x & (along_y >= along_z)
-    axis = np.where(is_x, 0, np.where(is_y, 1, 2))
-    main, *others = (np.where(is_x, a, np.where(is_y, b, c)) for a, b, c in ((x, y, z), (y, z, x), (z, x, y)))
-    divisor = np.maximum(np.abs(main), 1e-9)
-    cell = 6 * np.arange(len(axis))[:, None] + 2 * axis + (main > 0)
+    axis = xp.where(is_x, 0, xp.where(is_y, 1, 2))
+    main, *others = (xp.where(is_x, a, xp.where(is_y, b, c)) for a, b, c in ((x, y, z), (y, z, x), (z, x, y)))
+    divisor = xp.abs(main).clip(min=1e-9)
+    cell = 6 * xp.arange(len(axis), device=device_of(rays))[:, None] + 2 * axis + (main > 0)
     for other in others:
-        angle = np.arctan(other / divisor)
+        angle = xp.atan(other / divisor)
         cell *= FACE_CELLS
-        cell += np.clip(((angle / np.pi * 2 + 0.5) * FACE_CELLS).astype(int), 0, FACE_CELLS - 1)
+        cell += xp.astype((angle / np.pi * 2 + 0.5) * FACE_CELLS, xp.int64).clip(0, FACE_CELLS - 1)
     return cell
 
 

@@ -1,49 +1,60 @@
-"""One original point per cell of a grid, in bounded memory and without PyTorch.
+"""One original point per cell of a grid, in bounded memory.
 
-The rule is that of pcreg.kernels.grid, which does it on any device: the same rows, to the last bit.
+pcreg.kernels.grid follows the same rule within the network: the same rows, to the last bit.
 """
 
 import math
 
 import numpy as np
 
+from pcreg.arrays import Array, device_of, is_on_host, like, namespace, scatter_min
 from pcreg.geometry.se3 import box
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 
 BLOCK_POINTS = 1 << 19  # processed together, in about 50 MB
+GPU_BLOCK_POINTS = 1 << 24
 MAX_TABLE_CELLS = 16  # for each point; beyond, a table takes longer than sorting
 MAX_CELLS = 2**62  # of the box around a cloud, numbered by int64
 
 
-def voxel_downsample(points: np.ndarray, voxel: float, origin: np.ndarray | None = None) -> np.ndarray:
-    """Rows (M,) int64 of points (N, 3) to keep: of each cell the one nearest its centre.
+def voxel_downsample(points: Array, voxel: float, origin: np.ndarray | None = None) -> Array:
+    """Rows of the points to keep, one per occupied cell, in the order of the cells.
 
-    A point is in the cell floor((p - origin) / voxel). Rows are in the order of the cells. Of equally near
-    points the one with the smallest x, y, z is kept.
+    Of each cell floor((p - origin) / voxel) the point nearest its centre is kept; of equally near ones that
+    with the smallest x, y, z.
 
-    Cells start at the origin of the cloud's frame if `origin` (3,) is left out, as they do in FCGF and in
-    the fragments of 3DMatch: a cloud that was downsampled there stays whole. Raises InputError for a voxel
-    that is too small to number its cells.
+    Args:
+        points: (N, 3) float64, metres, on any device.
+        voxel: Edge of a cell, metres.
+        origin: (3,) float64 on the host, corner of a cell. By default the origin of the cloud's frame, as in
+            FCGF and in the fragments of 3DMatch: a cloud that was downsampled there stays whole.
+
+    Returns:
+        Rows (M,) int64, on the device of the points.
+
+    Raises:
+        InputError: The voxel is too small to number its cells.
     """
     if len(points) == 0:
-        return np.empty(0, dtype=np.int64)
+        return like(np.empty(0, dtype=np.int64), points)
     origin = np.zeros(3) if origin is None else origin
     lowest, shape = cells_around(points, voxel, origin)
 
-    def nearest(rows: np.ndarray | slice) -> np.ndarray:
+    def nearest(rows: Array | slice) -> Array:
         return _nearest(points[rows], voxel, origin, lowest, shape)
 
-    starts = range(0, len(points), BLOCK_POINTS)
+    size, each = (BLOCK_POINTS, parallel.each) if is_on_host(points) else (GPU_BLOCK_POINTS, parallel.in_turn)
+    starts = range(0, len(points), size)
     if len(starts) == 1:
         return nearest(slice(None))
-    found = parallel.each(lambda start: start + nearest(slice(start, start + BLOCK_POINTS)), starts)
-    rows = np.concatenate(found)
+    found = each(lambda start: start + nearest(slice(start, start + size)), starts)
+    rows = namespace(points).concat(found)
     return rows[nearest(rows)]  # the best of the whole is the best of its block
 
 
-def cells_around(points: np.ndarray, voxel: float, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest cell (3,) of points (N, 3), N > 0, and how many cells (3,) their box has, float64.
+def cells_around(points: Array, voxel: float, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest cell (3,) of points (N, 3), N > 0, and cells (3,) along each edge of their box, float64.
 
     Raises InputError for a voxel that is too small to number them.
     """
@@ -56,22 +67,22 @@ def cells_around(points: np.ndarray, voxel: float, origin: np.ndarray) -> tuple[
     return lowest, shape
 
 
-def _nearest(
-    points: np.ndarray, voxel: float, origin: np.ndarray, lowest: np.ndarray, shape: np.ndarray
-) -> np.ndarray:
+def _nearest(points: Array, voxel: float, origin: np.ndarray, lowest: np.ndarray, shape: np.ndarray) -> Array:
     """`voxel_downsample` of points (N, 3), N > 0, in a box of cells that may be larger than theirs."""
-    key = np.zeros(len(points), dtype=np.int64)
+    xp = namespace(points)
+    size = like(np.float64(voxel), points)  # a GPU would multiply by the inverse of a number
+    key = xp.zeros_like(points[:, 0], dtype=xp.int64)
     inside = []
     for axis in range(3):
-        position = (points[:, axis] - origin[axis]) / voxel
-        cell = np.floor(position)
+        position = (points[:, axis] - origin[axis]) / size
+        cell = xp.floor(position)
         position -= cell  # in [0, 1)
         key *= int(shape[axis])
-        key += (cell - lowest[axis]).astype(np.int64)
+        key += xp.astype(cell - lowest[axis], xp.int64)
         inside.append(position)
     if (key[1:] > key[:-1]).all():  # downsampled before
-        return np.arange(len(points))
-    from_centre = np.zeros(len(points))
+        return xp.arange(len(points), device=device_of(points))
+    from_centre = xp.zeros_like(inside[0])
     for position in inside:
         from_centre += (position - 0.5) ** 2
     cells = math.prod(map(int, shape))
@@ -81,25 +92,35 @@ def _nearest(
         rows = _by_sorting(key, from_centre)
     key = key[rows]
     if (key[1:] == key[:-1]).any():  # equally near ones
-        again = np.lexsort((rows, *(inside[axis][rows] for axis in (2, 1, 0)), key))
-        rows, key = rows[again], key[again]
-        rows = rows[np.concatenate([[True], key[1:] != key[:-1]])]
+        order = xp.argsort(rows)
+        for values in (*(inside[axis][rows] for axis in (2, 1, 0)), key):
+            order = order[xp.argsort(values[order], stable=True)]
+        rows, key = rows[order], key[order]
+        rows = rows[_begins(key)]
     return rows
 
 
-def _by_table(key: np.ndarray, from_centre: np.ndarray, cells: int) -> np.ndarray:
+def _by_table(key: Array, from_centre: Array, cells: int) -> Array:
     """Rows (M,) of the least `from_centre` (N,) of each key (N,) below `cells`, in the order of the keys."""
-    least = np.full(cells, np.inf)
-    np.minimum.at(least, key, from_centre)
-    rows = np.flatnonzero(from_centre == least[key])
-    return rows[np.argsort(key[rows], kind="stable")]
+    xp = namespace(key)
+    least = scatter_min(from_centre, key, cells)
+    rows = xp.nonzero(from_centre == least[key])[0]
+    return rows[xp.argsort(key[rows], stable=True)]
 
 
-def _by_sorting(key: np.ndarray, from_centre: np.ndarray) -> np.ndarray:
-    """The same for keys of any size."""
-    order = np.argsort(key)
-    key = key[order]
-    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))  # of each cell
+def _by_sorting(key: Array, from_centre: Array) -> Array:
+    """`_by_table` for keys of any size."""
+    xp = namespace(key)
+    order = xp.argsort(key, stable=False)
+    number = xp.cumulative_sum(xp.astype(_begins(key[order]), xp.int64)) - 1  # of the occupied cells
     ranked = from_centre[order]
-    least = np.minimum.reduceat(ranked, first)
-    return order[ranked == np.repeat(least, np.diff(first, append=len(key)))]
+    least = scatter_min(ranked, number, int(number[-1]) + 1)
+    return order[ranked == least[number]]
+
+
+def _begins(key: Array) -> Array:
+    """True (N,) where another key begins in sorted keys (N,)."""
+    xp = namespace(key)
+    begins = xp.ones_like(key, dtype=xp.bool)
+    begins[1:] = key[1:] != key[:-1]
+    return begins

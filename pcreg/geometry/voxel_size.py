@@ -3,12 +3,13 @@
 Every other length of a registration is a multiple of it.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
+from pcreg.arrays import Array, like, namespace, to_host
 from pcreg.runtime.errors import InputError
 
 MAX_CELLS = 15_000  # occupied cells: an RGB-D fragment at 2.5 to 3 cm, a LiDAR scan at 0.2 to 0.4 m
@@ -24,7 +25,7 @@ BISECTIONS = 12  # of the interval of sizes between these: to within half a perc
 
 
 def further_voxels(first: float, source: "Sample", target: "Sample") -> list[float]:
-    """The voxel sizes in metres to try if `first`, the larger of the two clouds' own, does not do.
+    """Voxel sizes in metres to try if `first`, the larger of the two clouds' own, does not do.
 
     Twice that, and half of it unless one cloud is too sparse: unless such cells have fewer than 2.5 of its
     points on average.
@@ -32,17 +33,17 @@ def further_voxels(first: float, source: "Sample", target: "Sample") -> list[flo
     return [2 * first, *([first / 2] if source.fills(first / 2) and target.fills(first / 2) else [])]
 
 
-def extent(points: np.ndarray) -> float:
-    """The diagonal in metres of `middle_box`, on which outliers have no influence."""
+def extent(points: Array) -> float:
+    """Diagonal in metres of `middle_box`, on which outliers have no influence."""
     if len(points) == 0:
         return 0.0
     low, high = middle_box(points)
     return float(np.linalg.norm(high - low))
 
 
-def middle_box(points: np.ndarray) -> np.ndarray:
-    """The corners (2, 3) of the middle 90 % of each coordinate of points (N, 3); of many, of a sample."""
-    return np.quantile(points[:: max(1, len(points) // BOX_POINTS)], MIDDLE, axis=0)
+def middle_box(points: Array) -> np.ndarray:
+    """Corners (2, 3), on the host, of the middle 90 % of each coordinate of points (N, 3), or of a sample."""
+    return np.quantile(to_host(points[:: max(1, len(points) // BOX_POINTS)]), MIDDLE, axis=0)
 
 
 @dataclass(frozen=True)
@@ -55,22 +56,24 @@ class Sample:
     cell_counts: "CellCounts"  # of the points of the sample
 
     @staticmethod
-    def of(points: np.ndarray, name: str) -> "Sample":
-        """The sample of the cloud (N, 3); InputError, by its name, if it has no scale."""
-        columns = np.ascontiguousarray(points[:: step_of(points)].T)
-        low, high = np.quantile(columns, MIDDLE, axis=1) if len(points) else np.zeros((2, 3))
-        extent = extent_between(low, high, name)
-        in_the_middle = np.logical_and.reduce(
-            [(row >= least) & (row <= most) for row, least, most in zip(columns, low, high, strict=True)]
-        )
-        share = float(in_the_middle.mean())
+    def of(points: Array, name: str) -> "Sample":
+        """Take the sample of a cloud (N, 3); InputError, by its name, if it has no scale."""
+        xp, some = namespace(points), points[:: max(1, len(points) // SAMPLE_POINTS)]
+        columns = xp.stack([some[:, axis] for axis in range(3)])
+        if len(points) == 0:
+            _extent_between(np.zeros(3), np.zeros(3), name)
+        low, high = xp.quantile(columns, like(MIDDLE, points), 1)
+        extent = _extent_between(to_host(low), to_host(high), name)
+        inside = ((columns >= low[:, None]) & (columns <= high[:, None])).all(0)
+        rows = xp.nonzero(inside)[0]
+        share = len(rows) / len(some)
         if share > 0:
-            columns = columns.compress(in_the_middle, axis=1)
-        counts = CellCounts((columns - columns.min(1, keepdims=True)).astype(np.float32))
+            columns = xp.take(columns, rows, axis=1)
+        counts = CellCounts(xp.astype(columns - xp.min(columns, axis=1, keepdims=True), xp.float32))
         return Sample(len(points), share or 1.0, extent, counts.without_isolated(extent))
 
     def voxel(self) -> float:
-        """The voxel size in metres at which the cloud fills about 15,000 cells, to two digits.
+        """Voxel size in metres at which the cloud fills about 15,000 cells, to two digits.
 
         Of a small cloud it fills fewer, so that a cell has 2.5 points on average.
         """
@@ -79,24 +82,16 @@ class Sample:
         return float(f"{found:.2g}")
 
     def fills(self, voxel: float) -> bool:
-        """Whether cells of this size have 2.5 points or more on average."""
+        """True if cells of this size have 2.5 points or more on average."""
         return self.occupied(voxel) <= min(SAMPLE_POINTS, self.count) / POINTS_PER_CELL
 
     def occupied(self, voxel: float) -> float:
-        """How many cells the cloud fills, counting those beyond the middle 90 % in proportion."""
+        """Number of cells that the cloud fills, counting those beyond the middle 90 % in proportion."""
         return self.cell_counts.occupied(voxel) / self.kept
 
 
-SampleOf: TypeAlias = Callable[[np.ndarray, str], Sample]  # of a cloud (N, 3) and its name
-
-
-def step_of(points: np.ndarray) -> int:
-    """Every how many-th point of a cloud (N, 3) its sample takes."""
-    return max(1, len(points) // SAMPLE_POINTS)
-
-
-def extent_between(low: np.ndarray, high: np.ndarray, name: str) -> float:
-    """The extent in metres of the middle of a cloud, by its corners (3,); InputError if it tells no scale."""
+def _extent_between(low: np.ndarray, high: np.ndarray, name: str) -> float:
+    """Extent in metres of the middle of a cloud, by its corners (3,); InputError if it has no scale."""
     if (low == high).all():
         raise InputError(f"{name}: holds no two different points, so it has no scale; check the file")
     if not MIN_EXTENT_METRES < (high - low).max() < MAX_EXTENT_METRES:
@@ -105,14 +100,15 @@ def extent_between(low: np.ndarray, high: np.ndarray, name: str) -> float:
 
 
 class CellCounts:
-    """How many points each occupied cell has, for one cell size after another."""
+    """Number of points of each occupied cell, for one cell size after another."""
 
-    def __init__(self, columns: np.ndarray) -> None:
-        """Of points (3, S) float32 from zero on."""
-        self.columns, self.highest = columns, columns.max(1, initial=0)
+    def __init__(self, columns: Array) -> None:
+        """Count points (3, S) float32 from zero on."""
+        self.columns, xp = columns, namespace(columns)
+        self.highest = to_host(xp.max(columns, axis=1)) if columns.shape[1] else np.zeros(3, np.float32)
 
     def without_isolated(self, extent: float) -> "CellCounts":
-        """Those without the isolated points of a cloud of that extent, which would fill cells of their own.
+        """Counts without the isolated points of a cloud of that extent, which would fill cells of their own.
 
         In cells so large that most of them have eight points, an isolated one is the only point of its cell,
         and the cells of its block have one point at most. That is not so in the sparse far end of a LiDAR
@@ -125,74 +121,71 @@ class CellCounts:
         voxel = self.smallest_voxel(extent, crowded)
         if voxel == extent / MIN_VOXELS and not crowded(voxel):  # too few points to decide
             return self
-        return self.of_points(~self.is_isolated(voxel))
-
-    def of_points(self, kept: np.ndarray) -> "CellCounts":
-        """Those of the points in the mask (S,)."""
-        return CellCounts(self.columns.compress(kept, axis=1))  # in C order, unlike columns[:, kept]
+        xp = namespace(self.columns)
+        kept = xp.nonzero(~self.is_isolated(voxel))[0]
+        return CellCounts(xp.take(self.columns, kept, axis=1))  # in C order, unlike columns[:, kept]
 
     def smallest_voxel(self, extent: float, fits: Callable[[float], bool]) -> float:
-        """The smallest voxel size that fits, where all larger ones do, of a cloud of that extent.
+        """Smallest voxel size that fits, where all larger ones do, of a cloud of that extent.
 
         Or the largest one that comes into question, which is not tried.
         """
         small, large = extent / MAX_VOXELS, extent / MIN_VOXELS
         for _ in range(BISECTIONS):
-            self.look_ahead(small, large)
-            middle = middle_of(small, large)
+            middle = (small * large) ** 0.5
             if fits(middle):
                 large = middle
             else:
                 small = middle
         return large
 
-    def look_ahead(self, small: float, large: float) -> None:
-        """Count for the sizes that a bisection between these will ask for, if that saves time."""
-
     def occupied(self, voxel: float) -> int:
-        """How many cells of `voxel` metres hold points."""
+        """Number of cells of `voxel` metres that hold points."""
         return len(self.counts(voxel))
 
     def crowded(self, voxel: float) -> int:
-        """How many points are in cells that hold eight or more."""
+        """Number of points in cells that hold eight or more."""
         counts = self.counts(voxel)
-        return int(counts[counts >= MIN_CROWDED_POINTS].sum())
+        return int((counts * (counts >= MIN_CROWDED_POINTS)).sum())
 
-    def is_isolated(self, voxel: float) -> np.ndarray:
-        """Which points are alone in their cell, as is any other in each cell of their block: (S,) bool.
+    def is_isolated(self, voxel: float) -> Array:
+        """True (S,) for points alone in their cell, as is any other in each cell of their block.
 
         A block has four cells along each axis.
         """
-        keys = _keys(self.columns, voxel)
-        cells, cell, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        blocks, block = np.unique(cells & ~WITHIN_BLOCK, return_inverse=True)
-        shared = np.zeros(len(blocks), dtype=bool)
+        xp = namespace(self.columns)
+        cells, cell, counts = xp.unique(self._keys(voxel), return_inverse=True, return_counts=True)
+        blocks, block = xp.unique(cells & ~WITHIN_BLOCK, return_inverse=True)
+        shared = xp.zeros_like(blocks, dtype=xp.bool)
         shared[block[counts > 1]] = True
         return ~shared[block][cell]
 
-    def counts(self, voxel: float) -> np.ndarray:
-        """Of the occupied cells, in no particular order.
+    def counts(self, voxel: float) -> Array:
+        """Number of points of each occupied cell, in no particular order.
 
         By sorting: two threads that each fill a table of all cells wait for one another's memory.
         """
-        return np.unique(self._numbers(voxel), return_counts=True)[1]
+        return namespace(self.columns).unique(self._numbers(voxel), return_counts=True)[1]
 
-    def _numbers(self, voxel: float) -> np.ndarray:
-        """A number (S,) for the cell of each point, in 32 bits if these do: they are sorted twice as fast."""
-        scale = np.float32(1 / voxel)
-        _, ny, nz = shape = (self.highest * scale).astype(np.int64) + 1
-        if shape.prod() > np.iinfo(np.int32).max:
-            return _keys(self.columns, voxel)
-        x, y, z = (self.columns * scale).astype(np.int32)
-        return (x * np.int32(ny) + y) * np.int32(nz) + z
+    def _numbers(self, voxel: float) -> Array:
+        """Number (S,) of each point's cell, in 32 bits if these do: they are sorted twice as fast."""
+        _, ny, nz = shape = ((self.highest * _scale(voxel)).astype(np.int64) + 1).tolist()
+        if math.prod(shape) > np.iinfo(np.int32).max:
+            return self._keys(voxel)
+        x, y, z = self._cells(voxel)
+        return (x * ny + y) * nz + z
+
+    def _keys(self, voxel: float) -> Array:
+        """Number (S,) int64 of each point's cell, in blocks of bits by axis."""
+        xp = namespace(self.columns)
+        x, y, z = xp.astype(self._cells(voxel), xp.int64)
+        return x + (y << 20) + (z << 40)
+
+    def _cells(self, voxel: float) -> Array:
+        xp = namespace(self.columns)
+        return xp.astype(self.columns * _scale(voxel), xp.int32)
 
 
-def _keys(columns: np.ndarray, voxel: float) -> np.ndarray:
-    """A number (S,) int64 for the cell of each point, the points being (3, S) float32 from zero on."""
-    x, y, z = (columns * np.float32(1 / voxel)).astype(np.int32).astype(np.int64)
-    return x + (y << 20) + (z << 40)
-
-
-def middle_of(small: float, large: float) -> float:
-    """The size at which a bisection looks between two, in metres as they are."""
-    return (small * large) ** 0.5
+def _scale(voxel: float) -> float:
+    """Cells per metre, rounded to float32."""
+    return float(np.float32(1 / voxel))

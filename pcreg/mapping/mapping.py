@@ -119,7 +119,7 @@ def _describe(work: Work, voxel: float, size: Size, path: str) -> Scan | str:
     """One scan, or the error why it cannot be used."""
     cloud = work.cloud(path)
     try:
-        return Scan.of(cloud.at(work.registrar.at(voxel, size)), cloud.frame, voxel)
+        return Scan.of(cloud.at(work.registrar.at(voxel, size).descriptor), cloud.frame, voxel)
     except OutputError:
         raise
     except InputError as error:

@@ -74,7 +74,7 @@ def _answer(context: Context, questions: Sequence[Question], number: int) -> Reg
     corners = [own[0].frame.corner for own in clouds]
     scale = replace(scale, prior=work.prior.between(*corners))
     source, target = (
-        fused([cloud.at(scale) for cloud in own], submap.poses, context.voxel)
+        fused([cloud.at(scale.descriptor) for cloud in own], submap.poses, context.voxel)
         for own, submap in zip(clouds, (question.source, question.target), strict=True)
     )
     if question.T_target_source is None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from pcreg.arrays import Array
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.conv import Convolution
 from pcreg.kernels.cpu.neighbors import Pairs, from_both_ends, pairs_within
@@ -36,10 +37,10 @@ Indices = NDArray[np.int64]
 class NetworkOutput(NamedTuple):
     """Descriptors of N points, and M nodes, which are points of a coarse level; tensors on a GPU."""
 
-    features: Any  # (N, C) float32, of unit length
-    nodes: Any  # (M, 3) float64, metres, in the frame of the points
-    node_normals: Any  # (M, 3) float32
-    node_features: Any  # (M, D) float32
+    features: Array  # (N, C) float32, of unit length
+    nodes: Array  # (M, 3) float64, metres, in the frame of the points
+    node_normals: Array  # (M, 3) float32
+    node_features: Array  # (M, D) float32
 
 
 class Geometry(NamedTuple):

@@ -6,12 +6,11 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from pcreg.arrays import Array, to_device
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.point_batch import PointBatch
@@ -52,8 +51,8 @@ class TorchInference:
 
     def describe(
         self,
-        points: "NDArray[np.float64] | Tensor",
-        viewpoints: "NDArray[np.float64] | Tensor | None",
+        points: Array,
+        viewpoints: Array | None,
         voxel: float,
         scales: Sequence[float] = (1.0,),
     ) -> NetworkOutput:
@@ -85,11 +84,10 @@ class TorchInference:
             low = cloud.amin(0) if len(cloud) else 0.0
             normals = pyramid.normals[NODE_LEVEL] if pyramid.normals else torch.zeros_like(nodes.points)
             of_nodes = nodes.points[:own].double() + low, normals[:own], node_features[:own]
-            found = features, *of_nodes
-            return NetworkOutput(*(rows.numpy() for rows in found) if self._device == "cpu" else found)
+            return NetworkOutput(*(to_device(rows, self._device) for rows in (features, *of_nodes)))
 
-    def _there(self, rows: "NDArray[np.float64] | Tensor") -> Tensor:
-        # An array has been read when this returns; the device is not waited for.
+    def _there(self, rows: Array) -> Tensor:
+        # The rows have been read when this returns; the device is not waited for.
         return torch.as_tensor(rows).to(self._device, non_blocking=True)
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from socket import gethostname
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,6 @@ from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import mean_displacement, rotation_error
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
-from pcreg.registration.backend import Backend, backend_on
 from pcreg.registration.clouds.given_frame import in_given_frames
 from pcreg.registration.clouds.inputs import (
     Points,
@@ -47,6 +46,9 @@ from pcreg.runtime import parallel
 from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
+
+if TYPE_CHECKING:
+    from pcreg.kernels.triton.launch import Compilation
 
 DESCRIPTORS = ("fcgf", "fpfh")
 
@@ -121,9 +123,9 @@ class Registrar:
         """
         option = check_viewpoint(viewpoint)
         name = str(cloud) if isinstance(cloud, str | Path) else name
-        backend = self.backend  # before the cloud is read, as kernels are compiled meanwhile
+        _ = self._compilation  # before the cloud is read: kernels are compiled meanwhile
         read = as_cloud(cloud, name or "cloud", units, columns)
-        prepared = PreparedCloud(read, option, name, backend=backend)
+        prepared = PreparedCloud(read, option, name, device=self.device)
         _ = prepared.stated  # viewpoints that do not fit the cloud are refused here
         return PreparedMap(prepared) if is_map else prepared
 
@@ -220,7 +222,7 @@ class Registrar:
         if self.voxel is not None:
             yield self.at(self.voxel)
             return
-        own = float(max(self.backend.each(lambda cloud: cloud.voxel, (source, target))))
+        own = float(max(parallel.each_on(self.device, lambda cloud: cloud.voxel, (source, target))))
         size = Size(own, max(source.extent, target.extent))
         yield self.at(self.usable(size)[0], size)
         for voxel in self.usable(size, further_voxels(own, source.sample, target.sample))[1:]:
@@ -230,26 +232,18 @@ class Registrar:
         """One scale, of a voxel size in metres, for clouds of this size; by default that suits the scale."""
         learned = None if self.descriptor == "fpfh" else self._learned(size or Size(voxel))
         descriptor = learned.at(voxel) if learned else FPFH(voxel, device=self.device)
-        return SingleScaleRegistrar(descriptor, backend=self.backend)
+        return SingleScaleRegistrar(descriptor)
 
     @cached_property
-    def backend(self) -> Backend:
-        """What computes all but the descriptors.
-
-        Nothing runs on a GPU before: its kernels begin to be compiled now, those of the descriptors, too.
-        """
-        if self._has_kernels:
-            compile_for(self.weights, self.device)
-        return backend_on(self.device)
+    def _compilation(self) -> "Compilation | None":
+        """Kernels of the descriptors, which begin to be compiled for a GPU."""
+        has_kernels = self.device != "cpu" and self.descriptor == "fcgf"
+        return compile_for(self.weights, self.device) if has_kernels else None
 
     def wait_for_kernels(self) -> None:
-        """Until those of its descriptors are compiled, as each process that shares its GPU would do again."""
-        if self._has_kernels:
-            compile_for(self.weights, self.device).wait()
-
-    @property
-    def _has_kernels(self) -> bool:
-        return self.device != "cpu" and self.descriptor == "fcgf"
+        """Wait until the kernels are compiled: each process that shares the GPU would compile them again."""
+        if self._compilation is not None:
+            self._compilation.wait()
 
     @property
     def fingerprint(self) -> str:

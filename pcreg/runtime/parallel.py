@@ -110,5 +110,10 @@ def each(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
 
 
 def in_turn(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """As `each`, one after another, where a GPU does most of the work: threads wait for Python's lock."""
+    """Do as `each` without threads, which wait for Python's lock where a GPU does most of the work."""
     return [do(item) for item in items]
+
+
+def each_on(device: str, do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """Do as `each` on a CPU, and as `in_turn` on a GPU."""
+    return (each if device == "cpu" else in_turn)(do, items)

@@ -1,4 +1,4 @@
-"""Normals of planes and directions of least spread: one program per block of points, all in registers."""
+"""Normals of planes: one program per block of points, all in registers."""
 
 import sys
 
@@ -26,14 +26,6 @@ def normals_of(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
     # Variances of coinciding points are zero, as on the CPU, if their terms are rounded alike
     launch(_normals, -(-N // BLOCK), arguments, {"BLOCK": BLOCK}, None, enable_fp_fusion=False)
     return normals
-
-
-def least_directions(scatter: Tensor) -> Tensor:
-    """What pcreg.kernels.neighborhood.least_directions says."""
-    N, scatter = len(scatter), scatter.contiguous()
-    directions = scatter.new_empty(N, 3)
-    launch(_directions, -(-N // BLOCK), (scatter, directions, N), {"BLOCK": BLOCK}, None)
-    return directions
 
 
 @triton.jit(do_not_specialize=["N"], do_not_specialize_on_alignment=["counts", "sums", "towards", "normals"])
@@ -67,24 +59,6 @@ def _normals(
     tl.store(normals + 3 * n, tl.where(enough, sign * x, 0.0), mask=inside)
     tl.store(normals + 3 * n + 1, tl.where(enough, sign * y, 0.0), mask=inside)
     tl.store(normals + 3 * n + 2, tl.where(enough, sign * z, 0.0), mask=inside)
-
-
-@triton.jit(do_not_specialize=["N"], do_not_specialize_on_alignment=["scatter", "directions"])
-def _directions(
-    scatter,  # (N, 3, 3) float64
-    directions,  # (N, 3) float64, out
-    N,
-    BLOCK: tl.constexpr,
-):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = n < N
-    xx, xy, xz = three_of(scatter, n, 9, 0, inside)
-    _, yy, yz = three_of(scatter, n, 9, 3, inside)
-    zz = tl.load(scatter + 9 * n + 8, mask=inside, other=0.0)
-    x, y, z = _least_direction(xx, xy, xz, yy, yz, zz)
-    tl.store(directions + 3 * n, x, mask=inside)
-    tl.store(directions + 3 * n + 1, y, mask=inside)
-    tl.store(directions + 3 * n + 2, z, mask=inside)
 
 
 @triton.jit

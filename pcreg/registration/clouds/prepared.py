@@ -3,21 +3,23 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from threading import RLock
 
 import numpy as np
 
+from pcreg.arrays import Array, like, to_device, to_host
+from pcreg.features.base import Descriptor
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.geometry.voxel_size import Sample
 from pcreg.io.cloud import Cloud
-from pcreg.registration.backend import CPU, Backend
 from pcreg.registration.clouds.inputs import ViewpointOption
-from pcreg.registration.clouds.local_frame import LocalFrame, LocalPoints, local_points
-from pcreg.registration.clouds.preprocess import DescribedCloud, DownsampledCloud, describe
-from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
+from pcreg.registration.clouds.local_frame import LocalFrame, local_points
+from pcreg.registration.clouds.preprocess import DescribedCloud, DownsampledCloud, describe, downsample
 from pcreg.runtime.cached_property import cached_property
 
 MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps them in its local frame, in 120 MB
+KEPT_ON_GPU = 4  # clouds, the latest, that keep them there
 
 _large = RLock()  # clouds of more points have them there in turn
 
@@ -25,12 +27,10 @@ _large = RLock()  # clouds of more points have them there in turn
 class PreparedCloud:
     """A cloud without outliers in its local frame, its scale, and its descriptions by voxel size.
 
-    Each is computed when it is first needed, and kept: about 10 MB per voxel size for 20,000 points. What is
-    computed depends on this cloud and the voxel size alone, never on registrations before, and none of it on
-    the frame in which the cloud was given.
+    Each is computed when it is first needed, and kept: about 10 MB per voxel size for 20,000 points. Results
+    depend on this cloud and the voxel size alone, never on registrations before, and not on the frame in
+    which the cloud was given. Rows per point are on the cloud's device.
     """
-
-    _points: LocalPoints | None = None
 
     def __init__(
         self,
@@ -39,58 +39,55 @@ class PreparedCloud:
         name: str | None = None,
         *,
         is_mirrored: bool = False,
-        backend: Backend = CPU,
+        device: str = "cpu",
     ) -> None:
-        """`option` is that of `pcreg.register` on the viewpoint; messages call the cloud `name`.
-
-        The `backend` keeps its points and chooses its scale.
-        """
+        """`option` is that of `pcreg.register` on the viewpoint; messages call the cloud `name`."""
         self.cloud, self.option, self.name, self.is_mirrored = cloud, option, name, is_mirrored
-        self.backend = backend
+        self.device = device
         self._described: dict[tuple[object, ...], DescribedCloud] = {}
 
     @cached_property
     def frame(self) -> LocalFrame:
-        """The frame in which everything is computed."""
+        """Frame in which everything is computed."""
         return LocalFrame.of(self.cloud.box)
 
     @property
-    def points(self) -> np.ndarray:
-        """Points (N, 3) float64 on the host, metres, in the local frame.
+    def points(self) -> Array:
+        """Points (N, 3) float64, metres, in the local frame.
 
-        Computed at each call for more than five million points, or where they lie on a device.
+        Of more than five million they are computed each time, and on a GPU unless they are among the latest.
         """
-        return np.asarray(self._local_points())
+        if len(self.cloud.points) > MAX_KEPT_POINTS:
+            return self._local_points()
+        return self._kept_points if self.device == "cpu" else _kept_on_gpu(self)
 
-    def _local_points(self) -> LocalPoints:
-        """The points where the backend has them."""
-        if self._points is not None:
-            return self._points
-        points = self.backend.local_points(self.cloud.points, self.frame, self.is_mirrored)
-        if len(points) <= MAX_KEPT_POINTS:
-            self._points = points
-        return points
+    @cached_property
+    def _kept_points(self) -> Array:
+        return self._local_points()
+
+    def _local_points(self) -> Array:
+        return local_points(to_device(self.cloud.points, self.device), self.frame, self.is_mirrored)
 
     def load(self) -> None:
-        """Find the local frame now and, if they are kept here, compute the points."""
+        """Find the local frame now and, if they are kept, compute the points."""
         if len(self.cloud.points) <= MAX_KEPT_POINTS:
-            self._local_points()
+            _ = self.points
 
     @contextmanager
-    def _points_in_turn(self) -> Iterator[LocalPoints]:
-        """The points, while no other large cloud has its own in memory."""
+    def _points_in_turn(self) -> Iterator[Array]:
+        """Yield the points, while no other large cloud has its own in memory."""
         if len(self.cloud.points) <= MAX_KEPT_POINTS:
-            yield self._local_points()
+            yield self.points
             return
         with _large:
-            yield self._local_points()
+            yield self.points
 
     @cached_property
     def stated(self) -> np.ndarray | None:
-        """Where caller or file say that the sensor stood, in the given frame; None: neither does.
+        """Place of the sensor by caller or file, in the given frame; None: neither states it.
 
-        (3,), or (N, 3) from where each point was seen. Raises InputError if the caller gives more or fewer
-        places than rows, or one that is not finite for a point.
+        (3,), or (N, 3) from where each point was seen, on the host. Raises InputError if the caller gives
+        more or fewer places than rows, or one that is not finite for a point.
         """
         if isinstance(self.option, str):
             return np.zeros(3) if self.option == "sensor" else self.cloud.viewpoint
@@ -101,25 +98,26 @@ class PreparedCloud:
 
     @cached_property
     def viewpoint(self) -> Viewpoint | None:
-        """The stated viewpoint in the local frame."""
+        """Stated viewpoint in the local frame."""
         if self.stated is None:
             return None
-        return Viewpoint(local_points(self.stated, self.frame, self.is_mirrored), known=True)
+        position = local_points(self.stated, self.frame, self.is_mirrored)
+        return Viewpoint(position if position.ndim == 1 else to_device(position, self.device), known=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else than NaN and infinity was left out and why, a sentence each."""
+        """Sentences on finite rows that were left out, and why."""
         return self.cloud.notes
 
     @cached_property
     def sample(self) -> Sample:
-        """The points from which its scale is taken; InputError if it has none."""
+        """Points from which the scale of the cloud is taken; InputError if it has none."""
         with self._points_in_turn() as points:
-            return self.backend.sample(points, self.name or "cloud")
+            return Sample.of(points, self.name or "cloud")
 
     @cached_property
     def voxel(self) -> float:
-        """The voxel size in metres that suits this cloud by itself; InputError as for `sample`."""
+        """Voxel size in metres that suits this cloud by itself; InputError as for `sample`."""
         return self.sample.voxel()
 
     @property
@@ -129,36 +127,43 @@ class PreparedCloud:
 
     @cached_property
     def mirrored(self) -> "PreparedCloud":
-        """The cloud with the first axis of its local frame flipped, and a stated viewpoint with it."""
-        return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True, backend=self.backend)
+        """Cloud with the first axis of its local frame flipped, and a stated viewpoint with it."""
+        return PreparedCloud(self.cloud, self.option, self.name, is_mirrored=True, device=self.device)
 
     def enlarged(self, factor: float) -> "PreparedCloud":
-        """The cloud with all coordinates, and those of a stated viewpoint, multiplied by a factor."""
+        """Multiply all coordinates, and those of a stated viewpoint, by a factor."""
         option = self.option if isinstance(self.option, str) else np.asarray(self.option) * factor
         viewpoint = None if self.cloud.viewpoint is None else self.cloud.viewpoint * factor
         cloud = replace(self.cloud, points=self.cloud.points * factor, viewpoint=viewpoint)
-        return PreparedCloud(cloud, option, self.name, is_mirrored=self.is_mirrored, backend=self.backend)
+        return PreparedCloud(cloud, option, self.name, is_mirrored=self.is_mirrored, device=self.device)
 
-    def at(self, scale: SingleScaleRegistrar, decided: Viewpoint | None = None) -> DescribedCloud:
-        """The cloud described at that scale, in its local frame.
+    def at(self, descriptor: Descriptor, decided: Viewpoint | None = None) -> DescribedCloud:
+        """Describe the cloud at the descriptor's voxel size, in its local frame.
 
-        Unless its viewpoint is stated it is the one `decided` at another scale, if that is given, or
+        Unless its viewpoint is stated it is the one `decided` at another voxel size, if that is given, or
         estimated at this one. The described points' rows are those of the cloud as it was given. Raises
-        InputError when too few points are left at this scale.
+        InputError when too few points are left at this voxel size.
         """
-        descriptor, estimated = scale.descriptor, None if self.viewpoint else decided
+        estimated = None if self.viewpoint else decided
         place = None if estimated is None else tuple(estimated.position.tolist())
         key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel, place)
         if key not in self._described:
-            self._described[key] = self._describe(scale, estimated)
+            self._described[key] = self._describe(descriptor, estimated)
         return self._described[key]
 
-    def _describe(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DescribedCloud:
-        return describe(self._downsample(scale, estimated), scale.descriptor, scale.backend)
+    def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None) -> DescribedCloud:
+        return describe(self._downsample(descriptor.voxel, estimated), descriptor)
 
-    def _downsample(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DownsampledCloud:
-        """Its rows are those of the cloud as it was given."""
+    def _downsample(self, voxel: float, estimated: Viewpoint | None) -> DownsampledCloud:
+        """Downsample; rows of the keypoints are those of the cloud as it was given."""
         with self._points_in_turn() as points:
-            downsampled = scale.downsample(points, self.name or "cloud", self.viewpoint or estimated)
-        rows = self.cloud.rows
-        return downsampled if rows is None else replace(downsampled, rows=rows[downsampled.rows])
+            downsampled = downsample(points, voxel, self.name or "cloud", self.viewpoint or estimated)
+        if self.cloud.rows is None:
+            return downsampled
+        rows = self.cloud.rows[to_host(downsampled.rows)]
+        return replace(downsampled, rows=like(rows, downsampled.rows))
+
+
+@lru_cache(maxsize=KEPT_ON_GPU)
+def _kept_on_gpu(cloud: PreparedCloud) -> Array:
+    return cloud._local_points()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial import cKDTree
 
+from pcreg.arrays import to_host
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
@@ -82,7 +83,7 @@ class PreparedMap:
 
     def _clouds(self, voxel: float) -> list[PreparedCloud]:
         """The parts of the map, thinned, around places that leave no part of it out."""
-        points, radius = self.whole.points, RADIUS_VOXELS * voxel
+        points, radius = to_host(self.whole.points), RADIUS_VOXELS * voxel
         rows = np.sort(voxel_downsample(points, STORED_VOXELS * voxel))
         tree = cKDTree(points[rows])
         within = [np.sort(tree.query_ball_point(at, radius)) for at in _centres(points[rows], radius)]
@@ -97,13 +98,14 @@ class PreparedMap:
         stated = whole.stated
         viewpoint = stated[kept] if stated is not None and stated.ndim == 2 else stated
         cloud = replace(whole.cloud, viewpoint=None).select(kept)
-        return PreparedCloud(replace(cloud, viewpoint=viewpoint), "auto", whole.name)
+        cloud = replace(cloud, viewpoint=viewpoint)
+        return PreparedCloud(cloud, "auto", whole.name, device=whole.device)
 
 
 def _region(cloud: PreparedCloud, scale: SingleScaleRegistrar) -> Region | None:
     """The region, described; None if too few points are left at this scale."""
     try:
-        return Region(cloud, Keypoints.of(cloud.at(scale), scale.voxel))
+        return Region(cloud, Keypoints.of(cloud.at(scale.descriptor), scale.voxel))
     except OutputError:
         raise
     except InputError:

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from pcreg.features.base import Descriptor
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.io.cloud import Cloud, expanded
-from pcreg.registration.backend import Backend
 from pcreg.registration.clouds.inputs import ViewpointOption, as_cloud
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CloudFile:
-    """A file of a cloud, how to read it, and what was found when it was first read."""
+    """A file of a cloud, how to read it, and its content when it was first read."""
 
     path: str
     units: str
@@ -44,10 +43,10 @@ class CloudFile:
     def read(self) -> Cloud:
         return as_cloud(self.path, self.path, self.units, self.columns)
 
-    def examined(self, backend: Backend, *, voxel: bool) -> "CloudFile":
-        """With what reading it shows, or the error, and with its voxel size, by the backend, if `voxel`."""
+    def examined(self, device: str, *, voxel: bool) -> "CloudFile":
+        """Read the cloud, note its frame or the error, and if `voxel` its voxel size, found on the device."""
         try:
-            cloud = PreparedCloud(self.read(), self.viewpoint, self.path, backend=backend)
+            cloud = PreparedCloud(self.read(), self.viewpoint, self.path, device=device)
             found = expanded(self.path).stat()
             state, size = (found.st_size, found.st_mtime_ns), {}
             if voxel:
@@ -64,11 +63,11 @@ STORED = [field.name for field in fields(DescribedCloud) if field.name != "nodes
 
 
 class StoredCloud(PreparedCloud):
-    """The cloud of a file, read when its points are needed, with descriptions in a folder."""
+    """A cloud of a file, read when its points are needed, with descriptions in a folder."""
 
-    def __init__(self, file: CloudFile, folder: Path, backend: Backend, *, is_mirrored: bool = False) -> None:
+    def __init__(self, file: CloudFile, folder: Path, device: str, *, is_mirrored: bool = False) -> None:
         self.file, self.name, self.option = file, file.path, file.viewpoint
-        self.folder, self.is_mirrored, self.backend = folder, is_mirrored, backend
+        self.folder, self.is_mirrored, self.device = folder, is_mirrored, device
         self._described = {}
 
     @cached_property
@@ -97,24 +96,25 @@ class StoredCloud(PreparedCloud):
 
     @cached_property
     def mirrored(self) -> "StoredCloud":
-        return StoredCloud(self.file, self.folder, self.backend, is_mirrored=True)
+        return StoredCloud(self.file, self.folder, self.device, is_mirrored=True)
 
     def load(self) -> None:
-        """Nothing: with its descriptions the points may not be needed."""
+        """Do nothing: with the descriptions of the cloud its points may not be needed."""
 
-    def _describe(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> DescribedCloud:
-        """Raises OutputError if a new description cannot be written."""
-        path = self._path(scale, estimated)
+    def _describe(self, descriptor: Descriptor, estimated: Viewpoint | None) -> DescribedCloud:
+        """Read or compute the description; OutputError if a new one cannot be written."""
+        path = self._path(descriptor, estimated)
         if (kept := _read(path)) is not None:
-            return kept
-        described = super()._describe(scale, estimated)
+            return kept.on(self.device)
+        described = super()._describe(descriptor, estimated)
+        on_host = described.on("cpu")
         with replacing(path) as temporary:
-            np.savez(temporary, **{name: getattr(described, name) for name in STORED})
+            np.savez(temporary, **{name: getattr(on_host, name) for name in STORED})
         return described
 
-    def _path(self, scale: SingleScaleRegistrar, estimated: Viewpoint | None) -> Path:
-        """Named by a checksum of the file's name and state, of all settings, and of the code."""
-        file, descriptor = self.file, scale.descriptor
+    def _path(self, descriptor: Descriptor, estimated: Viewpoint | None) -> Path:
+        """Path named by a checksum of the file's name and state, of all settings, and of the code."""
+        file = self.file
         option = file.viewpoint if isinstance(file.viewpoint, str) else np.asarray(file.viewpoint).tolist()
         depends = [
             *(os.path.abspath(file.path), file.state, file.units, file.columns, self.is_mirrored),
@@ -127,10 +127,11 @@ class StoredCloud(PreparedCloud):
 
 
 def _read(path: Path) -> DescribedCloud | None:
-    """The description in a file; None if there is none, or it is damaged."""
+    """Read the description in a file; None if there is none, or it is damaged."""
     try:
         with np.load(path) as arrays:
-            return DescribedCloud(**{name: arrays[name] for name in STORED})
+            kept = DescribedCloud(**{name: arrays[name] for name in STORED})
+            return replace(kept, viewpoint_known=bool(kept.viewpoint_known))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

@@ -137,13 +137,13 @@ class Work:
         return source, target
 
     def cloud(self, path: str) -> StoredCloud:
-        return StoredCloud(self.files[path], self.folder, self.registrar.backend)
+        return StoredCloud(self.files[path], self.folder, self.registrar.device)
 
     def describe(self, side: int, pair: Pair) -> None:
         """Describe one cloud of a pair at the scale that is tried first."""
         clouds = self.clouds(pair)
         try:
-            clouds[side].at(next(self.registrar.scales(*clouds)))
+            clouds[side].at(next(self.registrar.scales(*clouds)).descriptor)
         except OutputError:
             raise
         except InputError:  # which `register` reports
@@ -180,7 +180,7 @@ def examined_files(
 
 
 def _examined(registrar: Registrar, voxel: bool, file: CloudFile) -> CloudFile:
-    return file.examined(registrar.backend, voxel=voxel)
+    return file.examined(registrar.device, voxel=voxel)
 
 
 def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair]) -> None:

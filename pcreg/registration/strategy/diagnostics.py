@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pcreg.arrays import like
 from pcreg.geometry.se3 import box
 from pcreg.geometry.voxel_size import extent
 from pcreg.registration.clouds.local_frame import MIRROR
@@ -29,7 +30,8 @@ def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
 
     Surfaces are in the order of their cells.
     """
-    if np.array_equal(source.surface, target.surface):
+    one, other = source.surface, target.surface
+    if one.shape == other.shape and (one == other).all():
         return ["source and target hold the same points, shifted at most; is one file given twice?"]
     return []
 
@@ -140,4 +142,7 @@ def _mirrored(
     if scale.descriptor.reflection_invariant:
         return described.mirrored()
     seen_from = described.seen_from
-    return source.mirrored.at(scale, replace(seen_from, position=seen_from.position * MIRROR))
+    position = seen_from.position
+    return source.mirrored.at(
+        scale.descriptor, replace(seen_from, position=position * like(MIRROR, position))
+    )

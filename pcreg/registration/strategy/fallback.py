@@ -9,6 +9,7 @@ from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy import diagnostics
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
+from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import Clock
 
@@ -67,7 +68,7 @@ def answer_at_scales(
     if found.confidence < first.confidence_model.min_retried_confidence:
         scales = iter(())
     tries = (lambda: _at_another_scale(scales, (source, a), (target, b), first, answer), mirror_confidence)
-    (other, more), mirrored = first.backend.each(lambda attempt: attempt(), tries)
+    (other, more), mirrored = parallel.each_on(first.descriptor.device, lambda attempt: attempt(), tries)
     for step, value in more.items():
         seconds[step] = round(seconds.get(step, 0.0) + value, 4)
     if other and other.confidence >= mirrored:
@@ -86,7 +87,9 @@ def _described(
 ) -> tuple[DescribedCloud, DescribedCloud]:
     """Both clouds at the first scale; InputError, with what may be wrong, if too few points are left."""
     try:
-        a, b = first.backend.each(lambda cloud: cloud.at(first), (source, target))
+        a, b = parallel.each_on(
+            first.descriptor.device, lambda cloud: cloud.at(first.descriptor), (source, target)
+        )
     except OutputError:  # no fault of the clouds
         raise
     except InputError as error:
@@ -119,8 +122,10 @@ def _at_another_scale(
     for scale in scales:
         clock = Clock()
         try:
-            described = scale.backend.each(
-                lambda pair, scale=scale: pair[0].at(scale, pair[1].seen_from), (source, target)
+            described = parallel.each_on(
+                scale.descriptor.device,
+                lambda pair, descriptor=scale.descriptor: pair[0].at(descriptor, pair[1].seen_from),
+                (source, target),
             )
         except OutputError:
             raise

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from pcreg.arrays import to_host
 from pcreg.geometry.se3 import mean_displacement, transform
 from pcreg.geometry.subsample import every_nth
 from pcreg.registration.clouds.given_frame import between_given
@@ -35,7 +36,7 @@ def locate(
     InputError if scan or map have too few points at it.
     """
     clock = Clock()
-    described = scan.at(scale)
+    described = scan.at(scale.descriptor)
     proposed = target.regions(scale).proposed(Keypoints.of(described, scale.voxel))
     clock.lap("propose")
     answers: list[tuple[Registration, PreparedCloud]] = []
@@ -44,7 +45,7 @@ def locate(
         if found and (agreeing < RIVAL_AGREEMENT * proposed[0][1] or _holds(region, scan, *found)):
             continue
         within = replace(scale, prior=prior.between(scan.frame.corner, region.frame.corner))
-        answers.append((within.match(described, region.at(scale), seed=seed), region))
+        answers.append((within.match(described, region.at(scale.descriptor), seed=seed), region))
         if answers[-1][0].registered and answers[-1][0].confidence >= ACCEPT_CONFIDENCE:
             found = found or answers[-1]
     found, region = found or max(answers, key=lambda answer: (answer[0].registered, answer[0].confidence))
@@ -60,7 +61,7 @@ def locate(
 def _holds(region: PreparedCloud, scan: PreparedCloud, found: Registration, where: PreparedCloud) -> bool:
     """Whether the middle of the scan, as registered to the region `where`, lies in this region, too."""
     T = between_given(found.T_target_source, scan.frame, where.frame)
-    middle = transform(T, scan.frame.T_given_local[:3, 3] + scan.points.mean(0))
+    middle = transform(T, scan.frame.T_given_local[:3, 3] + to_host(scan.points.mean(0)))
     points = region.cloud.points
     return bool(((points.min(0) <= middle) & (middle <= points.max(0))).all())
 

@@ -57,8 +57,8 @@ def proposed_scales(
     They are within a factor of 2.5 `around` one. Both clouds are described `at` one voxel size. Empty if
     hardly any matches are mutual; InputError if a cloud has too few points at that voxel size.
     """
-    there = Keypoints.of(target.at(at), at.voxel)
-    middle = source.enlarged(around).at(at)  # its viewpoint, if that is estimated, serves for all sizes
+    there = Keypoints.of(target.at(at.descriptor), at.voxel)
+    middle = source.enlarged(around).at(at.descriptor)  # an estimated viewpoint serves for all sizes
     steps = round(np.log(MAX_EXTENT_RATIO) / np.log(DESCRIPTION_STEP))
     sizes = around * DESCRIPTION_STEP ** np.arange(-steps, steps + 1)
 
@@ -75,7 +75,7 @@ def _fitted(
 ) -> ProposedScale | None:
     """The scale near the `size` of an enlarged source; None if it has too few points or matches."""
     try:
-        keypoints = Keypoints.of(enlarged.at(at, viewpoint), at.voxel)
+        keypoints = Keypoints.of(enlarged.at(at.descriptor, viewpoint), at.voxel)
     except OutputError:
         raise
     except InputError:

@@ -11,15 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from pcreg.geometry.nearest import nearest
-from pcreg.geometry.se3 import transform
+from pcreg.arrays import to_host
 from pcreg.geometry.similarity import enlargement, scale_of
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.estimation.icp import refine_similarity
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
 from pcreg.registration.judge.observability import MIN_OBSERVABILITY, growth_observability
+from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.scale_search import SAME_SCALE, ProposedScale, extent_ratio, proposed_scales
 from pcreg.registration.strategy.single_scale import OVERLAP_DISTANCE_VOXELS, SingleScaleRegistrar
@@ -97,7 +96,7 @@ def in_source_units(found: Registration) -> Registration:
 def _refined(source: PreparedCloud, target: PreparedCloud, at: SingleScaleRegistrar, scale: float) -> float:
     """The scale near a proposed one at which the surfaces fit, if the likeliest motion there is right."""
     for _ in range(REFINEMENTS):
-        a, b = source.enlarged(scale).at(at), target.at(at)
+        a, b = source.enlarged(scale).at(at.descriptor), target.at(at.descriptor)
         T = at.match(a, b).T_target_source
         factor = scale_of(refine_similarity(a.surface, b.surface, b.normals, T, at.voxel))
         if not 1 / SAME_SCALE < factor < SAME_SCALE:  # a wrong motion
@@ -133,11 +132,10 @@ def _observable(
     found: Registration, source: PreparedCloud, target: PreparedCloud, at: SingleScaleRegistrar
 ) -> Registration:
     """What was found, refused if the overlap does not constrain the scale."""
-    a, b = source.at(at), target.at(at)
-    moved = transform(found.T_target_source, a.surface)
-    distance, partner = nearest(moved, cKDTree(b.surface), OVERLAP_DISTANCE_VOXELS * at.voxel)
-    touching = np.isfinite(distance)
-    observability = growth_observability(moved[touching], b.normals[partner[touching]])
+    a, b = source.at(at.descriptor), target.at(at.descriptor)
+    distance = OVERLAP_DISTANCE_VOXELS * at.voxel
+    overlap = Overlap.of(a.surface, b.surface, b.normals, found.T_target_source, distance)
+    observability = growth_observability(to_host(overlap.points), to_host(overlap.normals))
     if observability >= MIN_OBSERVABILITY:
         return found
     return replace(

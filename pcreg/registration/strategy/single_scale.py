@@ -2,18 +2,16 @@
 
 import logging
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array
+from pcreg.arrays import Array, like, namespace, to_device, to_host
 from pcreg.features.base import Descriptor
-from pcreg.geometry.planarity import has_surface
+from pcreg.geometry.normals import has_surface
 from pcreg.geometry.se3 import mean_displacement, residuals
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.registration.backend import CPU, Backend
 from pcreg.registration.clouds import preprocess
-from pcreg.registration.clouds.preprocess import DescribedCloud, DownsampledCloud
+from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.icp import Refinement, refine
 from pcreg.registration.estimation.ransac import ransac
@@ -45,13 +43,6 @@ NO_SURFACE = (
 )
 
 
-class Located(NamedTuple):
-    """Described points where they are compared."""
-
-    points: Array
-    features: Array
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A refined motion and the evidence about it."""
@@ -73,7 +64,6 @@ class SingleScaleRegistrar:
     attempts: int = 3  # motions tried before the pair is refused
     iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
     prior: Prior = ANY  # between the clouds as they are described
-    backend: Backend = CPU
 
     def __post_init__(self) -> None:
         settings = {"voxel": self.voxel, "attempts": self.attempts, "iterations": self.iterations}
@@ -101,14 +91,9 @@ class SingleScaleRegistrar:
         `name` is what an error calls it. Without a `viewpoint` it is estimated (pcreg.geometry.viewpoint).
         Raises InputError when too few points are left at this voxel size.
         """
-        return preprocess.describe(self.downsample(points, name, viewpoint), self.descriptor, self.backend)
-
-    def downsample(
-        self, points: np.ndarray, name: str = "cloud", viewpoint: Viewpoint | None = None
-    ) -> DownsampledCloud:
-        """The cloud at this voxel size, without descriptors."""
-        log.info("describe: %s, %d points, voxel %g m", name, len(points), self.voxel)
-        return preprocess.downsample(points, self.voxel, name, viewpoint, self.backend)
+        points = to_device(points, self.descriptor.device)
+        cloud = preprocess.downsample(points, self.voxel, name, viewpoint)
+        return preprocess.describe(cloud, self.descriptor)
 
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds. Same clouds and seed: same result."""
@@ -130,7 +115,7 @@ class SingleScaleRegistrar:
         clock.lap("match")
         points = _coordinates(matched.rows, source, target)
         further = matched.further_points(source.points, target.points)
-        agreement = self._agreement(source, target)
+        agreement = DescriptorAgreement(source, target, self.match_distance)
         free_space = self._free_space(source, target)
         prior = self.prior.about(source.surface)
         unused = np.ones(len(points), dtype=bool)
@@ -138,8 +123,8 @@ class SingleScaleRegistrar:
 
         def add_candidate(iterations: int) -> int:
             estimate = ransac(
-                self.backend.features(points[unused, 0]),
-                self.backend.features(points[unused, 1]),
+                like(points[unused, 0], source.points),
+                like(points[unused, 1], target.points),
                 distance=self.match_distance,
                 iterations=iterations,
                 seed=seed,
@@ -170,7 +155,7 @@ class SingleScaleRegistrar:
         clock = Clock()
         matched = self._match_features(source, target)
         clock.lap("match")
-        agreement = self._agreement(source, target)
+        agreement = DescriptorAgreement(source, target, self.match_distance)
         free_space = self._free_space(source, target)
         candidate = self._candidate(matched.rows, source, target, T_target_source, agreement, free_space)
         clock.lap("refine")
@@ -206,19 +191,12 @@ class SingleScaleRegistrar:
         )
 
     def _free_space(self, source: DescribedCloud, target: DescribedCloud) -> FreeSpace:
-        scans = map(self.backend.features, (source.surface, target.surface))
         viewpoints = source.viewpoint, target.viewpoint
-        return FreeSpace(*scans, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
-
-    def _agreement(self, source: DescribedCloud, target: DescribedCloud) -> DescriptorAgreement:
-        there = self.backend.features
-        clouds = [Located(there(each.points), there(each.features_in_place)) for each in (source, target)]
-        return DescriptorAgreement(*clouds, self.match_distance)
+        return FreeSpace(source.surface, target.surface, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
 
     def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
-        """The described points whose features are each other's nearest."""
-        features = (self.backend.features(cloud.features_in_place) for cloud in (source, target))
-        return match_within_bound(*pca_project(*features))
+        """Match the described points whose features are each other's nearest."""
+        return match_within_bound(*pca_project(source.features, target.features))
 
     def _candidate(
         self,
@@ -231,7 +209,7 @@ class SingleScaleRegistrar:
     ) -> Candidate:
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
         distance = OVERLAP_DISTANCE_VOXELS * self.voxel
-        surfaces = [*map(self.backend.features, (source.surface, target.surface, target.normals))]
+        surfaces = source.surface, target.surface, target.normals
         refined = refine(*surfaces, T_target_source, distance)
         points = _coordinates(matched, source, target)
         T = refined.T_target_source
@@ -264,7 +242,7 @@ class SingleScaleRegistrar:
         if verdict.confidence > MIN_CANDIDATE_PROBABILITY:
             verdict = self._on_surfaces(verdict, source, target)
         clock.lap("verdict")
-        rows = source.rows[best.inliers[:, 0]], target.rows[best.inliers[:, 1]]
+        rows = _taken(source.rows, best.inliers[:, 0]), _taken(target.rows, best.inliers[:, 1])
         found = Registration(
             best.refined.T_target_source,
             verdict.registered,
@@ -287,13 +265,17 @@ class SingleScaleRegistrar:
         The evidence assumes surfaces: noise overlaps with anything, and its normals constrain any motion.
         """
         for side, cloud in (("source", source), ("target", target)):
-            if not has_surface(cloud.surface, self.voxel, self.backend.surface_variation):
+            if not has_surface(cloud.surface, self.voxel):
                 confidence = min(verdict.confidence, MIN_CANDIDATE_PROBABILITY)
                 return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
         return verdict
 
 
 def _coordinates(matches: np.ndarray, source: DescribedCloud, target: DescribedCloud) -> np.ndarray:
-    """The described points (P, 2, 3) that rows (P, 2) name."""
-    rows = source.points.take(matches[:, 0], axis=0), target.points.take(matches[:, 1], axis=0)
-    return np.stack(rows, axis=1)
+    """Described points (P, 2, 3), on the host, in rows (P, 2) of source and target."""
+    return np.stack([_taken(source.points, matches[:, 0]), _taken(target.points, matches[:, 1])], axis=1)
+
+
+def _taken(array: Array, rows: np.ndarray) -> np.ndarray:
+    """Some rows (P,) of an array, on the host."""
+    return to_host(namespace(array).take(array, like(rows, array), axis=0))

@@ -170,7 +170,7 @@ def _described(
     elif without is not None:
         points = merged(dataset, name, without, scale.descriptor.voxel / 2)
     cloud = PreparedCloud(Cloud(points), viewpoint, name)
-    return cloud.at(scale), cloud.frame
+    return cloud.at(scale.descriptor), cloud.frame
 
 
 def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.ndarray:

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 from scipy.spatial import cKDTree
 
 from pcreg.arrays import Index, like, scatter_min, to_device, to_host
-
-DEVICES = ["cpu", "cuda" if torch.cuda.is_available() else "cpu:0"]  # NumPy, torch
+from tests.pcreg.devices import DEVICES, TORCH
 
 
 def wavy(M):
@@ -51,7 +49,7 @@ def kernels():
 
 
 def tensors(*arrays):
-    return [to_device(array, DEVICES[1]) for array in arrays]
+    return [to_device(array, TORCH) for array in arrays]
 
 
 @pytest.mark.parametrize(("Q", "M"), [(1, 1), (17, 63), (33, 200)])

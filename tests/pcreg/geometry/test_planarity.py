@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.geometry.planarity import has_surface, planar_fraction, surface_variation
+from pcreg.geometry.normals import has_surface, planar_fraction, surface_variation
 from pcreg.geometry.se3 import random_rotation
 from pcreg.registration.clouds.preprocess import downsample_and_filter
 from tests.pcreg.scenes import wavy_sheet

@@ -50,8 +50,8 @@ def test_a_mirrored_source_is_found_out(room, descriptor):
     scale = SingleScaleRegistrar(descriptor)
     for mirror, found in ((MIRROR, True), (1.0, False)):
         source = PreparedCloud(Cloud(room.source * mirror), "sensor")
-        target = PreparedCloud(Cloud(room.target), "sensor").at(scale)
-        confidence = diagnostics.mirror_confidence(scale, source, source.at(scale), target, seed=0)
+        target = PreparedCloud(Cloud(room.target), "sensor").at(scale.descriptor)
+        confidence = diagnostics.mirror_confidence(scale, source, source.at(scale.descriptor), target, seed=0)
         assert (confidence > 0.8) is found
         assert (confidence < 0.2) is not found
 

@@ -24,6 +24,10 @@ def registered_at(pair, scales):
     return answer_at_scales(*pair, scales, lambda scale, *clouds: scale.match(*clouds))
 
 
+def matched(pair):
+    return SCALE.match(*(cloud.at(SCALE.descriptor) for cloud in pair))
+
+
 @pytest.fixture(scope="module")
 def pair(room):
     return PreparedCloud(Cloud(room.source)), PreparedCloud(Cloud(room.target))
@@ -45,7 +49,7 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pa
 def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
     pair, monkeypatch, mirrored, registered
 ):
-    sure = replace(SCALE.match(*(cloud.at(SCALE) for cloud in pair)), registered=True, confidence=0.9)
+    sure = replace(matched(pair), registered=True, confidence=0.9)
     refused = replace(sure, registered=False, confidence=0.1)
     monkeypatch.setattr(SingleScaleRegistrar, "assess", lambda *_: sure)
     monkeypatch.setattr(diagnostics, "mirror_confidence", lambda *_: mirrored)
@@ -59,7 +63,7 @@ def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
 
 
 def test_what_is_sure_is_not_looked_at_again(pair, monkeypatch):
-    sure = replace(SCALE.match(*(cloud.at(SCALE) for cloud in pair)), registered=True, confidence=0.99)
+    sure = replace(matched(pair), registered=True, confidence=0.99)
     monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, **__: sure)
 
     def scales():
@@ -77,7 +81,7 @@ def test_the_mirror_test_keeps_the_settings_of_the_caller(pair, monkeypatch):
         used.append(scale)
         return replace(sure, confidence=0.8)
 
-    sure = SCALE.match(*(cloud.at(SCALE) for cloud in pair))
+    sure = matched(pair)
     monkeypatch.setattr(SingleScaleRegistrar, "match", match)
     scale = replace(SCALE, iterations=1234)
     registered_at(pair, [scale])
@@ -88,7 +92,7 @@ def test_the_mirror_test_keeps_the_settings_of_the_caller(pair, monkeypatch):
 def test_another_voxel_size_is_tried_where_it_may_help(room, monkeypatch, confidence, tried):
     learned = SingleScaleRegistrar(FCGF.load(voxel=VOXEL))
     pair = [PreparedCloud(Cloud(points)) for points in (room.source, room.target)]
-    refused = learned.match(*(cloud.at(learned) for cloud in pair))
+    refused = learned.match(*(cloud.at(learned.descriptor) for cloud in pair))
     refused = replace(refused, registered=False, confidence=confidence)
     monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, **__: refused)
     asked = []

@@ -43,7 +43,7 @@ def test_normals_point_to_where_each_point_was_seen_from():
 def test_rows_keep_their_viewpoints(merged):
     points, places = merged
     found = downsample(points, VOXEL, viewpoint=Viewpoint(places, known=True))
-    np.testing.assert_array_equal(found.keypoint_viewpoints, places[found.rows])
+    np.testing.assert_array_equal(found.keypoint_viewpoint, places[found.rows])
     np.testing.assert_array_equal(towards(found.viewpoint, found.surface, found.normals), found.normals)
 
 

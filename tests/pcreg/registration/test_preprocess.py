@@ -1,12 +1,9 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import random_rotation
 from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.registration.backend import CPU
 from pcreg.registration.clouds.preprocess import describe, downsample, downsample_and_filter
 from pcreg.runtime.errors import InputError
 
@@ -66,12 +63,6 @@ def test_rows_of_described_points_are_those_of_the_cloud(n):
     np.testing.assert_allclose(
         found.features[:, 0], (points[found.rows] - downsampled.origin)[:, 2], rtol=1e-6
     )
-
-
-def test_rows_are_not_searched_for_where_a_descriptor_keeps_all_points():
-    downsampled = downsample(np.c_[np.random.default_rng(0).uniform(0, 2, (4000, 2)), np.zeros(4000)], 0.1)
-    found = describe(downsampled, Heights(1), replace(CPU, index=None))
-    assert found.rows is downsampled.rows
 
 
 def test_a_descriptor_counts_from_the_viewpoint_and_is_told_of_several():

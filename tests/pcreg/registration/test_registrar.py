@@ -10,7 +10,6 @@ from pcreg import register
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
 from pcreg.registration import registrar as registrar_module
-from pcreg.registration.backend import CPU
 from pcreg.registration.clouds import prepared
 from pcreg.registration.clouds.inputs import as_cloud
 from pcreg.registration.registrar import Registrar
@@ -194,7 +193,6 @@ def test_weights_are_loaded_once(clouds, monkeypatch):
 def test_a_gpu_s_kernels_are_compiled_while_clouds_are_read(settings, begun, monkeypatch):
     order = []
     monkeypatch.setattr(registrar_module, "choose_device", lambda name: name)
-    monkeypatch.setattr(registrar_module, "backend_on", lambda device: CPU)
     monkeypatch.setattr(registrar_module, "compile_for", lambda weights, device: order.append(device))
     monkeypatch.setattr(registrar_module, "as_cloud", lambda *cloud: order.append("read") or as_cloud(*cloud))
     registrar = Registrar(**{"device": "cuda"} | settings)

@@ -73,7 +73,7 @@ def test_a_scale_is_found_between_two_clouds_alone(registrar, room):
 @pytest.mark.parametrize("factor", [0.95, 1.04])
 def test_surfaces_refine_a_scale(registrar, room, factor):
     source, target = (registrar.prepare(points) for points in (room.source, room.target))
-    a, b = (cloud.at(registrar.at(0.05)) for cloud in (source, target))
+    a, b = (cloud.at(registrar.at(0.05).descriptor) for cloud in (source, target))
     truth = target.frame.T_local_given @ room.T_target_source @ source.frame.T_given_local
     middle = se3(np.eye(3), a.surface.mean(0))
     start = truth @ middle @ enlargement(factor) @ inverse(middle)

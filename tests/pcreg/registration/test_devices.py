@@ -1,0 +1,102 @@
+"""The whole road of a registration on tensors: the verdict and the motion are NumPy's."""
+
+import traceback
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg.arrays import is_on_host, to_host
+from pcreg.io.cloud import write_ply
+from pcreg.registration import registrar as registrar_module
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy import batch
+from tests.pcreg.devices import TORCH, load_on
+
+
+@pytest.fixture
+def on_torch(monkeypatch):
+    """A way to registrars on a GPU, or else on the CPU by PyTorch; networks compute by NumPy.
+
+    As on a GPU, NumPy's functions take no tensors.
+    """
+    refused = []
+
+    def refuse(tensor, *_, **__):
+        refused.append(traceback.format_stack())
+        raise TypeError("NumPy asks for a tensor of a device")
+
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)
+    monkeypatch.setattr(registrar_module, "choose_device", lambda name: name)
+    monkeypatch.setattr(registrar_module, "compile_for", lambda weights, device: None)
+    monkeypatch.setattr(registrar_module, "FCGF", SimpleNamespace(load=load_on))
+    yield lambda **settings: Registrar(**settings, device=TORCH)
+    assert not refused, "".join(refused[0][-4:])
+
+
+def assert_same(here, there):
+    assert there.registered == here.registered
+    assert there.confidence == pytest.approx(here.confidence, abs=1e-3)
+    assert there.reason == here.reason
+    assert there.notes == here.notes
+    np.testing.assert_allclose(there.T_target_source, here.T_target_source, atol=1e-6)
+    assert type(there.matches) is type(there.matched_points) is np.ndarray
+    if here.covariance is not None:
+        np.testing.assert_allclose(there.covariance, here.covariance, rtol=1e-3, atol=1e-12)
+
+
+@pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])
+@pytest.mark.parametrize("viewpoint", ["auto", "each"])
+def test_a_pair_is_registered_alike(room, descriptor, viewpoint, on_torch):
+    clouds = room.source[::2], room.target[::2]
+    found = []
+    for registrar in (Registrar(descriptor=descriptor), on_torch(descriptor=descriptor)):
+        prepared = [
+            registrar.prepare(points, viewpoint=np.zeros_like(points) if viewpoint == "each" else "auto")
+            for points in clouds
+        ]
+        found.append(registrar.register(*prepared))
+    assert not is_on_host(prepared[0].points)
+    if descriptor == "fcgf":  # histograms have other bits by PyTorch than by Open3D
+        assert_same(*found)
+    assert found[0].registered
+    assert found[1].registered
+
+
+def test_a_pair_that_does_not_fit_is_refused_alike(room, on_torch):
+    """Through all scales and the mirror test."""
+    clouds = room.source[::2] * [-1, 1, 1], room.target[::2]
+    assert_same(*(registrar.register(*clouds) for registrar in (Registrar(), on_torch())))
+
+
+def test_a_given_motion_is_verified_alike(room, on_torch):
+    clouds, T = (room.source[::2], room.target[::2]), room.T_target_source
+    assert_same(*(registrar.verify(*clouds, T) for registrar in (Registrar(), on_torch())))
+
+
+def test_files_and_maps_are_registered_alike(room, on_torch, tmp_path):
+    """Descriptions are stored as arrays of the host, and scale and place are found from tensors."""
+    for name, points in (("a", room.source[::2]), ("b", room.target[::2])):
+        write_ply(tmp_path / f"{name}.ply", points)
+    pair = str(tmp_path / "a.ply"), str(tmp_path / "b.ply")
+    there = on_torch(voxel=0.1)
+    for _ in range(2):  # the second time from what is stored
+        (record,) = batch.run(there, [pair], tmp_path / "out", workers=0)
+        assert record["registered"]
+    here = Registrar(voxel=0.1)
+    assert_same(
+        *(each.register(room.source[::2] / 3, room.target[::2], scale=True) for each in (here, there))
+    )
+    maps = [each.prepare(room.target, is_map=True) for each in (here, there)]
+    assert_same(*(each.register(room.source, map_) for each, map_ in zip((here, there), maps, strict=True)))
+
+
+def test_points_beyond_the_memory_of_a_gpu_are_computed_again(room, on_torch):
+    clouds = [on_torch().prepare(room.source[::20]) for _ in range(6)]
+    first = clouds[0].points
+    assert clouds[0].points is first
+    for cloud in clouds:
+        cloud.load()
+    assert clouds[0].points is not first
+    np.testing.assert_array_equal(to_host(clouds[0].points), to_host(first))
