@@ -1,0 +1,73 @@
+"""The work of mapping's stages for two numbers of scans: calls are counted, as seconds depend on the machine."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pcreg.geometry.se3 import se3
+from pcreg.mapping import consolidation, graph
+from pcreg.mapping.consolidation import Consolidation
+from pcreg.mapping.growing_map import GrowingMap
+from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, measured, probes, random_poses
+from tests.pcreg.mapping.test_refinement import scan
+
+FEW, MANY = 30, 180
+
+
+def calls(function) -> int:
+    """Calls of functions, Python's and C's."""
+    count = 0
+
+    def counted(_frame, event, _argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def pose_graph(n):
+    """A ring, half of whose scans have another one hanging on them that nothing confirms."""
+    poses = random_poses(n)
+    ring = 2 * n // 3
+    pairs = [(row, (row + step) % ring) for row in range(ring) for step in (1, 2)]
+    pairs += [(row, row - ring) for row in range(ring, n)]
+    edges = [measured(poses, *pair, confidence=0.9) for pair in pairs]
+    some = probes(n)
+    return lambda: graph.solve(edges, some, VOXEL)
+
+
+def maps(n):
+    """Maps of two scans; each agrees with two others, and a refused pair lies between each two of these."""
+    rng = np.random.default_rng(0)
+    surface = scan(rng.uniform(0, 1, (200, 3)))
+    growing = GrowingMap(SimpleNamespace(work=None, paths=(), voxel=VOXEL), [surface] * n, records=None)
+    for row in range(0, n, 2):
+        edge = measured(np.tile(np.eye(4), (n, 1, 1)), row + 1, row, confidence=0.99)
+        growing.edges[row + 1, row] = edge
+        for other in (row - 2, row - 4):
+            motion = {"registered": False, "confidence": 0.4, "T_target_source": np.eye(4).tolist()}
+            growing.answers[row, other % n] = motion
+            growing.inliers[row, other % n] = growing.inliers[other % n, row] = 5
+    growing.solve()
+    return Consolidation(growing, None).run
+
+
+@pytest.mark.parametrize("stage", [pose_graph, maps])
+def test_work_grows_no_faster_than_the_number_of_pairs(stage, monkeypatch):
+    def refused(_executor, _context, questions):
+        refusal = {"registered": False, "confidence": 0.0, "reason": "", "covariance": COVARIANCE}
+        for number in range(len(questions)):
+            yield number, SimpleNamespace(T_target_source=se3(np.eye(3), np.zeros(3)), **refusal)
+
+    monkeypatch.setattr(consolidation, "answered", refused)
+    monkeypatch.setattr(consolidation, "progress", lambda items, *_: items)
+    stage(FEW)()  # imports
+    few, many = calls(stage(FEW)), calls(stage(MANY))
+    assert many < MANY / FEW * few
