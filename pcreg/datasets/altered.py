@@ -1,4 +1,4 @@
-"""Data sets made of others: with fewer beams, with moved origins, or of two mixed."""
+"""Data sets made of others: fewer beams, moved origins, or a mixture of two."""
 
 import os
 import zlib
@@ -17,11 +17,11 @@ REPLAYED = "replay:"
 
 
 class EveryBeam:
-    """A data set of LiDAR scans with every `step`-th beam of each source alone, as if of another sensor.
+    """A data set of LiDAR scans with every `step`-th beam of each source, as of another sensor.
 
-    The first beam is kept (pcreg/geometry/beams.py numbers them); targets stay whole. Raises InputError for a
-    step that is no positive whole number and for indoor clouds, and in `cloud` for a source whose beams
-    cannot be separated or are fewer than twice `step`.
+    The first beam is kept; targets stay whole. Raises InputError for a step that is no positive whole number
+    and for indoor clouds, and in `cloud` for a source whose beams cannot be separated or are fewer than twice
+    `step`.
     """
 
     def __init__(self, dataset: PairDataset, step: int):
@@ -53,10 +53,10 @@ class EveryBeam:
 
 
 class Moved:
-    """A data set with each cloud moved by `metres`, in a random direction given by its name and the `seed`.
+    """A data set with each cloud moved by `metres`, in a random direction by its name and the `seed`.
 
     The truth follows, T' = M_target T M_source^-1. Pairs keep both moves: errors are measured between the
-    frames before them, or one degree would count for another 17 cm at ten metres. The viewpoint is unknown.
+    frames before them, as one degree adds 17 cm at ten metres. The viewpoint is unknown.
     """
 
     viewpoint = "auto"
@@ -87,11 +87,10 @@ class Moved:
 
 
 class Mixture:
-    """All pairs of `own`, and as many of `replayed` as make them the fraction `share` of the whole.
+    """All pairs of `own`, and pairs of `replayed` as the fraction `share` of the whole, against forgetting.
 
-    A rehearsal of the old data against forgetting. The replayed pairs are spread evenly over their list, and
-    repeated where it is too short. Raises
-    InputError for a share outside 0 to 1 and for a data set without pairs.
+    The replayed pairs are spread evenly over their list, and repeated if it is too short. Raises InputError
+    for a share outside 0 to 1 and for a data set without pairs.
     """
 
     def __init__(self, own: PairDataset, replayed: PairDataset, share: float):

@@ -1,4 +1,4 @@
-"""Random changes to a training pair that leave its truth known."""
+"""Random changes to training pairs and their truth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ Floats: TypeAlias = NDArray[np.float64]
 class Augmentation:
     """Crop clouds, drop points and beams, scale pairs, move viewpoints; then rotate clouds and add jitter.
 
-    Of several pairs at once: the clouds are all sources and then all targets, the motions T_target_source of
-    each pair. The truth follows every change; the translation is scaled along with the clouds.
+    Clouds are the sources of all pairs and then the targets, motions are T_target_source of each pair. The
+    truth follows every change; translations are scaled along with the clouds.
     """
 
     rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
@@ -59,8 +59,8 @@ class Augmentation:
     ) -> tuple[Jagged, list[Floats]]:
         """Crop, drop, scale and move viewpoints: clouds of points (N, 3), T (4, 4) -> the two.
 
-        Each cloud stays in its sensor's frame, to be downsampled there as at inference; or, as where the
-        sensor's place is only estimated, in one beside it.
+        Each cloud stays in its sensor's frame, to be downsampled there as at inference, or in one beside it,
+        as with an estimated viewpoint.
         """
         if self.crop or self.drop or self.beams:
             clouds = clouds.take(self._kept(clouds, rng).nonzero()[:, 0])
@@ -96,10 +96,10 @@ class Augmentation:
         return Jagged(points, clouds.sizes), moved
 
     def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> Floats:
-        """Where the origins of the clouds with these `points` (N, 3) are moved: (B, 3), mostly zeros.
+        """New origins (B, 3) of the clouds with these `points` (N, 3), mostly zeros.
 
-        That is up to half the way to one of the points, where nothing stands: from most such places surfaces
-        are seen from the same side as from the sensor.
+        They lie up to half the way to one of the points, in free space: most surfaces show them the same side
+        as the sensor.
         """
         places = np.zeros((len(clouds.sizes), 3))
         if self.viewpoint:
@@ -111,7 +111,7 @@ class Augmentation:
         return places
 
     def _kept(self, clouds: Jagged, rng: np.random.Generator) -> Tensor:
-        """Which points (N,) are neither cropped nor dropped."""
+        """Mask (N,) of the points that are neither cropped nor dropped."""
         points, count = clouds.points, len(clouds.sizes)
         noise = _noise(points, rng)
         kept = torch.ones(len(points), dtype=torch.bool, device=points.device)
@@ -132,7 +132,7 @@ class Augmentation:
 
 
 def _rank(clouds: Jagged, values: Tensor) -> Tensor:
-    """How many points of its cloud come before each point (N,) in the order of the values (N,)."""
+    """Rank (N,) of each point within its cloud in the order of the values (N,)."""
     order = values.argsort(stable=True)
     order = order[clouds.cloud[order].argsort(stable=True)]  # cloud by cloud
     rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
@@ -140,7 +140,7 @@ def _rank(clouds: Jagged, values: Tensor) -> Tensor:
 
 
 def _noise(points: Tensor, rng: np.random.Generator) -> torch.Generator:
-    """Random numbers where the points are."""
+    """A generator on the device of the points."""
     return torch.Generator(points.device).manual_seed(int(rng.integers(2**63)))
 
 

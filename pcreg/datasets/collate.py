@@ -1,7 +1,7 @@
 """Training batches of the pairs of a data set, made in loader workers.
 
-A sample depends on the seed, the epoch and the pair alone: not on the number of workers, nor on where a
-resumed training began.
+A sample depends on the seed, the epoch and the pair alone: neither on the number of workers nor on the batch
+from which a training was resumed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,9 +28,9 @@ MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Several pairs in one pyramid: all sources are its first group of clouds, as many targets its second.
+    """Several pairs in one pyramid: the sources are its first group of clouds, the targets its second.
 
-    For a GPU the pyramid is a PointBatch still; `to` builds it there.
+    For a GPU the pyramid is still a PointBatch; `to` builds it there.
     """
 
     names: list[str]
@@ -38,12 +38,12 @@ class TrainingBatch:
     matches: torch.Tensor  # (P, 2) int64, rows of the sources and targets at the first scale
     left_out: list[str]  # pairs with too few matches
     geometry: PyramidConfig
-    # Of each point at the first scale the rows (N, scales) int64 that describe it; None with one scale
+    # The rows (N, scales) int64 that describe each point at the first scale; None with one scale
     source_rows: torch.Tensor | None = None
     target_rows: torch.Tensor | None = None
 
     def descriptors(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of the sources' and the targets' points at the first scale (N, S C), (M, S C), of unit length.
+        """Unit descriptors (N, S C), (M, S C) of sources and targets at the first scale.
 
         `features` (R, C) are of all points of the pyramid.
         """
@@ -51,14 +51,14 @@ class TrainingBatch:
         return concatenate_scales(source, self.source_rows), concatenate_scales(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
-        """On `device`, with its pyramid."""
+        """The batch on `device`, with its pyramid built."""
         there = self._moved(device)
         if isinstance(there.pyramid, PointBatch):
             return replace(there, pyramid=pyramid_of_sides(there.pyramid, self.geometry))
         return there
 
     def points_to_cpu(self) -> "TrainingBatch":
-        """With its points on the CPU, to hand it to another process."""
+        """The batch with its points on the CPU, for another process."""
         return self._moved("cpu")
 
     def _moved(self, device: torch.device | str) -> "TrainingBatch":
@@ -68,7 +68,7 @@ class TrainingBatch:
 
 
 def pyramid_of_sides(clouds: PointBatch, geometry: PyramidConfig) -> Pyramid:
-    """Of clouds that are half sources, half targets: two groups."""
+    """The pyramid of clouds that are half sources, half targets: two groups."""
     half = len(clouds.lengths) // 2
     return Pyramid.build(clouds, geometry, (half, half))
 
@@ -82,10 +82,9 @@ def concatenate_scales(features: torch.Tensor, rows: torch.Tensor | None) -> tor
 
 @dataclass(frozen=True)
 class Collate:
-    """Samples into a TrainingBatch, or None if it cannot be used: too few matches or points.
+    """Samples into a TrainingBatch, or None with too few matches or points.
 
-    The pyramid is built here, in the loader, unless the training runs on a GPU, which builds them in
-    milliseconds.
+    The loader builds the pyramid unless the training runs on a GPU, which takes milliseconds.
     """
 
     geometry: PyramidConfig
@@ -112,12 +111,12 @@ class Collate:
         return TrainingBatch(names, pyramid, matches, left_out, self.geometry, source_rows, target_rows)
 
     def _at_all_scales(self, clouds: list[tuple[torch.Tensor, Sequence[Downsampled]]]) -> tuple:
-        """What scaled_clouds gives of clouds and their `coarser`; the clouds and None with one scale."""
+        """`scaled_clouds` of clouds and their `coarser`; the clouds and None with one scale."""
         points, coarser = zip(*clouds, strict=True)
         return scaled_clouds(points, coarser, self.scales) if len(self.scales) > 1 else (points, None)
 
     def _suits_batch_norm(self, points: torch.Tensor) -> bool:
-        """Whether a cloud has two points at the coarsest level, which batch norms need in training."""
+        """True with two points at the coarsest level, which batch norms need in training."""
         coarsest = self.geometry.voxel * 2 ** (self.geometry.n_levels - 1)
         cells = torch.floor((points + self.geometry.voxel / 2) / coarsest)
         return bool((cells != cells[0]).any())

@@ -1,8 +1,4 @@
-"""Somebody's own scans: a folder of point clouds, with `poses.txt`, with `pairs.txt`, or with neither.
-
-With poses, pairs are proposed by the distance of the scans and kept by their overlap. Without, the
-poses come from odometry, and the motion of a pair from its own registration (datasets/odometry.py).
-"""
+"""Own scans: a folder of point clouds, with `poses.txt`, `pairs.txt`, or neither."""
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -25,34 +21,29 @@ from pcreg.runtime.progress import progress
 Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
 
 SPLITS = ("all", "train", "held_out")
-LISTS = (".txt", ".csv")  # clouds may be in such files, but here they are lists and notes
+LISTS = (".txt", ".csv")  # clouds elsewhere, lists and notes in such a folder
 DOWNSAMPLED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
 
 
 class Folder:
-    """Pairs of the clouds in `root`, which go by their file names.
+    """Pairs of the clouds in `root`, by their file names.
 
-    `poses.txt` has a line per cloud in the order of the names, numbers in them read as numbers
-    (scan_2 before scan_10); see `read_poses`. `pairs.txt` has lines `source target`, optionally
-    followed by the 16 numbers of T_target_source, row by row; where they are left out, poses.txt
-    gives the truth. All pairs listed are kept.
+    `poses.txt` has a line per cloud in natural order (scan_2 before scan_10); see `read_poses`. `pairs.txt`
+    has lines `source target`, optionally followed by the 16 numbers of T_target_source, row by row; poses.txt
+    is the truth of other lines. All listed pairs are kept.
 
-    Without pairs.txt each scan is tried with its `neighbours` nearest scans that are at least
-    `minimum_distance` metres away, or, given a `maximum_distance`, with as many spread evenly over
-    those in between; so the work grows with the number of scans, not its square. Given `proposals`, so
-    many of these pairs are looked at, spread evenly.
-    Pairs with `minimum_overlap` are kept, the later scan as source. Overlap is the fraction of
-    source points, one per `voxel` metres, with a target point within 1.5 voxels.
+    Without pairs.txt each scan is tried with its `neighbours` nearest scans from `minimum_distance` metres
+    on, or with as many spread evenly up to a `maximum_distance`; `proposals` limits them, spread evenly.
+    Pairs with `minimum_overlap` are kept, the later scan as source. Overlap is the fraction of source points,
+    one per `voxel` metres, with a target point within 1.5 voxels.
 
     With neither list the scans have to be in the order of a drive or walk, each with its sensor at the
-    origin. Odometry proposes the pairs, each is registered by itself, and those that fit poorly are
-    dropped and counted in the log. The results are kept under `cache` (default root/odometry).
+    origin. Odometry proposes the pairs, each is registered by itself, and those that fit poorly are dropped
+    and counted in the log. The results are kept under `cache` (default root/odometry).
 
     `split` takes the pairs within the last scans (`held_out`, a fraction of all), within those before
-    (`train`), or all.
-
-    Clouds are first read when `pairs` is asked for. Raises InputError for a folder that is missing, for
-    lists that do not fit the clouds, and if no pair is left.
+    (`train`), or all. Clouds are first read for `pairs`. Raises InputError for a missing folder, for lists
+    that do not fit the clouds, and if no pair is left.
     """
 
     name = "own scans"
@@ -96,7 +87,7 @@ class Folder:
 
     @property
     def outdoor(self) -> bool:
-        """Whether the clouds are taken for LiDAR scans, as weights are chosen."""
+        """True for LiDAR scans, by the voxel size."""
         return self.voxel >= MIN_OUTDOOR_VOXEL
 
     @cached_property
@@ -121,7 +112,7 @@ class Folder:
         return read_cloud(self.root / name).points
 
     def _proposed(self, poses: np.ndarray, scans: range) -> list[tuple[int, int]]:
-        """(source, target) of the pairs of these scans to try."""
+        """Pairs (source, target) of these scans to try."""
         near = nearby(poses[scans.start : scans.stop, :3, 3], self.neighbours, *self.distances)
         return [(scans.start + later, scans.start + earlier) for later, earlier in near]
 
@@ -137,7 +128,7 @@ class Folder:
         return kept
 
     def _registered(self) -> list[Pair]:
-        """Pairs of scans without poses, whose registrations are accepted."""
+        """Pairs of scans without poses with an accepted registration."""
         sizes = {name: (self.root / name).stat().st_size for name in self.names}
         odometry = Odometry(self.cache / "fits.jsonl", sizes, self.cloud, self.voxel)
         pieces = odometry.pieces(self.scans)

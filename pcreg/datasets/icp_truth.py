@@ -1,7 +1,7 @@
-"""The corrections by ICP that make ground truth of odometry poses: computed once, then kept in files.
+"""Corrections of odometry poses by ICP, computed once and kept in files.
 
-The settings are FCGF's (one point per 5 cm voxel, partners within 0.2 m, point to point, at most 200
-iterations), so that results stand beside published ones.
+The settings are FCGF's: one point per 5 cm voxel, partners within 0.2 m, point to point, at most 200
+iterations.
 """
 
 import json
@@ -22,17 +22,12 @@ from pcreg.runtime.progress import progress
 from pcreg.runtime.records import code_fingerprint
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
-SETTINGS = {
-    "method": "point to point",
-    "voxel": 0.05,
-    "distance": 0.2,
-    "iterations": 200,
-}
+SETTINGS = {"method": "point to point", "voxel": 0.05, "distance": 0.2, "iterations": 200}
 
 
 @dataclass(frozen=True)
 class Start:
-    """A pair of scans with the motion between them to begin with, and the file that keeps its correction."""
+    """A pair of scans with its initial motion, and the file that keeps its correction."""
 
     path: Path
     source: Path
@@ -73,11 +68,8 @@ def corrections(starts: Sequence[Start], workers: Workers = None) -> list[np.nda
 def _correct(start: Start) -> None:
     source, target = (read_cloud(path).points for path in (start.source, start.target))
     correction = icp(source, target, start.T_target_source)
-    record = {
-        "settings": _settings(),
-        "start": start.T_target_source.tolist(),
-        "correction": correction.tolist(),
-    }
+    record = {"settings": _settings(), "start": start.T_target_source.tolist()}
+    record |= {"correction": correction.tolist()}
     try:
         with replacing(start.path) as temporary:
             temporary.write_text(json.dumps(record) + "\n")

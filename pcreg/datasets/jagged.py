@@ -1,4 +1,4 @@
-"""Clouds one after another, so that a GPU takes one step for all of them and not one for each."""
+"""Clouds in one tensor, which a GPU processes in one step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,11 +51,11 @@ class Jagged:
         return Jagged(points[0], sizes[:half]), Jagged(points[1], sizes[half:])
 
     def take(self, rows: Tensor) -> "Jagged":
-        """The points in rows (M,) int64 that come cloud by cloud. The device is waited for."""
+        """The points in rows (M,) int64, cloud by cloud; waits for the device."""
         return Jagged(self.points[rows], self._sizes_of(rows))
 
     def rows_of_clouds(self, rows: Tensor) -> list[Tensor]:
-        """Rows (M,) int64 that come cloud by cloud as rows of each cloud. The device is waited for."""
+        """Rows (M,) int64, cloud by cloud, as rows of each cloud; waits for the device."""
         return list((rows - self.first[self.cloud[rows]]).split(self._sizes_of(rows)))
 
     def _sizes_of(self, rows: Tensor) -> list[int]:
@@ -63,7 +63,7 @@ class Jagged:
         return sizes
 
     def of_points(self, values: NDArray[np.generic]) -> Tensor:
-        """Values (B, ...) of the clouds for each of their points: (N, ...), in the points' dtype."""
+        """Values (B, ...) of the clouds for each point: (N, ...), in the dtype of the points."""
         return moved(torch.from_numpy(values).to(self.points.dtype), self.points.device)[self.cloud]
 
     def moved(self, motions: Sequence[NDArray[np.float64]]) -> "Jagged":

@@ -18,9 +18,9 @@ from pcreg.io.pairs import Pair, evenly
 from pcreg.runtime.errors import InputError
 
 TRUTHS = ("icp", "icp-fcgf-compat", "odometry")
-WINDOW = 100  # frames in which a partner is sought, the first included
+WINDOW = 100  # frames in which a partner is searched, the first included
 TEST = (8, 9, 10)
-REMOVED = {(8, 15, 58)}  # left out by FCGF and all who followed
+REMOVED = {(8, 15, 58)}  # left out by FCGF and its followers
 MIN_SIZE = 0.4  # of the median size of a sequence's files; a smaller one is truncated, not sparse
 POINT_BYTES = 16  # x y z reflectance, float32
 
@@ -162,7 +162,7 @@ def distance_pairs(positions: np.ndarray, distance: float = 10.0) -> list[tuple[
 
 @dataclass(frozen=True)
 class _Drive:
-    """One sequence: where its scans are and how the LiDAR moved."""
+    """One sequence: the folder of its scans, and the poses."""
 
     velodyne: Path
     T_world_camera: np.ndarray  # (F, 4, 4) float64; the world is the first camera's frame
@@ -176,7 +176,7 @@ class _Drive:
         return self.velodyne / f"{frame:06d}.bin"
 
     def broken_scans(self) -> dict[int, str]:
-        """The frames whose scan is missing or truncated, with the file and what is wrong with it."""
+        """The frames with a missing or truncated scan, with the file and the fault."""
         sizes = {path.name: path.stat().st_size for path in self.velodyne.glob("*.bin")}
         usual = float(np.median(list(sizes.values()))) if sizes else 0.0
         broken = {}

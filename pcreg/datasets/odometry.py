@@ -1,8 +1,7 @@
 """Odometry for scans without poses: each is registered to the one before it.
 
-The path of such steps drifts, and a step can fail. So the scans of a pair are registered again, from the
-motion that the path gives, and a rejected step cuts the path: no pair is proposed across a cut. Everything is
-computed once and kept in a file of records, one per pair.
+The path drifts, so the scans of a pair are registered again from its motion. A rejected step cuts the path:
+no pair is proposed across a cut. Each fit is computed once and kept in a file of records.
 """
 
 import hashlib
@@ -36,9 +35,8 @@ MAX_FAILED_NAMED = 5  # steps; the others are counted
 class Odometry:
     """Motions between consecutive scans, whose points (N, 3) `cloud` reads by name.
 
-    `sizes` has their names, in order, and sizes in bytes, by which other scans are noticed. All lengths are
-    multiples of `voxel`, in metres. Records are kept in `path`; raises InputError if it
-    holds those of other scans, settings or code.
+    `sizes` has their names, in order, and sizes in bytes. All lengths are multiples of `voxel`, in metres.
+    Records are kept in `path`; raises InputError if it holds those of other scans, settings or code.
     """
 
     def __init__(
@@ -90,7 +88,7 @@ class Odometry:
         return [range(*each) for each in pairwise(ends)]
 
     def pairs(self, proposed: list[tuple[int, int]], min_overlap: float, scene: str) -> list[Pair]:
-        """The proposed (source, target) scans whose registration is accepted; logs why others are not.
+        """The proposed (source, target) with an accepted registration; logs the reasons against others.
 
         Raises InputError if none is left.
         """
@@ -148,7 +146,7 @@ class Odometry:
 
 
 def _is_far(points: np.ndarray) -> bool:
-    """Whether the cloud (N, 3) lies so far from its origin that no sensor there can have seen it."""
+    """True for a cloud (N, 3) too far from its origin for a sensor there."""
     low, high = middle_box(points)
     return bool(np.linalg.norm((low + high) / 2) > MAX_SENSOR_DISTANCE * np.linalg.norm(high - low))
 

@@ -1,7 +1,7 @@
-"""Pickles and .pth files from untrusted sources, read without running anything they contain.
+"""Pickles and .pth files from untrusted sources, read without running code in them.
 
-A pickle is a program: it may name any function and call it. Here it may name what rebuilds NumPy
-arrays, and a few containers; any other name is refused before it is looked up.
+A pickle may name any function and call it. Here only functions that rebuild NumPy arrays and a few containers
+are admitted; any other name is refused before it is imported.
 """
 
 import collections
@@ -69,13 +69,13 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def _latin1(text: str, _encoding: str) -> bytes:
-    """What old pickle protocols call to make bytes; the codec is not the file's to choose."""
+    """Make bytes for old pickle protocols, whatever codec the file names."""
     return text.encode("latin1")
 
 
 def _numpy_globals() -> dict[tuple[str, str], Any]:
-    """What a pickled array or scalar names, under the modules of NumPy 1 (core) and 2 (_core)."""
-    rebuild = {  # asked of NumPy itself, since a version knows one of the two modules only
+    """The names in a pickled array or scalar, by the modules of NumPy 1 (core) and 2 (_core)."""
+    rebuild = {  # from NumPy itself, as a version has one of the two modules only
         ("multiarray", "_reconstruct"): np.zeros(1).__reduce__()[0],
         ("multiarray", "scalar"): np.float64(0).__reduce__()[0],
         ("numeric", "_frombuffer"): np.zeros(1).__reduce_ex__(5)[0],

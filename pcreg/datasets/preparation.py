@@ -68,7 +68,7 @@ class Preparation:
             raise InputError(f"scales={scales}: a network with model.snap=true sees one; give scales=[1]")
 
     def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
-        """Every step takes all clouds at once, the sources and then the targets."""
+        """Prepare pairs; each step takes all clouds at once, the sources and then the targets."""
         raw = Jagged.of([*(pair.source for pair in pairs), *(pair.target for pair in pairs)])
         raw = Jagged(raw.points.double(), raw.sizes)
         raw, motions = self.augment.reduce(raw, [pair.T_target_source for pair in pairs], rng)
@@ -83,7 +83,7 @@ class Preparation:
         return [Sample(*each) for each in zip(*columns, *sides, strict=True)]
 
     def _downsample(self, clouds: Jagged, rng: np.random.Generator) -> Jagged:
-        """Of each cloud one point per voxel, as pcreg/geometry/voxel_grid.py; `maximum_points` of them."""
+        """One point per voxel of each cloud, as pcreg/geometry/voxel_grid.py, at most `maximum_points`."""
         sampled, kept = clouds.take(_sampled(clouds, self.voxel)), []
         if max(sampled.sizes) <= self.maximum_points:
             return sampled
@@ -95,7 +95,7 @@ class Preparation:
         return Jagged.of(kept)
 
     def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Downsampled]]:
-        """Of each cloud what is left at each scale but the first."""
+        """The rows of each cloud that each scale but the first keeps."""
         found: list[list[Downsampled]] = [[] for _ in clouds]
         for voxel in (scale * self.voxel for scale in self.scales[1:]):
             rows = sampled_rows(clouds, voxel)
@@ -110,10 +110,10 @@ def scaled_clouds(
 ) -> tuple[list[Tensor], Tensor]:
     """The B clouds (N_b, 3) at the first scale, which is 1, then at the second, and so on.
 
-    The network knows no unit of length: a cloud with one point per `scale` voxels, divided by `scale`, is one
-    more cloud of the batch. So one pass computes all scales, and norms see the points of all of them.
-    `coarser` has what is left of each cloud at each further scale. Returns the clouds, and for each point of
-    the first B the rows (N, scales) int64 that describe it: at each scale its nearest point, in all of them.
+    A network has no unit of length: a cloud with one point per `scale` voxels, divided by `scale`, is another
+    cloud of the batch, so that one pass computes all scales. `coarser` has the rows of each cloud at each
+    further scale. Returns the clouds, and for each point of the first B the rows (N, scales) int64 of its
+    nearest point at each scale, in all of them.
     """
     every, start = list(clouds), sum(map(len, clouds))
     columns = [torch.arange(start, device=clouds[0].device)]
@@ -128,7 +128,7 @@ def scaled_clouds(
 
 
 def sampled_rows(clouds: Sequence[Tensor], voxel: float) -> list[Tensor]:
-    """Of each cloud (N, 3) the rows (M,) int64 of one point per voxel; grids begin at the clouds' origins."""
+    """Rows (M,) int64 of one point per voxel of each cloud (N, 3); grids begin at the origins of clouds."""
     joined = Jagged.of(clouds)
     return joined.rows_of_clouds(_sampled(joined, voxel))
 
@@ -163,5 +163,5 @@ def _sampled(clouds: Jagged, voxel: float) -> Tensor:
 
 
 def _within(clouds: Jagged, others: Jagged, radius: float) -> tuple[Tensor, Tensor]:
-    """Rows (P,) of points of clouds and others, cloud by cloud, at most `radius` metres apart."""
+    """Rows (P,) of points of clouds and others, cloud by cloud, at a distance of at most `radius` metres."""
     return radius_search(clouds.points, others.points, clouds.lengths, others.lengths, radius)

@@ -17,8 +17,8 @@ from pcreg.io.cloud import read_cloud
 from pcreg.io.pairs import Pair
 from pcreg.runtime.errors import InputError
 
-# Where the pair lists of a benchmark are met; the first that exists is read. Logs come first: they
-# alone have the information matrices of the official recall.
+# Places of the pair lists of a benchmark; the first that exists is read. Logs come first, as they alone have
+# the information matrices of the official recall.
 LOGS = ("benchmarks/{benchmark}", "metadata/benchmarks/{benchmark}", "{benchmark}")
 PICKLES = {
     "3DMatch": ("3DMatch.pkl",),
@@ -135,7 +135,7 @@ def _pairs_of_log(scene: str, log: Path) -> Iterator[Pair]:
 
 
 def _motion(path: Path, pair: str, matrix: np.ndarray) -> np.ndarray:
-    """The motion (4, 4) of a pair whose upper rows `path` gives; InputError unless it is rigid."""
+    """The motion (4, 4) of a pair by its upper rows; InputError unless it is rigid."""
     try:
         return rigid(matrix)
     except ValueError as error:

@@ -35,7 +35,7 @@ class System(Scoring):
     descriptor: str = "fcgf"
     weights: str | None = None  # a .safetensors file; None: the shipped ones
     voxel: float | None = None  # metres; None: chosen from the clouds
-    viewpoint: str | None = None  # of both clouds; None: what the data set states
+    viewpoint: str | None = None  # of both clouds; None: as the data set states
     device: str = "cpu"
 
     def __post_init__(self) -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets import packing
-from pcreg.datasets.packing import ALIGNMENT, Packed, can_share
+from pcreg.datasets import loading
+from pcreg.datasets.loading import ALIGNMENT, Packed, can_share
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid, PyramidConfig
 from tests.pcreg.scenes import wavy_sheet
@@ -79,5 +79,5 @@ def test_memory_that_processes_cannot_share_is_noticed(monkeypatch):
     def refuse(_):
         raise RuntimeError("CUDA error: operation not supported")
 
-    monkeypatch.setattr(packing, "reduce_tensor", refuse)
+    monkeypatch.setattr(loading, "reduce_tensor", refuse)
     assert not can_share("cpu")

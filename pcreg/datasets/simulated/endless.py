@@ -14,8 +14,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from pcreg.datasets.collate import Collate, TrainingBatch
-from pcreg.datasets.loading import load
-from pcreg.datasets.packing import can_share
+from pcreg.datasets.loading import can_share, load
 from pcreg.datasets.preparation import Preparation, RawPair
 from pcreg.datasets.simulated.recording import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig

@@ -1,4 +1,4 @@
-"""The work of mapping's stages for two numbers of scans: calls are counted, as seconds depend on the machine."""
+"""The work of stages of mapping for two numbers of scans, in calls: seconds depend on the machine."""
 
 import sys
 from types import SimpleNamespace
