@@ -68,9 +68,9 @@ def measure(
         # Chan et al. (1983): squares of what is left of the mean cancel nothing.
         own = tl.sum(x, 0) / more
         away = tl.where(mask, x - own[None, :], 0.0)
-        apart = own - mean
-        mean += apart * (more / (count + more))
-        deviations += tl.sum(away * away, 0) + apart * apart * (count * more / (count + more))
+        difference = own - mean
+        mean += difference * (more / (count + more))
+        deviations += tl.sum(away * away, 0) + difference * difference * (count * more / (count + more))
         count += more
     at = (group * PARTS + part) * C + column
     tl.store(parts + at, mean, mask=within)
