@@ -1,1 +1,1 @@
-"""Point clouds on disk, and what a data set of pairs offers."""
+"""Point clouds on disk, and the interface of data sets of pairs."""

@@ -16,11 +16,9 @@ from pcreg.io.formats.arrays import read_npy, read_npz, viewpoints_of_npz
 from pcreg.io.formats.bin import read_bin
 from pcreg.io.formats.e57 import read_e57, viewpoint_of_e57
 from pcreg.io.formats.las import read_las
-from pcreg.io.formats.obj import read_obj
-from pcreg.io.formats.off import read_off
+from pcreg.io.formats.meshes import read_obj, read_off, read_stl
 from pcreg.io.formats.pcd import read_pcd, viewpoint_of_pcd
 from pcreg.io.formats.ply import read_ply
-from pcreg.io.formats.stl import read_stl
 from pcreg.io.formats.text import read_pts, read_xyz
 from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.errors import InputError, first_line
@@ -34,22 +32,20 @@ class Cloud:
     """Finite points (N, 3) float64, metres, in the order of the file."""
 
     points: np.ndarray
-    dropped: int = 0  # rows of the file left out: those that are not finite, and those in `notes`
-    notes: tuple[str, ...] = ()  # a sentence each: finite rows that were left out, a doubtful unit
-    # float64, metres, where the file says its sensor stood: (3,), or (N, 3) from where each point was seen
-    viewpoint: np.ndarray | None = None
-    rows: np.ndarray | None = None  # (N,) int64, ascending, which rows of the file these are; None: all
+    dropped: int = 0  # rows of the file left out: those not finite, and those in `notes`
+    notes: tuple[str, ...] = ()  # sentences on finite rows left out, or a doubtful unit
+    viewpoint: np.ndarray | None = None  # float64, metres: place (3,) of the sensor, or (N, 3) for each point
+    rows: np.ndarray | None = None  # (N,) int64, ascending, rows of the points in the file; None: all
 
     @cached_property
     def box(self) -> np.ndarray:
-        """The lower and upper corner (2, 3) of the points; zeros without points."""
+        """Lower and upper corner (2, 3) of the points; zeros without points."""
         return box(self.points) if len(self.points) else np.zeros((2, 3))
 
     def viewpoints_of_points(self, viewpoints: np.ndarray, name: str) -> np.ndarray:
-        """Of viewpoints (M, 3) for the M rows of the file those of the points (N, 3).
+        """Viewpoints (N, 3) of the points, among those (M, 3) of the M rows of the file.
 
-        Raises InputError, by its name, if there are more or fewer than rows, or if one of a point is not
-        finite.
+        Raises InputError, with the name, for another number of viewpoints, or one that is not finite.
         """
         if len(viewpoints) != len(self.points) + self.dropped:
             raise InputError(
@@ -62,7 +58,7 @@ class Cloud:
         return kept
 
     def select(self, kept: np.ndarray, notes: tuple[str, ...] = ()) -> "Cloud":
-        """The cloud of the points in the mask `kept` (N,), with further notes on what was left out."""
+        """Keep the points in the mask `kept` (N,); `notes` say which others were left out."""
         rows = np.flatnonzero(kept) if self.rows is None else self.rows[kept]
         viewpoint = self.viewpoint
         if viewpoint is not None and viewpoint.ndim == 2:
@@ -74,18 +70,22 @@ class Cloud:
 
 
 def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
-    """The cloud in a file whose name ends in one of SUFFIXES; `~` stands for the home folder.
+    """Read the cloud of a file whose name ends in one of SUFFIXES.
 
     An .npz holds its points under `points`, `pcd` or `xyz`, or is a single array. Text (.xyz .txt .csv .asc
     .pts) has blanks, commas or semicolons between its numbers, and may name its columns in a first line.
-    Columns after the third (intensity, colour, normals) are ignored, and of meshes (.ply .obj .off .stl) all
-    but the vertices. A .bin has rows of `columns` float32, by default 4 as KITTI's or 5 as those of nuScenes,
-    whichever its content looks like. The VIEWPOINT of a .pcd, and the pose of an .e57 that is a single scan,
-    say where the sensor stood; fields vp_x, vp_y and vp_z of a .pcd (PCL's PointWithViewpoint), and an array
-    `viewpoints` (N, 3) of an .npz, from where each point was seen. Raises InputError for a file that is
-    missing, of another format, empty, truncated or damaged, and for .las, .laz and .e57 where their packages
-    are not installed. Memory grows with the content of the file, whatever its header promises, within the
-    bounds of pcreg.io.size_checks.
+    Further columns are ignored, and all of meshes (.ply .obj .off .stl) but the vertices. The VIEWPOINT of a
+    .pcd, and the pose of an .e57 with a single scan, give the place of the sensor; fields vp_x, vp_y and vp_z
+    of a .pcd, and an array `viewpoints` (N, 3) of an .npz, that of each point. Memory grows with the content
+    of the file, within the bounds of pcreg.io.formats.bounds.
+
+    Args:
+        path: `~` stands for the home folder.
+        columns: Numbers in a row of a .bin, float32; by default 4 (KITTI) or 5 (nuScenes), by content.
+
+    Raises:
+        InputError: The file is missing, of another format, empty, truncated or damaged, or the package for
+            its format is not installed.
     """
     path = expanded(path)
     reader = _READERS.get(path.suffix.lower())
@@ -118,7 +118,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
 
 
 def expanded(path: str | Path) -> Path:
-    """The path with `~` as the home folder; as it is if there is none of that name."""
+    """Path with `~` as the home folder, if there is one of that name."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -126,7 +126,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def cloud_of(rows: np.ndarray, name: str) -> Cloud:
-    """The cloud of rows x y z and perhaps more (N, 3 to 32); InputError, by its name, for other arrays."""
+    """Make a cloud of rows x y z and perhaps more (N, 3 to 32); InputError, with the name, for others."""
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{name}: holds an array of shape {rows.shape}; points are rows of at least x y z")
     if rows.shape[1] > max(len(rows), MAX_COLUMNS):
@@ -153,7 +153,7 @@ def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = 
 def write_ply_parts(
     path: str | Path, count: int, parts: Iterable[tuple[np.ndarray, np.ndarray | None]], *, colored: bool
 ) -> None:
-    """As `write_ply`, of a cloud of `count` points in parts, which need not fit into memory together."""
+    """Write `count` points in parts, which need not fit into memory together, as `write_ply`."""
     fields = [("x", "<f8"), ("y", "<f8"), ("z", "<f8")]
     if colored:
         fields += [("red", "u1"), ("green", "u1"), ("blue", "u1")]
@@ -189,6 +189,5 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".off": read_off,
     ".stl": read_stl,
 }
-# Of the formats that state one
 _VIEWPOINTS = {".pcd": viewpoint_of_pcd, ".e57": viewpoint_of_e57, ".npz": viewpoints_of_npz}
-SUFFIXES = tuple(_READERS)  # of the files that read_cloud knows
+SUFFIXES = tuple(_READERS)

@@ -1,4 +1,4 @@
-"""Motions in files that come from elsewhere."""
+"""Motions in files."""
 
 import json
 import re
@@ -12,11 +12,10 @@ from pcreg.runtime.errors import InputError
 
 
 def read_motion(path: str | Path) -> np.ndarray:
-    """The rigid motion (4, 4) float64 in a file, which is not checked for its direction.
+    """Read a rigid motion (4, 4) float64; InputError, with the path, for a file without one.
 
     Text holds the 16 numbers of the matrix, or the 12 of its upper rows, row by row; brackets, commas and
-    comments after `#` are allowed, so that what `pcreg register` prints can be pasted. A result.json of
-    `pcreg register` is read, too. Raises InputError, which names the file.
+    comments after `#` are allowed. A result.json of `pcreg register` is read, too.
     """
     try:
         text = expanded(path).read_text(encoding="utf-8")

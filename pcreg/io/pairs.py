@@ -1,4 +1,4 @@
-"""A pair of clouds with its ground truth, and what a data set of such pairs offers."""
+"""Pairs of clouds with their ground truth, and the interface of data sets of pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,9 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Pair:
-    """Two clouds by name, and the true motion between them.
+    """Two clouds by name, and the true motion between them."""
 
-    `source` and `target` are names that `PairDataset.cloud` understands: a benchmark that meets the
-    same cloud in many pairs reads and describes it once.
-    """
-
-    source: str
+    source: str  # name for `PairDataset.cloud`
     target: str
     T_target_source: np.ndarray  # (4, 4) float64, moves source into target
     T_compat: np.ndarray | None = None  # the FCGF-order ground truth, where that differs
@@ -28,15 +24,16 @@ class Pair:
     overlap: float | None = None  # fraction of the source that has a partner in the target
     information: np.ndarray | None = None  # (6, 6) of gt.info, for the official 3DMatch recall
     consecutive: bool = False  # 3DMatch: recall leaves out neighbouring fragments
-    # (4, 4) each: how source and target were moved out of the frames in which errors are measured
+    # motions (4, 4) of source and target out of the frames in which errors are measured
     moves: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def name(self) -> str:
+        """Names of source and target."""
         return f"{self.source}->{self.target}"
 
     def before_moves(self, T_target_source: np.ndarray) -> np.ndarray:
-        """A motion (4, 4) between the clouds, as it is between their frames before they were moved."""
+        """Convert a motion (4, 4) between the clouds to one between their frames before they were moved."""
         if self.moves is None:
             return T_target_source
         source, target = self.moves
@@ -44,16 +41,16 @@ class Pair:
 
 
 class PairDataset(Protocol):
-    """What training and evaluation need of a data set."""
+    """Interface of a data set for training and evaluation."""
 
-    name: str  # what a table calls the benchmark
-    outdoor: bool  # LiDAR scans of large places, not rooms: what counts as registered there differs
+    name: str  # of the benchmark, in tables
+    outdoor: bool  # LiDAR scans of large places, which count as registered within other bounds than rooms
     viewpoint: str  # `sensor` if the origin of every cloud is its sensor, else `auto`
     pairs: list[Pair]
     left_out: Sequence[str]  # pairs of the benchmark that this copy lacks, with the reason
 
     def cloud(self, name: str) -> np.ndarray:
-        """The points (N, 3) float64 in metres of the cloud called `name`, finite rows only.
+        """Points (N, 3) float64, metres, of the cloud of this name, finite rows only.
 
         Raises InputError, naming the file and the remedy, when it is missing or unreadable.
         """
@@ -61,7 +58,7 @@ class PairDataset(Protocol):
 
 
 def points_of(dataset: PairDataset, name: str) -> np.ndarray:
-    """The points of a cloud of the data set; InputError for anything but rows x y z of floats."""
+    """Points of a cloud of the data set; InputError for anything but rows x y z of floats."""
     points = dataset.cloud(name)
     if isinstance(points, np.ndarray) and points.dtype.kind == "f" and points.shape[1:] == (3,):
         return points
@@ -74,22 +71,22 @@ def points_of(dataset: PairDataset, name: str) -> np.ndarray:
 
 @runtime_checkable
 class Choosing(Protocol):
-    """A data set that knows the list of its pairs before it computes what takes long, such as their truth."""
+    """Data set with a list of its pairs before the truth of each is computed, which takes long."""
 
     def keep_evenly(self, limit: int | None) -> None:
-        """Where there is such a list, keep what `evenly` takes of it, and compute nothing of the others."""
+        """Keep some pairs of the list by `evenly`, and compute nothing of the others."""
         ...
 
 
 def keep_evenly(dataset: PairDataset, limit: int | None) -> None:
-    """Have a data set keep at most `limit` of its pairs, see `evenly`; what they need is computed now."""
+    """Keep at most `limit` pairs of a data set by `evenly`, and compute their truth now."""
     if isinstance(dataset, Choosing):
         dataset.keep_evenly(limit)
     dataset.pairs = evenly(dataset.pairs, limit)
 
 
 def evenly(items: list[Item], limit: int | None) -> list[Item]:
-    """At most `limit` of the items, spread evenly over the list and in its order; None keeps all."""
+    """Select at most `limit` items, spread evenly over the list and in its order; None keeps all."""
     if limit is None or limit >= len(items):
         return items
     return [items[row] for row in np.linspace(0, len(items) - 1, limit).round().astype(int)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.io.size_checks import check_expansion, check_size
+from pcreg.io.formats.bounds import check_expansion, check_size
 from pcreg.runtime.errors import InputError
 
 MAX_HEADER_BYTES = 1 << 14  # NumPy refuses longer ones
@@ -16,22 +16,22 @@ COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy's; others unp
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """The array of a .npy file, left on the disk."""
+    """Array of a .npy file, left on the disk."""
     return np.lib.format.open_memmap(path, mode="r")  # np.load takes archives and pickles too
 
 
 def read_npz(path: Path) -> np.ndarray:
-    """The array `points`, `pcd` or `xyz` of a .npz file, or its only one beside `viewpoints`."""
+    """Array `points`, `pcd` or `xyz` of a .npz file, or its only one beside `viewpoints`."""
     with zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist() if name != "viewpoints.npy"]
-        known = [name for name in ("points", "pcd", "xyz") if name in names] or names
-        if known == names and len(names) != 1:
+        found = [name for name in ("points", "pcd", "xyz") if name in names] or names
+        if found == names and len(names) != 1:
             raise InputError(f"{path}: holds the arrays {names}; call the one with the points `points`")
-        return _array(archive, known[0], path)
+        return _array(archive, found[0], path)
 
 
 def viewpoints_of_npz(path: Path) -> np.ndarray | None:
-    """The array `viewpoints` (N, 3) float64 of a .npz file, from where each point was seen, if it has one."""
+    """Array `viewpoints` (N, 3) float64 of a .npz file, from where each point was seen, or None."""
     with zipfile.ZipFile(path) as archive:
         if "viewpoints.npy" not in archive.namelist():
             return None
@@ -44,7 +44,7 @@ def viewpoints_of_npz(path: Path) -> np.ndarray | None:
 
 
 def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
-    """The array of that name in the archive at `path`."""
+    """Array of this name in the archive at `path`."""
     if archive.getinfo(f"{name}.npy").compress_type not in COMPRESSIONS:
         raise InputError(f"{path}: is not compressed as NumPy does it; write it with numpy.savez")
     with archive.open(f"{name}.npy") as member:
@@ -60,7 +60,7 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> np.ndarray:
 
 
 def _layout(head: bytes) -> tuple[tuple[int, ...], str, np.dtype, int]:
-    """Shape, order and type that the first bytes of a .npy file promise, and where the numbers begin."""
+    """Shape, order and type of the array of a .npy file by its first bytes, and where the numbers begin."""
     file = io.BytesIO(head)
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0

@@ -11,8 +11,8 @@ import numpy as np
 
 from pcreg.runtime.errors import InputError
 
-KNOWN_COLUMNS = (4, 5)  # columns of KITTI and of nuScenes
-COLUMN_COUNTS = range(3, 13)  # that are tried
+USUAL_COLUMNS = (4, 5)  # columns of KITTI and of nuScenes
+COLUMN_COUNTS = range(3, 13)  # tried lengths of a row
 SAMPLE_NUMBERS = 1 << 14
 MIN_NUMBERS = 1 << 12  # with fewer nothing is estimated
 MIN_DISTANCE = 0.2  # Kolmogorov-Smirnov; a mixture compared with itself has less than 0.05
@@ -20,10 +20,9 @@ MIN_DISTANCE_RATIO = 0.9  # to the largest distance: rows of 8 have that too whe
 
 
 def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
-    """The rows (N, columns) float32, mapped from the file; by default of 4 or 5 columns, by content.
+    """Rows (N, columns) float32, mapped from the file; by default of 4 or 5 columns, by content.
 
-    Raises InputError, which names `columns`, for a size that is no whole number of rows, and where the
-    content looks like neither.
+    Raises InputError for a size that is no whole number of rows, and for content of neither kind.
     """
     values = path.stat().st_size // 4
     whole = path.stat().st_size % 4 == 0
@@ -51,7 +50,7 @@ def _columns_by_content(path: Path, values: int) -> int | None:
     likely = likely_columns(np.nan_to_num(numbers, nan=np.float32(1e38)))
     if likely is None:  # too few, or all of one kind
         return 4 if values % 4 == 0 else None
-    if likely not in KNOWN_COLUMNS:
+    if likely not in USUAL_COLUMNS:
         raise InputError(
             f"{path}: looks like rows of {likely} numbers, neither of KITTI's 4 nor of nuScenes' 5; say how "
             "many columns it has with --columns"
@@ -65,7 +64,7 @@ def _columns_by_content(path: Path, values: int) -> int | None:
 
 
 def likely_columns(numbers: np.ndarray) -> int | None:
-    """How many of the numbers (S,) make a row; None where that cannot be estimated."""
+    """Length of a row of the numbers (S,), estimated; None if it cannot be."""
     if len(numbers) < MIN_NUMBERS:
         return None
     edges = np.unique(np.quantile(numbers, np.linspace(0.05, 0.95, 19)))

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.io.formats.growing import GrowingPoints
-from pcreg.io.size_checks import check_count, check_expansion
+from pcreg.io.formats.bounds import GrowingPoints, check_count, check_expansion
 from pcreg.runtime.errors import InputError
 
 CHUNK_POINTS = 1 << 16  # unpacked at a time
@@ -18,7 +17,7 @@ SPHERICAL = ("sphericalRange", "sphericalAzimuth", "sphericalElevation", "spheri
 
 
 def read_e57(path: Path) -> np.ndarray:
-    """The points (N, 3) float64 of all scans of an .e57 file, in the frame that the file has in common.
+    """Points (N, 3) float64 of all scans of an .e57 file, in its common frame.
 
     Points that the scanner marks as invalid become NaN.
     """
@@ -35,22 +34,21 @@ def read_e57(path: Path) -> np.ndarray:
 
 
 def viewpoint_of_e57(path: Path) -> np.ndarray | None:
-    """Where the scanner of an .e57 file stood: x, y, z (3,) float64 in the frame that the file has in common.
+    """Place (3,) float64 of the scanner of an .e57 file, in its common frame, by the pose of its scan.
 
-    That is the place in the pose of its scan. None if there are several scans, which have no one viewpoint,
-    and where the pose is missing or moves nothing, as tools write it that do not know.
+    None for several scans, and for a pose that is missing or moves nothing, as tools write it by default.
     """
     with _opened(path) as (_, scans):
         if len(scans) != 1 or not scans[0].has_pose():
             return None
         place = np.array(scans[0].translation, dtype=np.float64)
-        turned = not np.array_equal(np.abs(scans[0].rotation), [1, 0, 0, 0])
-    return place if np.isfinite(place).all() and (place.any() or turned) else None
+        rotated = not np.array_equal(np.abs(scans[0].rotation), [1, 0, 0, 0])
+    return place if np.isfinite(place).all() and (place.any() or rotated) else None
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple["pye57.E57", list["pye57.ScanHeader"]]]:  # noqa: F821
-    """The file and the headers of its scans."""
+    """Open the file; yields it with the headers of its scans."""
     try:
         import pye57
     except ImportError as error:

@@ -2,22 +2,22 @@
 
 import struct
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from pcreg.io.formats.growing import GrowingPoints
-from pcreg.io.formats.laz import check_laz
-from pcreg.io.size_checks import check_count, check_expansion, check_size
+from pcreg.io.formats.bounds import GrowingPoints, check_count, check_expansion, check_size
 from pcreg.runtime.errors import InputError
 
 CHUNK_POINTS = 1 << 16  # unpacked at a time
 MIN_HEADER_BYTES = 227  # of the oldest version
 RECORD_HEAD_BYTES = 54  # of a variable length record
+LAYERED = 3  # the compressor of point formats 6 to 10, whose chunks have a layer per attribute
+LAYERS = {10: 9, 11: 1, 12: 2, 13: 1}  # by kind of item; of extra bytes (14) each has its own
 
 
 def read_las(path: Path) -> np.ndarray:
-    """The points (N, 3) float64 of a .las or .laz file, with its scale and offset applied."""
+    """Points (N, 3) float64 of a .las or .laz file, with its scale and offset applied."""
     try:
         import laspy
         import lazrs  # noqa: F401
@@ -40,7 +40,7 @@ def read_las(path: Path) -> np.ndarray:
             points, header = reader.header.point_count, reader.header
             if header.are_points_compressed:
                 check_expansion(path, points)
-                check_laz(file, path.stat().st_size, header)
+                _check_laz(file, path.stat().st_size, header)
             else:
                 there = path.stat().st_size - header.offset_to_point_data
                 check_size(path, points * header.point_format.size, there)
@@ -63,3 +63,54 @@ def _check_header(file: BinaryIO, path: Path) -> None:
         or records * RECORD_HEAD_BYTES > start - header_bytes
     ):
         raise ValueError("its header does not fit into the file")
+
+
+def _check_laz(file: BinaryIO, size: int, header: Any) -> None:
+    """Raise ValueError unless description, table and chunks of a .laz file of `size` bytes fit together.
+
+    lazrs does not check sizes: a damaged one makes it allocate gigabytes, and a missing item ends in a panic.
+    Layout after the specification of LASzip (Isenburg, 2013). The file keeps its place.
+    """
+    import lazrs
+
+    at, start = file.tell(), header.offset_to_point_data
+    record = header.vlrs.get_by_id("laszip encoded", (22204,))[0].record_data_bytes()
+    compressor, coder = struct.unpack_from("<HH", record)
+    chunk_points, count = struct.unpack_from("<I16xH", record, 12)
+    items = list(struct.iter_unpack("<HHH", record[34:]))  # kind, bytes, version
+    point_bytes = sum(width for _, width, _ in items)
+    if compressor not in (1, 2, 3) or coder or not chunk_points or not len(items) == count > 0:
+        raise ValueError("its description of the compression is damaged")
+    if point_bytes != header.point_format.size:
+        raise ValueError("its description of the compression does not fit its points")
+
+    file.seek(start)
+    table = _place_of_table(file, start, size)
+    file.seek(table)
+    _version, chunks = struct.unpack("<II", file.read(8))
+    if chunks > table - start:  # a chunk takes a byte and more
+        raise ValueError(f"its table promises {chunks} chunks, more than the file holds")
+    file.seek(start)
+    place = start + 8
+    for _, chunk_bytes in lazrs.read_chunk_table(file, lazrs.LazVlr(record)) if chunks else ():
+        layers = sum(width if kind == 14 else LAYERS.get(kind, 0) for kind, width, _ in items)
+        if compressor == LAYERED and header.point_count:
+            file.seek(place + point_bytes + 4)  # behind the first point and the number of all
+            promised = sum(struct.unpack(f"<{layers}I", file.read(4 * layers)))
+            if promised + point_bytes + 4 + 4 * layers != chunk_bytes:
+                raise ValueError("the layers of a chunk are not as long as the chunk")
+        place += chunk_bytes
+    if place > table:
+        raise ValueError("its chunks are longer than the file")
+    file.seek(at)
+
+
+def _place_of_table(file: BinaryIO, start: int, size: int) -> int:
+    """Byte at which the table of chunks begins, in a file that stands at its points."""
+    (table,) = struct.unpack("<q", file.read(8))
+    if table == -1:  # written as a stream: the place follows the points
+        file.seek(size - 8)
+        (table,) = struct.unpack("<q", file.read(8))
+    if not start + 8 <= table <= size - 8:
+        raise ValueError("its table of chunks lies outside the file")
+    return table

@@ -5,8 +5,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pcreg.io.formats.columns import columns_of
-from pcreg.io.size_checks import check_count, check_expansion, check_size
+from pcreg.io.formats.bounds import check_count, check_expansion, check_size, columns_of
 
 MAX_HEADER_BYTES = 1 << 16
 # fields; the latter of PCL's PointWithViewpoint
@@ -16,7 +15,7 @@ NUMPY_KINDS = {"F": "f", "I": "i", "U": "u"}  # by the TYPE of a field
 
 
 def read_pcd(path: Path, fields: tuple[str, str, str] = POINT) -> np.ndarray:
-    """The points (N, 3) of a .pcd file, or other three `fields` of its points."""
+    """Points (N, 3) of a .pcd file, or other three `fields` of its points."""
     with path.open("rb") as file:
         header = _header(file)
         row, points = _row(header, fields), int(header["POINTS"][0])
@@ -32,16 +31,15 @@ def read_pcd(path: Path, fields: tuple[str, str, str] = POINT) -> np.ndarray:
             case ["binary_compressed"]:
                 columns = _unpacked(file, path, row, points, left, fields)
             case other:
-                raise ValueError(f"its data are {other}; ascii, binary and binary_compressed are known")
+                raise ValueError(f"its data are {other}; use ascii, binary or binary_compressed")
         return np.stack(columns, axis=1, dtype=np.float64, casting="unsafe")
 
 
 def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
-    """Where a .pcd file puts the sensor, in the frame of the points, float64: (3,), or (N, 3) for each point.
+    """Place of the sensor (3,) float64 of a .pcd file, or of each point (N, 3) by fields vp_x, vp_y, vp_z.
 
-    Fields vp_x, vp_y and vp_z say it of each point. The VIEWPOINT line has a position and a quaternion
-    w x y z. 0 0 0 1 0 0 0 there, and fields of zeros alone, are the defaults of the format, written by tools
-    that do not know the viewpoint: they count as not stated, as does a file with neither.
+    The VIEWPOINT line has a position and a quaternion w x y z. None for 0 0 0 1 0 0 0 there, and for fields
+    of zeros alone, which are the defaults of the format.
     """
     with path.open("rb") as file:
         header = _header(file)
@@ -55,7 +53,7 @@ def viewpoint_of_pcd(path: Path) -> np.ndarray | None:
 
 
 def _header(file: BinaryIO) -> dict[str, list[str]]:
-    """The words after each key; `file` stands behind the header afterwards."""
+    """Words after each key; `file` stands behind the header afterwards."""
     header: dict[str, list[str]] = {}
     while "DATA" not in header and file.tell() < MAX_HEADER_BYTES:
         line = file.readline(MAX_HEADER_BYTES)
@@ -70,7 +68,7 @@ def _header(file: BinaryIO) -> dict[str, list[str]]:
 
 
 def _row(header: dict[str, list[str]], wanted: tuple[str, str, str]) -> np.dtype:
-    """The layout of a point: the `wanted` fields under their names, others under their number."""
+    """Layout of a point: the `wanted` fields under their names, others under their number."""
     names = header["FIELDS"]
     counts = header.get("COUNT", ["1"] * len(names))
     fields = []
@@ -115,7 +113,7 @@ def _unpacked(
 
 
 def _decompress(packed: bytes, size: int) -> bytearray:
-    """The `size` bytes that LZF made into `packed`: runs of up to 32 bytes, and copies of earlier bytes.
+    """Unpack `size` bytes of LZF: runs of up to 32 bytes, and copies of earlier bytes.
 
     After the format of Marc Lehmann's LibLZF. A first byte below 32 is the length less one of a run that
     follows; else its upper three bits are the length less two of a copy, 7 meaning that a further byte is

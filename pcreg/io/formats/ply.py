@@ -1,10 +1,13 @@
-"""Polygon files (.ply): text, or binary of either byte order. Of the vertices x y z are read, no more.
+"""Vertices of polygon files (.ply): text, or binary of either byte order.
 
-Ours, because a reader of meshes takes forty bytes and more for each byte of text.
+A reader of meshes takes forty bytes of memory and more for each byte of text.
 """
 
 import mmap
+import struct
+from array import array
 from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,9 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pcreg.io.formats.columns import columns_of
-from pcreg.io.formats.ply_lists import LIST, walk, without_lists
-from pcreg.io.size_checks import check_count, check_size
+from pcreg.io.formats.bounds import check_count, check_size, columns_of
 
 MAX_HEADER_BYTES = 1 << 16
 SCALARS = {
@@ -27,6 +28,7 @@ SCALARS = {
     **dict.fromkeys(("float", "float32"), "f4"),
     **dict.fromkeys(("double", "float64"), "f8"),
 }
+LIST = ":"  # between the codes of the count and of the items, as in "u1:i4"
 ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
@@ -42,12 +44,12 @@ class Element:
 
     @property
     def min_row_bytes(self) -> int:
-        """Bytes that a binary row takes at least."""
+        """Least bytes of a binary row."""
         return sum(np.dtype(code.partition(LIST)[0]).itemsize for code in self.properties.values())
 
 
 def read_ply(path: Path) -> np.ndarray:
-    """The vertices (N, 3) of a .ply file."""
+    """Vertices (N, 3) of a .ply file."""
     with path.open("rb") as file:
         encoding, elements = _header(file)
         names = [element.name for element in elements]
@@ -93,22 +95,22 @@ def _header(file: BinaryIO) -> tuple[str, list[Element]]:
 
 
 def _read_binary(file: BinaryIO, before: list[Element], vertex: Element, order: str) -> np.ndarray:
-    """The vertices (N, 3), N > 0, of a binary file that stands behind its header."""
+    """Vertices (N, 3), N > 0, of a binary file that stands behind its header."""
     at = file.tell()
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for element in before:
             if element.has_lists:
-                at, _ = walk(data, at, element.count, element.properties, order, keep=False)
+                at, _ = _walk(data, at, element.count, element.properties, order, keep=False)
             else:
                 at += element.count * element.min_row_bytes
         if vertex.has_lists:
-            return walk(data, at, vertex.count, vertex.properties, order, keep=True)[1]
+            return _walk(data, at, vertex.count, vertex.properties, order, keep=True)[1]
     row = np.dtype([(name, order + code) for name, code in vertex.properties.items()])
     return columns_of(np.memmap(file, row, "r", at, vertex.count))
 
 
 def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Element, left: int) -> np.ndarray:
-    """The vertices (N, 3) of a text file that stands behind its header with `left` bytes to go."""
+    """Vertices (N, 3) of a text file that stands behind its header with `left` bytes to go."""
     min_row_bytes = 2 * len(vertex.properties)  # bytes of a row: a digit and a space or line end for each
     check_size(path, sum(each.count for each in before) + vertex.count * min_row_bytes, left + 1)
     if vertex.count == 0:
@@ -118,9 +120,53 @@ def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Elemen
     columns = [list(vertex.properties).index(axis) for axis in "xyz"]
     lines = islice(file, vertex.count)
     rows = np.loadtxt(
-        without_lists(lines, vertex.properties) if vertex.has_lists else file,
+        _without_lists(lines, vertex.properties) if vertex.has_lists else file,
         ndmin=2,
         max_rows=vertex.count,
         usecols=columns,
     )
     return check_count(path, rows, vertex.count)
+
+
+def _walk(
+    data: mmap.mmap, at: int, count: int, properties: Mapping[str, str], order: str, *, keep: bool
+) -> tuple[int, np.ndarray]:
+    """End of `count` binary rows with lists that begin at byte `at`, and their points (count, 3) with `keep`.
+
+    `properties` are NumPy's codes by name. Raises ValueError for rows that go beyond the data.
+    """
+    steps = []  # of a property: bytes of a scalar, or how its count is read and the bytes of an item
+    for code in properties.values():
+        kind, _, item = code.partition(LIST)
+        reader = struct.Struct(order + np.dtype(kind).char)
+        steps.append((reader, np.dtype(item).itemsize if item else 0))
+    axes = [list(properties).index(axis) for axis in "xyz"] if keep else []
+    points = array("d")
+    starts = [0] * len(steps)
+    for _ in range(count):
+        for number, (reader, item) in enumerate(steps):
+            starts[number] = at
+            if item:
+                (length,) = reader.unpack_from(data, at)
+                if length < 0:
+                    raise ValueError("a list has a negative length")
+                at += item * length
+            at += reader.size
+        if at > len(data):
+            raise ValueError("its lists are longer than the file")
+        if keep:
+            points.extend(steps[axis][0].unpack_from(data, starts[axis])[0] for axis in axes)
+    return at, np.frombuffer(points, np.float64).reshape(-1, 3)
+
+
+def _without_lists(lines: Iterable[bytes], properties: Mapping[str, str]) -> Iterator[str]:
+    """Rows of a text file with a 0 in the place of each list, so that numbers keep their columns."""
+    for line in lines:
+        words, left = [], line.decode("latin-1").split()
+        at = 0
+        for code in properties.values():
+            if at >= len(left):
+                break
+            words.append("0" if LIST in code else left[at])
+            at += 1 + (max(int(left[at]), 0) if LIST in code else 0)
+        yield " ".join(words)

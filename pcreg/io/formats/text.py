@@ -9,13 +9,12 @@ import codecs
 import io
 import re
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-from pcreg.io.size_checks import check_count, check_size
+from pcreg.io.formats.bounds import check_count, check_size
 from pcreg.runtime.errors import InputError
 
 MIN_ROW_BYTES = 6  # "0 0 0\n"
@@ -24,13 +23,13 @@ WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")  # a number without a
 
 
 def read_xyz(path: Path) -> np.ndarray:
-    """The points (N, 3)."""
+    """Points (N, 3) of a text file."""
     with open_text(path) as file:
         return _rows(file, path)
 
 
 def read_pts(path: Path) -> np.ndarray:
-    """The points (N, 3) that follow a line with their number, if there is one."""
+    """Points (N, 3) of a .pts file, behind a line with their number if there is one."""
     with open_text(path) as file:
         words = _words(next_line(file))
         if len(words) != 1:
@@ -46,7 +45,7 @@ def read_pts(path: Path) -> np.ndarray:
 
 
 def open_text(path: Path) -> BinaryIO:
-    """The file behind its byte-order mark, if it has one; UTF-16 is read whole, a byte per character."""
+    """Open a file behind its byte-order mark; UTF-16 is read whole, a byte per character."""
     file = path.open("rb")
     mark = file.read(3)
     if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -56,19 +55,8 @@ def open_text(path: Path) -> BinaryIO:
     return file
 
 
-def read_vertices(path: Path, keywords: tuple[bytes, ...]) -> np.ndarray:
-    """The points (N, 3) of the lines `KEYWORD x y z` of a mesh, with one of the keywords."""
-    with open_text(path) as file:
-        vertices = (line.decode("latin-1") for line in file if line.lstrip().startswith(keywords))
-        first = next(vertices, None)
-        if first is None:
-            line = f"{keywords[0].decode().strip()} x y z"
-            raise InputError(f"{path}: has no line `{line}`, so it has no vertices; check the file")
-        return np.loadtxt(chain([first], vertices), ndmin=2, usecols=(1, 2, 3))
-
-
 def next_line(file: BinaryIO) -> str:
-    """The next line that is neither blank nor a comment, '' at the end; the file stands before it."""
+    """Next line that is neither blank nor a comment, '' at the end; the file stays before it."""
     while True:
         start = file.tell()
         line = file.readline(MAX_LINE_BYTES + 1)
@@ -84,7 +72,7 @@ def _words(line: str) -> list[str]:
 
 
 def _rows(file: BinaryIO, path: Path) -> np.ndarray:
-    """The points (N, 3) from where the file stands, with or without the names of the columns first."""
+    """Points (N, 3) of the rest of the file, with or without the names of the columns first."""
     first, columns = next_line(file), [0, 1, 2]
     names = [word.strip("\"'").lower() for word in _words(first)]
     if names[0] == "ncols":
@@ -107,7 +95,7 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
 
 
 def _punctuation(sample: str, columns: Sequence[int]) -> tuple[str | None, bool]:
-    """What stands between numbers, None for blanks, and whether a comma stands before their decimals.
+    """Separator of numbers, None for blanks, and True if a comma stands before their decimals.
 
     `sample` holds the first rows; the last of them may be cut off.
     """

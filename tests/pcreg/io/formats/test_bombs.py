@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from pcreg.io.cloud import read_cloud
-from pcreg.io.formats.growing import GrowingPoints
-from pcreg.io.size_checks import MAX_POINTS, MAX_UNCHECKED_BYTES, check_expansion
+from pcreg.io.formats.bounds import MAX_POINTS, MAX_UNCHECKED_BYTES, GrowingPoints, check_expansion
 from pcreg.runtime.errors import InputError
 from tests.pcreg.io.cloud_files import write
 from tests.pcreg.io.formats.bombs import BOMBS

@@ -1,0 +1,81 @@
+"""Vertices of meshes: .obj, .off and .stl."""
+
+import re
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from pcreg.io.formats.bounds import check_count, check_size
+from pcreg.io.formats.text import MIN_ROW_BYTES, next_line, open_text
+from pcreg.runtime.errors import InputError
+
+KEYWORD = re.compile(r"(?:ST)?C?N?OFF\b\s*(.*)|(?:ST)?C?N?OFF(\d.*)")  # ModelNet has OFF490 518 0 in one word
+STL_HEADER_BYTES = 84  # a remark of 80, and the number of triangles
+TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+
+
+def read_obj(path: Path) -> np.ndarray:
+    """Vertices (N, 3) of a Wavefront .obj, whose lines `v x y z` hold them."""
+    return _read_vertices(path, (b"v ", b"v\t"))
+
+
+def read_off(path: Path) -> np.ndarray:
+    """Vertices (N, 3) of a Geomview .off as text: OFF, three counts, the vertices."""
+    with open_text(path) as file:
+        keyword = KEYWORD.fullmatch(_take_line(file))
+        if keyword is None:
+            raise ValueError("it does not begin with OFF")
+        counts = keyword[1] or keyword[2] or ""
+        if counts.upper().startswith("BINARY"):
+            raise InputError(f"{path}: is a binary .off, which is not read; write it as text")
+        vertices = int((counts or _take_line(file)).split()[0])
+        check_size(path, MIN_ROW_BYTES * vertices, path.stat().st_size - file.tell() + 1)
+        if vertices == 0:
+            return np.empty((0, 3))
+        rows = np.loadtxt(file, ndmin=2, max_rows=vertices, usecols=(0, 1, 2))
+    return check_count(path, rows, vertices)
+
+
+def _take_line(file: BinaryIO) -> str:
+    """Read the next line that is neither blank nor a comment."""
+    line = next_line(file)
+    if not line:
+        raise ValueError("it ends within its header")
+    file.readline()
+    return line
+
+
+def read_stl(path: Path) -> np.ndarray:
+    """Corners (N, 3) of the triangles of an .stl, binary or text, each once, in their order."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(STL_HEADER_BYTES)
+    triangles = int.from_bytes(head[80:], "little") if len(head) == STL_HEADER_BYTES else 0
+    exact = size == STL_HEADER_BYTES + triangles * TRIANGLE.itemsize
+    if head.lstrip().startswith(b"solid") and not exact:  # some binary files begin with solid too
+        return _distinct(_read_vertices(path, (b"vertex",)))
+    check_size(path, triangles * TRIANGLE.itemsize, size - STL_HEADER_BYTES)
+    if triangles == 0:
+        return np.empty((0, 3))
+    return _distinct(np.memmap(path, TRIANGLE, "r", STL_HEADER_BYTES, triangles)["corners"].reshape(-1, 3))
+
+
+def _distinct(corners: np.ndarray) -> np.ndarray:
+    """First occurrence of each corner (N, 3), in their order."""
+    order = np.lexsort(corners.T)
+    ordered = corners[order]
+    new = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(1)])
+    return corners[np.sort(order[new])]
+
+
+def _read_vertices(path: Path, keywords: tuple[bytes, ...]) -> np.ndarray:
+    """Points (N, 3) of the lines `KEYWORD x y z` of a mesh, with one of the keywords."""
+    with open_text(path) as file:
+        vertices = (line.decode("latin-1") for line in file if line.lstrip().startswith(keywords))
+        first = next(vertices, None)
+        if first is None:
+            line = f"{keywords[0].decode().strip()} x y z"
+            raise InputError(f"{path}: has no line `{line}`, so it has no vertices; check the file")
+        return np.loadtxt(chain([first], vertices), ndmin=2, usecols=(1, 2, 3))
