@@ -1,8 +1,8 @@
 """Bounds on the memory of readers: size checks, growing points, and records read in parts.
 
 Only the header of a compressed file says how large its content is. Any may unpack to 16 MiB, larger ones to
-250 times their size, and none to more than 2^27 points (3.2 GB). Real scans take 0.3 bytes a point and more in
-.laz, a ninetieth of their memory.
+250 times their size, and none to more than 2^27 points (3.2 GB). Real scans take 0.3 bytes a point and more
+in .laz, a ninetieth of their memory.
 """
 
 from collections.abc import Sequence
