@@ -1,6 +1,7 @@
 """A search on a GPU, and the table of searches that run together."""
 
 import math
+import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +10,6 @@ from torch import Tensor
 
 from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Symmetry
-from pcreg.kernels.triton.bits import bits
 from pcreg.kernels.triton.search.index import EDGE_SLACK, CellIndex, cloud_numbers, frame_around
 from pcreg.kernels.triton.search.visit import Row
 
@@ -85,6 +85,11 @@ def native_search(
     return Search(index, centres.contiguous(), own, *kernel, normals=normals, symmetric=symmetric)
 
 
+def _bits(value: float) -> int:
+    """The integer with the bits of a float64."""
+    return struct.unpack("q", struct.pack("d", value))[0]
+
+
 class Totals(NamedTuple):
     """Sums over the searches."""
 
@@ -106,7 +111,7 @@ def rows_of(searches: list[Search]) -> tuple[list[Row], Totals]:
         shares = visited if n_blocks < MIN_BLOCKS else 1
         normals = [each.data_ptr() for each in search.normals] if search.normals else [0, 0]
         pointers = [each.data_ptr() for each in (index.points, index.keys, index.order, index.frame)]
-        kernel = bits(search.size), bits(search.radius), search.kernel_size, search.half_width
+        kernel = _bits(search.size), _bits(search.radius), search.kernel_size, search.half_width
         rows.append(
             Row(
                 *(search.centres.data_ptr(), *normals, search.cloud.data_ptr(), n_out),
