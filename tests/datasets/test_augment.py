@@ -61,20 +61,6 @@ def test_viewpoints_move_along_a_ray_and_the_truth_with_them():
     assert 10 < moved < 32  # of 80
 
 
-def test_clouds_may_be_turned_nearly_alike():
-    source, target = corresponding()
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        new_source, _, new_T = change(Augmentation(max_relative_rotation=20), source, target, T, rng)
-        assert (new_source - source).abs().max() > 0.1
-        turned = np.linalg.svd(
-            (new_source - new_source.mean(0)).T.numpy() @ (source - source.mean(0)).numpy()
-        )
-        R = turned[0] @ turned[2]  # by which the source was turned
-        alike = se3(R, np.zeros(3)) @ T @ se3(R.T, np.zeros(3))
-        assert rotation_error(new_T, alike) <= 20 + 1e-6
-
-
 def test_jitter_has_the_size_asked_for():
     source, target = corresponding(20_000)
     new_source, _, new_T = change(
@@ -82,14 +68,6 @@ def test_jitter_has_the_size_asked_for():
     )
     assert (new_source - source).std().item() == pytest.approx(0.01, rel=0.02)
     np.testing.assert_array_equal(new_T, T)
-
-
-def test_the_given_arrays_stay_as_they_are():
-    source, target = corresponding()
-    copies = source.clone(), target.clone(), T.copy()
-    change(Augmentation(scale=(1.1, 1.2), jitter=0.1, crop=0.2), source, target, T, np.random.default_rng(4))
-    for array, copy in zip((source, target, T), copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
 
 
 def test_a_plane_cuts_off_no_more_than_its_share():
@@ -104,16 +82,6 @@ def test_a_plane_cuts_off_no_more_than_its_share():
         # What is missing lies on one side of a plane.
         normal = missing.mean(0) - cut.mean(0)
         assert (missing @ normal).mean() > (cut @ normal).mean()
-
-
-def test_points_are_dropped_here_and_there():
-    source, target = corresponding(1000)
-    sizes = [
-        len(change(Augmentation(rotate=False, drop=0.6), source, target, T, np.random.default_rng(seed))[0])
-        for seed in range(20)
-    ]
-    assert 350 < min(sizes) < 600
-    assert 850 < max(sizes) <= 1000
 
 
 def test_beams_are_dropped_whole():

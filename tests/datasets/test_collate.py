@@ -7,8 +7,7 @@ import torch
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.collate import Batches, TrainingPairs
 from pcreg.datasets.jagged import Jagged
-from pcreg.datasets.preparation import Preparation, RawPair, matching_rows
-from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.datasets.preparation import Preparation, matching_rows
 from pcreg.io.pairs import Pair
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import PyramidConfig
@@ -72,13 +71,6 @@ def test_an_epoch_can_be_joined_midway(workers):
             assert torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y
 
 
-def test_epochs_differ_in_order_and_augmentation():
-    epochs = [list(batches(batch_size=1).epoch(epoch)) for epoch in range(4)]
-    orders = {tuple(batch.names[0] for batch in epoch) for epoch in epochs}
-    assert len(orders) > 1
-    assert all(sorted(order) == sorted(next(iter(orders))) for order in orders)
-
-
 class WithoutOverlap(Sheets):
     """Every second pair has nothing in common."""
 
@@ -119,11 +111,3 @@ def test_processes_share_the_pairs():
 def test_an_empty_data_set_is_refused():
     with pytest.raises(InputError, match="no pairs"):
         TrainingPairs(Sheets(0), preparation())
-
-
-def test_points_thinned_before_stay_as_they_are_when_turned():
-    cloud = torch.from_numpy(Sheets().cloud("0/source"))
-    once = cloud[torch.from_numpy(voxel_downsample(cloud.numpy(), VOXEL))]
-    sample = preparation()([RawPair("a", once, once, np.eye(4))], np.random.default_rng(0))[0]
-    assert len(sample.source) == len(once)
-    torch.testing.assert_close(torch.pdist(sample.source), torch.pdist(once))

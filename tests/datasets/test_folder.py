@@ -66,26 +66,10 @@ def test_pairs_are_proposed_from_poses_and_kept_by_overlap(scans, lines):
     assert len(Folder(scans, minimum_overlap=0, proposals=5).pairs) == 5
 
 
-def test_numbers_in_names_are_read_as_numbers(scans):
-    assert Folder(scans).names == [f"scan_{n}.ply" for n in range(COUNT)]
-
-
 def test_minimum_distance_leaves_out_the_easy_neighbours(scans):
     (scans / "poses.txt").write_text(kitti_lines())
     pairs = Folder(scans, minimum_overlap=0.45, minimum_distance=1.5).pairs
     assert {pair.name for pair in pairs} == {f"scan_{n}.ply->scan_{n - 2}.ply" for n in range(2, COUNT)}
-
-
-def test_candidates_are_bounded():
-    positions = np.random.default_rng(0).standard_normal((200, 3))
-    candidates = nearby(positions, 5, 0.0)
-    assert len(candidates) <= 5 * 200
-    assert all(later > earlier for later, earlier in candidates)
-    for scan in (0, 57):
-        nearest = np.argsort(np.linalg.norm(positions - positions[scan], axis=1))[1:6]
-        assert {(max(scan, n), min(scan, n)) for n in nearest} <= set(candidates)
-    assert nearby(np.zeros((3, 3)), 10, 0.0) == [(1, 0), (2, 0), (2, 1)]
-    assert nearby(np.zeros((3, 3)), 10, 0.1) == nearby(np.zeros((1, 3)), 10, 0.0) == []
 
 
 def test_partners_are_spread_up_to_the_maximum_distance():
@@ -182,14 +166,6 @@ def test_folder_without_use_is_bad_input(scans, tmp_path):
         _ = Folder(scans, minimum_overlap=0.95).pairs
 
 
-def test_overlap_counts_source_points_with_a_near_target_point():
-    source = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]])
-    T = se3(rotation_about(np.array([0.0, 0, 1]), 90), np.array([1.0, 0, 0]))
-    target = np.array([[1.0, 0, 0.05], [1, 1, 0.2], [1, 2, 0.05]])
-    assert measured_overlap(source, target, T, 0.1) == 0.5
-    assert measured_overlap(source[:0], target, T, 0.1) == measured_overlap(source, target[:0], T, 0.1) == 0
-
-
 def test_real_fragments_overlap_by_their_own_poses(real_data, tmp_path):
     scene = real_data / "indoor/3dmatch/fragments/7-scenes-redkitchen"
     poses = []
@@ -212,11 +188,3 @@ def test_a_limit_reads_no_more_clouds_of_a_list_than_it_keeps(scans):
     assert [(pair.name, pair.overlap) for pair in limited.pairs] == [
         (pair.name, pair.overlap) for pair in evenly(whole, 3)
     ]
-
-
-def test_a_limit_of_proposed_pairs_takes_those_that_overlap(scans):
-    (scans / "poses.txt").write_text(kitti_lines())
-    limited = Folder(scans, voxel=0.05, minimum_overlap=0.45)
-    whole = limited.pairs
-    keep_evenly(limited, 4)
-    assert limited.pairs == evenly(whole, 4)

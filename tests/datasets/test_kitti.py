@@ -188,25 +188,6 @@ def test_a_broken_scan_is_named_and_can_be_done_without(tree, damage, named):
     assert named in dataset.left_out[0]
 
 
-def test_a_broken_scan_that_no_pair_needs_is_no_trouble(tree):
-    root, _ = tree
-    (root / "dataset/sequences/08/velodyne/000002.bin").unlink()
-    assert len(Kitti(root, 8, truth="odometry").pairs) == 1
-
-
-def test_scans_are_read_when_asked_for_and_one_at_a_time(tree, monkeypatch):
-    root, _ = tree
-    read = []
-    monkeypatch.setattr(pcreg.datasets.kitti, "read_cloud", lambda path: read.append(path.name))
-    dataset = Kitti(root, 8, truth="odometry")
-    assert len(dataset.pairs) == 1
-    assert read == []
-
-
-def test_only_the_benchmark_itself_goes_by_its_name(tree):
-    assert Kitti(tree[0], 8, truth="odometry").name == "KITTI 08"
-
-
 @pytest.mark.parametrize(("sequences", "count"), [(range(6), 1358), ((6, 7), 180), ((8, 9, 10), 555)])
 def test_the_ten_public_pose_files_give_the_known_counts(kitti_root, sequences, count):
     poses = [read_poses(kitti_root / "poses" / f"{n:02d}.txt") for n in sequences]

@@ -96,13 +96,6 @@ def test_scans_of_a_map_are_refused(clouds, tmp_path):
     assert not (tmp_path / "fits.jsonl").exists()
 
 
-def test_a_cache_that_cannot_be_written_is_bad_input(clouds, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    odometry = Odometry(tmp_path / "file" / "fits.jsonl", SIZES, clouds.__getitem__, VOXEL)
-    with pytest.raises(InputError, match=r"fits.jsonl: cannot be written .*data.cache="):
-        _ = odometry.steps
-
-
 def test_a_folder_without_poses_gives_pairs_of_known_motion(clouds, tmp_path, caplog):
     caplog.set_level(logging.INFO, logger="pcreg")
     for name, points in clouds.items():

@@ -32,10 +32,6 @@ def test_what_was_packed_is_there_again():
         assert torch.equal(found["tensors"][name], wanted)
 
 
-def test_nothing_is_packed_without_tensors():
-    assert Packed.of(["a", None]).unpacked() == ["a", None]
-
-
 def test_kernels_find_each_where_they_can_load_it():
     found = Packed.of(tensors()).unpacked()
     assert all(tensor.data_ptr() % ALIGNMENT == 0 for tensor in found.values())

@@ -63,19 +63,7 @@ def test_training_joins_what_the_descriptor_joins():
         assert np.isclose(features.numpy(), described, atol=1e-4).all(1).mean() > 0.9
 
 
-def test_one_scale_leaves_a_batch_as_it_was():
-    preparation = Preparation(VOXEL, Augmentation(), 1.5 * VOXEL)
-    batch = next(Batches(TrainingPairs(Sheets(2), preparation), architecture().geometry, 2).epoch(0))
-    assert batch.source_rows is None
-    assert batch.pyramid.cloud_groups.sizes == (2, 2)
-
-
 @pytest.mark.parametrize("scales", [(1.4, 2.0), (1.0, 0.7), (), (1.0, float("inf"))])
 def test_scales_start_with_one_and_grow(scales):
     with pytest.raises(InputError, match="give 1 first and then larger ones"):
         Preparation(VOXEL, Augmentation(), 1.5 * VOXEL, scales=scales)
-
-
-def test_a_network_on_voxels_sees_one_scale():
-    with pytest.raises(InputError, match="snap=true"):
-        Preparation(VOXEL, Augmentation(), 1.5 * VOXEL, snap=True, scales=SCALES)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets.threedmatch import ThreeDMatch, read_log
+from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import write_ply
 from pcreg.runtime.errors import InputError
@@ -114,14 +114,6 @@ def test_logs_are_found_beside_either_kind_of_fragment(tmp_path, fragments, logs
     assert [pair.information[5, 5] for pair in dataset.pairs] == [13, 1, 3]
 
 
-def test_overlap_and_information_are_none_where_there_is_no_file(tmp_path):
-    write_fragments(tmp_path)
-    write_logs(tmp_path / "benchmarks/3DLoMatch", information=False)
-    dataset = ThreeDMatch(tmp_path, "3DLoMatch")
-    assert_pairs_fit(dataset)
-    assert all(pair.overlap is None and pair.information is None for pair in dataset.pairs)
-
-
 @pytest.mark.parametrize("folder", ["", "metadata"])
 @pytest.mark.parametrize(
     "lists", [predator_lists(), geotransformer_lists()], ids=["predator", "geotransformer"]
@@ -155,12 +147,6 @@ def test_logs_are_preferred_to_pickles(tmp_path):
     assert all(pair.information is not None for pair in ThreeDMatch(tmp_path).pairs)
 
 
-@pytest.mark.parametrize("scenes", ["hotel", ["hotel"]])
-def test_scenes_choose_pairs(tmp_path, scenes):
-    write_logs(tmp_path / "benchmarks/3DMatch")
-    assert [pair.scene for pair in ThreeDMatch(tmp_path, scenes=scenes).pairs] == ["hotel"]
-
-
 def test_fragment_that_is_missing_is_refused_by_name_when_it_is_read(tmp_path):
     write_fragments(tmp_path)
     write_logs(tmp_path / "benchmarks/3DMatch")
@@ -169,13 +155,6 @@ def test_fragment_that_is_missing_is_refused_by_name_when_it_is_read(tmp_path):
     assert len(dataset.pairs) == 3
     with pytest.raises(InputError, match=r"no fragment hotel/cloud_bin_3 .*data.scenes"):
         dataset.cloud("hotel/cloud_bin_3")
-
-
-def test_rows_that_are_not_finite_are_dropped(tmp_path):
-    write_logs(tmp_path / "benchmarks/3DMatch")
-    (tmp_path / "hotel").mkdir()
-    torch.save(np.array([[0.0, 0, 0], [np.nan, 0, 0], [1, 2, 3]]), tmp_path / "hotel/cloud_bin_0.pth")
-    np.testing.assert_array_equal(ThreeDMatch(tmp_path).cloud("hotel/cloud_bin_0"), [[0, 0, 0], [1, 2, 3]])
 
 
 def test_bad_input_names_the_file_or_key_and_the_remedy(tmp_path):
@@ -237,14 +216,6 @@ def test_a_logged_motion_that_is_not_rigid_is_refused_by_file_and_pair(tmp_path)
         ThreeDMatch(tmp_path)
 
 
-def test_log_keeps_the_order_of_the_file(tmp_path):
-    path = tmp_path / "gt.log"
-    path.write_text(entries([(2, 3), (0, 1)], motion))
-    log = read_log(path, 4)
-    assert list(log) == [(2, 3), (0, 1)]
-    np.testing.assert_allclose(log[2, 3], motion(2, 3), atol=1e-7)
-
-
 @pytest.mark.parametrize(
     ("benchmark", "pairs", "not_consecutive"),
     [("3DMatch", (506, 208, 54), (449, 159, 26)), ("3DLoMatch", (525, 230, 49), (524, 222, 42))],
@@ -272,12 +243,6 @@ def test_real_layouts_agree(real_data):
     assert preprocessed.cloud(name).shape == original.cloud(name).shape == (19082, 3)
     with pytest.raises(InputError, match="no fragment 7-scenes-redkitchen/cloud_bin_9"):
         preprocessed.cloud("7-scenes-redkitchen/cloud_bin_9")
-
-
-def test_real_validation_list_is_read(real_data):
-    pairs = ThreeDMatch(real_data / "indoor/3dmatch_pth", "val").pairs
-    assert len(pairs) == 1331
-    assert all(0.1 < pair.overlap < 0.9 for pair in pairs)
 
 
 def test_real_truth_moves_source_into_target(real_data):

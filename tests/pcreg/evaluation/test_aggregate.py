@@ -193,8 +193,3 @@ def test_published_figures_are_fractions_with_known_keys():
 def test_an_impossible_protocol_is_refused(wrong, named):
     with pytest.raises(InputError, match=named):
         replace(PROTOCOL, **wrong)
-
-
-def test_lengths_follow_the_voxel_size():
-    protocol = Protocol(name="own", voxel=0.3, gates=[[2.0, 5.0]])
-    assert (protocol.tau1, protocol.distance) == pytest.approx((0.6, 0.45))

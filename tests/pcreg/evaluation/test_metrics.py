@@ -73,10 +73,6 @@ def test_inlier_ratio():
     assert metrics.inlier_ratio(source[:0], target[:0], T, 0.1) == 0.0
 
 
-def test_the_inlier_distance_is_strict():
-    assert metrics.inlier_ratio(np.zeros((1, 3)), np.array([[0.5, 0, 0]]), np.eye(4), 0.5) == 0.0
-
-
 def test_feature_match_is_strict():
     assert metrics.feature_matched([1 / 20, 0.0500001, 0.0, 1.0], 0.05).tolist() == [False, True, False, True]
 
@@ -110,13 +106,6 @@ def test_the_official_recall_is_lenient_on_rotations(error, official, true):
     assert metrics.rmse(truth @ error, truth, POINTS) == pytest.approx(true, abs=1e-9)
 
 
-def test_the_official_error_tells_a_motion_from_its_inverse():
-    truth = rotated(Z, 30, (0.5, -0.2, 0.1))
-    estimate = truth @ rotated(Z, 0, (0.15, 0, 0))
-    wrong = metrics.information_rmse(estimate, inverse(truth), INFORMATION)
-    assert wrong == pytest.approx(0.983402275, abs=1e-9)
-
-
 def test_the_sign_of_the_quaternion_does_not_matter():
     # Nearly half a turn either way: the same motion but for 0.2 degrees.
     one, other = (metrics.information_rmse(rotated(Z, a), np.eye(4), INFORMATION) for a in (179.9, -179.9))
@@ -137,8 +126,3 @@ def test_scenes_weigh_the_same_and_pairs_do_not():
     scenes = [np.repeat([1, 0], [9, 1]), np.array([1, 0])]
     assert metrics.over_scenes([metrics.mean(scene) for scene in scenes])[0] == pytest.approx(0.7)
     assert metrics.mean(np.concatenate(scenes)) == pytest.approx(10 / 12)
-
-
-def test_a_scene_without_a_value_is_left_out():
-    assert metrics.over_scenes([0.5, np.nan, 1.0]) == pytest.approx((0.75, 0.25))
-    assert np.isnan(metrics.over_scenes([np.nan])).all()

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,10 +88,3 @@ def test_success_by_overlap():
     assert pairs.tolist() == [1, 0, 0, 2, 0, 0, 0, 0, 0, 1]
     assert (rate[0], rate[3], rate[9]) == (0.0, 0.5, 1.0)
     assert np.isnan(rate[1])
-
-
-def test_a_run_without_a_spread_or_a_second_number_is_drawn_too(tmp_path):
-    protocol = replace(PROTOCOL, samples=(None,))
-    records = run(tmp_path, Rooms(compat=True), protocol=protocol, seeds=(3,))
-    report(records, replace(SETUP, protocol=protocol, seeds=(3,)), Rooms(), tmp_path / "r.html", pictures=1)
-    assert "at N = all and seed 3" in (tmp_path / "r.html").read_text()

@@ -1,7 +1,6 @@
 """The loop and its records, on clouds whose registration is known in advance."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -77,20 +76,6 @@ def test_records_do_not_depend_on_the_number_of_workers(tmp_path):
     assert len({str(trial["T_target_source"]) for trial in trials}) == len(trials)  # none by chance the same
 
 
-def test_another_executor_may_do_the_work(tmp_path):
-    here = run(tmp_path / "here")
-    with ThreadPoolExecutor(2) as executor:
-        assert untimed(run(tmp_path / "there", workers=executor)) == untimed(here)
-
-
-def test_a_folder_of_another_run_is_refused(tmp_path):
-    run(tmp_path, descriptor_settings={"radius": 0.2})
-    before = (tmp_path / "records.jsonl").read_bytes()
-    with pytest.raises(InputError, match=r"descriptor_settings.radius is 0.2 there and 0.3 here.*out="):
-        run(tmp_path, descriptor_settings={"radius": 0.3})
-    assert (tmp_path / "records.jsonl").read_bytes() == before
-
-
 def test_a_damaged_line_is_named(tmp_path):
     run(tmp_path)
     lines = (tmp_path / "records.jsonl").read_text().splitlines()
@@ -103,13 +88,6 @@ def test_a_damaged_line_is_named(tmp_path):
 def test_descriptor_and_protocol_must_agree_on_the_voxel_size(tmp_path):
     with pytest.raises(InputError, match=r"set protocol.voxel=0.1"):
         run(tmp_path, protocol=replace(PROTOCOL, voxel=0.2))
-
-
-def test_no_pairs(tmp_path):
-    dataset = Rooms()
-    dataset.pairs = []
-    with pytest.raises(InputError, match="no pairs"):
-        run(tmp_path, dataset=dataset)
 
 
 def test_an_empty_cloud_is_a_failure_and_no_crash(tmp_path):
