@@ -1,11 +1,10 @@
 """The verdict on a motion: a calibrated probability from the evidence, and a reason in words.
 
-Fitted to motions between simulated scans whose ground truth is known (pcreg/training/judge);
-docs/benchmarks/confidence.md has the results on real ones. There are two models, because many more matches
-of learned descriptors are right than of FPFH: a small network of ten numbers, and a logistic model of four.
+Fitted to motions between simulated scans whose ground truth is given (`python -m pcreg.training.judge`);
+docs/benchmarks/confidence.md has the results on real ones. Learned descriptors and FPFH have a model each, as
+many more matches of learned descriptors are right.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,9 +13,8 @@ from importlib.resources import files
 import numpy as np
 
 from pcreg.registration.judge.confidence_terms import (
-    HANDCRAFTED_TERMS,
-    LEARNED_TERMS,
     OBSERVABILITY,
+    TERMS,
     ConfidenceTerm,
     few_inliers,
     values_of,
@@ -32,115 +30,63 @@ MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer coun
 # about equally likely, as in a symmetric scene, however the last digits differ.
 MAX_PROBABILITY = 0.995
 MAX_DEVIATIONS = 4.0  # from the mean of a term, beyond which a network has seen next to nothing
+# Of 700 simulated pairs that are refused with less by learned descriptors none is registered at another voxel
+# size, of 544 others 20 are
+MIN_RETRIED_CONFIDENCE = 0.03
 
 
 @dataclass(frozen=True)
 class Verdict:
+    """The decision on a motion."""
+
     registered: bool
     confidence: float  # probability that the motion is right; at least 0.7 exactly when registered
     reason: str  # in words, with the numbers
     ambiguous: bool  # refused, and an alternative is about as likely
 
 
-class ConfidenceModel(ABC):
-    """From the values of terms to the log-odds that a motion is right."""
-
-    terms: tuple[ConfidenceTerm, ...]
-    usual: np.ndarray  # (F,) values of the terms: their means over right motions
-    min_retried_confidence = 0.0  # of a refused pair, from which it is worth trying at another voxel size
-
-    @abstractmethod
-    def log_odds(self, values: np.ndarray) -> np.ndarray:
-        """(N,) of motions with values (N, F) of the terms."""
-
-    def probability(self, evidence: Evidence) -> float:
-        """That the motion is right, whatever other motions there are."""
-        values = values_of(self.terms, evidence)[None]
-        likely = float(1 / (1 + np.exp(-self.deciding(evidence).log_odds(values)[0])))
-        return likely if evidence.inliers >= MIN_INLIERS else min(likely, 0.5)
-
-    def deciding(self, evidence: Evidence) -> "ConfidenceModel":
-        """This model, or the one that it has for such evidence."""
-        return self
-
-    def verdict(self, evidence: Evidence, alternatives: Sequence[Evidence] = ()) -> Verdict:
-        """The verdict on a motion, given the evidence about it and about others between the same clouds.
-
-        At most one of them is right: with odds o of each by itself, the first has the probability
-        o_1 / (1 + o_1 + o_2 + ...).
-        """
-        likely = (min(self.probability(each), MAX_PROBABILITY) for each in (evidence, *alternatives))
-        odds = [p / (1 - p) for p in likely]
-        confidence, *others = (each / (1 + sum(odds)) for each in odds)
-        registered = confidence >= MIN_CONFIDENCE
-        strongest = max(others, default=0.0)
-        ambiguous = not registered and strongest >= MIN_ALTERNATIVE_CONFIDENCE
-        if registered:
-            reason = _in_favour(evidence)
-        elif ambiguous:
-            alternative = alternatives[int(np.argmax(others))]
-            reason = (
-                f"two motions fit about equally well: {evidence.inliers} matches agree with this one, "
-                f"{alternative.inliers} with the other; the scene may repeat itself or be symmetric"
-            )
-        elif evidence.inliers < MIN_INLIERS:
-            reason = few_inliers(evidence)
-        else:
-            reason = self.deciding(evidence).most_missed(evidence).rejection_reason(evidence)
-        return Verdict(registered, confidence, reason, ambiguous)
-
-    def most_missed(self, evidence: Evidence) -> ConfidenceTerm:
-        """The term that would make the motion likelier than any other, were it as usual."""
-        values = values_of(self.terms, evidence)
-        mended = np.where(np.eye(len(values), dtype=bool), self.usual, values)
-        return self.terms[int(np.argmax(self.log_odds(mended)))]
-
-
-@dataclass(frozen=True)
-class LogisticModel(ConfidenceModel):
-    """Two numbers per term, in the order of the terms, none of the weights negative."""
-
-    terms: tuple[ConfidenceTerm, ...]
-    weights: tuple[float, ...]
-    usual: tuple[float, ...]
-    bias: float
-    estimated: "LogisticModel | None" = None  # for clouds of which a viewpoint is estimated
-
-    def log_odds(self, values: np.ndarray) -> np.ndarray:
-        return self.bias + values @ np.array(self.weights)
-
-    def deciding(self, evidence: Evidence) -> "LogisticModel":
-        """Of the models that apply the one with the lower probability.
-
-        So with an estimated viewpoint a motion is never likelier than with a known one.
-        """
-        if self.estimated is None or evidence.viewpoints_known:
-            return self
-        values = values_of(self.terms, evidence)
-        return min(self, self.estimated, key=lambda model: float(model.log_odds(values)))
+def posterior(probabilities: Sequence[float]) -> list[float]:
+    """Probabilities of hypotheses given that at most one is right, from those of each by itself, below 1."""
+    odds = [p / (1 - p) for p in probabilities]
+    return [each / (1 + sum(odds)) for each in odds]
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkModel(ConfidenceModel):
+class ConfidenceModel:
     """A few small networks of fully connected layers; their log-odds are averaged.
 
     No weight is negative, and half of the units of a layer bend upwards, half downwards: so the log-odds grow
-    with every term, in any way that a monotonic function can (Runje and Shankaranarayana, ICML 2023).
+    with every term, in any way that a monotonic function can (Runje and Shankaranarayana, ICML 2023). Without
+    hidden layers it is a logistic model.
     """
 
-    # Of 700 simulated pairs that are refused with less none is registered at another voxel size, of 544
-    # others 20 are
-    min_retried_confidence = 0.03
-
-    terms: tuple[ConfidenceTerm, ...]
-    usual: np.ndarray
+    usual: np.ndarray  # (F,) values of the terms: their means over right motions
     mean: np.ndarray  # (F,), of the terms in training, and
     deviation: np.ndarray  # (F,)
-    layers: tuple[
-        tuple[np.ndarray, np.ndarray], ...
-    ]  # weights (networks, in, out) and biases (networks, out)
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]  # weights (networks, in, out), biases (networks, out)
+    min_retried_confidence: float = 0.0  # of a refused pair, from which another voxel size is worth trying
+
+    @staticmethod
+    @cache
+    def shipped(learned: bool) -> "ConfidenceModel":
+        """The model for learned descriptors, or that for FPFH."""
+        name = "verdict.safetensors" if learned else "verdict_fpfh.safetensors"
+        content = files("pcreg.weights").joinpath(name).read_bytes()
+        return ConfidenceModel.load(content, MIN_RETRIED_CONFIDENCE if learned else 0.0)
+
+    @staticmethod
+    def load(content: bytes, min_retried_confidence: float = 0.0) -> "ConfidenceModel":
+        """The model in a file written by `python -m pcreg.training.judge fit`."""
+        from safetensors.numpy import load
+
+        found = {name: each.astype(np.float64) for name, each in load(content).items()}
+        count = sum(name.startswith("weights") for name in found)
+        layers = tuple((found[f"weights.{n}"], found[f"biases.{n}"]) for n in range(count))
+        terms = (found[name] for name in ("usual", "mean", "deviation"))
+        return ConfidenceModel(*terms, layers, min_retried_confidence)
 
     def log_odds(self, values: np.ndarray) -> np.ndarray:
+        """Log-odds (N,) that motions with values (N, F) of the terms are right."""
         scaled = ((values - self.mean) / self.deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
         *hidden, (weights, biases) = self.layers
         x = np.broadcast_to(scaled, (len(weights), *scaled.shape))
@@ -150,50 +96,43 @@ class NetworkModel(ConfidenceModel):
         return (x @ weights + biases[:, None])[..., 0].mean(0)
 
     def probability(self, evidence: Evidence) -> float:
-        """That the motion is right; at most 0.5 if the overlap leaves it a direction to slide in.
+        """Probability that the motion is right, whatever other motions there are.
 
-        Few simulated scans are so bare that a network could learn it from them.
+        At most 0.5 with few inliers, and if the overlap leaves it a direction to slide in: few simulated
+        scans are so bare that a network could learn it from them.
         """
-        likely = super().probability(evidence)
-        return min(likely, 0.5) if evidence.observability.free else likely
+        likely = float(1 / (1 + np.exp(-self.log_odds(values_of(evidence)[None])[0])))
+        proves_little = evidence.inliers < MIN_INLIERS or evidence.observability.free
+        return min(likely, 0.5) if proves_little else likely
 
-    def most_missed(self, evidence: Evidence) -> ConfidenceTerm:
-        return OBSERVABILITY if evidence.observability.free else super().most_missed(evidence)
+    def verdict(self, evidence: Evidence, alternatives: Sequence[Evidence] = ()) -> Verdict:
+        """The verdict on a motion, given the evidence about it and about others between the same clouds."""
+        likely = [min(self.probability(each), MAX_PROBABILITY) for each in (evidence, *alternatives)]
+        confidence, *others = posterior(likely)
+        registered = confidence >= MIN_CONFIDENCE
+        ambiguous = not registered and max(others, default=0.0) >= MIN_ALTERNATIVE_CONFIDENCE
+        if registered:
+            reason = (
+                f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the "
+                f"source lies on the target, {evidence.rmse:.2g} m apart, and "
+                f"{evidence.free_space_violation:.0%} contradicts what was seen"
+            )
+        elif ambiguous:
+            alternative = alternatives[int(np.argmax(others))]
+            reason = (
+                f"two motions fit about equally well: {evidence.inliers} matches agree with this one, "
+                f"{alternative.inliers} with the other; the scene may repeat itself or be symmetric"
+            )
+        elif evidence.inliers < MIN_INLIERS:
+            reason = few_inliers(evidence)
+        else:
+            reason = self._most_missed(evidence).rejection_reason(evidence)
+        return Verdict(registered, confidence, reason, ambiguous)
 
-    @staticmethod
-    @cache
-    def shipped() -> "NetworkModel":
-        """That of weights/verdict.safetensors."""
-        return NetworkModel.load(files("pcreg.weights").joinpath("verdict.safetensors").read_bytes())
-
-    @staticmethod
-    def load(content: bytes) -> "NetworkModel":
-        """That of a file written by `python -m pcreg.training.judge fit`."""
-        from safetensors.numpy import load
-
-        found = {name: each.astype(np.float64) for name, each in load(content).items()}
-        count = sum(name.startswith("weights") for name in found)
-        layers = tuple((found[f"weights.{n}"], found[f"biases.{n}"]) for n in range(count))
-        return NetworkModel(LEARNED_TERMS, found["usual"], found["mean"], found["deviation"], layers)
-
-
-def _in_favour(evidence: Evidence) -> str:
-    return (
-        f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the source "
-        f"lies on the target, {evidence.rmse:.2g} m apart, and {evidence.free_space_violation:.0%} "
-        "contradicts what was seen"
-    )
-
-
-HANDCRAFTED = LogisticModel(
-    HANDCRAFTED_TERMS,
-    weights=(1.87, 0.56, 3.40, 2.07),
-    usual=(-0.05, -2.11, 3.04, -2.44),
-    bias=-1.06,
-    estimated=LogisticModel(
-        HANDCRAFTED_TERMS,
-        weights=(3.53, 1.64, 1.69, 1.50),
-        usual=(-0.14, -2.36, 2.75, -2.41),
-        bias=6.93,
-    ),
-)
+    def _most_missed(self, evidence: Evidence) -> ConfidenceTerm:
+        """The term that would make the motion likelier than any other, were it as usual."""
+        if evidence.observability.free:
+            return OBSERVABILITY
+        values = values_of(evidence)
+        mended = np.where(np.eye(len(values), dtype=bool), self.usual, values)
+        return TERMS[int(np.argmax(self.log_odds(mended)))]

@@ -15,13 +15,7 @@ from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.icp import Refinement, refine
 from pcreg.registration.estimation.ransac import ransac
-from pcreg.registration.judge.confidence import (
-    HANDCRAFTED,
-    MIN_CANDIDATE_PROBABILITY,
-    ConfidenceModel,
-    NetworkModel,
-    Verdict,
-)
+from pcreg.registration.judge.confidence import MIN_CANDIDATE_PROBABILITY, ConfidenceModel, Verdict
 from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.evidence import Evidence, gather_evidence
 from pcreg.registration.judge.free_space import FreeSpace
@@ -81,7 +75,7 @@ class SingleScaleRegistrar:
 
     @property
     def confidence_model(self) -> ConfidenceModel:
-        return NetworkModel.shipped() if self.descriptor.fingerprint else HANDCRAFTED
+        return ConfidenceModel.shipped(bool(self.descriptor.fingerprint))
 
     def describe(
         self, points: np.ndarray, name: str = "cloud", viewpoint: Viewpoint | None = None

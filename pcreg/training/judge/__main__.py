@@ -8,11 +8,10 @@
 
 The first three register pairs with a given truth, by the shipped weights or with --descriptor fpfh, and
 append the evidence for each motion found: pairs that overlap, clouds of different scenes, of rooms with the
-same furniture, of other places of one scene, and clouds against mirror images. `fit` writes the network of
-verdict.safetensors or, for answers by FPFH, prints the table of pcreg/registration/judge/confidence.py.
-`check` answers each pair with the likeliest motion, compares the confidences with how often the answers are
-right, and counts what is accepted. A motion is right within 15 degrees and 0.3 m indoors, within 5 degrees
-and 2 m outdoors.
+same furniture, of other places of one scene, and clouds against mirror images. `fit` writes
+verdict.safetensors or, for answers by FPFH, verdict_fpfh.safetensors. `check` answers each pair with the
+likeliest motion, compares the confidences with how often the answers are right, and counts what is accepted.
+A motion is right within 15 degrees and 0.3 m indoors, within 5 degrees and 2 m outdoors.
 """
 
 import argparse
@@ -32,19 +31,19 @@ from pcreg.datasets.simulated.recorded import Recorded
 from pcreg.datasets.simulated.recording import Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.judge.confidence import HANDCRAFTED, MIN_CONFIDENCE, NetworkModel
-from pcreg.registration.judge.confidence_terms import HANDCRAFTED_TERMS, LEARNED_TERMS, values_of
+from pcreg.registration.judge.confidence import MIN_CONFIDENCE, ConfidenceModel
+from pcreg.registration.judge.confidence_terms import values_of
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
 from pcreg.runtime.errors import InputError
 from pcreg.training.judge.answers import Gate, answers, evidence_of, house_of, questions
-from pcreg.training.judge.fit import calibration_error, fit_network, logistic, reliability
+from pcreg.training.judge.fit import HIDDEN, calibration_error, fit_network, reliability
 
 INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
 # Metres, the choice of `pcreg register` for most of these scans
 VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
 SHARES = {"true": 100, "apart": 20, "alike": 50, "unrelated": 50, "mirrored": 30}  # of questions, in a fit
-WEIGHTS = Path(__file__).parents[2] / "weights" / "verdict.safetensors"
+WEIGHTS = Path(__file__).parents[2] / "weights"
 HIDDEN_VIEWPOINTS = 0.5  # of the simulated questions, so that estimated viewpoints are part of the fit
 
 
@@ -82,7 +81,7 @@ def main() -> None:
         ask.add_argument("--workers", type=int)
     for verb in ("fit", "check"):
         verbs.add_parser(verb).add_argument("answers", type=Path, nargs="+")
-    verbs.choices["fit"].add_argument("--out", type=Path, default=WEIGHTS, help="file of the network")
+    verbs.choices["fit"].add_argument("--out", type=Path, default=WEIGHTS, help="folder of the model")
     options = made.parse_args()
     if options.verb == "fit":
         fit(_read(options.answers), options.out)
@@ -128,9 +127,10 @@ def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, 
 
 
 def fit(answers: list[dict[str, Any]], out: Path) -> None:
-    """Write the network of learned descriptors to `out`, or print the tables of FPFH.
+    """Write the model of one kind of descriptor to the folder `out`.
 
-    The kinds of questions have fixed shares, however many of each were asked.
+    The kinds of questions have fixed shares, however many of each were asked. That of FPFH, few of whose
+    answers are right, has no hidden layers.
     """
     if len({answer["learned"] for answer in answers}) > 1:
         raise InputError("answers by learned descriptors and by FPFH; fit a model to each")
@@ -143,24 +143,11 @@ def fit(answers: list[dict[str, Any]], out: Path) -> None:
         ),
         strict=True,
     )
-    evidence, counts = [evidence_of(motion) for motion in motions], np.array(counts)
+    values = np.array([values_of(evidence_of(motion)) for motion in motions])
     right = np.array([motion["right"] for motion in motions])
-    terms = LEARNED_TERMS if learned else HANDCRAFTED_TERMS
-    values = np.array([values_of(terms, each) for each in evidence])
-    if learned:
-        fit_network(values, right, counts, out)
-        print(f"{out}: fitted to {len(motions)} motions, {right.sum()} right, of {len(answers)} questions")
-        return
-    for stated, title in ((True, "viewpoints stated"), (False, "viewpoints estimated")):
-        rows = np.array([each.viewpoints_known is stated for each in evidence])
-        if not rows.any():
-            continue
-        weights, bias = logistic(values[rows], right[rows], counts[rows])
-        usual = values[rows & right].mean(0)
-        print(f"{title}\n{'term':>19} weight  usual")
-        for term, *numbers in zip(terms, weights, usual, strict=True):
-            print(f"{term.name:>19} {numbers[0]:6.2f} {numbers[1]:6.2f}")
-        print(f"{'bias':>19} {bias:6.2f}\n{rows.sum()} motions, {(rows & right).sum()} right")
+    path = out / ("verdict.safetensors" if learned else "verdict_fpfh.safetensors")
+    fit_network(values, right, np.array(counts), path, HIDDEN if learned else ())
+    print(f"{path}: fitted to {len(motions)} motions, {right.sum()} right, of {len(answers)} questions")
 
 
 def report(answers: list[dict[str, Any]]) -> None:
@@ -179,7 +166,7 @@ def report(answers: list[dict[str, Any]]) -> None:
 
 def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
     """The confidence in the likeliest motion, and whether it is right."""
-    model = NetworkModel.shipped() if answer["learned"] else HANDCRAFTED
+    model = ConfidenceModel.shipped(answer["learned"])
     found = [(evidence_of(motion), motion["right"]) for motion in answer["motions"]]
     (best, right), *others = sorted(found, key=lambda each: -model.probability(each[0]))
     return model.verdict(best, [evidence for evidence, _ in others]).confidence, right

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.numpy import save_file
-from scipy.optimize import minimize
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
@@ -17,23 +16,30 @@ from pcreg.runtime.files import replacing
 
 NETWORKS = 3  # from different first weights
 HIDDEN = (16, 8)
-EPOCHS = 60
+EPOCHS, LOGISTIC_EPOCHS = 60, 600  # a logistic model is fitted to few motions
 BATCH = 256
 LR = 3e-2
 WEIGHT_DECAY = 1e-4
-SMOOTH = 1e-3  # of the squared weights of normalised columns
 BINS = 10
 
 
-def fit_network(values: np.ndarray, right: np.ndarray, counts: np.ndarray, out: Path) -> None:
+def fit_network(
+    values: np.ndarray,
+    right: np.ndarray,
+    counts: np.ndarray,
+    out: Path,
+    hidden: tuple[int, ...] = HIDDEN,
+) -> None:
     """Fit networks to the terms (N, F) of motions, right (N,) bool or not.
 
-    Row n counts `counts[n]` times. No weight is negative. The same motions give the same file.
+    Row n counts `counts[n]` times. `hidden` are the units of hidden layers; without any the model is logistic.
+    No weight is negative. The same motions give the same file.
     """
     mean, deviation = values.mean(0), values.std(0) + 1e-6
     x = torch.from_numpy(((values - mean) / deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)).float()
     y, share = torch.from_numpy(right).float(), torch.from_numpy(counts / counts.mean()).float()
-    networks = [_trained(x, y, share, torch.Generator().manual_seed(seed)) for seed in range(NETWORKS)]
+    seeds = (torch.Generator().manual_seed(seed) for seed in range(NETWORKS))
+    networks = [_trained(x, y, share, hidden, generator) for generator in seeds]
     arrays = {"mean": mean, "deviation": deviation, "usual": values[right].mean(0)}
     for n, layers in enumerate(zip(*networks, strict=True)):
         arrays[f"weights.{n}"] = np.stack([softplus(weights.detach()).numpy() for weights, _ in layers])
@@ -42,9 +48,11 @@ def fit_network(values: np.ndarray, right: np.ndarray, counts: np.ndarray, out: 
         save_file({name: each.astype(np.float32) for name, each in arrays.items()}, temporary)
 
 
-def _trained(x: Tensor, y: Tensor, share: Tensor, generator: torch.Generator) -> list[tuple[Tensor, Tensor]]:
+def _trained(
+    x: Tensor, y: Tensor, share: Tensor, hidden: tuple[int, ...], generator: torch.Generator
+) -> list[tuple[Tensor, Tensor]]:
     """Layers of weights (in, out), before their softplus, and biases (out,)."""
-    sizes = (x.shape[1], *HIDDEN, 1)
+    sizes = (x.shape[1], *hidden, 1)
     layers = [
         (torch.randn(a, b, generator=generator) / 2 - math.log(a), torch.randn(b, generator=generator) / 2)
         for a, b in pairwise(sizes)
@@ -52,9 +60,10 @@ def _trained(x: Tensor, y: Tensor, share: Tensor, generator: torch.Generator) ->
     optimizer = torch.optim.AdamW(
         [each.requires_grad_() for layer in layers for each in layer], LR, weight_decay=WEIGHT_DECAY
     )
-    steps = EPOCHS * -(-len(x) // BATCH)
+    epochs = EPOCHS if hidden else LOGISTIC_EPOCHS
+    steps = epochs * -(-len(x) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LR, total_steps=steps)
-    for _ in range(EPOCHS):
+    for _ in range(epochs):
         for rows in torch.randperm(len(x), generator=generator).split(BATCH):
             losses = binary_cross_entropy_with_logits(_log_odds(layers, x[rows]), y[rows], reduction="none")
             optimizer.zero_grad()
@@ -70,25 +79,6 @@ def _log_odds(layers: list[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
         upwards, downwards = (x @ softplus(w) + b).chunk(2, 1)
         x = torch.cat([softplus(upwards), -softplus(-downwards)], 1)
     return (x @ softplus(weights) + biases)[:, 0]
-
-
-def logistic(values: np.ndarray, right: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights (F,), none negative, and bias of a logistic model by terms (N, F)."""
-    mean, spread = values.mean(0), values.std(0) + 1e-9
-    share = counts / counts.mean()
-    Z = np.c_[(values - mean) / spread, np.ones(len(values))]
-
-    def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
-        log_odds = Z @ w
-        excess = share * (1 / (1 + np.exp(-log_odds)) - right)
-        smooth = SMOOTH * np.r_[w[:-1], 0]
-        value = (share * np.logaddexp(0, log_odds * np.where(right, -1, 1))).mean() + (smooth * w).sum() / 2
-        return value, Z.T @ excess / len(Z) + smooth
-
-    bounds = [(0, None)] * values.shape[1] + [(None, None)]
-    w = minimize(loss, np.zeros(Z.shape[1]), jac=True, bounds=bounds).x
-    weights = w[:-1] / spread
-    return weights, float(w[-1] - weights @ mean)
 
 
 def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
