@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pcreg.runtime.workers import executor_of
 from tests.rooms import Room, stored_room
 
 # Without a GPU the Triton kernels run in Triton's interpreter, on CPU tensors. Read when Triton is imported.
@@ -44,6 +45,13 @@ def real_data() -> Path:
 def room() -> Room:
     """Two scans of a simulated room that share about half of their surface."""
     return stored_room(0)
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the process of the test do the work that verbs give to processes, which take seconds to start."""
+    for module in ("evaluation.runner", "mapping.mapping", "registration.strategy.batch"):
+        monkeypatch.setattr(f"pcreg.{module}.executor_of", lambda *_: executor_of(0))
 
 
 LONG = (

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from pcreg.models.weights import fingerprint, save_weights
 from pcreg.runtime.errors import InputError
 from tests.pcreg.tiny import network
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+usual = pytest.mark.usefixtures("in_process")
 
 
 @pytest.fixture
@@ -37,6 +36,7 @@ def own_scans(tmp_path):
     return root
 
 
+@usual
 def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path, capsys, monkeypatch):
     overrides = [
         "data=folder",
@@ -80,6 +80,7 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
     assert (tmp_path / "out" / "config.yaml").read_bytes() == kept
 
 
+@usual
 def test_quiet_and_verbose(own_scans, tmp_path, capsys):
     command = ["data=folder", f"data.root={own_scans}", "data.voxel=0.05", "descriptor=fpfh", "workers=1"]
     command += [
@@ -147,6 +148,7 @@ def test_each_data_set_brings_its_protocol_and_the_shipped_weights_for_it(data, 
     assert protocol.distance == pytest.approx(distance)
 
 
+@usual
 @pytest.mark.parametrize("moved", [0, 10])
 def test_the_system_registers_a_folder_of_scans(own_scans, tmp_path, moved, capsys):
     overrides = [
@@ -252,6 +254,7 @@ def test_bad_input_is_one_sentence_and_status_2(overrides, named, tmp_path, caps
     assert not list(tmp_path.iterdir())
 
 
+@usual
 def test_close_fragments_of_a_real_room(real_data, tmp_path):
     overrides = [
         f"data.root={real_data / 'indoor/3dmatch'}",

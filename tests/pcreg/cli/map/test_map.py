@@ -10,6 +10,7 @@ from pcreg.io.cloud import read_cloud, write_ply
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
+pytestmark = pytest.mark.usefixtures("in_process")
 FAST = ["--voxel", "0.1"]
 
 

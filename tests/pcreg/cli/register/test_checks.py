@@ -12,6 +12,8 @@ from pcreg.models.weights_file import read_weights
 from pcreg.registration.registrar import Registrar
 from tests.pcreg.cli.register.commands import FAST, refusal
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 @pytest.mark.parametrize("where", [["nowhere"], ["1,2"], ["1,2,x"]])
 def test_a_viewpoint_that_is_none(scans, tmp_path, capsys, where):

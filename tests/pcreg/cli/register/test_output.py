@@ -7,6 +7,7 @@ import pytest
 from pcreg.cli.register import main
 from tests.pcreg.cli.register.commands import FAST, refusal
 
+pytestmark = pytest.mark.usefixtures("in_process")
 FPFH = [*FAST, "--descriptor", "fpfh"]
 
 
