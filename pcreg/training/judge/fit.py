@@ -32,7 +32,7 @@ def fit_network(
 ) -> None:
     """Fit networks to the terms (N, F) of motions, right (N,) bool or not.
 
-    Row n counts `counts[n]` times. `hidden` are the units of hidden layers; without any the model is logistic.
+    Row n counts `counts[n]` times. `hidden` are the units of hidden layers; without any it is logistic.
     No weight is negative. The same motions give the same file.
     """
     mean, deviation = values.mean(0), values.std(0) + 1e-6
