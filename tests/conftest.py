@@ -1,5 +1,4 @@
 import os
-import shutil
 import signal
 from pathlib import Path
 
@@ -22,15 +21,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 REAL_DATA = CHECKOUT.parent / "shared" / "data"
-
-
-@pytest.fixture(scope="session")
-def wheel_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with `pcreg` as a wheel lays it out, Python alone, for tools that follow folders."""
-    root = tmp_path_factory.mktemp("tree")
-    python_only = shutil.ignore_patterns("*.yaml", "*.safetensors", "*.md", "__pycache__")
-    shutil.copytree(CHECKOUT / "pcreg", root / "pcreg", ignore=python_only)
-    return root
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +48,7 @@ LONG = (
     "tests/fuzz/",
     "tests/pcreg/cli/",
     "tests/test_docs_commands.py",
-    "tests/test_types.py",
+    "tests/test_static.py",
     "tests/test_wheel.py",
 )
 

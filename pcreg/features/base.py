@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pcreg.arrays import Array, to_device
 
@@ -46,7 +47,7 @@ class Description(Rows):
     features: Array  # (M, C) float32
     nodes: Nodes | None = field(default=None, kw_only=True)  # by a network with a matcher
 
-    def of_rows(self, rows: np.ndarray) -> "Description":
+    def of_rows(self, rows: NDArray[np.int64]) -> "Description":
         """Description of some of the points, with all nodes."""
         return Description(self.points[rows], self.features[rows], nodes=self.nodes)
 

@@ -58,7 +58,8 @@ class Registration:
 
     def transform(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """Points (N, 3) of the source, metres, in the frame of the target."""
-        return se3.transform(self.T_target_source, points)
+        moved: NDArray[np.float64] = se3.transform(self.T_target_source, points)
+        return moved
 
     def to_dict(self) -> dict[str, Any]:
         """Verdict, motion and evidence as plain values, for JSON; matches and seconds are left out."""
