@@ -30,6 +30,6 @@ def street_scan(pose: np.ndarray, seed: int, rays: int = 12_000) -> np.ndarray:
 
 
 def _crossings(origin, ways, low, high):
-    """How far along rays (N, 3) a box is entered and left, (N,) each; entered later than left if missed."""
+    """Distances along rays (N, 3) at which a box is entered and left, (N,) each; reversed if missed."""
     one, other = (low - origin) / ways, (high - origin) / ways
     return np.minimum(one, other).max(1), np.maximum(one, other).min(1)

@@ -83,7 +83,7 @@ def test_moved_clouds_keep_their_truth():
 
 @pytest.mark.parametrize("error", [np.eye(4), se3(rotation_about([0, 0, 1], 2.0), np.array([0.1, 0, 0]))])
 def test_figures_do_not_depend_on_the_move(error):
-    """Of an answer that is the truth, and of one that is wrong by as much in either frame."""
+    """The figures of the truth, and of an answer that is wrong by as much in either frame."""
     scans = Scans()
     still, moved = scans.pairs[0], Moved(scans, 1000.0).pairs[0]
     answer = still.T_target_source @ error

@@ -72,18 +72,17 @@ class Slow:
         return 0
 
 if __name__ == "__main__":
-    batches = load(Slow(), workers=2, batch_size=None, multiprocessing_context=sys.argv[1])
+    batches = load(Slow(), workers=2, batch_size=None)
     next(batches)
     time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
-def test_loader_processes_end_with_the_training(tmp_path, start):
+def test_loader_processes_end_with_the_training(tmp_path):
     script = tmp_path / "orphans.py"
     script.write_text(ORPHANS)
     with subprocess.Popen(
-        [sys.executable, str(script), start],
+        [sys.executable, str(script)],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},

@@ -1,4 +1,4 @@
-"""What an estimator is given under each kind of protocol."""
+"""Draws and matches under each kind of protocol."""
 
 from dataclasses import replace
 

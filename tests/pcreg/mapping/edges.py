@@ -1,4 +1,4 @@
-"""Pose graphs whose answer is known."""
+"""Pose graphs with a given answer."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Loose scans and maps that belong together, with answers that are known."""
+"""Weakly connected scans, and maps that belong together, with given answers."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ TURNED = se3(rotation_about(np.array([0, 0, 1.0]), 180), np.array([1.0, 0, 0]))
 
 @pytest.fixture
 def poses():
-    """Of scans in a row, 30 cm apart."""
+    """Poses of scans in a row, at steps of 30 cm."""
     return np.array([se3(np.eye(3), np.array([0.3 * row, 0, 0])) for row in range(N)])
 
 
@@ -64,7 +64,7 @@ def oracle(poses, confidence=0.9, *, credulous=False):
     return answered
 
 
-def test_a_loose_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatch):
+def test_a_weakly_connected_scan_that_does_not_belong_there_is_dropped(growing, poses, monkeypatch):
     asked = []
     answers = oracle(poses)
     monkeypatch.setattr(consolidation, "answered", lambda *each: asked.extend(each[2]) or answers(*each))

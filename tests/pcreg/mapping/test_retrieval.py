@@ -31,7 +31,7 @@ def test_of_many_those_that_are_alike():
 
 
 def test_then_those_of_maps_that_agree():
-    """Of three maps of one group two agree; scans of theirs that are alike are compared, if they were not."""
+    """Two of three maps of one group agree; their similar scans are compared if they were not."""
     n = MAX_SCANS + 26
     retrieval = Retrieval(keypoints(n))
     component = np.arange(n) % GROUPS
