@@ -80,6 +80,7 @@ class Pyramid:
         return list(map(PointBatch, points, lengths, self.row_groups[level].split(batch.viewpoints)))
 
     def to(self, device: torch.device | str) -> "Pyramid":
+        """The same pyramid on the device."""
         levels = [level.to(device) for level in self.levels]
         same, down = ([triplets.to(device) for triplets in some] for some in (self.same, self.down))
         normals = self.normals and [each.to(device) for each in self.normals]

@@ -31,6 +31,7 @@ class Tiles:
     max_shared: int  # in any one tile
 
     def tensors(self) -> list[Tensor]:
+        """The arrays that a kernel reads."""
         return [self.source, self.shared_first, self.shared_size, self.tile_offsets]
 
     @staticmethod

@@ -19,6 +19,7 @@ class Fetched:
         self._there = torch.cuda.current_stream(tensor.device).record_event() if tensor.is_cuda else None
 
     def tolist(self) -> list:
+        """The values, once they have arrived."""
         if self._there is not None:
             self._there.synchronize()
         return self._tensor.tolist()

@@ -90,6 +90,7 @@ class Triplets:
 
     @property
     def n_cells(self) -> int:
+        """Number of cells of the kernel."""
         return self.k_offsets.shape[0] - 1
 
     def cell_of_triplets(self) -> Tensor:
@@ -128,12 +129,14 @@ class Triplets:
 
     @property
     def buckets(self) -> Buckets:
+        """Runs of triplets that share cell and output row, found at the first call."""
         if "buckets" not in self._arrangements:
             self._arrangements["buckets"] = self._find_buckets()
         return self._arrangements["buckets"]
 
     @property
     def tiles(self) -> Tiles:
+        """Triplets by tile of output rows, found at the first call."""
         if "tiles" not in self._arrangements:
             self._arrangements["tiles"] = Tiles.build(self.i, self.j, self.k_offsets, self.n_out)
         return self._arrangements["tiles"]
