@@ -17,8 +17,7 @@ from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.inputs import ViewpointOption, both_viewpoints
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import Prior
-from pcreg.registration.result import Registration
-from pcreg.registration.strategy.task import Task
+from pcreg.registration.result import Registration, Task
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder

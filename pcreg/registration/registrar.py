@@ -25,7 +25,6 @@ from pcreg.geometry.rigid_motion import rigid_motion
 from pcreg.geometry.se3 import mean_displacement, rotation_error
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
-from pcreg.registration.clouds.given_frame import in_given_frames
 from pcreg.registration.clouds.inputs import (
     Points,
     ViewpointOption,
@@ -301,7 +300,7 @@ def _as_given(found: Registration, source: PreparedCloud, target: PreparedCloud)
         for cloud, side in ((source, "source"), (target, "target"))
         for note in cloud.notes
     ]
-    found = in_given_frames(found, source.frame, target.frame)
+    found = found.in_given_frames(source.frame, target.frame)
     return replace(found, viewpoints=(source.stated, target.stated), notes=(*notes, *found.notes))
 
 

@@ -1,7 +1,8 @@
 """The result of registering two clouds."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.geometry import se3
+from pcreg.registration.clouds.local_frame import LocalFrame, between_given
 from pcreg.registration.judge.evidence import Evidence
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
@@ -80,6 +82,30 @@ class Registration:
             },
         }
 
+    def in_given_frames(self, source: LocalFrame, target: LocalFrame) -> "Registration":
+        """The registration between local frames, taken to the frames in which the clouds were given.
+
+        The covariance is of small motions in the frame of the source; that of a refused motion is left out.
+        """
+        covariance = None
+        if self.registered and self.covariance is not None:
+            to_given = se3.adjoint(source.T_given_local)
+            covariance = to_given @ self.covariance @ to_given.T
+        alternative = None if self.alternative is None else between_given(self.alternative, source, target)
+        return replace(
+            self,
+            T_target_source=between_given(self.T_target_source, source, target),
+            covariance=covariance,
+            alternative=alternative,
+            matched_points=self.matched_points + np.stack([source.corner, target.corner]),
+        )
+
+    def refused(self, confidence: float, reason: str, **changed: Any) -> "Registration":
+        """The registration, refused for a reason."""
+        return replace(
+            self, registered=False, confidence=confidence, reason=reason, covariance=None, **changed
+        )
+
     def save(self, path: str | Path) -> None:
         """Write `to_dict` to a file as JSON, whole or not at all; a file of that name is replaced.
 
@@ -90,6 +116,29 @@ class Registration:
             raise InputError(f"{path}: no such folder; make it or name another")
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Task:
+    """The clouds and settings of a registration."""
+
+    files: tuple[str, str]  # source and target, as given
+    units: tuple[str, str]  # of their coordinates
+    descriptor: str
+    seed: int
+
+
+def record_of(registration: Registration, task: Task) -> dict[str, Any]:
+    """A registration and what it was computed with, as plain values."""
+    return {
+        "source": task.files[0],
+        "target": task.files[1],
+        **registration.to_dict(),
+        "units": list(task.units),
+        "descriptor": task.descriptor,
+        "seed": task.seed,
+        "version": version("pcreg"),
+    }
 
 
 def _places(viewpoint: NDArray[np.float64], voxel: float) -> list[Any]:

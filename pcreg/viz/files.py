@@ -10,8 +10,7 @@ import numpy as np
 
 from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import Cloud, write_ply_parts
-from pcreg.registration.result import Registration
-from pcreg.registration.strategy.task import Task, facts
+from pcreg.registration.result import Registration, Task, record_of
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import Clock
 from pcreg.viz.overview import SOURCE, TARGET, overview
@@ -51,7 +50,7 @@ def write(
         overview(source, target, T_target_source, paths[-1], limit=limit, title=words)
     if html:
         paths.append(folder / "viewer.html")
-        viewer(source, target, registration, paths[-1], title=title, facts=facts(registration, task))
+        viewer(source, target, registration, paths[-1], title=title, facts=record_of(registration, task))
     clock.lap("draw")
     return paths, clock.seconds
 
@@ -59,7 +58,7 @@ def write(
 def result(clouds: tuple[Cloud, Cloud], registration: Registration, task: Task) -> dict[str, Any]:
     """The content of result.json, as plain values."""
     sides = dict(zip(("source", "target"), clouds, strict=True))
-    return facts(registration, task) | {
+    return record_of(registration, task) | {
         "points": {side: len(cloud.points) for side, cloud in sides.items()},
         "dropped": {side: cloud.dropped for side, cloud in sides.items()},
         "seconds": registration.seconds,

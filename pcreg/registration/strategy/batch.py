@@ -22,7 +22,7 @@ from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.strategy.task import Task, facts
+from pcreg.registration.result import Task, record_of
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
@@ -161,7 +161,7 @@ class Work:
         except InputError as error:
             return refused | {"error": str(error)}
         units = self.files[pair[0]].units, self.files[pair[1]].units
-        record = facts(found, Task(pair, units, self.registrar.descriptor, self.seed))
+        record = record_of(found, Task(pair, units, self.registrar.descriptor, self.seed))
         return record | {"seconds": found.seconds, "error": ""}
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pcreg.arrays import to_host
 from pcreg.geometry.se3 import mean_displacement, transform
 from pcreg.geometry.subsample import every_nth
-from pcreg.registration.clouds.given_frame import between_given
+from pcreg.registration.clouds.local_frame import between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.prepared_map import PreparedMap
-from pcreg.registration.judge.confidence import MIN_CONFIDENCE
+from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
@@ -84,16 +84,12 @@ def _among(
     found: Registration, region: PreparedCloud, others: list[tuple[Registration, PreparedCloud]]
 ) -> Registration:
     """The answer, given those about other places: at most one of them is right."""
-    odds = [answer.confidence / (1 - answer.confidence) for answer in (found, *(each for each, _ in others))]
-    confidence = odds[0] / (1 + sum(odds))
+    confidence = posterior([answer.confidence for answer in (found, *(each for each, _ in others))])[0]
     if not found.registered or confidence >= MIN_CONFIDENCE:
         return replace(found, confidence=min(confidence, found.confidence))
     rival, where = max(others, key=lambda each: each[0].confidence)
-    return replace(
-        found,
-        registered=False,
-        confidence=confidence,
-        covariance=None,
-        reason="two places of the map fit about equally well; it may repeat itself",
+    return found.refused(
+        confidence,
+        "two places of the map fit about equally well; it may repeat itself",
         alternative=region.frame.T_local_given @ where.frame.T_given_local @ rival.T_target_source,
     )

@@ -1,37 +1,65 @@
 """Registration of a source without metric scale, such as structure from motion, to a metric target: Sim(3).
 
-The scale comes first, since descriptors are of metric size: matches propose it
-(pcreg.registration.strategy.scale_search), and point-to-plane ICP that also enlarges refines it. The
-enlarged source is then registered as any other. What is right at one scale only is also judged at others that
-many matches propose: where two fit about equally well, the scale cannot be told, nor where the overlap lies
-on itself when the source grows.
+The scale comes first. Descriptors are of metric size, so the source is described at several sizes, a factor
+of 1.25 apart, around the one at which it extends as far as the target: within an eighth of the right size
+descriptors still match. Distances are more sensitive: at each size the matches are enlarged in steps of 3 %,
+and those that then agree on one rigid motion give the scale by Umeyama's least squares. Point-to-plane ICP
+that also enlarges refines it.
+
+The enlarged source is then registered as any other. Other scales that many matches propose are judged, too:
+an answer is refused where two scales fit about equally well, and where the overlap lies on itself when the
+source grows.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import to_host
-from pcreg.geometry.similarity import enlargement, scale_of
+from pcreg.geometry.se3 import residuals
+from pcreg.geometry.similarity import enlargement, scale_of, umeyama
+from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.estimation.icp import refine_similarity
-from pcreg.registration.judge.confidence import MIN_CONFIDENCE
+from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.judge.observability import MIN_OBSERVABILITY, growth_observability
 from pcreg.registration.judge.overlap import Overlap
+from pcreg.registration.matching.prior import Prior
+from pcreg.registration.matching.screening import (
+    MATCH_DISTANCE_VOXELS,
+    MIN_MATCHES,
+    Keypoints,
+    agreeing,
+    mutual_matches,
+)
+from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.registration.result import Registration
-from pcreg.registration.strategy.scale_search import SAME_SCALE, ProposedScale, extent_ratio, proposed_scales
 from pcreg.registration.strategy.single_scale import OVERLAP_DISTANCE_VOXELS, SingleScaleRegistrar
+from pcreg.runtime import parallel
+from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import Clock
 
+# Of the extent of the target, that the source may have; clouds that overlap by a third differ by up to 2
+MAX_EXTENT_RATIO = 2.5
+DESCRIPTION_STEP = 1.25  # between sizes at which the source is described
+ENLARGEMENTS = 1.03 ** np.arange(-4, 5)  # of its matches: half a step each way
+SAME_SCALE = 1.1  # ratio up to which two proposals are one
+REFITS = 5  # by least squares to the matches that agree, each of which may change which do
 MAX_ANSWERS = 3  # scales that are judged
 RIVAL_AGREEMENT = 0.5  # of the agreeing matches of the most promising scale, from which on one is a rival
 REFINEMENTS = 3  # of a scale, each with a new description
 REFINED = 1.01  # ratio of the scales before and after one, from which on another is worth it
 
 
-@dataclass(frozen=True)
-class _Answer:
+class ProposedScale(NamedTuple):
+    """A size of the source and how many matches agree on it."""
+
+    scale: float  # by which the coordinates of the source are to be multiplied
+    agreeing: int
+
+
+class _Answer(NamedTuple):
     """The source at one scale, and its registration between local frames."""
 
     scale: float
@@ -45,14 +73,14 @@ def register_similarity(
     scale_for: Callable[[PreparedCloud], SingleScaleRegistrar],
     register: Callable[[PreparedCloud], Registration],
 ) -> tuple[Registration, PreparedCloud]:
-    """The registration of the enlarged source, between local frames, and the source enlarged.
+    """Register the enlarged source between local frames, and return the enlarged source as well.
 
     `scale_for` gives the registrar at the voxel size that suits an enlarged source and the target, and
     `register` registers such a source to the target by the road of `Registrar.register`. `Registration.scale`
     of the answer says how much the source was enlarged. Raises InputError as these do.
     """
     clock = Clock()
-    around = extent_ratio(source, target)
+    around = target.extent / source.extent
     at = scale_for(source.enlarged(around))
     proposed = proposed_scales(source, target, at, around) or [ProposedScale(around, 0)]
     clock.lap("scale_search")
@@ -93,6 +121,72 @@ def in_source_units(found: Registration) -> Registration:
     )
 
 
+def proposed_scales(
+    source: PreparedCloud, target: PreparedCloud, at: SingleScaleRegistrar, around: float
+) -> list[ProposedScale]:
+    """Scales of the source that differ by a tenth or more, that on which most matches agree first.
+
+    They are within a factor of 2.5 `around` one. Both clouds are described `at` one voxel size. Empty if
+    hardly any matches are mutual; InputError if a cloud has too few points at that voxel size.
+    """
+    there = Keypoints.of(target.at(at.descriptor), at.voxel)
+    middle = source.enlarged(around).at(at.descriptor)  # an estimated viewpoint serves for all sizes
+    steps = round(np.log(MAX_EXTENT_RATIO) / np.log(DESCRIPTION_STEP))
+    sizes = around * DESCRIPTION_STEP ** np.arange(-steps, steps + 1)
+
+    def fitted(size: float) -> ProposedScale | None:
+        viewpoint = Viewpoint(middle.viewpoint * (size / around), bool(middle.viewpoint_known))
+        return _fitted(source.enlarged(size), viewpoint, there, at, size)
+
+    found = [each for each in parallel.each(fitted, sizes.tolist()) if each]
+    distinct: list[ProposedScale] = []
+    for each in sorted(found, key=lambda each: -each.agreeing):
+        if all(_ratio(each.scale, other.scale) > SAME_SCALE for other in distinct):
+            distinct.append(each)
+    return distinct
+
+
+def _fitted(
+    enlarged: PreparedCloud, viewpoint: Viewpoint, target: Keypoints, at: SingleScaleRegistrar, size: float
+) -> ProposedScale | None:
+    """The scale near the `size` of an enlarged source; None if it has too few points or matches."""
+    try:
+        keypoints = Keypoints.of(enlarged.at(at.descriptor, viewpoint), at.voxel)
+    except OutputError:
+        raise
+    except InputError:
+        return None
+    points, partners = mutual_matches(keypoints, target)
+    if len(points) < MIN_MATCHES:
+        return None
+    distance = MATCH_DISTANCE_VOXELS * at.voxel
+    fits = [_fit(points, partners, float(factor), distance, at.prior) for factor in ENLARGEMENTS]
+    factor, most = max(fits, key=lambda fit: fit[1])
+    return ProposedScale(size * factor, most)
+
+
+def _fit(
+    points: np.ndarray, partners: np.ndarray, factor: float, distance: float, prior: Prior
+) -> tuple[float, int]:
+    """The scale near a factor on which most matches (P, 3), (P, 3) agree to `distance`, and how many do."""
+    motions = consistent_motions(factor * points, partners, distance, prior)
+    best, most = factor, 0
+    if len(motions) == 0:
+        return best, most
+    agree = agreeing(motions.astype(np.float32), factor * points, partners, distance)  # (H, P)
+    inliers = agree[agree.sum(1).argmax()]
+    most = int(inliers.sum())
+    for _ in range(REFITS):
+        if most < MIN_MATCHES:
+            break
+        T = umeyama(points[inliers], partners[inliers])
+        inliers = residuals(T, points, partners) < distance
+        if inliers.sum() < most:
+            break
+        best, most = scale_of(T), int(inliers.sum())
+    return best, most
+
+
 def _refined(source: PreparedCloud, target: PreparedCloud, at: SingleScaleRegistrar, scale: float) -> float:
     """The scale near a proposed one at which the surfaces fit, if the likeliest motion there is right."""
     for _ in range(REFINEMENTS):
@@ -112,36 +206,28 @@ def _ratio(a: float, b: float) -> float:
 
 
 def _among(best: _Answer, others: list[_Answer]) -> Registration:
-    """The best answer, given those at other scales: at most one of them is right."""
+    """The best answer, given those at other scales."""
     found = best.found
-    odds = [each.confidence / (1 - each.confidence) for each in (found, *(other.found for other in others))]
-    confidence = odds[0] / (1 + sum(odds))
+    confidence = posterior([each.found.confidence for each in (best, *others)])[0]
     if not found.registered or confidence >= MIN_CONFIDENCE:
         return replace(found, confidence=min(confidence, found.confidence))
     rival = max(others, key=lambda other: other.found.confidence)
-    return replace(
-        found,
-        registered=False,
-        confidence=confidence,
-        covariance=None,
-        reason=f"the scale cannot be told: {best.scale:.3g} and {rival.scale:.3g} fit about equally well",
+    return found.refused(
+        confidence,
+        f"the scale cannot be told: {best.scale:.3g} and {rival.scale:.3g} fit about equally well",
     )
 
 
 def _observable(
     found: Registration, source: PreparedCloud, target: PreparedCloud, at: SingleScaleRegistrar
 ) -> Registration:
-    """What was found, refused if the overlap does not constrain the scale."""
+    """The registration, refused if the overlap does not constrain the scale."""
     a, b = source.at(at.descriptor), target.at(at.descriptor)
     distance = OVERLAP_DISTANCE_VOXELS * at.voxel
     overlap = Overlap.of(a.surface, b.surface, b.normals, found.T_target_source, distance)
-    observability = growth_observability(to_host(overlap.points), to_host(overlap.normals))
-    if observability >= MIN_OBSERVABILITY:
+    if growth_observability(overlap.points, overlap.normals) >= MIN_OBSERVABILITY:
         return found
-    return replace(
-        found,
-        registered=False,
-        confidence=min(found.confidence, 1 - MIN_CONFIDENCE),
-        covariance=None,
-        reason="the scale cannot be told: the overlap lies on itself when the source grows",
+    return found.refused(
+        min(found.confidence, 1 - MIN_CONFIDENCE),
+        "the scale cannot be told: the overlap lies on itself when the source grows",
     )

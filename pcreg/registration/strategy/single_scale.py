@@ -1,16 +1,15 @@
 """Registration at one voxel size: describe, match, estimate, refine, decide."""
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array, like, namespace, to_device, to_host
+from pcreg.arrays import Array, like, namespace, to_host
 from pcreg.features.base import Descriptor
 from pcreg.geometry.normals import has_surface
 from pcreg.geometry.se3 import mean_displacement, residuals
-from pcreg.geometry.viewpoint import Viewpoint
-from pcreg.registration.clouds import preprocess
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.icp import Refinement, refine
@@ -37,8 +36,7 @@ NO_SURFACE = (
 )
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A refined motion and the evidence about it."""
 
     refined: Refinement
@@ -47,9 +45,20 @@ class Candidate:
     overlap: Overlap
 
 
+class _Pair(NamedTuple):
+    """Two described clouds, and the comparisons that serve all motions between them."""
+
+    source: DescribedCloud
+    target: DescribedCloud
+    matches: Matches
+    points: np.ndarray  # (P, 2, 3), of the matches
+    agreement: DescriptorAgreement
+    free_space: FreeSpace
+
+
 @dataclass(frozen=True)
 class SingleScaleRegistrar:
-    """Registers pairs of clouds with one descriptor, at its voxel size, of which every length is a multiple.
+    """Register pairs of clouds with one descriptor, at its voxel size, of which every length is a multiple.
 
     Raises InputError for a voxel size or a number that is not positive.
     """
@@ -77,23 +86,20 @@ class SingleScaleRegistrar:
     def confidence_model(self) -> ConfidenceModel:
         return ConfidenceModel.shipped(bool(self.descriptor.fingerprint))
 
-    def describe(
-        self, points: np.ndarray, name: str = "cloud", viewpoint: Viewpoint | None = None
-    ) -> DescribedCloud:
-        """The cloud (N, 3) float64 described, to be matched with any number of others.
-
-        `name` is what an error calls it. Without a `viewpoint` it is estimated (pcreg.geometry.viewpoint).
-        Raises InputError when too few points are left at this voxel size.
-        """
-        points = to_device(points, self.descriptor.device)
-        cloud = preprocess.downsample(points, self.voxel, name, viewpoint)
-        return preprocess.describe(cloud, self.descriptor)
-
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds. Same clouds and seed: same result."""
         clock = Clock()
         found = self.candidates(source, target, seed=seed, clock=clock)
         return self._with_verdict(found, source, target, clock)
+
+    def assess(
+        self, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
+    ) -> Registration:
+        """The verdict on a motion (4, 4) found elsewhere, after refinement, by the matches found here."""
+        clock = Clock()
+        candidate = self._candidate(self._compared(source, target, clock), T_target_source)
+        clock.lap("refine")
+        return self._with_verdict([candidate], source, target, clock)
 
     def candidates(
         self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0, clock: Clock | None = None
@@ -105,34 +111,29 @@ class SingleScaleRegistrar:
         way, from as many samples as that one took.
         """
         clock = clock or Clock()
-        matched = self._match_features(source, target)
-        clock.lap("match")
-        points = _coordinates(matched.rows, source, target)
-        further = matched.further_points(source.points, target.points)
-        agreement = DescriptorAgreement(source, target, self.match_distance)
-        free_space = self._free_space(source, target)
+        pair = self._compared(source, target, clock)
+        further = pair.matches.further_points(source.points, target.points)
         prior = self.prior.about(source.surface)
-        unused = np.ones(len(points), dtype=bool)
+        unused = np.ones(len(pair.points), dtype=bool)
         found: list[Candidate] = []
 
         def add_candidate(iterations: int) -> int:
             estimate = ransac(
-                like(points[unused, 0], source.points),
-                like(points[unused, 1], target.points),
+                like(pair.points[unused, 0], source.points),
+                like(pair.points[unused, 1], target.points),
                 distance=self.match_distance,
                 iterations=iterations,
                 seed=seed,
                 one_way=None if found else further,
-                agreement=agreement,
-                free_space=free_space,
+                agreement=pair.agreement,
+                free_space=pair.free_space,
                 prior=prior,
             )
             clock.lap("estimate")
-            T = agreement.refine(estimate.T_target_source)
-            found.append(self._candidate(matched.rows, source, target, T, agreement, free_space))
+            T = pair.agreement.refine(estimate.T_target_source)
+            found.append(self._candidate(pair, T))
             clock.lap("refine")
-            distances = residuals(T, points[:, 0], points[:, 1])
-            unused[distances < self.match_distance] = False
+            unused[residuals(T, pair.points[:, 0], pair.points[:, 1]) < self.match_distance] = False
             return estimate.drawn
 
         for _ in range(self.attempts):
@@ -142,19 +143,6 @@ class SingleScaleRegistrar:
                 break
         return self._distinct(found, source)
 
-    def assess(
-        self, source: DescribedCloud, target: DescribedCloud, T_target_source: np.ndarray
-    ) -> Registration:
-        """The verdict on a motion (4, 4) found elsewhere, after refinement, by the matches found here."""
-        clock = Clock()
-        matched = self._match_features(source, target)
-        clock.lap("match")
-        agreement = DescriptorAgreement(source, target, self.match_distance)
-        free_space = self._free_space(source, target)
-        candidate = self._candidate(matched.rows, source, target, T_target_source, agreement, free_space)
-        clock.lap("refine")
-        return self._with_verdict([candidate], source, target, clock)
-
     def verify(
         self,
         source: DescribedCloud,
@@ -162,9 +150,9 @@ class SingleScaleRegistrar:
         T_target_source: np.ndarray,
         max_correction: float,
     ) -> Registration:
-        """The verdict on a motion (4, 4) from elsewhere: that on the one which refinement makes of it.
+        """The verdict on a motion (4, 4) from elsewhere, after refinement.
 
-        Refused if refinement moves the source by more than `max_correction` metres. What is known then is
+        Refused if refinement moves the source by more than `max_correction` metres. The evidence is then
         about the other motion: if that is likely it is the `alternative`, and the given one is wrong.
         """
         found = self.assess(source, target, T_target_source)
@@ -175,42 +163,37 @@ class SingleScaleRegistrar:
             f"the surfaces fit {correction:.2g} m beside the given motion on average, and more than "
             f"{max_correction:.2g} m is no inaccuracy"
         )
-        return replace(
-            found,
+        return found.refused(
+            min(found.confidence, 1 - found.confidence),
+            reason if found.registered else found.reason,
             T_target_source=T_target_source,
-            registered=False,
-            confidence=min(found.confidence, 1 - found.confidence),
-            reason=reason if found.registered else found.reason,
             alternative=found.T_target_source if found.registered else None,
         )
 
-    def _free_space(self, source: DescribedCloud, target: DescribedCloud) -> FreeSpace:
-        viewpoints = source.viewpoint, target.viewpoint
-        return FreeSpace(source.surface, target.surface, FREE_SPACE_MARGIN_VOXELS * self.voxel, viewpoints)
+    def _compared(self, source: DescribedCloud, target: DescribedCloud, clock: Clock) -> _Pair:
+        """Match the points whose features are each other's nearest, and prepare the other comparisons."""
+        matches = match_within_bound(*pca_project(source.features, target.features))
+        clock.lap("match")
+        viewpoints, margin = (source.viewpoint, target.viewpoint), FREE_SPACE_MARGIN_VOXELS * self.voxel
+        return _Pair(
+            source,
+            target,
+            matches,
+            _coordinates(matches.rows, source, target),
+            DescriptorAgreement(source, target, self.match_distance),
+            FreeSpace(source.surface, target.surface, margin, viewpoints),
+        )
 
-    def _match_features(self, source: DescribedCloud, target: DescribedCloud) -> Matches:
-        """Match the described points whose features are each other's nearest."""
-        return match_within_bound(*pca_project(source.features, target.features))
-
-    def _candidate(
-        self,
-        matched: np.ndarray,
-        source: DescribedCloud,
-        target: DescribedCloud,
-        T_target_source: np.ndarray,
-        agreement: DescriptorAgreement,
-        free_space: FreeSpace,
-    ) -> Candidate:
+    def _candidate(self, pair: _Pair, T_target_source: np.ndarray) -> Candidate:
+        source, target, matches, points, agreement, free_space = pair
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
-        distance = OVERLAP_DISTANCE_VOXELS * self.voxel
         surfaces = source.surface, target.surface, target.normals
-        refined = refine(*surfaces, T_target_source, distance)
-        points = _coordinates(matched, source, target)
+        refined = refine(*surfaces, T_target_source, OVERLAP_DISTANCE_VOXELS * self.voxel)
         T = refined.T_target_source
-        overlap = Overlap.of(*surfaces, T, distance)
+        overlap = Overlap.of(*surfaces, T, refined.distance)
         evidence = gather_evidence(source, target, points, agreement, refined, free_space, overlap)
         agree = residuals(T, points[:, 0], points[:, 1]) < self.match_distance
-        return Candidate(refined, evidence, matched[agree], overlap)
+        return Candidate(refined, evidence, matches.rows[agree], overlap)
 
     def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:
         """The candidates, most likely first, without those that put the source where a likelier one does."""
@@ -251,7 +234,7 @@ class SingleScaleRegistrar:
             seconds=clock.seconds,
         )
         violation = self.prior.about(source.surface).violation(found.T_target_source)
-        return replace(found, registered=False, confidence=0.0, reason=violation) if violation else found
+        return found.refused(0.0, violation) if violation else found
 
     def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
         """The verdict, or a refusal if one of the clouds has no surface.

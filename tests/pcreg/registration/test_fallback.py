@@ -8,7 +8,6 @@ import pytest
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
-from pcreg.registration.clouds.given_frame import in_given_frames
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.estimation import ransac
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE
@@ -41,7 +40,7 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pa
     assert not registered_at(pair, [first]).registered
     found = registered_at(pair, [first, second])
     assert found.registered
-    assert correct(in_given_frames(found, *(cloud.frame for cloud in pair)), room.T_target_source)
+    assert correct(found.in_given_frames(*(cloud.frame for cloud in pair)), room.T_target_source)
     assert "agree too" in found.reason
 
 
