@@ -25,7 +25,6 @@ from pcreg import register_all
 from pcreg.datasets.simulated.indoor.recording import record
 from pcreg.datasets.simulated.recording import OVERLAP_CELL, Recording, shared_cells
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
-from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import probability_of, propose
@@ -136,7 +135,8 @@ def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
 
 def described(count: int) -> tuple[list[Keypoints], np.ndarray]:
     """So many fragments for screening, and their overlaps (count, count)."""
-    scale, sensor = Registrar().at(VOXEL), Viewpoint(np.zeros(3), known=True)
+    registrar = Registrar()
+    descriptor = registrar.at(VOXEL).descriptor
     scans: list[Keypoints] = []
     overlap = np.zeros((count, count))
     room = 0
@@ -148,8 +148,8 @@ def described(count: int) -> tuple[list[Keypoints], np.ndarray]:
         share = shared / np.minimum.outer(shared.diagonal(), shared.diagonal()).clip(min=1)
         np.fill_diagonal(share, 0.0)
         for cloud in kept.clouds:
-            points = scale.describe(cloud.double().numpy(), viewpoint=sensor)
-            scans.append(Keypoints.of(points, scale.voxel))
+            prepared = registrar.prepare(cloud, viewpoint="sensor")
+            scans.append(Keypoints.of(prepared.at(descriptor), VOXEL))
         overlap[begin : len(scans), begin : len(scans)] = share
     return scans, overlap
 

@@ -37,12 +37,11 @@ from pcreg.cli.config import compose_config
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.evaluation import runner
 from pcreg.features.cache import FeatureCache
-from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.io.cloud import read_cloud
 from pcreg.io.pairs import keep_evenly
+from pcreg.registration import batch
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import DESCRIPTORS, Registrar
-from pcreg.registration.strategy import batch
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import executor_of, map_unordered
 
@@ -200,8 +199,10 @@ Rate = Callable[[Executor, int], int]  # does so many pairs, returns their numbe
 
 def _screening(root: Path, count: int, folder: Path) -> Rate:
     dataset, names = _data(root, 24)
-    scale, sensor = Registrar().at(VOXEL), Viewpoint(np.zeros(3), known=True)
-    described = [scale.describe(dataset.cloud(name), viewpoint=sensor) for name in names]
+    registrar = Registrar()
+    descriptor = registrar.at(VOXEL).descriptor
+    clouds = [registrar.prepare(dataset.cloud(name), viewpoint="sensor") for name in names]
+    described = [cloud.at(descriptor) for cloud in clouds]
     screened = [Keypoints.of(cloud, VOXEL) for cloud in described]
     every = list(product(range(len(screened)), repeat=2))
 

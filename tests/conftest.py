@@ -40,7 +40,7 @@ def room() -> Room:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the process of the test do the work that verbs give to processes, which take seconds to start."""
-    for module in ("evaluation.runner", "mapping.mapping", "registration.strategy.batch"):
+    for module in ("evaluation.runner", "mapping.mapping", "registration.batch"):
         monkeypatch.setattr(f"pcreg.{module}.executor_of", lambda *_: executor_of(0))
 
 

@@ -11,8 +11,8 @@ from tabulate import tabulate
 from pcreg.cli import options as shared
 from pcreg.cli.output import output
 from pcreg.mapping.map import COLORED, VIEWED
-from pcreg.registration.clouds.prepared_map import PreparedMap
 from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import check_folder, replacing
 from pcreg.runtime.progress import progress

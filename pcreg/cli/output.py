@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TextIO
 
 # Loggers, with all below them, whose messages at INFO are shown without --verbose.
-MILESTONES = ("pcreg.datasets", "pcreg.mapping", "pcreg.registration.strategy.batch", "pcreg.training")
+MILESTONES = ("pcreg.datasets", "pcreg.mapping", "pcreg.registration.batch", "pcreg.training")
 
 
 @contextmanager

@@ -153,7 +153,7 @@ def _run(options: argparse.Namespace) -> bool:
 
 def _batch(options: argparse.Namespace, stdout: TextIO) -> bool:
     """Register the pairs of --batch; whether all are registered."""
-    from pcreg.registration.strategy import batch
+    from pcreg.registration import batch
 
     pairs, registrar = batch.pairs_of(options.batch), shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pcreg.geometry.beams import beam_numbers
+from pcreg.datasets.beams import beam_numbers
 from pcreg.geometry.se3 import inverse, se3
 from pcreg.io.pairs import Pair, PairDataset, evenly
 from pcreg.runtime.errors import InputError

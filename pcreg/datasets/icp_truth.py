@@ -100,6 +100,6 @@ def _read(start: Start) -> np.ndarray | None:
 def _settings() -> dict[str, str | float]:
     installed = packages_distributions()["open3d"][0]  # builds of Open3D differ in their name
     return SETTINGS | {
-        "code": code_fingerprint("geometry", "io", "datasets/icp_truth.py"),
+        "code": code_fingerprint("arrays", "geometry", "io", "datasets/icp_truth.py"),
         "open3d": version(installed),
     }

@@ -1,16 +1,24 @@
-"""How much of one scan another scan sees."""
+"""Distances between two clouds, and how much of one the other sees."""
 
 import numpy as np
 
-from pcreg.geometry.nearest import distances_to
+from pcreg.arrays import Index
+from pcreg.geometry.se3 import transform
 
 OVERLAP_DISTANCE = 1.5  # voxels: two downsampled scans of one surface have points closer than that
+
+
+def distances_to(
+    target: np.ndarray, source: np.ndarray, T_target_source: np.ndarray, max_distance: float
+) -> np.ndarray:
+    """Metres (N,) from source (N, 3), moved, to the nearest of target (M, 3); inf from `max_distance` on."""
+    return Index(target).query(transform(T_target_source, source), max_distance=max_distance)[0]
 
 
 def measured_overlap(
     source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, distance: float
 ) -> float:
-    """The fraction of source (N, 3), moved into target (M, 3), with a target point within `distance` metres.
+    """Fraction of source (N, 3), moved into target (M, 3), with a target point within `distance` metres.
 
     It depends on how dense the clouds are: downsample both alike. 0 if either is empty.
     """

@@ -6,7 +6,10 @@ Points may be on any device, and what has a row per point is there, too.
 import numpy as np
 
 from pcreg.arrays import Array, like, namespace, to_host
+from pcreg.runtime.errors import InputError
 
+# Of an entry of a rotation from the nearest one: text with three decimals is within half of it
+MAX_DEVIATION = 1e-3
 ROWS_AT_ONCE = 96  # of points, whose lowest and highest are searched for
 
 # SciPy's Rotation gives the same matrices but for the last digits; through seeded searches these would
@@ -14,7 +17,7 @@ ROWS_AT_ONCE = 96  # of points, whose lowest and highest are searched for
 
 
 def se3(R: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """The (4, 4) motion p -> R p + t of a rotation (3, 3) and a translation (3,)."""
+    """Motion (4, 4) p -> R p + t of a rotation (3, 3) and a translation (3,)."""
     T = np.eye(4)
     T[:3, :3] = R
     T[:3, 3] = t
@@ -22,13 +25,13 @@ def se3(R: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 def inverse(T: np.ndarray) -> np.ndarray:
-    """The inverse of a rigid motion (4, 4)."""
+    """Inverse of a rigid motion (4, 4)."""
     R_inverse = T[:3, :3].T
     return se3(R_inverse, -R_inverse @ T[:3, 3])
 
 
 def adjoint(T: np.ndarray) -> np.ndarray:
-    """The matrix (6, 6) of a motion T (4, 4) for which exp(Ad x) = T exp(x) T^-1, rotations first in x."""
+    """Matrix (6, 6) of a motion T (4, 4) for which exp(Ad x) = T exp(x) T^-1, rotations first in x."""
     R, (x, y, z) = T[:3, :3], T[:3, 3]
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return np.block([[R, np.zeros((3, 3))], [cross @ R, R]])
@@ -97,7 +100,7 @@ def box(points: Array) -> np.ndarray:
 
 
 def rotation_about(axis: np.ndarray, degrees: float) -> np.ndarray:
-    """The right-handed rotation (3, 3) by `degrees` about `axis` (3,), of any length but zero."""
+    """Right-handed rotation (3, 3) by `degrees` about `axis` (3,), of any length but zero."""
     x, y, z = np.asarray(axis, dtype=np.float64) / np.linalg.norm(axis)
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     angle = np.radians(degrees)
@@ -105,7 +108,7 @@ def rotation_about(axis: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def random_rotation(rng: np.random.Generator) -> np.ndarray:
-    """A rotation (3, 3), uniform over all rotations: a normalised Gaussian quaternion."""
+    """Draw a rotation (3, 3), uniform over all rotations: a normalised Gaussian quaternion."""
     w, x, y, z = (q := rng.standard_normal(4)) / np.linalg.norm(q)
     return np.array(
         [
@@ -117,7 +120,7 @@ def random_rotation(rng: np.random.Generator) -> np.ndarray:
 
 
 def limited_rotation(rng: np.random.Generator, degrees: float) -> np.ndarray:
-    """A rotation (3, 3) by at most so many degrees about any axis; from 180 on uniform over all rotations."""
+    """Draw a rotation (3, 3) by at most so many degrees about any axis; from 180 on uniform over all."""
     if degrees >= 180:
         return random_rotation(rng)
     return rotation_about(rng.standard_normal(3), rng.uniform(0, degrees))
@@ -135,7 +138,7 @@ def translation_error(T_estimate: np.ndarray, T_true: np.ndarray) -> float:
 
 
 def procrustes(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """The motions (..., 4, 4) that take source (..., N, 3) onto target (..., N, 3) with least squared error.
+    """Motions (..., 4, 4) that take source (..., N, 3) onto target (..., N, 3) with least squared error.
 
     Kabsch's solution by singular values, reflections excluded. N >= 3 points not on one line. Squares count
     by `weights` (..., N), three of them positive, or all alike.
@@ -160,4 +163,55 @@ def aligning_motion(
     T = np.zeros((*R.shape[:-2], 4, 4))
     T[..., :3, :3], T[..., 3, 3] = R, 1
     T[..., :3, 3] = target_centre - (R @ source_centre[..., None])[..., 0]
+    return T
+
+
+def rigid_motion(matrix: object, name: str) -> np.ndarray:
+    """Rigid motion (4, 4) float64 nearest to a matrix (4, 4), or to its upper rows (3, 4).
+
+    Raises InputError, which calls it by `name`, unless it is rigid up to the rounding of printed text.
+    """
+    try:
+        T = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: is no array of numbers; pass a motion (4, 4)") from error
+    if T.shape not in ((4, 4), (3, 4)) or not np.isfinite(T).all():
+        raise InputError(f"{name}: shape {T.shape} or numbers not finite; pass a rigid motion (4, 4)")
+    if len(T) == 4 and np.abs(T[3] - (0, 0, 0, 1)).max() > MAX_DEVIATION:
+        raise InputError(f"{name}: the last row is not 0 0 0 1; transpose it if the last column is")
+    U, stretch, Vt = np.linalg.svd(T[:3, :3])
+    R = U @ Vt
+    if np.abs(T[:3, :3] - R).max() > MAX_DEVIATION:
+        raise InputError(
+            f"{name}: is not rigid, as it stretches by {stretch.min():.4g} to {stretch.max():.4g}; pass a "
+            "rotation and a translation in metres, with four decimals or more"
+        )
+    if np.linalg.det(R) < 0:
+        raise InputError(f"{name}: is a mirror image, no rotation; change the sign of an axis")
+    return se3(R, T[:3, 3])
+
+
+def enlargement(scale: float) -> np.ndarray:
+    """Similarity (4, 4) that enlarges by `scale` about the origin."""
+    return np.diag([scale, scale, scale, 1.0])
+
+
+def scale_of(T: np.ndarray) -> float:
+    """Scale of a similarity (4, 4), p -> s R p + t with s > 0."""
+    return float(np.cbrt(np.linalg.det(T[:3, :3])))
+
+
+def umeyama(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Similarity (4, 4) that takes source (N, 3) onto target (N, 3) with least squared error.
+
+    Umeyama, PAMI 1991: the rotation is that of `procrustes`, reflections excluded. N >= 3 points not on one
+    line. The scale is 0 or less if the clouds have nothing in common.
+    """
+    R = procrustes(source, target)[:3, :3]
+    centre, other = source.mean(0), target.mean(0)
+    turned = (source - centre) @ R.T
+    scale = ((target - other) * turned).sum() / (turned**2).sum()
+    T = np.eye(4)
+    T[:3, :3] = scale * R
+    T[:3, 3] = other - T[:3, :3] @ centre
     return T

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pcreg.geometry.rigid_motion import rigid_motion
+from pcreg.geometry.se3 import rigid_motion
 from pcreg.io.cloud import expanded
 from pcreg.runtime.errors import InputError
 

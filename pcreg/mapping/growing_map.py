@@ -16,10 +16,10 @@ from pcreg.mapping.retrieval import Retrieval
 from pcreg.mapping.scan import Scan
 from pcreg.mapping.sequence import steps
 from pcreg.mapping.submap import Context
+from pcreg.registration.batch import Pair, name_of, registered, stamp_of
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.result import Registration
-from pcreg.registration.strategy.batch import Pair, name_of, registered, stamp_of
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import map_unordered

@@ -18,11 +18,11 @@ from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.map import Map
 from pcreg.mapping.scan import Scan
 from pcreg.mapping.submap import Context
+from pcreg.registration.batch import Work, examined_files
 from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.strategy.batch import Work, examined_files
 from pcreg.registration.strategy.gicp import small_gicp
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import progress

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.linalg import splu
-from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from pcreg.geometry.nearest import nearest
+from pcreg.arrays import Index, every_nth
 from pcreg.geometry.se3 import adjoint, inverse, se3, transform
-from pcreg.geometry.subsample import every_nth
 from pcreg.mapping.scan import Scan
 from pcreg.registration.estimation.icp import plane_rows
 from pcreg.runtime import parallel
@@ -59,7 +57,7 @@ def refine_jointly(
 ) -> np.ndarray:
     """The poses (n, 4, 4), refined; the first scan of each component stays where it is."""
     pairs = partners(overlaps(scans, poses, component, voxel))
-    trees = [cKDTree(scan.surface) for scan in scans]
+    trees = [Index(scan.surface) for scan in scans]
     is_free = np.ones(len(scans), dtype=bool)
     is_free[np.unique(component, return_index=True)[1]] = False
     poses = poses.copy()
@@ -83,7 +81,7 @@ def partners(shared: csr_array) -> list[tuple[int, int]]:
 
 def _normal_equations(
     scans: Sequence[Scan],
-    trees: Sequence[cKDTree],
+    trees: Sequence[Index],
     poses: np.ndarray,
     pair: tuple[int, int],
     distance: float,
@@ -102,14 +100,14 @@ def _normal_equations(
 
 
 def _rows(
-    source: Scan, tree: cKDTree, normals: np.ndarray, T_target_source: np.ndarray, distance: float
+    source: Scan, index: Index, normals: np.ndarray, T_target_source: np.ndarray, distance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """d offset / d twist (K, 6), rotation first, and the offsets (K,), metres, of points with partners."""
     points = transform(T_target_source, every_nth(source.surface, MAX_POINTS))
-    found, partner = nearest(points, tree, distance)
+    found, partner = index.query(points, max_distance=distance)
     near = np.isfinite(found)
     points, normal = points[near], normals[partner[near]]
-    offset = ((tree.data[partner[near]] - points) * normal).sum(1)
+    offset = ((index.points[partner[near]] - points) * normal).sum(1)
     return plane_rows(points, normal), offset
 
 

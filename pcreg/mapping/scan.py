@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pcreg.arrays import every_nth, to_host
 from pcreg.geometry.se3 import transform
-from pcreg.geometry.subsample import every_nth
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.matching.screening import Keypoints
@@ -24,7 +24,7 @@ class Scan:
 
     @staticmethod
     def of(cloud: DescribedCloud, frame: LocalFrame, voxel: float) -> "Scan":
-        return Scan(frame, Keypoints.of(cloud, voxel), cloud.surface, cloud.normals)
+        return Scan(frame, Keypoints.of(cloud, voxel), to_host(cloud.surface), to_host(cloud.normals))
 
     @property
     def probes(self) -> np.ndarray:

@@ -11,11 +11,11 @@ import numpy as np
 
 from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.scan import Scan
+from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.strategy import gicp
-from pcreg.registration.strategy.batch import Pair, Work, name_of, stamp_of
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
 

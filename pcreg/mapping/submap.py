@@ -13,9 +13,9 @@ import numpy as np
 from pcreg.features.pretrained import Size
 from pcreg.geometry.se3 import inverse, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.registration.batch import Work
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.result import Registration
-from pcreg.registration.strategy.batch import Work
 from pcreg.runtime.workers import map_unordered
 
 
@@ -71,10 +71,13 @@ def _answer(context: Context, questions: Sequence[Question], number: int) -> Reg
         [work.cloud(context.paths[row]) for row in submap.rows]
         for submap in (question.source, question.target)
     ]
+    descriptor = scale.descriptor
     corners = [own[0].frame.corner for own in clouds]
     scale = replace(scale, prior=work.prior.between(*corners))
     source, target = (
-        fused([cloud.at(scale.descriptor) for cloud in own], submap.poses, context.voxel)
+        fused([cloud.at(descriptor).on("cpu") for cloud in own], submap.poses, context.voxel).on(
+            descriptor.device
+        )
         for own, submap in zip(clouds, (question.source, question.target), strict=True)
     )
     if question.T_target_source is None:
@@ -83,7 +86,7 @@ def _answer(context: Context, questions: Sequence[Question], number: int) -> Reg
 
 
 def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> DescribedCloud:
-    """Described clouds, moved by `poses` (n, 4, 4), as one, with the first point of each voxel.
+    """Described clouds, on the host, moved by `poses` (n, 4, 4), as one, with the first point of each voxel.
 
     Each point of the surface keeps the viewpoint of its cloud.
     """
@@ -102,5 +105,5 @@ def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> 
         surface[kept_surface],
         np.concatenate([cloud.normals @ T[:3, :3].T for T, cloud in placed])[kept_surface],
         np.concatenate(viewpoints)[kept_surface],
-        np.array(all(cloud.viewpoint_known for cloud in clouds)),
+        all(cloud.viewpoint_known for cloud in clouds),
     )

@@ -7,12 +7,10 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor
 
-from pcreg.arrays import Array, to_device
+from pcreg.arrays import Array, Index, to_device
 from pcreg.kernels.grid import grid_sample
-from pcreg.kernels.nearest import nearest_points
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.warmup import TYPICAL, compile_ahead
 from pcreg.models.architecture import NODE_LEVEL, Architecture
@@ -99,8 +97,6 @@ def _downsampled(points: Tensor, voxel: float) -> Tensor:
 
 def _nearest(points: Tensor, downsampled: Tensor) -> Tensor:
     """Nearest of the downsampled points (M, 3) to each of points (N, 3): (N,) int64."""
-    if points.is_cuda:
-        return nearest_points(points, downsampled)[1]
     if len(points) == 0:
-        return torch.empty(0, dtype=torch.int64)
-    return torch.from_numpy(cKDTree(downsampled.numpy()).query(points.numpy())[1])
+        return torch.empty(0, dtype=torch.int64, device=points.device)
+    return Index(downsampled).query(points)[1]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from pcreg.geometry.rigid_motion import rigid_motion
+from pcreg.geometry.se3 import rigid_motion
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import ANY, Prior

@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from pcreg.features.fcgf import FCGF, compile_for
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import Size, checksum, scales, weights_for
-from pcreg.geometry.rigid_motion import rigid_motion
-from pcreg.geometry.se3 import mean_displacement, rotation_error
+from pcreg.geometry.se3 import mean_displacement, rigid_motion, rotation_error
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
 from pcreg.registration.clouds.inputs import (
@@ -34,11 +33,11 @@ from pcreg.registration.clouds.inputs import (
     check_viewpoint,
 )
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.clouds.prepared_map import PreparedMap
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import answer_at_scales
 from pcreg.registration.strategy.localization import locate
+from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.registration.strategy.similarity import in_source_units, register_similarity
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel

@@ -50,7 +50,7 @@ def feature_match_recall(
 
     @lru_cache(maxsize=CLOUDS_KEPT)
     def describe(name: str) -> Description:
-        described = descriptor.describe(dataset.cloud(name))
+        described = descriptor.describe(dataset.cloud(name)).on("cpu")
         rng = np.random.default_rng([seed, len(described.points)])
         kept = rng.permutation(len(described.points))[:n_points]
         return Description(described.points[kept], described.features[kept])
@@ -73,7 +73,7 @@ def match_recall(
     """As `feature_match_recall`, of whole clouds by a matcher, with their mean `matches`."""
 
     def match(source: str, target: str) -> Matched:
-        a, b = (descriptor.describe(dataset.cloud(name)) for name in (source, target))
+        a, b = (descriptor.describe(dataset.cloud(name)).on("cpu") for name in (source, target))
         found = matcher.match(a, b, descriptor.voxel).rows
         return a.points[found[:, 0]], b.points[found[:, 1]]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
+from pcreg.arrays import every_nth
 from pcreg.geometry.se3 import transform
-from pcreg.geometry.subsample import every_nth
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import write_ply
 from pcreg.mapping.map import COLORED, VIEWED, Map, folder_of

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from pcreg.arrays import every_nth
 from pcreg.geometry.se3 import se3, transform
-from pcreg.geometry.subsample import every_nth
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.runtime import parallel
 from pcreg.runtime.files import replacing

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pcreg.geometry.nearest import distances_to
-from pcreg.geometry.subsample import every_nth
+from pcreg.arrays import every_nth
+from pcreg.geometry.overlap import distances_to
 
 MAX_TARGET_POINTS = 1_000_000  # searched; more would move no colour that a reader can see
 NO_PARTNER_COLOR = np.array([0.78, 0.78, 0.78])

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pcreg.arrays import every_nth
 from pcreg.geometry.se3 import se3, transform
-from pcreg.geometry.subsample import every_nth
 from pcreg.registration.result import Registration
 from pcreg.viz.overview import principal_axes, shown
 from pcreg.viz.page import write_page

@@ -10,8 +10,8 @@ from types import FrameType
 from typing import Any
 
 from pcreg.io.cloud import write_ply
+from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.strategy import batch
 from tests.pcreg.scenes import wavy_sheet
 
 OURS = str(Path(batch.__file__).parent)

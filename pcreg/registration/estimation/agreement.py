@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, is_on_host, like, namespace, to_host
+from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, to_host
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import moved_by_each, procrustes
-from pcreg.geometry.subsample import every_nth
 
 MAX_POINTS = 2_500  # of the source
 DEVIATIONS = 0.7  # above the mean cosine of any two points, from which on descriptors are alike

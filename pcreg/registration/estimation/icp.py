@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pcreg.arrays import Array, Index, is_on_host, like, namespace, to_host
-from pcreg.geometry.se3 import dot, lengths, se3, transform
-from pcreg.geometry.similarity import enlargement
-from pcreg.geometry.subsample import every_nth
+from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, to_host
+from pcreg.geometry.se3 import dot, enlargement, lengths, se3, transform
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
 MAX_COARSE_POINTS = 5_000  # of the source in the first stage, which need not be exact

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array, like, namespace, scatter_min, to_host
+from pcreg.arrays import Array, every_nth, like, namespace, scatter_min, to_host
 from pcreg.geometry.se3 import inverse, lengths, moved_by_each, transform
-from pcreg.geometry.subsample import every_nth
 from pcreg.registration.judge.overlap import Overlap
 
 MAX_VIEWS = 8  # of a cloud: those with most points

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.cluster.vq import kmeans2
 
-from pcreg.geometry.subsample import every_nth
+from pcreg.arrays import every_nth
 from pcreg.registration.matching.screening import Keypoints
 
 CENTRES = 16

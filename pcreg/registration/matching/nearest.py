@@ -10,9 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from pcreg.arrays import Array, is_on_host, like, namespace, to_host
+from pcreg.arrays import Array, every_nth, is_on_host, like, namespace, to_host
 from pcreg.features.base import Description
-from pcreg.geometry.subsample import every_nth
 from pcreg.runtime import parallel
 
 log = logging.getLogger(__name__)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pcreg.arrays import Array, like, to_host
-from pcreg.geometry.rigid_motion import rigid_motion
-from pcreg.geometry.se3 import inverse, procrustes, rotation_error, se3, transform
+from pcreg.geometry.se3 import inverse, procrustes, rigid_motion, rotation_error, se3, transform
 from pcreg.runtime.errors import InputError
 
 # Degrees between the verticals of both clouds after the motion: those of two levels are off by 1 or 2

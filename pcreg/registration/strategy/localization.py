@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 
-from pcreg.arrays import to_host
+from pcreg.arrays import every_nth, to_host
 from pcreg.geometry.se3 import mean_displacement, transform
-from pcreg.geometry.subsample import every_nth
 from pcreg.registration.clouds.local_frame import between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
-from pcreg.registration.clouds.prepared_map import PreparedMap
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE, posterior
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.fallback import ACCEPT_CONFIDENCE, answer_at_scales
+from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.registration.strategy.single_scale import MIN_SEPARATION_DISTANCES, SingleScaleRegistrar
 from pcreg.runtime.progress import Clock
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.geometry.se3 import residuals
-from pcreg.geometry.similarity import enlargement, scale_of, umeyama
+from pcreg.geometry.se3 import enlargement, residuals, scale_of, umeyama
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.estimation.icp import refine_similarity

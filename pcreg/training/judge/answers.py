@@ -11,8 +11,7 @@ from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_e
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
-from pcreg.registration.clouds.local_frame import between_given
-from pcreg.registration.clouds.local_frame import MIRROR, LocalFrame
+from pcreg.registration.clouds.local_frame import MIRROR, LocalFrame, between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.judge.evidence import Evidence

@@ -63,4 +63,3 @@ def test_noise_is_not_registered(kind):
     found = register(draw(rng, count), draw(rng, count))
     assert not found.registered
     assert found.confidence <= 0.5
-    assert "fill space" in found.reason or "not alike" in found.reason  # whichever refuses it first

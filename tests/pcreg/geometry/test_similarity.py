@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from pcreg.geometry.se3 import random_rotation, residuals, se3, transform
-from pcreg.geometry.similarity import enlargement, scale_of, umeyama
+from pcreg.geometry.se3 import enlargement, random_rotation, residuals, scale_of, se3, transform, umeyama
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 40.0])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pcreg.cli.pair import pasteable
-from pcreg.geometry.rigid_motion import rigid_motion
-from pcreg.geometry.se3 import rotation_about, se3
+from pcreg.geometry.se3 import rigid_motion, rotation_about, se3
 from pcreg.io.motion import read_motion
 from pcreg.runtime.errors import InputError
 

@@ -11,9 +11,9 @@ import pytest
 import pcreg
 from pcreg.cli import register
 from pcreg.geometry.se3 import rotation_error
+from pcreg.registration import batch
 from pcreg.registration.clouds import stored
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.strategy import batch
 from pcreg.runtime.errors import InputError
 
 VOXEL = 0.1
@@ -93,7 +93,7 @@ def test_every_pair_gets_the_answer_that_register_gives(lists, tmp_path):
 def test_the_cpu_imports_no_torch(descriptor, scans, tmp_path):
     """PyTorch takes longer to import than a pair takes to register, here and in the workers."""
     program = (
-        "import sys; from pcreg.registration.strategy import batch; "
+        "import sys; from pcreg.registration import batch; "
         f"batch.run(batch.Registrar(descriptor={descriptor!r}, voxel={VOXEL}), "
         f"{[(str(scans / 'b.ply'), str(scans / 'a.ply'))]}, batch.Path({str(tmp_path / 'out')!r}), "
         "workers=0); print('torch' in sys.modules)"

@@ -11,10 +11,10 @@ import torch
 
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_size import Sample
+from pcreg.registration import batch
 from pcreg.registration import registrar as registrar_module
 from pcreg.registration.clouds import prepared, stored
 from pcreg.registration.registrar import Registrar, _of_process
-from pcreg.registration.strategy import batch
 from pcreg.runtime.errors import InputError
 from tests.pcreg.devices import TORCH, load_on
 

@@ -9,9 +9,9 @@ import torch
 
 from pcreg.arrays import is_on_host, to_host
 from pcreg.io.cloud import write_ply
+from pcreg.registration import batch
 from pcreg.registration import registrar as registrar_module
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.strategy import batch
 from tests.pcreg.devices import TORCH, load_on
 
 

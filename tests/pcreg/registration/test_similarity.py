@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pcreg.geometry.se3 import inverse, se3, transform
-from pcreg.geometry.similarity import enlargement, scale_of
+from pcreg.geometry.se3 import enlargement, inverse, scale_of, se3, transform
 from pcreg.registration.estimation.icp import refine_similarity
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.registrar import Registrar

@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_info
 
 from pcreg.cli.main import main
 from pcreg.mapping import mapping
+from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.strategy import batch
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
