@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import make_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig, OmegaConf
-from omegaconf.errors import ValidationError
+from omegaconf.errors import OmegaConfBaseException, ValidationError
 
 from pcreg.runtime.errors import InputError
 
 # By configuration, settings whose default value does not show their type.
 TYPES = {
     "evaluate": {"out": str | None, "limit": int | None, "workers": int | str | None},
-    "train": {"name": str, "weights": str | None, "scales": list[float]},
+    "train": {"name": str, "weights": str | None, "scales": list[float]}
+    | dict.fromkeys(("interpolation", "ema", "backbone_rate", "positive_radius"), float)
+    | {"validate": {"tau": float, "minimum": float}},
 }
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "null"}
 PLAIN = {kind: kind for kind in WORDS} | {Path: str}
@@ -38,22 +41,25 @@ def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "
         if OmegaConf.is_missing(cfg, name) or OmegaConf.is_interpolation(cfg, name) or name.startswith("_"):
             continue
         value, default, hint = cfg[name], defaults.get(name), hints.get(name, Any)
-        if isinstance(value, DictConfig) and hint not in PLAIN and not isinstance(default, bool):
+        if name in base and OmegaConf.is_interpolation(base, name):
+            with suppress(OmegaConfBaseException):  # of a value that is missing
+                default = base[name]
+        if isinstance(value, DictConfig) and (isinstance(hint, dict) or hint not in PLAIN):
             below = base[name] if isinstance(default, dict) else OmegaConf.create()
-            built = get_object(value["_target_"]) if "_target_" in value else hint
-            check(value, below, hints_of(built), full)
+            built = hints_of(get_object(value["_target_"])) if "_target_" in value else {}
+            check(value, below, hint if isinstance(hint, dict) else built, full)
+        elif isinstance(default, dict) and value is not None:
+            raise InputError(f"{full}={value}: is a section; set {full}.{next(iter(default), 'KEY')}=...")
         else:
-            hint = _supported(hint)
+            hint = _supported(Any if isinstance(hint, dict) else hint)
             if hint is Any and isinstance(default, bool | int | float | list | str):
-                hint = float if type(default) is int and name in hints else type(default)
+                hint = float if type(default) is int and "_target_" in cfg else type(default)
                 hint = list[type(default[0])] if hint is list and default else hint
             cfg[name] = _typed(value, hint, default, full)
 
 
 def hints_of(built: Any) -> dict[str, Any]:
-    """The type of every parameter of a class or function; {} of anything else."""
-    if not callable(built) or get_origin(built) or built is Any:
-        return {}
+    """The type of every parameter of a class or function."""
     try:
         hints = get_type_hints(built.__init__ if inspect.isclass(built) else built)
     except NameError:  # of a type that only type checkers are shown

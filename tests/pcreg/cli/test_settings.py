@@ -28,6 +28,8 @@ GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
         ("protocol.mutual={a: 1}", "protocol.mutual={'a': 1}: true or false is needed, such as False"),
         ("descriptor.weights=[]", "descriptor.weights=[]: a text or null is needed"),
         ("descriptor.scales=2", "descriptor.scales=2: a list, each a number, is needed"),
+        ("descriptor={a: 1}", "descriptor"),
+        ("data=3", "'data/3'"),
         ("limt=2", "limt is no setting; did you mean limit?"),
         ("+limt=2", "limt is no setting; did you mean limit?"),
         ("root=x", "root is no setting; did you mean data.root?"),
@@ -63,6 +65,13 @@ def test_what_fits_is_brought_to_its_type(override, key, value):
     found = OmegaConf.select(compose_config("evaluate", ["data.root=x", override]), key)
     assert found == value
     assert type(found) is type(value) or isinstance(value, list)
+
+
+def test_the_type_of_a_setting_that_is_taken_from_another_is_that_of_the_other():
+    given = ["experiment=overfit", "data.root=x"]
+    assert compose_config("train", [*given, "validate.pairs=3"]).validate.pairs == 3
+    with pytest.raises(InputError, match=r"validate.pairs=abc: a whole number is needed"):
+        compose_config("train", [*given, "validate.pairs=abc"])
 
 
 def test_a_parameter_that_the_configuration_does_not_name_may_be_added():

@@ -38,6 +38,7 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml
         ("seed=0", "data.root has no value; add data.root=... to the command"),
         ("epochs=abc", "epochs=abc: a whole number is needed, such as 100"),
         ("resume=7", "resume=7: true or false is needed"),
+        ("validate=3", "validate=3: is a section; set validate.every=..."),
         ("augment.scale=2", "augment.scale=2: a list, each a number, is needed"),
     ],
 )
