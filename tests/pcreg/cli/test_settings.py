@@ -29,7 +29,7 @@ GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
         ("descriptor.weights=[]", "descriptor.weights=[]: a text or null is needed"),
         ("descriptor.scales=2", "descriptor.scales=2: a list, each a number, is needed"),
         ("descriptor={a: 1}", "descriptor"),
-        ("data=3", "'data/3'"),
+        ("data=3", "Config group override must be a string"),
         ("limt=2", "limt is no setting; did you mean limit?"),
         ("+limt=2", "limt is no setting; did you mean limit?"),
         ("root=x", "root is no setting; did you mean data.root?"),
