@@ -1,4 +1,4 @@
-"""The nearest points of a cloud: by a k-d tree on the CPU, by comparing all of them on a GPU."""
+"""Nearest points of a cloud: by a k-d tree on the CPU, by comparing all of them on a GPU."""
 
 import numpy as np
 from scipy.spatial import cKDTree

@@ -1,4 +1,4 @@
-"""Which beam of a spinning LiDAR each point of a scan was seen by.
+"""Beams of a spinning LiDAR: the one by which each point of a scan was seen.
 
 Some files are written one beam after another, as KITTI's are: there each turn of the azimuth is a beam. In
 any other order a beam is a peak in the histogram of elevations, and valleys separate beams. The histogram is
@@ -23,7 +23,7 @@ MAX_STEP_DEGREES = 1.0, 0.1  # median of azimuth and elevation from one point of
 
 
 def beam_numbers(points: np.ndarray) -> np.ndarray | None:
-    """The beam (N,) int64, from 0, of each point (N, 3) of a scan whose origin is the sensor, z upwards.
+    """Beam (N,) int64, from 0, of each point (N, 3) of a scan whose origin is the sensor, z upwards.
 
     Beams are numbered in the order of the file or from the lowest up; a row of zeros is of none, -1. Returns
     None if the beams cannot be separated.
@@ -43,7 +43,7 @@ def beam_numbers(points: np.ndarray) -> np.ndarray | None:
 
 
 def _by_order(azimuth: np.ndarray, elevation: np.ndarray) -> np.ndarray | None:
-    """The turn (N,) of the sensor in which each point was seen, if the file is written beam after beam."""
+    """Turn (N,) of the sensor in which each point was seen, if the file is written beam after beam."""
     steps = np.diff(azimuth), np.diff(elevation)
     if len(azimuth) < 2 or any(
         np.median(np.abs(step)) >= most for step, most in zip(steps, MAX_STEP_DEGREES, strict=True)
@@ -54,7 +54,7 @@ def _by_order(azimuth: np.ndarray, elevation: np.ndarray) -> np.ndarray | None:
 
 
 def _by_elevation(elevation: np.ndarray) -> np.ndarray | None:
-    """The peak (N,) of the histogram of elevations (N,), degrees, in which each lies."""
+    """Peak (N,) of the histogram of elevations (N,), degrees, in which each lies."""
     counts, edges = np.histogram(elevation, np.arange(-90 - BIN_DEGREES, 90 + 2 * BIN_DEGREES, BIN_DEGREES))
     most, valleys = 0.0, None
     for width in SIGMAS_DEGREES:

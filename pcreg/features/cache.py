@@ -43,7 +43,7 @@ class FeatureCache:
         self.descriptor = descriptor
 
     def file_of(self, points: np.ndarray) -> Path:
-        """The file with the description of the cloud (N, 3), which is computed if there is none."""
+        """File with the description of the cloud (N, 3), which is computed if there is none."""
         points = np.ascontiguousarray(points, dtype=np.float64)
         path = self.folder / f"{_digest(points.tobytes())}.npz"
         if not path.is_file():
@@ -58,12 +58,12 @@ class FeatureCache:
 
 
 def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> Path:
-    """The file with the description of a cloud of the data set."""
+    """File with the description of a cloud of the data set."""
     return features.file_of(points_of(dataset, name))
 
 
 def read_described(path: Path) -> Described:
-    """The description in a file of the cache; InputError if that is damaged, or was removed."""
+    """Read a file of the cache; InputError if it is damaged, or was removed."""
     try:
         with np.load(path) as arrays:
             nodes = [arrays[name] for name in NODE_ARRAYS if name in arrays]

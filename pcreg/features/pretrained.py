@@ -21,14 +21,14 @@ MAX_VOXEL_RATIO = 3.0  # between a cloud's own voxel size and that of the traini
 
 
 class Size(NamedTuple):
-    """The size of clouds, by which weights are chosen."""
+    """Size of clouds, by which weights are chosen."""
 
     voxel: float  # metres, that suits them by themselves
     extent: float = math.inf  # metres
 
 
 def weights_for(voxel: float, extent: float = math.inf) -> Path:
-    """The file of the weights for clouds that suit this voxel size and are of this extent, both in metres.
+    """File of the weights for clouds that suit this voxel size and are of this extent, both in metres.
 
     Raises InputError if the file is missing.
     """

@@ -1,4 +1,4 @@
-"""The viewpoint of a cloud, where its sensor stood, estimated from the cloud alone.
+"""Viewpoint of a cloud, the place of its sensor, estimated from the cloud alone.
 
 Normals point to the viewpoint, and free space lies between it and the surfaces. Many clouds have an origin
 that is no sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is no

@@ -1,4 +1,4 @@
-"""The voxel size that suits a pair of clouds, taken from how their points lie and from no unit of length.
+"""Voxel size that suits a pair of clouds, by the spacing of their points and by no unit of length.
 
 Every other length of a registration is a multiple of it.
 """

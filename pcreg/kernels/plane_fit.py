@@ -1,6 +1,6 @@
-"""The normal of the plane through some points, from sums over them: for arrays and for tensors alike.
+"""Normal of the plane through some points, from sums over them: for arrays and for tensors alike.
 
-On a GPU kernels/triton/plane_fit.py computes the same.
+kernels/triton/plane_fit.py is its kernel for networks.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ def normals_of(xp: Any, counts: Any, sums: Any, towards: Any) -> Any:
 
 
 def least_direction(xp: Any, xx: Any, xy: Any, xz: Any, yy: Any, yz: Any, zz: Any) -> Any:
-    """The unit eigenvector (N, 3) of the least eigenvalue of N symmetric matrices, float64 (N,) each.
+    """Unit eigenvector (N, 3) of the least eigenvalue of N symmetric matrices, float64 (N,) each.
 
     By the trigonometric formula (Smith, 1961); zeros where two eigenvalues are as small.
     """

@@ -1,4 +1,4 @@
-"""What callers hand over: clouds as files, arrays, tensors or point clouds of Open3D, and settings."""
+"""Clouds as callers give them, as files, arrays, tensors or point clouds of Open3D, and settings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by u
 
 
 def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = None) -> Cloud:
-    """The cloud in metres, without rows of NaN or infinity and without outliers.
+    """Read a cloud in metres, without rows of NaN or infinity and without outliers.
 
     `cloud` is the path of a file, or rows x y z and perhaps more (N, 3 to 32) as an array or tensor, or has
     such rows as `points` or `point.positions`, as Open3D's point clouds do. `columns` is of .bin files
@@ -65,7 +65,7 @@ def check_settings(voxel: float | None, weights: str | Path | None, device: str)
 
 
 def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
-    """The option, `x, y, z` or a row of it for each point as an array; InputError for anything else.
+    """Return the option, `x, y, z` or a row per point as an array; InputError for anything else.
 
     Rows may be NaN, as those of points that are left out.
     """
@@ -88,7 +88,7 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
 def both_viewpoints(
     option: ViewpointOption | tuple[ViewpointOption, ViewpointOption],
 ) -> tuple[ViewpointOption, ViewpointOption]:
-    """The options for source and target: of two each has its own, and one is for both."""
+    """Return the options for source and target, from one for both or one for each."""
     if isinstance(option, list | tuple) and len(option) == 2:
         return check_viewpoint(option[0]), check_viewpoint(option[1])
     checked = check_viewpoint(option)
@@ -96,7 +96,7 @@ def both_viewpoints(
 
 
 def both_units(units: str | Sequence[str]) -> tuple[str, str]:
-    """The units of source and target, from one for both or one for each; InputError for anything else."""
+    """Return the units of source and target, from one for both or one for each, or raise InputError."""
     if isinstance(units, str):
         return units, units
     if not isinstance(units, Sequence) or len(units) != 2:
@@ -109,7 +109,7 @@ def _is(kind: type, value: object) -> bool:
 
 
 def rows_of(cloud: Points, name: str) -> np.ndarray:
-    """The array in what is no path."""
+    """Return the rows of anything but a path."""
     try:
         if hasattr(cloud, "point"):  # of open3d.t
             cloud = cloud.point.positions.cpu().numpy()

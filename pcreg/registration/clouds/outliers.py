@@ -17,7 +17,7 @@ MAX_OUTLIER_FRACTION = 0.05  # of the points; more of them would move the middle
 
 
 def without_outliers(cloud: Cloud, name: str) -> Cloud:
-    """The cloud without outliers, which are counted in `dropped` and described in `notes`.
+    """Leave out outliers, which are counted in `dropped` and described in `notes`.
 
     These are rows of exact zeros, if there is more than one, and points further from the middle of the
     cloud than 1000 times its extent (voxel_size.extent), if they are at most 5 % of all. A cloud that has
@@ -42,7 +42,7 @@ def without_outliers(cloud: Cloud, name: str) -> Cloud:
 
 
 def _far(cloud: Cloud, name: str) -> np.ndarray | None:
-    """Which points (N,) are few and far from the others; None if there are none."""
+    """True (N,) for points that are few and far from the others; None if there are none."""
     points = inside = cloud.points
     if len(points) == 0:
         return None

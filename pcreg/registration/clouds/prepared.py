@@ -122,7 +122,7 @@ class PreparedCloud:
 
     @property
     def extent(self) -> float:
-        """The extent of its middle in metres; InputError as for `sample`."""
+        """Extent of the middle of the cloud in metres; InputError as for `sample`."""
         return self.sample.extent
 
     @cached_property

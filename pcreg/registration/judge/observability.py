@@ -76,6 +76,7 @@ def growth_observability(points: Array, normals: Array) -> float:
     it best, divided by that of the whole growth. 0 of a plane, of the corner of a box and of all else that
     lies on itself when it grows. 0 of points on a line, or none.
     """
+    points, normals = to_host(points), to_host(normals)
     arms = points - points.mean(0) if len(points) else points
     if not arms.any():
         return 0.0

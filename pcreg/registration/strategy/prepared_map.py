@@ -1,4 +1,4 @@
-"""A map in which scans are to be found: overlapping regions of about a scan's extent, each described once.
+"""A map to find scans in: overlapping regions of about a scan's extent, each described once.
 
 To the registration a region is a cloud like another: it fills about as many cells as the scan does, and
 where a sensor stood is estimated from the region unless the map states it for each point.
@@ -35,16 +35,16 @@ class Region:
 
 
 class Regions:
-    """The regions of a map at one scale."""
+    """Regions of a map at one scale."""
 
     def __init__(self, regions: list[Region]) -> None:
-        """Of at least one region."""
+        """Compare scans with at least one region."""
         self.regions = regions
         self.descriptor = GlobalDescriptor.learned([region.keypoints for region in regions])
         self.whole = np.stack([self.descriptor.describe(region.keypoints) for region in regions])
 
     def proposed(self, scan: Keypoints) -> list[tuple[PreparedCloud, int]]:
-        """The regions in which the scan may lie, most promising first, at most three.
+        """Regions in which the scan may lie, most promising first, at most three.
 
         Each with the number of its matches that agree.
         """
@@ -59,12 +59,12 @@ class PreparedMap:
     """A map for any number of scans, which decide the scale: what that needs is computed for the first."""
 
     def __init__(self, whole: PreparedCloud) -> None:
-        """Of the map as a cloud, whose viewpoint is stated or estimated for each region."""
+        """Take a map as a cloud, whose viewpoint is stated, or estimated for each region."""
         self.whole = whole
         self._regions: dict[tuple[object, ...], Regions] = {}
 
     def regions(self, scale: SingleScaleRegistrar) -> Regions:
-        """The regions for scans at that scale; InputError if all have too few points."""
+        """Regions for scans at that scale; InputError if all have too few points."""
         descriptor = scale.descriptor
         key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel)
         if key not in self._regions:
@@ -82,7 +82,7 @@ class PreparedMap:
         return Regions(regions)
 
     def _clouds(self, voxel: float) -> list[PreparedCloud]:
-        """The parts of the map, thinned, around places that leave no part of it out."""
+        """Parts of the map, downsampled, around places that cover all of it."""
         points, radius = to_host(self.whole.points), RADIUS_VOXELS * voxel
         rows = np.sort(voxel_downsample(points, STORED_VOXELS * voxel))
         tree = cKDTree(points[rows])
@@ -91,7 +91,7 @@ class PreparedMap:
         return [self._part(rows[inside]) for inside in within if len(inside) >= least]
 
     def _part(self, rows: np.ndarray) -> PreparedCloud:
-        """The cloud of these rows of the map, which knows the rows of the file."""
+        """Cloud of some rows of the map; its matches count the rows of the file."""
         whole = self.whole
         kept = np.zeros(len(whole.cloud.points), dtype=bool)
         kept[rows] = True
@@ -103,7 +103,7 @@ class PreparedMap:
 
 
 def _region(cloud: PreparedCloud, scale: SingleScaleRegistrar) -> Region | None:
-    """The region, described; None if too few points are left at this scale."""
+    """Describe a region; None if too few points are left at this scale."""
     try:
         return Region(cloud, Keypoints.of(cloud.at(scale.descriptor), scale.voxel))
     except OutputError:

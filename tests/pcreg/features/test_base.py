@@ -45,18 +45,6 @@ def test_features_do_not_change_when_the_sensor_is_turned():
     assert np.median(np.abs(features[0]).max(1)) > 10
 
 
-def test_the_same_cloud_gives_the_same_description():
-    points = wavy_sheet()
-    first, again = FPFH(voxel=0.05).describe(points), FPFH(voxel=0.05).describe(points)
-    np.testing.assert_array_equal(first.points, again.points)
-    np.testing.assert_array_equal(first.features, again.features)
-
-
-def test_radii_follow_the_voxel_size():
-    fpfh = FPFH(voxel=0.3)
-    assert (fpfh.normal_radius, fpfh.feature_radius) == pytest.approx((1.2, 3.0))
-
-
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_clouds_of_hardly_any_points(n):
     points = np.array([[0, 0, 1], [0.5, 0, 1], [0, 0.5, 1]])[:n]

@@ -1,9 +1,66 @@
-"""Scatter matrices beside those of a loop, in blocks of any size."""
+"""Scatter matrices and normals, and surfaces beside noise."""
 
 import numpy as np
 import pytest
 
-from pcreg.geometry.normals import scatter_matrices
+from pcreg import register
+from pcreg.geometry.normals import has_surface, planar_fraction, scatter_matrices, surface_variation
+from pcreg.registration.clouds.preprocess import downsample_and_filter
+from tests.pcreg.scenes import wavy_sheet
+
+
+def box(rng: np.random.Generator, count: int, edges: tuple[float, float, float]) -> np.ndarray:
+    return rng.uniform(-0.5, 0.5, (count, 3)) * edges
+
+
+def ball(rng: np.random.Generator, count: int, radius: float = 2.0) -> np.ndarray:
+    directions = rng.normal(size=(count, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return radius * directions * rng.uniform(0, 1, (count, 1)) ** (1 / 3)
+
+
+# Kinds of noise with a pair of clouds that overlap and matches would register
+NOISE = {
+    "cube": (2000, 17, lambda rng, n: box(rng, n, (4, 4, 4))),
+    "ball": (10_000, 4, ball),
+}
+
+
+def test_variation_of_a_plane_a_line_and_a_cross():
+    """A plane has no third direction; the axes of a cross spread equally in all three."""
+    x, y = np.mgrid[:5, :5].reshape(2, -1)
+    plane = np.stack([x, y, 0 * x], 1).astype(float)
+    assert surface_variation(plane[12:13], plane, 10.0) == pytest.approx(0, abs=1e-12)
+    cross = np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)])
+    assert surface_variation(cross[:1], cross, 2.0) == pytest.approx(1 / 3)
+    assert surface_variation(cross[:1], np.zeros((1, 3)), 2.0) == 0
+
+
+@pytest.mark.parametrize("kind", NOISE)
+@pytest.mark.parametrize("voxel", [0.15, 0.3])
+def test_noise_has_no_surface(kind, voxel):
+    _, _, draw = NOISE[kind]
+    noise = draw(np.random.default_rng(3), 40_000)
+    noise = noise[downsample_and_filter(noise, voxel, np.zeros(3))]
+    assert planar_fraction(noise, voxel) < 0.01
+    assert not has_surface(noise, voxel)
+
+
+def test_sheets_rooms_and_noisy_walls_have(room):
+    rng = np.random.default_rng(0)
+    wall = rng.uniform(0, 6, (20_000, 3)) * [1, 1, 0] + rng.normal(0, 0.03, (20_000, 3))  # 0.3 of a voxel
+    leaves = np.concatenate([wall[:10_000], 6 + box(rng, 20_000, (3, 3, 3))])
+    for points in (room.source, wall, leaves, wavy_sheet(20_000, extent=6.0)):
+        assert has_surface(points[downsample_and_filter(points, 0.1, np.zeros(3))], 0.1)
+
+
+@pytest.mark.parametrize("kind", NOISE)
+def test_noise_is_not_registered(kind):
+    count, seed, draw = NOISE[kind]
+    rng = np.random.default_rng([seed, count])
+    found = register(draw(rng, count), draw(rng, count))
+    assert not found.registered
+    assert found.confidence <= 0.5
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 2048])

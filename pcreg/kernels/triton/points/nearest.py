@@ -59,7 +59,7 @@ def _nearest(
 
 @triton.jit
 def nearest_of(points, M, x, y, z, QUERIES: tl.constexpr, POINTS: tl.constexpr):
-    """The squared distance (QUERIES,) from queries (QUERIES, 1) to the nearest point, and its row."""
+    """Squared distance (QUERIES,) from queries (QUERIES, 1) to the nearest point, and its row."""
     best = tl.full((QUERIES, POINTS), float("inf"), tl.float64)
     best_at = tl.zeros((QUERIES, POINTS), tl.int32)
     for start in range(0, M, POINTS):
