@@ -10,7 +10,7 @@ from pcreg.evaluation.trial import motion_errors
 from pcreg.geometry.se3 import inverse, random_rotation, rotation_about, se3, transform
 from pcreg.io.pairs import Pair
 from pcreg.runtime.errors import InputError
-from tests.pcreg.geometry.test_beams import VLP16, scan
+from tests.datasets.test_beams import VLP16, scan
 
 RNG = np.random.default_rng(4)
 MOTION = se3(random_rotation(RNG), RNG.normal(size=3))
