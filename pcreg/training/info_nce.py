@@ -32,8 +32,9 @@ class Samples:
 
         If `matched`, key n is the match of sample n and always counts.
         """
-        distance = torch.cdist(self.points, keys.points, compute_mode="donot_use_mm_for_euclid_dist")
-        near = (distance < radius) & (self.cloud[:, None] == keys.cloud)
+        axes = zip(self.points.T, keys.points.T, strict=True)  # `torch.cdist` takes 40 times as long on a GPU
+        squared = sum((own[:, None] - other) ** 2 for own, other in axes)
+        near = (squared < radius**2) & (self.cloud[:, None] == keys.cloud)
         if matched:
             near.fill_diagonal_(False)
         return (self.features @ keys.features.T).masked_fill(near, IGNORED)
