@@ -32,8 +32,9 @@ from report import parser, run
 from pcreg.io.cloud import read_cloud
 from pcreg.io.natural_order import natural
 from pcreg.io.pairs import evenly
-from pcreg.registration.registrar import DESCRIPTORS, Registrar
+from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.errors import InputError
 
 PER_SCENE, STRANGERS, LIDAR = 6, 6, 9

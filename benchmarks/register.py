@@ -41,7 +41,8 @@ from pcreg.io.cloud import read_cloud
 from pcreg.io.pairs import keep_evenly
 from pcreg.registration import batch
 from pcreg.registration.matching.screening import Keypoints, screen
-from pcreg.registration.registrar import DESCRIPTORS, Registrar
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import executor_of, map_unordered
 

@@ -15,7 +15,8 @@ from pcreg.registration.clouds.inputs import (
     check_settings,
     check_viewpoint,
 )
-from pcreg.registration.registrar import DESCRIPTORS, Registrar
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
 

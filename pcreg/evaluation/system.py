@@ -13,8 +13,9 @@ from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import Pair, PairDataset, points_of
 from pcreg.registration.clouds.inputs import VIEWPOINTS
-from pcreg.registration.registrar import DESCRIPTORS, Registrar
+from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.cached_property import cached_property
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, OutputError

@@ -37,28 +37,35 @@ def register(
     seed: int = 0,
     device: str = "cpu",
 ) -> Registration:
-    """Register source to target, each a path, an array or tensor (N, 3), or a point cloud of Open3D.
+    """Register source to target. Same clouds, seed and machine: same result.
 
-    Columns of an array after the third, up to the 32nd, are ignored. In paths `~` is the home folder.
     Repeated rows of zeros and a few points far from all others are left out, which the result's `notes` say.
 
-    descriptor  fcgf, which is learned, or fpfh
-    weights     a .safetensors file of `pcreg train`; by default the shipped one that suits the clouds
-    voxel       metres; by default chosen from the clouds, with further sizes if the first does not register
-    units       of the coordinates of both clouds or, as a pair, of each: m, cm, mm, ft or in
-    columns     float32 numbers in a row of a .bin file; by default estimated from its content
-    viewpoint   where the sensor stood, of both clouds or, as a pair, of each: x, y, z in metres in the frame
-                of the cloud, or an array (N, 3) of them, one per row, for a map merged from many scans;
-                `sensor` for the origin; or `auto`: as a .pcd, .e57 or .npz file states it, else estimated
-                from the cloud alone, and the answer is the same wherever the origin lies
-    prior       what is known of the motion: `pcreg.Prior(gravity=True)` that z is up in both clouds, or
-                `pcreg.Prior(near=T, within=(metres, degrees))` where it is nearly
-    scale       the source has no metric scale, as structure from motion has none: it is found, too, and
-                T_target_source enlarges by it
-    device      that computes: cpu, cuda or auto. The CPU registers two clouds before a GPU has started
+    Args:
+        source: A path, in which `~` is the home folder, an array or tensor (N, 3), or a point cloud of
+            Open3D. Columns of an array after the third, up to the 32nd, are ignored.
+        target: The same.
+        descriptor: `fcgf`, which is learned, or `fpfh`.
+        weights: A .safetensors file of `pcreg train`; by default the shipped one that suits the clouds.
+        voxel: Metres; by default chosen from the clouds, with further sizes if the first does not register.
+        units: Of the coordinates of both clouds or, as a pair, of each: m, cm, mm, ft or in.
+        columns: float32 numbers in a row of a .bin file; by default estimated from its content.
+        viewpoint: Where the sensor stood, of both clouds or, as a pair, of each: x, y, z in metres in the
+            frame of the cloud, or an array (N, 3) of them, one per row, for a map merged from many scans;
+            `sensor` for the origin; or `auto`: as a .pcd, .e57 or .npz file states it, else estimated from
+            the cloud alone, and the answer is the same wherever the origin lies.
+        prior: Limits on the motion: `pcreg.Prior(gravity=True)` if z is up in both clouds, or
+            `pcreg.Prior(near=T, within=(metres, degrees))` around a motion.
+        scale: The source has no metric scale, as structure from motion has none: it is found, too, and
+            `T_target_source` enlarges by it.
+        seed: Of random samples, 0 or more.
+        device: `cpu`, `cuda`, `cuda:N` or `auto`. The CPU registers two clouds before a GPU has started.
 
-    The result is in metres. Same clouds and seed, same machine: same result. Raises InputError, one sentence,
-    for clouds, weights or settings that cannot be used.
+    Returns:
+        The motion found, in metres, and the verdict on it.
+
+    Raises:
+        InputError: One sentence, for clouds, weights or settings that cannot be used.
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)
@@ -80,10 +87,26 @@ def verify(
     seed: int = 0,
     device: str = "cpu",
 ) -> Registration:
-    """The verdict on a motion (4, 4) that comes from elsewhere, such as ICP or a SLAM loop closure.
+    """Judge a motion that comes from elsewhere, such as ICP or a SLAM loop closure.
 
-    Clouds and options are those of `register`; what the result means is said at `Registrar.verify`. Raises
-    InputError, too, for a matrix that is not rigid.
+    Args:
+        source: As for `register`.
+        target: As for `register`.
+        T_target_source: A rigid motion (4, 4), translation in metres; the identity for aligned clouds.
+        descriptor: As for `register`.
+        weights: As for `register`.
+        voxel: As for `register`.
+        units: As for `register`.
+        columns: As for `register`.
+        viewpoint: As for `register`.
+        seed: Of the mirror test, 0 or more.
+        device: As for `register`.
+
+    Returns:
+        The verdict on the refined motion, as `Registrar.verify` says.
+
+    Raises:
+        InputError: As `register`, and for a matrix that is not rigid.
     """
     check_seed(seed)
     T = rigid_motion(T_target_source, "T_target_source")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.geometry import se3
-from pcreg.registration.clouds.local_frame import LocalFrame, between_given
+from pcreg.registration.clouds.local_frame import between_given
+from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.judge.evidence import Evidence
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
@@ -82,22 +83,26 @@ class Registration:
             },
         }
 
-    def in_given_frames(self, source: LocalFrame, target: LocalFrame) -> "Registration":
-        """The registration between local frames, taken to the frames in which the clouds were given.
+    def of_clouds(self, source: PreparedCloud, target: PreparedCloud) -> "Registration":
+        """The registration between local frames of clouds, in the given frames, with the notes on the clouds.
 
         The covariance is of small motions in the frame of the source; that of a refused motion is left out.
         """
-        covariance = None
+        here, there, covariance = source.frame, target.frame, None
+        sides = (source, "source"), (target, "target")
+        notes = [f"{cloud.name or side}: {note}" for cloud, side in sides for note in cloud.notes]
         if self.registered and self.covariance is not None:
-            to_given = se3.adjoint(source.T_given_local)
+            to_given = se3.adjoint(here.T_given_local)
             covariance = to_given @ self.covariance @ to_given.T
-        alternative = None if self.alternative is None else between_given(self.alternative, source, target)
+        alternative = None if self.alternative is None else between_given(self.alternative, here, there)
         return replace(
             self,
-            T_target_source=between_given(self.T_target_source, source, target),
+            T_target_source=between_given(self.T_target_source, here, there),
             covariance=covariance,
             alternative=alternative,
-            matched_points=self.matched_points + np.stack([source.corner, target.corner]),
+            matched_points=self.matched_points + np.stack([here.corner, there.corner]),
+            viewpoints=(source.stated, target.stated),
+            notes=(*notes, *self.notes),
         )
 
     def refused(self, confidence: float, reason: str, **changed: Any) -> "Registration":

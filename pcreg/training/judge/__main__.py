@@ -33,7 +33,8 @@ from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE, ConfidenceModel
 from pcreg.registration.judge.confidence_terms import values_of
-from pcreg.registration.registrar import DESCRIPTORS, Registrar
+from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.errors import InputError
 from pcreg.training.judge.answers import Gate, answers, evidence_of, house_of, questions
 from pcreg.training.judge.fit import HIDDEN, calibration_error, fit_network, reliability

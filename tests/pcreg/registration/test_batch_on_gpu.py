@@ -12,9 +12,9 @@ import torch
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_size import Sample
 from pcreg.registration import batch
-from pcreg.registration import registrar as registrar_module
 from pcreg.registration.clouds import prepared, stored
 from pcreg.registration.registrar import Registrar, _of_process
+from pcreg.registration.strategy import scales as scales_module
 from pcreg.runtime.errors import InputError
 from tests.pcreg.devices import TORCH, load_on
 
@@ -34,10 +34,10 @@ def order(monkeypatch):
 
     waiting = SimpleNamespace(wait=lambda: done.append("compiled"))
     monkeypatch.setattr(prepared, "Sample", CountedSample)
-    monkeypatch.setattr(registrar_module, "choose_device", lambda name: name)
-    monkeypatch.setattr(registrar_module, "compile_for", lambda weights, device: waiting)
+    monkeypatch.setattr(scales_module, "choose_device", lambda name: name)
+    monkeypatch.setattr(scales_module, "compile_for", lambda weights, device: waiting)
     monkeypatch.setattr(
-        registrar_module, "FCGF", SimpleNamespace(load=lambda *of: done.append("loaded") or load_on(*of))
+        scales_module, "FCGF", SimpleNamespace(load=lambda *of: done.append("loaded") or load_on(*of))
     )
     monkeypatch.setattr(stored, "as_cloud", lambda *cloud: done.append("read") or read(*cloud))
     _of_process.cache_clear()

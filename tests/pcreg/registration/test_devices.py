@@ -10,8 +10,8 @@ import torch
 from pcreg.arrays import is_on_host, to_host
 from pcreg.io.cloud import write_ply
 from pcreg.registration import batch
-from pcreg.registration import registrar as registrar_module
 from pcreg.registration.registrar import Registrar
+from pcreg.registration.strategy import scales as scales_module
 from tests.pcreg.devices import TORCH, load_on
 
 
@@ -28,9 +28,9 @@ def on_torch(monkeypatch):
         raise TypeError("NumPy asks for a tensor of a device")
 
     monkeypatch.setattr(torch.Tensor, "__array__", refuse)
-    monkeypatch.setattr(registrar_module, "choose_device", lambda name: name)
-    monkeypatch.setattr(registrar_module, "compile_for", lambda weights, device: None)
-    monkeypatch.setattr(registrar_module, "FCGF", SimpleNamespace(load=load_on))
+    monkeypatch.setattr(scales_module, "choose_device", lambda name: name)
+    monkeypatch.setattr(scales_module, "compile_for", lambda weights, device: None)
+    monkeypatch.setattr(scales_module, "FCGF", SimpleNamespace(load=load_on))
     yield lambda **settings: Registrar(**settings, device=TORCH)
     assert not refused, "".join(refused[0][-4:])
 

@@ -40,7 +40,7 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pa
     assert not registered_at(pair, [first]).registered
     found = registered_at(pair, [first, second])
     assert found.registered
-    assert correct(found.in_given_frames(*(cloud.frame for cloud in pair)), room.T_target_source)
+    assert correct(found.of_clouds(*pair), room.T_target_source)
     assert "agree too" in found.reason
 
 

@@ -14,6 +14,7 @@ from pcreg.registration.clouds import prepared
 from pcreg.registration.clouds.inputs import as_cloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy import scales as scales_module
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -192,8 +193,8 @@ def test_weights_are_loaded_once(clouds, monkeypatch):
 )
 def test_a_gpu_s_kernels_are_compiled_while_clouds_are_read(settings, begun, monkeypatch):
     order = []
-    monkeypatch.setattr(registrar_module, "choose_device", lambda name: name)
-    monkeypatch.setattr(registrar_module, "compile_for", lambda weights, device: order.append(device))
+    monkeypatch.setattr(scales_module, "choose_device", lambda name: name)
+    monkeypatch.setattr(scales_module, "compile_for", lambda weights, device: order.append(device))
     monkeypatch.setattr(registrar_module, "as_cloud", lambda *cloud: order.append("read") or as_cloud(*cloud))
     registrar = Registrar(**{"device": "cuda"} | settings)
     assert order == []
