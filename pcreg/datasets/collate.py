@@ -28,10 +28,7 @@ MIN_MATCHES = 32  # of a pair; one with fewer is left out of its batch
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Several pairs in one pyramid: the sources are its first group of clouds, the targets its second.
-
-    For a GPU the pyramid is still a PointBatch; `to` builds it there.
-    """
+    """Several pairs, the sources before the targets, in one pyramid that `to` builds."""
 
     names: list[str]
     pyramid: Pyramid | PointBatch
@@ -51,26 +48,18 @@ class TrainingBatch:
         return concatenate_scales(source, self.source_rows), concatenate_scales(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
-        """The batch on `device`, with its pyramid built."""
-        there = self._moved(device)
-        if isinstance(there.pyramid, PointBatch):
-            return replace(there, pyramid=pyramid_of_sides(there.pyramid, self.geometry))
-        return there
+        """The batch on `device`, with its pyramid built there."""
+        there = self.moved(device)
+        if not isinstance(there.pyramid, PointBatch):
+            return there
+        half = len(there.pyramid.lengths) // 2
+        return replace(there, pyramid=Pyramid.build(there.pyramid, self.geometry, (half, half)))
 
-    def points_to_cpu(self) -> "TrainingBatch":
-        """The batch with its points on the CPU, for another process."""
-        return self._moved("cpu")
-
-    def _moved(self, device: torch.device | str) -> "TrainingBatch":
+    def moved(self, device: torch.device | str) -> "TrainingBatch":
+        """The batch on `device`, its pyramid built or not as before."""
         rows = {name: getattr(self, name) for name in ROW_FIELDS}
         rows = {name: value if value is None else moved(value, device) for name, value in rows.items()}
         return replace(self, pyramid=self.pyramid.to(device), **rows)
-
-
-def pyramid_of_sides(clouds: PointBatch, geometry: PyramidConfig) -> Pyramid:
-    """The pyramid of clouds that are half sources, half targets: two groups."""
-    half = len(clouds.lengths) // 2
-    return Pyramid.build(clouds, geometry, (half, half))
 
 
 def concatenate_scales(features: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
@@ -82,13 +71,9 @@ def concatenate_scales(features: torch.Tensor, rows: torch.Tensor | None) -> tor
 
 @dataclass(frozen=True)
 class Collate:
-    """Samples into a TrainingBatch, or None with too few matches or points.
-
-    The loader builds the pyramid unless the training runs on a GPU, which takes milliseconds.
-    """
+    """Samples into a TrainingBatch, or None with too few matches or points."""
 
     geometry: PyramidConfig
-    on_gpu: bool = False
     scales: Sequence[float] = (1.0,)
 
     def __call__(self, samples: list[Sample]) -> TrainingBatch | None:
@@ -98,19 +83,17 @@ class Collate:
         matches = Jagged.of([sample.matches for sample in kept])
         sizes = np.array([(len(sample.source), len(sample.target)) for sample in kept])
         matches = matches.points + matches.of_points(sizes.cumsum(0) - sizes)
-        sources, source_rows = self._at_all_scales([(each.source, each.source_coarser) for each in kept])
-        targets, target_rows = self._at_all_scales([(each.target, each.target_coarser) for each in kept])
-        pyramid = PointBatch.from_clouds([*sources, *targets])
-        sides = pyramid.points.split([sum(map(len, clouds)) for clouds in (sources, targets)])
+        sources, source_rows = self._scaled([(each.source, each.source_coarser) for each in kept])
+        targets, target_rows = self._scaled([(each.target, each.target_coarser) for each in kept])
+        clouds = PointBatch.from_clouds([*sources, *targets])
+        sides = clouds.points.split([sum(map(len, side)) for side in (sources, targets)])
         if len(sources) == 1 and not all(map(self._suits_batch_norm, sides)):
             return None
-        if not self.on_gpu:
-            pyramid = pyramid_of_sides(pyramid, self.geometry)
         left_out = [sample.name for sample in samples if len(sample.matches) < MIN_MATCHES]
         names = [sample.name for sample in kept]
-        return TrainingBatch(names, pyramid, matches, left_out, self.geometry, source_rows, target_rows)
+        return TrainingBatch(names, clouds, matches, left_out, self.geometry, source_rows, target_rows)
 
-    def _at_all_scales(self, clouds: list[tuple[torch.Tensor, Sequence[Downsampled]]]) -> tuple:
+    def _scaled(self, clouds: list[tuple[torch.Tensor, Sequence[Downsampled]]]) -> tuple:
         """`scaled_clouds` of clouds and their `coarser`; the clouds and None with one scale."""
         points, coarser = zip(*clouds, strict=True)
         return scaled_clouds(points, coarser, self.scales) if len(self.scales) > 1 else (points, None)
@@ -149,7 +132,6 @@ class Batches:
     geometry: PyramidConfig
     batch_size: int = 4
     workers: int = 0
-    on_gpu: bool = False  # where the training runs
     ranks: Ranks = ALONE  # process r of n takes the batches r, r + n, r + 2 n ...
 
     @staticmethod
@@ -174,7 +156,7 @@ class Batches:
         if replay is not None:
             pairs = Mixture(pairs, replay, replay_share)
         samples = TrainingPairs(pairs, preparation, seed)
-        return Batches(samples, geometry, batch_size, workers, ranks.device != "cpu", ranks)
+        return Batches(samples, geometry, batch_size, workers, ranks)
 
     def __str__(self) -> str:
         return f"{len(self.samples)} pairs"
@@ -207,5 +189,5 @@ class Batches:
             self.samples,
             workers=self.workers,
             batch_sampler=[keys[b * size : (b + 1) * size] for b in own],
-            collate_fn=Collate(self.geometry, self.on_gpu, self.samples.preparation.scales),
+            collate_fn=Collate(self.geometry, self.samples.preparation.scales),
         )

@@ -71,7 +71,7 @@ class Endless:
             raise InputError(
                 f"batches.device={self.device} is for a training on a GPU; this one is on the CPU"
             )
-        self.collate = Collate(geometry, on_gpu=ranks.device != "cpu", scales=preparation.scales)
+        self.collate = Collate(geometry, preparation.scales)
         self._scenes: dict[int, ScenePairs] = {}
         self._stream: Iterator[TrainingBatch | None] = iter(())
         self._next = -1  # the number of its next batch, counted over all epochs
@@ -162,7 +162,7 @@ class _Stream(IterableDataset):
         stays = device == self.batches.ranks.device and can_share(device)
         for number in itertools.count(self.first + worker.id, worker.num_workers):
             batch = self.batches.make(number)
-            yield batch if batch is None or stays else batch.points_to_cpu()
+            yield batch if batch is None or stays else batch.moved("cpu")
 
     def __getstate__(self) -> dict:
         """Without the scenes of the training process."""

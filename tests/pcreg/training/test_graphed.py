@@ -1,7 +1,5 @@
 """Passes as CUDA graphs give what the network gives, for batches of all sizes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -74,7 +72,7 @@ def test_a_training_is_that_without_graphs(tmp_path, monkeypatch):
         made, seen = trainer(folder, ranks=Ranks(device="cuda")), []
         step = made._step
         made._step = lambda batch: seen.append(step(batch)) or seen[-1]
-        made.fit(replace(batches(), on_gpu=True), 2, unvalidated)
+        made.fit(batches(), 2, unvalidated)
         return [outcome.read()["loss/total"] for outcome in seen]
 
     graphed = losses(tmp_path / "graphed")
@@ -84,7 +82,7 @@ def test_a_training_is_that_without_graphs(tmp_path, monkeypatch):
 
 def test_a_step_does_not_wait_for_the_gpu(tmp_path):
     made = trainer(tmp_path, ranks=Ranks(device="cuda"))
-    batch = next(replace(batches(), on_gpu=True).epoch(0)).to("cuda")
+    batch = next(batches().epoch(0)).to("cuda")
     made.network.train()
     made._step(batch).read()  # captures graphs, and compiles
     torch.cuda._sleep(2**30)  # half a second or more

@@ -60,7 +60,7 @@ def test_a_resumed_training_ends_bit_equal(tmp_path):
 
 def test_the_loss_of_matches_reaches_the_network_that_describes(tmp_path):
     training = trainer(tmp_path)
-    batch = next(iter(batches().epoch(0)))
+    batch = next(batches().epoch(0)).to("cpu")
     training.network.train()
     loss = training._loss(batch)
     assert loss["total"].item() == pytest.approx(
@@ -88,7 +88,7 @@ def test_a_matcher_alone_is_trained_and_all_else_stays(tmp_path):
 
 
 def test_patches_of_a_batch_are_those_of_the_first_scale():
-    batch = next(iter(batches().epoch(0)))
+    batch = next(batches().epoch(0)).to("cpu")
     patches, numbers = first_patches(
         batch.pyramid, 1, VOXEL
     )  # as if the second pair were the first, at a scale
