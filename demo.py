@@ -12,7 +12,7 @@ import numpy as np
 
 from pcreg.cli import register
 from pcreg.datasets.simulated.indoor import record_scans
-from pcreg.datasets.simulated.recording import ScenePairs
+from pcreg.datasets.simulated.recorded import ScenePairs
 from pcreg.geometry.overlap import measured_overlap
 from pcreg.geometry.se3 import rotation_about, rotation_error, se3, transform, translation_error
 from pcreg.io.cloud import write_ply

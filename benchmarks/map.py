@@ -23,7 +23,7 @@ from report import Value, keep, parser, run
 
 from pcreg import register_all
 from pcreg.datasets.simulated.indoor.recording import record
-from pcreg.datasets.simulated.recording import OVERLAP_CELL, Recording, shared_cells
+from pcreg.datasets.simulated.recorded import OVERLAP_CELL, Recording, shared_cells
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge

@@ -48,11 +48,7 @@ class TorchInference:
         self._network, self._device = network.to(device).eval(), device
 
     def describe(
-        self,
-        points: Array,
-        viewpoints: Array | None,
-        voxel: float,
-        scales: Sequence[float] = (1.0,),
+        self, points: Array, viewpoints: Array | None, voxel: float, scales: Sequence[float] = (1.0,)
     ) -> NetworkOutput:
         """Describe points as pcreg.models.inference.InferenceResUNet does; repeats to the last bit.
 

@@ -6,7 +6,7 @@ import torch
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.collate import Batches, TrainingPairs
 from pcreg.datasets.preparation import Preparation
-from pcreg.datasets.simulated.recording import Recording
+from pcreg.datasets.simulated.recorded import Recording
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.pairs import Pair
 from pcreg.models.resunet import Architecture, ResUNet

@@ -16,7 +16,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from pcreg.datasets.collate import Collate, TrainingBatch
 from pcreg.datasets.loading import can_share, load
 from pcreg.datasets.preparation import Preparation, RawPair
-from pcreg.datasets.simulated.recording import Recorder, ScenePairs
+from pcreg.datasets.simulated.recorded import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import ALONE, Ranks

@@ -18,12 +18,7 @@ from pcreg.kernels.alignment import aligned
 from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
 from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triton.blocks import block, processors, stages
-from pcreg.kernels.triton.epilogue import (
-    apply_epilogue,
-    epilogue_arguments,
-    epilogue_variant,
-    reduce_parts,
-)
+from pcreg.kernels.triton.epilogue import apply_epilogue, epilogue_arguments, epilogue_variant, reduce_parts
 from pcreg.kernels.triton.launch import launch
 from pcreg.kernels.triton.precision import add_product, parts_of, takes_parts, weight_parts
 

@@ -35,14 +35,7 @@ def distance_sums(
 
 @triton.jit(
     do_not_specialize=["M", "K", "W", "H"],
-    do_not_specialize_on_alignment=[
-        "inverse_depth",
-        "T_first_camera",
-        "batch",
-        "points",
-        "total",
-        "weight",
-    ],
+    do_not_specialize_on_alignment=["inverse_depth", "T_first_camera", "batch", "points", "total", "weight"],
 )
 def _distance_sums(
     inverse_depth,  # (B K, H, W) float32

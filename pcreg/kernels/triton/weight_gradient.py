@@ -91,14 +91,10 @@ def _partial_sums(
         inside = tl.minimum(t, last - 1)
         i, j = tl.load(i_ptr + inside).to(tl.int64), tl.load(j_ptr + inside).to(tl.int64)
         x = tl.load(
-            features + j[None, :] * C + c[:, None],
-            mask=(t < last)[None, :] & (c < C)[:, None],
-            other=0.0,
+            features + j[None, :] * C + c[:, None], mask=(t < last)[None, :] & (c < C)[:, None], other=0.0
         )
         g = tl.load(
-            grad_out + i[:, None] * M + m[None, :],
-            mask=(t < last)[:, None] & (m < M)[None, :],
-            other=0.0,
+            grad_out + i[:, None] * M + m[None, :], mask=(t < last)[:, None] & (m < M)[None, :], other=0.0
         )
         if IN_PARTS:
             total = add_product(total, parts_of(x), parts_of(g))

@@ -26,9 +26,8 @@ import numpy as np
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor, outdoor
-from pcreg.datasets.simulated.outdoor.scene import KINDS
-from pcreg.datasets.simulated.recorded import Recorded
-from pcreg.datasets.simulated.recording import Recording
+from pcreg.datasets.simulated.outdoor.recording import KINDS
+from pcreg.datasets.simulated.recorded import Recorded, Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
 from pcreg.registration.judge.confidence import MIN_CONFIDENCE, ConfidenceModel

@@ -5,7 +5,7 @@ import torch
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.preparation import Preparation
 from pcreg.datasets.simulated.endless import Endless
-from pcreg.datasets.simulated.recording import Recording, ScenePairs, shared_cells
+from pcreg.datasets.simulated.recorded import Recording, ScenePairs, shared_cells
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.kernels.pyramid import PyramidConfig
 from pcreg.runtime.distributed import Ranks

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets.simulated.raycast import cast
-from pcreg.datasets.simulated.solids import Solids, ball, balls, box, boxes, cone, cones, rod, rods
+from pcreg.datasets.simulated.solids import Solids, ball, balls, box, boxes, cast, cone, cones, rod, rods
 from pcreg.geometry.se3 import random_rotation, se3
 
 

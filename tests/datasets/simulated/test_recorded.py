@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets.simulated.recorded import Recorded
-from pcreg.datasets.simulated.recording import Recording
+from pcreg.datasets.simulated.recorded import Recorded, Recording
 from pcreg.geometry.se3 import se3, transform
 from pcreg.runtime.errors import InputError
 from tests.datasets.simulated.test_endless import record

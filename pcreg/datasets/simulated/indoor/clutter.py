@@ -8,8 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from pcreg.datasets.simulated.indoor.draws import between, one_of
-from pcreg.datasets.simulated.indoor.piece import extent, pose, ring
+from pcreg.datasets.simulated.indoor.piece import between, extent, one_of, pose, ring
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods, stacked
 
 VARIANTS = 256  # of each family; each is stretched, too, where it is put
@@ -299,30 +298,13 @@ def basket(rng: np.random.Generator) -> Solids:
     return Solids.join(*parts)
 
 
+# fmt: off
 FAMILIES = [
-    (lathe, 10),
-    (blob, 10),
-    (assembly, 12),
-    (carton, 10),
-    (books, 8),
-    (bottle, 6),
-    (mug, 5),
-    (bowl, 4),
-    (pan, 3),
-    (kettle, 3),
-    (monitor, 3),
-    (keyboard, 2),
-    (laptop, 2),
-    (lamp, 3),
-    (plant, 4),
-    (cable, 2),
-    (bag, 4),
-    (cloth, 5),
-    (shoes, 2),
-    (rack, 3),
-    (cup_of_pens, 2),
-    (basket, 3),
+    (lathe, 10), (blob, 10), (assembly, 12), (carton, 10), (books, 8), (bottle, 6), (mug, 5), (bowl, 4),
+    (pan, 3), (kettle, 3), (monitor, 3), (keyboard, 2), (laptop, 2), (lamp, 3), (plant, 4), (cable, 2),
+    (bag, 4), (cloth, 5), (shoes, 2), (rack, 3), (cup_of_pens, 2), (basket, 3),
 ]
+# fmt: on
 SHARES = np.array([share for _, share in FAMILIES]) / sum(share for _, share in FAMILIES)
 # By which a random number chooses, as in `Generator.choice`
 UPPER = (np.cumsum(SHARES) / np.sum(SHARES)).tolist()

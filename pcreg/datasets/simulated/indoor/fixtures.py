@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import assembly, blob, clutter, lathe, plant
-from pcreg.datasets.simulated.indoor.draws import between, one_of
-from pcreg.datasets.simulated.indoor.piece import Piece, pose, ring
+from pcreg.datasets.simulated.indoor.piece import Piece, between, one_of, pose, ring
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods, stacked
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import clutter
-from pcreg.datasets.simulated.indoor.draws import between, one_of
-from pcreg.datasets.simulated.indoor.piece import Piece, pose, ring
+from pcreg.datasets.simulated.indoor.piece import Piece, between, one_of, pose, ring
 from pcreg.datasets.simulated.indoor.storage import fronts
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
 

@@ -8,10 +8,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import cos, radians, sin
+from typing import TypeVar
 
 import numpy as np
 
 from pcreg.datasets.simulated.solids import Solids, boxes
+
+T = TypeVar("T")
+
+# NumPy's `uniform` and `choice` make arrays, which takes several times as long as a few numbers.
+
+
+def between(rng: np.random.Generator, low: Sequence[float], high: Sequence[float]) -> list[float]:
+    """The numbers of `rng.uniform(low, high)`: each between its own bounds."""
+    return [a + (b - a) * rng.random() for a, b in zip(low, high, strict=True)]
+
+
+def one_of(rng: np.random.Generator, options: Sequence[T]) -> T:
+    """The option that `rng.choice(options)` draws, unconverted."""
+    return options[rng.integers(len(options))]
 
 
 @dataclass(frozen=True)

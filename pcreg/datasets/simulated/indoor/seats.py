@@ -3,8 +3,7 @@
 import numpy as np
 
 from pcreg.datasets.simulated.indoor.clutter import cloth
-from pcreg.datasets.simulated.indoor.draws import between
-from pcreg.datasets.simulated.indoor.piece import Piece, pose
+from pcreg.datasets.simulated.indoor.piece import Piece, between, pose
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, rods
 
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pcreg.datasets.simulated.indoor import fixtures, kitchen, seats, storage, tables
+from pcreg.datasets.simulated.indoor import fixtures, kitchen, seats, storage
 from pcreg.datasets.simulated.indoor.clutter import clutter
-from pcreg.datasets.simulated.indoor.draws import between, one_of
-from pcreg.datasets.simulated.indoor.piece import Piece, extent, pose
+from pcreg.datasets.simulated.indoor.piece import Piece, between, extent, one_of, pose
 from pcreg.datasets.simulated.solids import Solids
 
 Maker = Callable[[np.random.Generator], Piece]
@@ -50,7 +49,7 @@ def laden(rng: np.random.Generator, piece: Piece, load: float) -> Piece:
 
 def dining(rng: np.random.Generator) -> Piece:
     """A table with alike chairs around it."""
-    piece, chair = tables.table(rng), seats.chair(rng).solids
+    piece, chair = storage.table(rng), seats.chair(rng).solids
     low, high = extent(piece.solids)
     parts = []
     for _ in range(rng.integers(1, 7)):
@@ -75,7 +74,7 @@ def chair_rows(rng: np.random.Generator) -> Piece:
 
 def desk_rows(rng: np.random.Generator) -> Piece:
     """Two desks face to face, or one behind the other, each with its chair."""
-    piece = tables.desk(rng)
+    piece = storage.desk(rng)
     seat = seats.office_chair(rng).solids
     one = Solids.join(laden(rng, piece, 6).solids, seat.placed(pose(0, -1.1, 0, 180)))
     two = Solids.join(laden(rng, piece, 6).solids, seat.placed(pose(0.1, -1.15, 0, 200)))
@@ -83,149 +82,84 @@ def desk_rows(rng: np.random.Generator) -> Piece:
     return Piece(Solids.join(one, two.placed(turn)))
 
 
+# fmt: off
 WALL_PIECES = [
-    fixtures.pictures,
-    fixtures.pictures,
-    fixtures.pipes,
-    fixtures.door,
-    storage.wall_shelf,
-    storage.wall_shelf,
-    storage.coat_hooks,
+    *[fixtures.pictures] * 2, fixtures.pipes, fixtures.door, *[storage.wall_shelf] * 2, storage.coat_hooks
 ]
 _COMMON = [
-    storage.shelf,
-    storage.cabinet,
-    fixtures.column,
-    fixtures.bin,
-    fixtures.big_plant,
-    fixtures.floor_lamp,
+    storage.shelf, storage.cabinet, fixtures.column, fixtures.bin, fixtures.big_plant, fixtures.floor_lamp,
+    storage.safe_stack, seats.chair, fixtures.big_thing,
 ]
-_COMMON += [storage.safe_stack, seats.chair, fixtures.big_thing]
 _ODD = [fixtures.easel, fixtures.figure, fixtures.big_thing, fixtures.bin, seats.stool, fixtures.big_plant]
 
 STYLES = [
     Style(
-        [
-            *_COMMON,
-            *[kitchen.counter] * 9,
-            *[kitchen.fridge] * 2,
-            kitchen.machine,
-            kitchen.machine,
-            kitchen.microwave_stand,
-        ],
+        [*_COMMON, *[kitchen.counter] * 9, *[kitchen.fridge] * 2, *[kitchen.machine] * 2,
+         kitchen.microwave_stand],
         [dining, dining, seats.stool, *_ODD],
         (2.5, 4.5, 2.5, 5.0),
         0.95,
     ),
     Style(
-        [*_COMMON, *[tables.desk] * 6, *[storage.shelf] * 3, storage.cabinet],
-        [desk_rows, desk_rows, seats.office_chair, tables.table, *_ODD],
+        [*_COMMON, *[storage.desk] * 6, *[storage.shelf] * 3, storage.cabinet],
+        [desk_rows, desk_rows, seats.office_chair, storage.table, *_ODD],
         (2.8, 6.0, 2.8, 7.0),
         0.85,
     ),
     Style(
-        [
-            *_COMMON,
-            *[seats.bed] * 4,
-            tables.bedside,
-            tables.bedside,
-            storage.cabinet,
-            tables.desk,
-            storage.rack_with_clothes,
-        ],
-        [seats.chair, seats.sofa, tables.low_table, *_ODD],
+        [*_COMMON, *[seats.bed] * 4, *[storage.bedside] * 2, storage.cabinet, storage.desk,
+         storage.rack_with_clothes],
+        [seats.chair, seats.sofa, storage.low_table, *_ODD],
         (2.7, 4.5, 2.7, 5.0),
         0.85,
     ),
     Style(
-        [
-            *_COMMON,
-            *[seats.sofa] * 4,
-            *[fixtures.television] * 2,
-            tables.piano,
-            fixtures.fireplace,
-            storage.shelf,
-        ],
-        [dining, tables.low_table, tables.low_table, seats.sofa, *_ODD],
+        [*_COMMON, *[seats.sofa] * 4, *[fixtures.television] * 2, storage.piano, fixtures.fireplace,
+         storage.shelf],
+        [dining, *[storage.low_table] * 2, seats.sofa, *_ODD],
         (3.0, 6.5, 3.0, 6.5),
         0.8,
     ),
     Style(
-        [
-            kitchen.toilet,
-            kitchen.toilet,
-            kitchen.washbasin,
-            kitchen.washbasin,
-            kitchen.bath,
-            kitchen.machine,
-            storage.cabinet,
-            kitchen.towel_rail,
-            fixtures.bin,
-            storage.shelf,
-        ],
+        [*[kitchen.toilet] * 2, *[kitchen.washbasin] * 2, kitchen.bath, kitchen.machine, storage.cabinet,
+         kitchen.towel_rail, fixtures.bin, storage.shelf],
         [seats.stool, fixtures.bin, fixtures.big_thing],
         (2.0, 3.5, 2.2, 4.0),
         0.85,
     ),
     Style(
-        [*_COMMON, seats.bench, tables.piano, fixtures.railing],
-        [chair_rows, chair_rows, chair_rows, tables.table, fixtures.easel, seats.office_chair],
+        [*_COMMON, seats.bench, storage.piano, fixtures.railing],
+        [*[chair_rows] * 3, storage.table, fixtures.easel, seats.office_chair],
         (4.5, 8.5, 4.5, 8.5),
         0.5,
     ),
     Style(
-        [
-            *_COMMON,
-            seats.bed,
-            seats.bed,
-            tables.bedside,
-            tables.desk,
-            fixtures.television,
-            seats.sofa,
-            kitchen.fridge,
-        ],
-        [seats.sofa, tables.low_table, seats.office_chair, *_ODD],
+        [*_COMMON, *[seats.bed] * 2, storage.bedside, storage.desk, fixtures.television, seats.sofa,
+         kitchen.fridge],
+        [seats.sofa, storage.low_table, seats.office_chair, *_ODD],
         (3.2, 4.5, 4.0, 6.5),
         0.8,
     ),
     Style(
-        [
-            fixtures.railing,
-            seats.bench,
-            storage.cabinet,
-            fixtures.radiator,
-            fixtures.column,
-            fixtures.big_plant,
-            storage.coat_hooks,
-            fixtures.stairs,
-            storage.shelf,
-            fixtures.bin,
-            fixtures.door,
-            fixtures.bicycle,
-        ],
+        [fixtures.railing, seats.bench, storage.cabinet, fixtures.radiator, fixtures.column,
+         fixtures.big_plant, storage.coat_hooks, fixtures.stairs, storage.shelf, fixtures.bin, fixtures.door,
+         fixtures.bicycle],
         [fixtures.big_thing],
         (1.5, 2.6, 5.0, 9.0),
         0.5,
     ),
     Style(
         [*_COMMON, *[seats.sofa] * 2, *[seats.chair] * 2, seats.bench, fixtures.stairs, fixtures.fireplace],
-        [seats.sofa, seats.sofa, tables.low_table, dining, chair_rows, *_ODD],
+        [seats.sofa, seats.sofa, storage.low_table, dining, chair_rows, *_ODD],
         (4.0, 8.0, 4.0, 8.0),
         0.7,
     ),
     Style(
-        [
-            *_COMMON,
-            *[storage.safe_stack] * 3,
-            *[storage.shelf] * 3,
-            fixtures.ladder,
-            fixtures.ladder,
-            fixtures.bicycle,
-            storage.rack_with_clothes,
-            kitchen.machine,
-        ],
-        [fixtures.bicycle, fixtures.ladder, tables.table, fixtures.big_thing, *_ODD],
+        [*_COMMON, *[storage.safe_stack] * 3, *[storage.shelf] * 3, *[fixtures.ladder] * 2,
+         fixtures.bicycle, storage.rack_with_clothes, kitchen.machine],
+        [fixtures.bicycle, fixtures.ladder, storage.table, fixtures.big_thing, *_ODD],
         (2.5, 4.5, 2.5, 6.0),
         0.9,
     ),
 ]
+# fmt: on

@@ -6,7 +6,7 @@ dozen boxes.
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor.things import Material, Things
+from pcreg.datasets.simulated.outdoor.site import Material, Things
 from pcreg.datasets.simulated.solids import Solids, box, boxes, cone, rod, rods, stacked
 
 DEEP = 3.0  # metres below the ground that a building reaches, for slopes

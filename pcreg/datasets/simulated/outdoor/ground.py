@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcreg.datasets.simulated.raycast import BUDGET
+from pcreg.datasets.simulated.solids import BUDGET
 
 # Along a ray: steps that no slope makes too long, then steps of the secant method
 SAFE_STEPS, SECANT_STEPS = 14, 6

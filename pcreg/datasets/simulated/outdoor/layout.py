@@ -6,22 +6,15 @@ import numpy as np
 
 from pcreg.datasets.simulated.outdoor import buildings, street_furniture, traffic, vegetation
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
-from pcreg.datasets.simulated.outdoor.site import Site
-from pcreg.datasets.simulated.outdoor.things import Things
+from pcreg.datasets.simulated.outdoor.site import Site, Things
 
+# fmt: off
 PLACE_THINGS = (
-    (vegetation.tree, 16),
-    (vegetation.bush, 12),
-    (street_furniture.bench, 10),
-    (street_furniture.lamp, 8),
-    (street_furniture.kiosk, 5),
-    (street_furniture.advertising_column, 4),
-    (street_furniture.bollard, 20),
-    (street_furniture.litter_bin, 8),
-    (street_furniture.sign, 6),
-    (traffic.bicycle, 10),
-    (traffic.car, 6),
+    (vegetation.tree, 16), (vegetation.bush, 12), (street_furniture.bench, 10), (street_furniture.lamp, 8),
+    (street_furniture.kiosk, 5), (street_furniture.advertising_column, 4), (street_furniture.bollard, 20),
+    (street_furniture.litter_bin, 8), (street_furniture.sign, 6), (traffic.bicycle, 10), (traffic.car, 6),
 )
+# fmt: on
 
 
 def network(rng: np.random.Generator, half_width: float, crossings: int, bend: float) -> tuple[Road, ...]:

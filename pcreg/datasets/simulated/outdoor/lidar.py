@@ -11,10 +11,8 @@ import torch
 from torch import Tensor
 
 from pcreg.datasets.simulated.outdoor.drive import Drive
-from pcreg.datasets.simulated.outdoor.site import Scene
-from pcreg.datasets.simulated.outdoor.things import Material, Things
-from pcreg.datasets.simulated.raycast import cast
-from pcreg.datasets.simulated.solids import Solids
+from pcreg.datasets.simulated.outdoor.site import Material, Scene, Things
+from pcreg.datasets.simulated.solids import Solids, cast
 from pcreg.kernels.transfer import moved
 
 # Ranges by Material, drawn for each solid: the reflected fraction, the fraction of rays lost, and the

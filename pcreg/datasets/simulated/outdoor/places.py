@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor import barriers, buildings, street_furniture, traffic, vegetation
+from pcreg.datasets.simulated.outdoor import buildings, street_furniture, traffic, vegetation
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.outdoor.layout import PLACE_THINGS, houses, network, people, uneven_ground
-from pcreg.datasets.simulated.outdoor.site import Site
-from pcreg.datasets.simulated.outdoor.things import Things
+from pcreg.datasets.simulated.outdoor.site import Site, Things
 from pcreg.datasets.simulated.solids import box, boxes, rod, stacked
 
 
@@ -27,7 +26,7 @@ def park(rng: np.random.Generator) -> Site:
     edge = Road(y=-radius * 0.6, curvature=rng.uniform(-0.004, 0.004), half_width=0)
     houses(site, edge, 0.1, (12, 30), 14, missing=0.3, sides=(-1,))
     if rng.random() < 0.6:
-        site.frontage(barriers.fence, edge, 2.0, (10, 20), depth=0.2)
+        site.frontage(street_furniture.fence, edge, 2.0, (10, 20), depth=0.2)
     site.scatter(street_furniture.kiosk, 2, *site.area(rng.integers(0, 6), 40, 2.0))
     people(site, rng.integers(0, 10), 40)
     return site
@@ -62,7 +61,7 @@ def car_park(rng: np.random.Generator) -> Site:
     other = Road(y=-1.5 * pitch - 3, half_width=0)
     site.frontage(lambda r, w: buildings.shed(r), rim, rng.uniform(1, 10), (35, 60), (0, 20), 10, span=60)
     houses(site, other, 3, (12, 30), 10, missing=0.4, sides=(-1,))
-    site.frontage(rng.choice([vegetation.hedge, barriers.fence]), other, -0.5, (8, 15), depth=0.3)
+    site.frontage(rng.choice([vegetation.hedge, street_furniture.fence]), other, -0.5, (8, 15), depth=0.3)
     people(site, rng.integers(0, 8), 25)
     site.drive(traffic.car, aisles[0], rng.integers(0, 3), aisle * 0.5, 3)
     return site
@@ -83,7 +82,7 @@ def yard(rng: np.random.Generator) -> Site:
                 setback=8,
             )
             site.frontage(
-                barriers.fence,
+                street_furniture.fence,
                 road,
                 side * (road.half_width + 1.5),
                 (10, 20),

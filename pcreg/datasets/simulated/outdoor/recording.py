@@ -7,26 +7,28 @@ import torch
 
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
 from pcreg.datasets.simulated.outdoor.lidar import Lidar, sweeps
-from pcreg.datasets.simulated.outdoor.scene import outdoor_scene
+from pcreg.datasets.simulated.outdoor.lidar_models import (
+    LIDARS,
+    SOLID_STATE_LIDARS,
+    SolidStateLidar,
+    SpinningLidar,
+)
+from pcreg.datasets.simulated.outdoor.places import car_park, court, hall, park, yard
 from pcreg.datasets.simulated.outdoor.site import Scene
-from pcreg.datasets.simulated.outdoor.solid_state_lidar import SOLID_STATE_LIDARS, SolidStateLidar
-from pcreg.datasets.simulated.outdoor.spinning_lidar import LIDARS, SpinningLidar
-from pcreg.datasets.simulated.recording import Recording
+from pcreg.datasets.simulated.outdoor.streets import city, country, highway, old_town, square, suburb
+from pcreg.datasets.simulated.recorded import Recording
 from pcreg.geometry.se3 import transform
 from pcreg.kernels.grid import grid_sample
 
+_MAKERS = (old_town, city, square, suburb, highway, park, country, car_park, yard, court, hall)
+KINDS = {make.__name__.replace("_", " "): make for make in _MAKERS}
+_SHARES = np.array([3, 5, 4, 3, 2, 2, 2, 2, 2, 3, 4]) / 32
+
+
 ON_FOOT = ("park", "court", "hall", "old town", "square")
 # How often each model is used on wheels and in the hand.
-ON_WHEELS_SHARES = {
-    "HDL-64E": 6,
-    "HDL-32E": 2,
-    "VLP-16": 2,
-    "VLP-32C": 2,
-    "Pandar64": 2,
-    "OS1-64": 2,
-    "OS1-128": 1,
-    "OS0-64": 1,
-}
+_TWICE = dict.fromkeys(("HDL-32E", "VLP-16", "VLP-32C", "Pandar64", "OS1-64"), 2)
+ON_WHEELS_SHARES = {"HDL-64E": 6, **_TWICE, "OS1-128": 1, "OS0-64": 1}
 IN_HAND_SHARES = {"OS0-32": 3, "OS0-64": 3, "OS0-128": 2, "VLP-16": 2, "OS1-64": 1, "HDL-32E": 1}
 
 SOLID_STATE_SHARE = 0.4  # of the second LiDARs
@@ -38,6 +40,12 @@ SWEEPS = (2, 5)  # of a submap, at least, but for the last, and at most; no swee
 SPACINGS = (0.05, 0.25)  # metres: range of the cells of submaps that keep one point each
 
 HEAVY = ("HDL-64E", "Pandar64", "VLP-32C")  # seldom on a robot
+
+
+def outdoor_scene(rng: np.random.Generator, kind: str | None = None) -> Scene:
+    """A scene of one of KINDS, or a random one."""
+    name = str(rng.choice(list(KINDS), p=_SHARES)) if kind is None else kind
+    return KINDS[name](rng).scene(name)
 
 
 def record(

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor import barriers, buildings, street_furniture, traffic, vegetation
+from pcreg.datasets.simulated.outdoor import buildings, street_furniture, traffic, vegetation
 from pcreg.datasets.simulated.outdoor.ground import Road
 from pcreg.datasets.simulated.outdoor.layout import (
     PLACE_THINGS,
@@ -108,9 +108,9 @@ def suburb(rng: np.random.Generator) -> Site:
         lot = road.half_width + pavement
         for side in (-1, 1):
             site.frontage(any_house, road, side * (lot + rng.uniform(2, 6)), (14, 22), (1, 8), 12, setback=4)
-            border = rng.choice([barriers.fence, buildings.garden_wall, vegetation.hedge])
+            border = rng.choice([street_furniture.fence, buildings.garden_wall, vegetation.hedge])
             site.frontage(border, road, side * lot, (8, 16), (2, 4), 0.5, missing=rng.uniform(0, 0.5))
-            mixed = rng.choice([barriers.fence, vegetation.hedge, buildings.garden_wall])
+            mixed = rng.choice([street_furniture.fence, vegetation.hedge, buildings.garden_wall])
             site.frontage(mixed, road, side * (lot + 0.1), (5, 12), (5, 20), 0.5, missing=0.4)
             site.beside(vegetation.tree, road, side * (lot + 2.5), 9, missing=0.5, models=3, loose=4)
             site.beside(vegetation.bush, road, side * (lot + 1.5), 4, missing=0.6, models=3, loose=3)
@@ -132,14 +132,16 @@ def highway(rng: np.random.Generator) -> Site:
     ground = uneven_ground(rng, (road,), slope=0.03, rough=0.06, bank=bank)
     site = Site(rng, ground, (road,))
     if rng.random() < 0.8:
-        site.frontage(barriers.guard_rail, road, 0.3, (12, 12), depth=0.1)
-        site.frontage(barriers.guard_rail, road, -0.3, (12, 12), depth=0.1)
+        site.frontage(street_furniture.guard_rail, road, 0.3, (12, 12), depth=0.1)
+        site.frontage(street_furniture.guard_rail, road, -0.3, (12, 12), depth=0.1)
     for side in (-1, 1):
         if rng.random() < 0.7:
-            site.frontage(barriers.guard_rail, road, side * (half + 0.6), (12, 12), depth=0.1)
+            site.frontage(street_furniture.guard_rail, road, side * (half + 0.6), (12, 12), depth=0.1)
         match rng.integers(4):
             case 0:
-                site.frontage(barriers.noise_barrier, road, side * (half + bank[0]), (20, 40), depth=0.1)
+                site.frontage(
+                    street_furniture.noise_barrier, road, side * (half + bank[0]), (20, 40), depth=0.1
+                )
             case 1:
                 houses(site, road, half + bank[1] + 5, (15, 40), 12, missing=0.5, sides=(side,))
             case _:
@@ -158,7 +160,7 @@ def highway(rng: np.random.Generator) -> Site:
         site.beside(street_furniture.sign, road, side * (half + 1.2), 25, missing=0.4, turn=np.pi / 2)
     if rng.random() < 0.6:
         site.beside(street_furniture.lamp, road, half + 1.5, rng.uniform(20, 40), missing=0, loose=0)
-    over = [barriers.bridge, barriers.gantry]
+    over = [street_furniture.bridge, street_furniture.gantry]
     for station in rng.uniform(-80, 80, rng.integers(0, 3)):
         x, y, yaw = road.at(station)
         site.put(rng.choice(over)(rng, 2 * half + 4), x, y, yaw)
@@ -179,7 +181,7 @@ def country(rng: np.random.Generator) -> Site:
             )
             site.beside(vegetation.bush, road, off, 4, missing=rng.uniform(0.3, 1), models=4, loose=5)
             if rng.random() < 0.5:
-                site.frontage(barriers.fence, road, off * 1.1, (10, 20), (0, 10), 0.2)
+                site.frontage(street_furniture.fence, road, off * 1.1, (10, 20), (0, 10), 0.2)
             site.frontage(
                 any_house,
                 road,

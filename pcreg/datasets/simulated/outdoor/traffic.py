@@ -5,7 +5,7 @@ Copies are stretched by a few per cent, so that a handful of models makes a stre
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor.things import Material, Things
+from pcreg.datasets.simulated.outdoor.site import Material, Things
 from pcreg.datasets.simulated.solids import Solids, ball, box, rod
 
 

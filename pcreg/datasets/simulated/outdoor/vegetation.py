@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pcreg.datasets.simulated.outdoor.things import Material, Things
+from pcreg.datasets.simulated.outdoor.site import Material, Things
 from pcreg.datasets.simulated.solids import ball, box, rod
 
 

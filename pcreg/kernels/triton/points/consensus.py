@@ -23,10 +23,7 @@ def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tenso
     return sums
 
 
-@triton.jit(
-    do_not_specialize=["P"],
-    do_not_specialize_on_alignment=["motions", "p", "q", "limit", "sums"],
-)
+@triton.jit(do_not_specialize=["P"], do_not_specialize_on_alignment=["motions", "p", "q", "limit", "sums"])
 def _inlier_sums(
     motions,  # (H, 4, 4) float64, like all of it
     p,  # (3, P)

@@ -35,8 +35,7 @@ def nearest_within(queries: Tensor, points: Tensor, max_distance: float) -> tupl
 
 
 @triton.jit(
-    do_not_specialize=["Q", "M"],
-    do_not_specialize_on_alignment=["queries", "points", "squared", "rows"],
+    do_not_specialize=["Q", "M"], do_not_specialize_on_alignment=["queries", "points", "squared", "rows"]
 )
 def _nearest(
     queries,  # (Q, 3) float64

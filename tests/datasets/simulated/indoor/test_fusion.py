@@ -2,8 +2,7 @@ import math
 
 import torch
 
-from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
-from pcreg.datasets.simulated.indoor.fusion import Fusion
+from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera, Fusion
 
 CAMERA = DepthCamera()
 

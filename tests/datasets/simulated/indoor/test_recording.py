@@ -7,10 +7,10 @@ import torch
 from pcreg.datasets.simulated.indoor import recording
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
 from pcreg.datasets.simulated.indoor.piece import extents
+from pcreg.datasets.simulated.indoor.recording import camera_path
 from pcreg.datasets.simulated.indoor.scene import indoor_scene
 from pcreg.datasets.simulated.indoor.styles import STYLES, furnished
-from pcreg.datasets.simulated.indoor.walk import camera_path
-from pcreg.datasets.simulated.recording import ScenePairs
+from pcreg.datasets.simulated.recorded import ScenePairs
 from pcreg.geometry.overlap import measured_overlap
 from pcreg.geometry.se3 import inverse
 

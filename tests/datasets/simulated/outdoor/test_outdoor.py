@@ -8,11 +8,9 @@ from pcreg.datasets.simulated.outdoor import record, record_by_two
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
 from pcreg.datasets.simulated.outdoor.ground import Ground, Road
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
-from pcreg.datasets.simulated.outdoor.scene import KINDS, outdoor_scene
-from pcreg.datasets.simulated.outdoor.site import Mover, Scene
-from pcreg.datasets.simulated.outdoor.solid_state_lidar import SolidStateLidar
-from pcreg.datasets.simulated.outdoor.spinning_lidar import LIDARS, SpinningLidar
-from pcreg.datasets.simulated.outdoor.things import Things
+from pcreg.datasets.simulated.outdoor.lidar_models import LIDARS, SolidStateLidar, SpinningLidar
+from pcreg.datasets.simulated.outdoor.recording import KINDS, outdoor_scene
+from pcreg.datasets.simulated.outdoor.site import Mover, Scene, Things
 from pcreg.datasets.simulated.solids import box
 from pcreg.kernels.raycast import Shape
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
-from pcreg.datasets.simulated.outdoor.solid_state_lidar import GROUP, SOLID_STATE_LIDARS
-from pcreg.datasets.simulated.outdoor.things import Things
+from pcreg.datasets.simulated.outdoor.lidar_models import GROUP, SOLID_STATE_LIDARS
+from pcreg.datasets.simulated.outdoor.site import Things
 from pcreg.datasets.simulated.solids import box
 from tests.datasets.simulated.outdoor.test_outdoor import NOTHING_BELOW, generator, scene, standing_still
 

@@ -5,7 +5,7 @@ import torch
 from pcreg.datasets.simulated.outdoor import record_by_two
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.recording import submaps
-from pcreg.datasets.simulated.recording import Recording, ScenePairs
+from pcreg.datasets.simulated.recorded import Recording, ScenePairs
 from pcreg.geometry.overlap import measured_overlap
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
