@@ -27,8 +27,7 @@ from pcreg.datasets.simulated.recorded import OVERLAP_CELL, Recording, shared_ce
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge
-from pcreg.mapping.proposal import probability_of, propose
-from pcreg.mapping.retrieval import Retrieval
+from pcreg.mapping.proposal import Retrieval, probability_of, propose
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import Registrar
 

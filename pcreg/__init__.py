@@ -12,8 +12,8 @@ from pcreg.runtime import VERSION as __version__
 from pcreg.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    from pcreg.mapping.api import register_all
     from pcreg.mapping.map import Map
+    from pcreg.mapping.mapping import register_all
 
 __all__ = [
     "FCGF",
@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
 
         return Map
     if name == "register_all":
-        from pcreg.mapping.api import register_all
+        from pcreg.mapping.mapping import register_all
 
         return register_all
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
-from pcreg.geometry.se3 import inverse, rotation_error, translation_error
-from pcreg.mapping.scan import displacement
+from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
 from pcreg.runtime.device import load_open3d
 
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
@@ -25,13 +24,22 @@ PREFERENCE = 1.0  # of Open3D for edges over agreement
 
 
 @dataclass(frozen=True)
-class Edge:
-    """A registered pair."""
+class Motion:
+    """A motion between two scans."""
 
     source: int  # rows of the scans
     target: int
     T_target_source: np.ndarray  # (4, 4), between the local frames
     confidence: float
+
+    def inverted(self) -> "Motion":
+        return Motion(self.target, self.source, inverse(self.T_target_source), self.confidence)
+
+
+@dataclass(frozen=True)
+class Edge(Motion):
+    """A registered pair."""
+
     # (6, 6), as by pcreg.registration.judge.covariance: in the frame of the source, rotation first
     covariance: np.ndarray = field(repr=False)
     verified: bool = False  # with the scans around both, so that it needs no other to confirm it
@@ -57,14 +65,20 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
         used = [number for number, reason in enumerate(rejections) if not reason]
         component = components(len(probes), [edges[number] for number in used])
         poses = _spanning_poses(component, [edges[number] for number in used], triangles[used])
-        for numbers in _by_component(used, edges, component):
+        own_edges: dict[int, list[int]] = defaultdict(list)  # by number, of each component
+        for number in used:
+            own_edges[component[edges[number].source]].append(number)
+        for numbers in map(tuple, own_edges.values()):
             rows = np.unique([(edges[number].source, edges[number].target) for number in numbers])
             if len(numbers) >= len(rows):  # a tree is exact
                 if numbers not in optimised:
                     own = [edges[number] for number in numbers]
                     optimised[numbers] = _globally_optimised(rows, own, poses[rows], tolerance)
                 poses[rows] = optimised[numbers]
-        residual = {number: _residual(edges[number], poses, probes) for number in used}
+        residual = {
+            number: displacement(_relative(edge, poses), edge.T_target_source, probes[edge.source])
+            for number, edge in ((number, edges[number]) for number in used)
+        }
         worst = max(used, key=lambda number: residual[number], default=None)
         if worst is not None and residual[worst] > tolerance:
             far = [number for number in used if residual[number] > max(tolerance, residual[worst] / 2)]
@@ -98,6 +112,12 @@ def closed_triangles(edges: Sequence[Edge], probes: Sequence[np.ndarray], tolera
     return closed
 
 
+def displacement(T: np.ndarray, other: np.ndarray, probes: np.ndarray) -> float:
+    """Root mean square distance in metres between points (P, 3) moved by two motions (4, 4)."""
+    difference = transform(T, probes) - transform(other, probes)
+    return float(np.sqrt((difference**2).sum(1).mean()))
+
+
 def components(n: int, edges: Sequence[Edge]) -> np.ndarray:
     """The component (n,) of each scan, numbered by the first scan of each."""
     return connected_components(_symmetric(n, edges, np.ones(len(edges))), directed=False)[1].astype(np.int64)
@@ -108,14 +128,6 @@ def _symmetric(n: int, edges: Sequence[Edge], values: np.ndarray) -> csr_array:
     ends = np.array([(edge.source, edge.target) for edge in edges], dtype=np.int32).reshape(-1, 2)
     rows, columns = np.concatenate([ends, ends[:, ::-1]]).T
     return coo_array((np.tile(values, 2), (rows, columns)), shape=(n, n)).tocsr()
-
-
-def _by_component(used: Sequence[int], edges: Sequence[Edge], component: np.ndarray) -> list[tuple[int, ...]]:
-    """The edges in use by number, of each component that has some."""
-    own: dict[int, list[int]] = defaultdict(list)
-    for number in used:
-        own[component[edges[number].source]].append(number)
-    return [tuple(numbers) for numbers in own.values()]
 
 
 def _spanning_poses(component: np.ndarray, edges: Sequence[Edge], triangles: np.ndarray) -> np.ndarray:
@@ -174,11 +186,6 @@ def _globally_optimised(
     found = poses[0] @ inverse(found[0]) @ found
     found[0] = poses[0]
     return found
-
-
-def _residual(edge: Edge, poses: np.ndarray, probes: Sequence[np.ndarray]) -> float:
-    """Displacement in metres, root mean square, of the source between the edge and the poses."""
-    return displacement(_relative(edge, poses), edge.T_target_source, probes[edge.source])
 
 
 def _relative(edge: Edge, poses: np.ndarray) -> np.ndarray:

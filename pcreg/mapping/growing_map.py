@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 
 from pcreg.geometry.se3 import adjoint
-from pcreg.mapping.graph import Edge, PoseGraph, solve
-from pcreg.mapping.joining import Motion, Placement
+from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve
 from pcreg.mapping.map import Map, MapEdge
-from pcreg.mapping.proposal import probability_of, propose
+from pcreg.mapping.proposal import Retrieval, probability_of, propose
 from pcreg.mapping.refinement import refine_jointly
-from pcreg.mapping.retrieval import Retrieval
-from pcreg.mapping.scan import Scan
 from pcreg.mapping.sequence import steps
-from pcreg.mapping.submap import Context
+from pcreg.mapping.submap import Context, Scan
 from pcreg.registration.batch import Pair, name_of, registered, stamp_of
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import Keypoints, screen
@@ -62,11 +59,8 @@ class GrowingMap:
 
     def used(self) -> list[Edge]:
         """The edges on which the poses rest."""
-        return [
-            edge
-            for edge, rejection in zip(self._standing(), self.graph.rejections, strict=True)
-            if not rejection
-        ]
+        edges = zip(self._standing(), self.graph.rejections, strict=True)
+        return [edge for edge, rejection in edges if not rejection]
 
     def follow(self) -> None:
         """Join each scan to the one before it by odometry, where that is accepted."""
@@ -79,17 +73,16 @@ class GrowingMap:
     def register(self, executor: Executor | None) -> None:
         """Screen pairs and register the most promising ones."""
         retrieval = Retrieval([scan.keypoints for scan in self.scans])
-        self._compare(executor, retrieval.keypoints, retrieval.candidates())
+        self._compare(executor, retrieval.candidates())
         for _ in progress(self._rounds(executor), "register", self._pairs_left()):
             pass
-        further = retrieval.further_candidates(self.graph.component, self.inliers, self.screened)
-        self._compare(executor, retrieval.keypoints, further)
+        component = self.graph.component
+        self._compare(executor, retrieval.further_candidates(component, self.inliers, self.screened))
         self._register_between_maps(executor)
 
-    def _compare(
-        self, executor: Executor | None, keypoints: Sequence[Keypoints], pairs: Sequence[tuple[int, int]]
-    ) -> None:
+    def _compare(self, executor: Executor | None, pairs: Sequence[tuple[int, int]]) -> None:
         """Screen pairs of scans."""
+        keypoints = [scan.keypoints for scan in self.scans]
         screened = map_unordered(executor, _screen, (keypoints, self.work.prior), pairs)
         for pair, count in progress(screened, "screen", len(pairs)):
             for one, other in (pair, pair[::-1]):
@@ -148,24 +141,18 @@ class GrowingMap:
     def _take(self, source: int, target: int, record: dict[str, Any]) -> None:
         self.answers[source, target] = record
         if record["registered"]:
-            self.edges[source, target] = self._edge(source, target, record)
-
-    def _edge(self, source: int, target: int, record: dict[str, Any]) -> Edge:
-        to_local = adjoint(self.scans[source].frame.T_local_given)
-        covariance = to_local @ np.array(record["covariance"]) @ to_local.T
-        T = self._local(source, target, record)
-        return Edge(source, target, T, record["confidence"], covariance)
+            to_local = adjoint(self.scans[source].frame.T_local_given)
+            covariance = to_local @ np.array(record["covariance"]) @ to_local.T
+            T = self._local(source, target, record)
+            self.edges[source, target] = Edge(source, target, T, record["confidence"], covariance)
 
     def _local(self, source: int, target: int, record: dict[str, Any]) -> np.ndarray:
         """The motion (4, 4) of a record, between the local frames of the scans."""
         a, b = self.scans[source].frame, self.scans[target].frame
         return b.T_local_given @ np.array(record["T_target_source"]) @ a.T_given_local
 
-    def placement(self) -> Placement:
-        """The scans placed by the pose graph, refined."""
-        return Placement(self.scans, self._refined(), self.graph.component, self.voxel)
-
-    def _refined(self) -> np.ndarray:
+    def refined(self) -> np.ndarray:
+        """The poses (n, 4, 4) of the pose graph, jointly refined."""
         return refine_jointly(self.scans, self.graph.poses, self.graph.component, self.voxel)
 
     def motions(self) -> list[Motion]:
@@ -197,44 +184,37 @@ class GrowingMap:
     def result(self, paths: Sequence[str], errors: dict[str, str]) -> Map:
         """The maps of the scans at `paths`, jointly refined."""
         self.records.order(sorted(self.records.by_pair))
-        local = self._refined()
-        number = _map_numbers(self.graph.component)
+        local, component = self.refined(), self.graph.component
+        sizes = np.bincount(component)
+        number = np.zeros(len(sizes), dtype=np.int64)  # the largest map first; 0 of a scan alone
+        ranked = [each for each in np.argsort(-sizes, kind="stable") if sizes[each] > 1]
+        number[ranked] = np.arange(1, len(ranked) + 1)
         row_of = {path: row for row, path in enumerate(paths)}
         T_map_scan = np.tile(np.eye(4), (len(paths), 1, 1))
         numbers = np.zeros(len(paths), dtype=np.int64)
-        _, firsts = np.unique(self.graph.component, return_index=True)  # scans whose pose is the identity
-        for row, component in enumerate(self.graph.component):
-            first, place = self.scans[firsts[component]].frame, row_of[self.paths[row]]
+        _, firsts = np.unique(component, return_index=True)  # scans whose pose is the identity
+        for row, own in enumerate(component):
+            first, place = self.scans[firsts[own]].frame, row_of[self.paths[row]]
             T_map_scan[place] = first.T_given_local @ local[row] @ self.scans[row].frame.T_local_given
-            numbers[place] = number[row]
+            numbers[place] = number[own]
         reasons = dict.fromkeys(self.unproven & self.edges.keys(), UNPROVEN) | self.refuted
         reasons |= {
             (edge.source, edge.target): reason
             for edge, reason in zip(self._standing(), self.graph.rejections, strict=True)
         }
         edges = []
-        for (source, target), record in sorted(self.answers.items()):
-            unused = reasons.get((source, target), "not registered")
+        for pair, record in sorted(self.answers.items()):
+            unused = reasons.get(pair, "not registered")
             edges.append(
                 MapEdge(
-                    row_of[self.paths[source]],
-                    row_of[self.paths[target]],
+                    *(row_of[self.paths[end]] for end in pair),
                     record["registered"],
                     record.get("confidence", 0.0),
                     record.get("reason") or record["error"],
-                    np.array(record["T_target_source"]) if "T_target_source" in record else None,
                     not unused,
                     unused,
+                    np.array(record["T_target_source"]) if "T_target_source" in record else None,
                 )
             )
         why = tuple(errors.get(path, "") for path in paths)
         return Map(tuple(paths), why, T_map_scan, numbers, tuple(edges), self.voxel)
-
-
-def _map_numbers(component: np.ndarray) -> np.ndarray:
-    """The number of the map of each scan, from 1, the largest first; 0 of one alone: (n,) int64."""
-    sizes = np.bincount(component)
-    ranked = [each for each in np.argsort(-sizes, kind="stable") if sizes[each] > 1]
-    rank = np.zeros(len(sizes), dtype=np.int64)
-    rank[ranked] = np.arange(1, len(ranked) + 1)
-    return rank[component]

@@ -25,9 +25,9 @@ class MapEdge:
     registered: bool
     confidence: float
     reason: str  # of the verdict
-    T_target_source: np.ndarray | None  # (4, 4), None without an answer
     used: bool
     unused_because: str  # empty if it is used
+    T_target_source: np.ndarray | None  # (4, 4), None without an answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +85,10 @@ class Map:
                 )
             ],
             "edges": [
-                {
+                vars(edge)
+                | {
                     "source": self.names[edge.source],
                     "target": self.names[edge.target],
-                    "registered": edge.registered,
-                    "confidence": edge.confidence,
-                    "reason": edge.reason,
-                    "used": edge.used,
-                    "unused_because": edge.unused_because,
                     "T_target_source": None
                     if edge.T_target_source is None
                     else edge.T_target_source.tolist(),

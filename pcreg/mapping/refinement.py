@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from pcreg.arrays import Index, every_nth
 from pcreg.geometry.se3 import adjoint, inverse, se3, transform
-from pcreg.mapping.scan import Scan
+from pcreg.mapping.submap import Scan
 from pcreg.registration.estimation.icp import plane_rows
 from pcreg.runtime import parallel
 
@@ -92,23 +92,16 @@ def _normal_equations(
     """
     source, target = pair
     T = inverse(poses[target]) @ poses[source]
-    rows, offset = _rows(scans[source], trees[target], scans[target].normals, T, distance)
+    points = transform(T, every_nth(scans[source].surface, MAX_POINTS))
+    found, partner = trees[target].query(points, max_distance=distance)
+    near = np.isfinite(found)
+    points, normals = points[near], scans[target].normals[partner[near]]
+    offset = ((trees[target].points[partner[near]] - points) * normals).sum(1)  # (K,), metres
+    rows = plane_rows(points, normals)  # (K, 6), d offset / d twist, rotation first
     weights = np.maximum(1 - (offset / distance) ** 2, 0) ** 2  # Tukey's
     weighted = rows * weights[:, None]
     to_target = adjoint(inverse(poses[target]))
     return to_target.T @ (weighted.T @ rows) @ to_target, to_target.T @ (weighted.T @ offset)
-
-
-def _rows(
-    source: Scan, index: Index, normals: np.ndarray, T_target_source: np.ndarray, distance: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """d offset / d twist (K, 6), rotation first, and the offsets (K,), metres, of points with partners."""
-    points = transform(T_target_source, every_nth(source.surface, MAX_POINTS))
-    found, partner = index.query(points, max_distance=distance)
-    near = np.isfinite(found)
-    points, normal = points[near], normals[partner[near]]
-    offset = ((index.points[partner[near]] - points) * normal).sum(1)
-    return plane_rows(points, normal), offset
 
 
 def _step(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pcreg.geometry.se3 import adjoint
-from pcreg.mapping.scan import Scan
+from pcreg.mapping.submap import Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.covariance import covariance

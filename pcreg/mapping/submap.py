@@ -1,4 +1,4 @@
-"""Submaps: placed scans as one cloud, with which another scan is registered or verified.
+"""Scans, and submaps: placed scans as one cloud, with which another scan is registered or verified.
 
 A wrong motion may bring two scans together without a contradiction. It seldom does so with a submap: free
 space, the sides of surfaces and the matches of several scans then count.
@@ -10,13 +10,37 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pcreg.arrays import every_nth, to_host
 from pcreg.features.pretrained import Size
 from pcreg.geometry.se3 import inverse, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.batch import Work
+from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
 from pcreg.runtime.workers import map_unordered
+
+MAX_PROBES = 200
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A usable scan in its local frame."""
+
+    frame: LocalFrame
+    keypoints: Keypoints
+    surface: np.ndarray  # (S, 3) float64, metres
+    normals: np.ndarray  # (S, 3) float64
+
+    @staticmethod
+    def of(cloud: DescribedCloud, frame: LocalFrame, voxel: float) -> "Scan":
+        return Scan(frame, Keypoints.of(cloud, voxel), to_host(cloud.surface), to_host(cloud.normals))
+
+    @property
+    def probes(self) -> np.ndarray:
+        """Some points (P, 3) of the surface, by which motions of the scan are compared."""
+        return every_nth(self.surface, MAX_PROBES)
 
 
 @dataclass(frozen=True)
@@ -67,22 +91,16 @@ def answered(
 def _answer(context: Context, questions: Sequence[Question], number: int) -> Registration:
     question, work = questions[number], context.work
     scale = work.registrar.at(context.voxel, context.size)
-    clouds = [
-        [work.cloud(context.paths[row]) for row in submap.rows]
-        for submap in (question.source, question.target)
-    ]
-    descriptor = scale.descriptor
-    corners = [own[0].frame.corner for own in clouds]
+    descriptor, corners, whole = scale.descriptor, [], []
+    for submap in (question.source, question.target):
+        clouds = [work.cloud(context.paths[row]) for row in submap.rows]
+        corners.append(clouds[0].frame.corner)
+        described = [cloud.at(descriptor).on("cpu") for cloud in clouds]
+        whole.append(fused(described, submap.poses, context.voxel).on(descriptor.device))
     scale = replace(scale, prior=work.prior.between(*corners))
-    source, target = (
-        fused([cloud.at(descriptor).on("cpu") for cloud in own], submap.poses, context.voxel).on(
-            descriptor.device
-        )
-        for own, submap in zip(clouds, (question.source, question.target), strict=True)
-    )
     if question.T_target_source is None:
-        return scale.match(source, target, seed=work.seed)
-    return scale.verify(source, target, question.T_target_source, scale.match_distance)
+        return scale.match(*whole, seed=work.seed)
+    return scale.verify(*whole, question.T_target_source, scale.match_distance)
 
 
 def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> DescribedCloud:

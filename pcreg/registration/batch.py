@@ -68,6 +68,24 @@ def pairs_of(listed: str) -> list[Pair]:
     return list(named)
 
 
+def settings_of(
+    registrar: Registrar, unit: str, viewpoint: Any, columns: int | None, prior: Prior, seed: int
+) -> dict[str, Any]:
+    """Settings on which the records of pairs depend."""
+    return {
+        "descriptor": registrar.descriptor,
+        "weights": registrar.fingerprint,
+        "voxel": registrar.voxel,
+        "unit": unit,
+        "viewpoint": viewpoint if isinstance(viewpoint, str) else np.asarray(viewpoint).tolist(),
+        "columns": columns,
+        "seed": seed,
+        "prior": prior.to_dict(),
+        "device": registrar.device,
+        "code": code_fingerprint(*REGISTERING),
+    }
+
+
 def run(
     registrar: Registrar,
     pairs: Sequence[Pair],
@@ -89,18 +107,7 @@ def run(
     device.
     """
     option = check_viewpoint(viewpoint)
-    settings = {
-        "descriptor": registrar.descriptor,
-        "weights": registrar.fingerprint,
-        "voxel": registrar.voxel,
-        "unit": unit,
-        "viewpoint": option if isinstance(option, str) else np.asarray(option).tolist(),
-        "columns": columns,
-        "seed": seed,
-        "prior": prior.to_dict(),
-        "device": registrar.device,
-        "code": code_fingerprint(*REGISTERING),
-    }
+    settings = settings_of(registrar, unit, option, columns, prior, seed)
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
     todo = [pair for pair in pairs if records.by_pair.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
     if todo:

@@ -136,7 +136,7 @@ def test_maps_are_held_against_poses(folder):
     placed = se3(rotation_about([1, 0, 0], 50), np.array([3.0, 2.0, 1.0])) @ poses
     placed[3, 0, 3] += 0.5
     used = [(1, 0), (2, 1), (3, 2)]
-    edges = [MapEdge(a, b, True, 0.99, "", inverse(placed[b]) @ placed[a], True, "") for a, b in used]
+    edges = [MapEdge(a, b, True, 0.99, "", True, "", inverse(placed[b]) @ placed[a]) for a, b in used]
     found = Map(tuple(map(str, paths)), ("",) * 5, placed, np.array([1, 1, 1, 1, 0]), tuple(edges), 0.05)
     one, none = runpy.run_path(str(BENCHMARKS / "map.py"))["map_rows"](found, paths, 2.0)
     assert one["median m"] < 1e-6

@@ -5,7 +5,7 @@ from scipy.sparse import csr_array
 from pcreg.geometry.normals import normals_of
 from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, transform, translation_error
 from pcreg.mapping.refinement import overlaps, partners, refine_jointly
-from pcreg.mapping.scan import Scan
+from pcreg.mapping.submap import Scan
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.matching.screening import Keypoints
 

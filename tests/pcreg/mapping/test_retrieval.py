@@ -1,6 +1,6 @@
 import numpy as np
 
-from pcreg.mapping.retrieval import CANDIDATES, MAX_SCANS, Retrieval
+from pcreg.mapping.proposal import CANDIDATES, MAX_SCANS, Retrieval
 from pcreg.registration.matching.screening import Keypoints
 
 GROUPS = 6

@@ -24,9 +24,9 @@ def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("map")
     poses = np.tile(np.eye(4), (7, 1, 1))
     poses[:5, 0, 3] = np.arange(5)
-    edges = [MapEdge(row + 1, row, True, 0.9, "fits", np.eye(4), True, "") for row in (0, 1, 2, 3, 5)]
-    edges.append(MapEdge(4, 0, True, 0.8, "fits", np.eye(4), False, "contradicts <x>"))
-    edges.append(MapEdge(4, 1, False, 0.1, "does not", None, False, "not registered"))
+    edges = [MapEdge(row + 1, row, True, 0.9, "fits", True, "", np.eye(4)) for row in (0, 1, 2, 3, 5)]
+    edges.append(MapEdge(4, 0, True, 0.8, "fits", False, "contradicts <x>", np.eye(4)))
+    edges.append(MapEdge(4, 1, False, 0.1, "does not", False, "not registered", None))
     names = tuple(f"<{row}>.ply" for row in range(7))
     found = Map(names, ("",) * 7, poses, np.array([1, 1, 1, 1, 1, 2, 2]), tuple(edges), 0.05)
     return folder, write_map(folder, found, scan_of)
