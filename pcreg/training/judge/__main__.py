@@ -2,7 +2,7 @@
 
     python -m pcreg.training.judge simulated --out answers.jsonl [--scenes 30] [--places indoor]
     python -m pcreg.training.judge 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 50]
-    python -m pcreg.training.judge folder SCANS --out real.jsonl [--voxel 0.3]
+    python -m pcreg.training.judge folder SCANS --out real.jsonl
     python -m pcreg.training.judge fit answers.jsonl
     python -m pcreg.training.judge check real.jsonl ...
 
@@ -17,6 +17,7 @@ A motion is right within 15 degrees and 0.3 m indoors, within 5 degrees and 2 m 
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -35,12 +36,12 @@ from pcreg.registration.judge.confidence_terms import values_of
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.errors import InputError
-from pcreg.training.judge.answers import Gate, answers, evidence_of, house_of, questions
+from pcreg.training.judge.answers import answers, evidence_of, house_of, questions
 from pcreg.training.judge.fit import HIDDEN, calibration_error, fit_network, reliability
 
-INDOOR, OUTDOOR = Gate(15.0, 0.3), Gate(5.0, 2.0)
-# Metres, the choice of `pcreg register` for most of these scans
-VOXEL = {"fcgf": {"indoor": 0.05, "outdoor": 0.3}, "fpfh": {"indoor": 0.03, "outdoor": 0.4}}
+# Metres, indoors and outdoors: the choice of `pcreg register` for most of these scans
+VOXEL = {"fcgf": (0.05, 0.3), "fpfh": (0.03, 0.4)}
+SAMPLES = 1_000_000  # of RANSAC
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
 SHARES = {"true": 100, "apart": 20, "alike": 50, "unrelated": 50, "mirrored": 30}  # of questions, in a fit
 WEIGHTS = Path(__file__).parents[2] / "weights"
@@ -56,7 +57,7 @@ def _street(seed: int, index: int, device: str) -> Recording:
     return outdoor.record_by_two(seed, index, device, kind=str(kind))
 
 
-PLACES = {"indoor": (_room, INDOOR), "outdoor": (_street, OUTDOOR)}
+PLACES = {"indoor": _room, "outdoor": _street}
 
 
 def main() -> None:
@@ -70,60 +71,55 @@ def main() -> None:
             ask.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES))
         else:
             ask.add_argument("root", type=Path)
-        if verb == "folder":
-            ask.add_argument("--voxel", type=float, help="metres")
         ask.add_argument("--descriptor", choices=DESCRIPTORS, default=DESCRIPTORS[0])
         ask.add_argument("--out", type=Path, required=True)
         for kind, share in SHARES.items():
             ask.add_argument(f"--{kind}", type=int, default=share, help="questions of this kind")
         ask.add_argument("--seed", type=int, default=SEED, help="of questions and simulated scenes")
-        ask.add_argument("--iterations", type=int, default=1_000_000, help="samples of RANSAC")
         ask.add_argument("--workers", type=int)
     for verb in ("fit", "check"):
         verbs.add_parser(verb).add_argument("answers", type=Path, nargs="+")
     verbs.choices["fit"].add_argument("--out", type=Path, default=WEIGHTS, help="folder of the model")
     options = made.parse_args()
-    if options.verb == "fit":
-        fit(_read(options.answers), options.out)
-    elif options.verb == "check":
-        report(_read(options.answers))
-    else:
+    if options.verb not in ("fit", "check"):
         collect(options)
+        return
+    found = [json.loads(line) for path in options.answers for line in path.read_text().splitlines()]
+    if options.verb == "fit":
+        fit(found, options.out)
+    else:
+        report(found)
 
 
 def collect(options: argparse.Namespace) -> None:
     """Append the answers to the questions about each data set to a file."""
     numbers = {kind: getattr(options, kind) for kind in SHARES}
+    hidden = HIDDEN_VIEWPOINTS if options.verb == "simulated" else 0.0
     with options.out.open("a") as file:
-        for dataset, gate, voxel, hidden in _datasets(options):
-            asked = questions(dataset, numbers, options.seed, hidden)
-            scale = replace(Registrar(descriptor=options.descriptor).at(voxel), iterations=options.iterations)
-            done = 0
-            for answer in answers(dataset, scale, gate, asked, options.workers):
-                file.write(json.dumps(answer) + "\n")
-                file.flush()
-                done += 1
-            print(f"{dataset.name}: {done} of {len(asked)} questions answered")
+        for dataset in _datasets(options):
+            asked, number = questions(dataset, numbers, options.seed, hidden), 0
+            registrar = Registrar(descriptor=options.descriptor)
+            scale = registrar.at(VOXEL[options.descriptor][dataset.outdoor])
+            for answer in answers(dataset, replace(scale, iterations=SAMPLES), asked, options.workers):
+                print(json.dumps(answer), file=file, flush=True)
+                number += 1
+            print(f"{dataset.name}: {number} of {len(asked)} questions answered")
 
 
-def _datasets(options: argparse.Namespace) -> Iterable[tuple[PairDataset, Gate, float, float]]:
-    """Each data set with its gate, voxel size and the share of questions without viewpoints."""
-    voxel = VOXEL[options.descriptor]
+def _datasets(options: argparse.Namespace) -> Iterable[PairDataset]:
+    voxel = dict(zip(PLACES, VOXEL[options.descriptor], strict=True))
     if options.verb == "3dmatch":
-        for benchmark in ("3DMatch", "3DLoMatch"):
-            yield ThreeDMatch(options.root, benchmark), INDOOR, voxel["indoor"], 0.0
+        yield from (ThreeDMatch(options.root, benchmark) for benchmark in ("3DMatch", "3DLoMatch"))
     elif options.verb == "folder":
-        chosen = options.voxel or voxel["outdoor"]
-        scans = Folder(options.root, chosen)
+        scans = Folder(options.root, voxel["outdoor"])
         scans.name = options.root.name
-        yield scans, OUTDOOR, chosen, 0.0
+        yield scans
     else:
         for place in options.places:
-            record, gate = PLACES[place]
             about = {"per_scene": 4, "device": options.device}
-            simulated = Recorded(record, voxel[place], options.seed, options.scenes, **about)
+            simulated = Recorded(PLACES[place], voxel[place], options.seed, options.scenes, **about)
             simulated.name = f"simulated {place}"
-            yield simulated, gate, voxel[place], HIDDEN_VIEWPOINTS
+            yield simulated
 
 
 def fit(answers: list[dict[str, Any]], out: Path) -> None:
@@ -134,20 +130,14 @@ def fit(answers: list[dict[str, Any]], out: Path) -> None:
     """
     if len({answer["learned"] for answer in answers}) > 1:
         raise InputError("answers by learned descriptors and by FPFH; fit a model to each")
-    kinds, learned = [answer["kind"] for answer in answers], answers[0]["learned"]
-    motions, counts = zip(
-        *(
-            (motion, SHARES[each["kind"]] / kinds.count(each["kind"]))
-            for each in answers
-            for motion in each["motions"]
-        ),
-        strict=True,
-    )
-    values = np.array([values_of(evidence_of(motion)) for motion in motions])
-    right = np.array([motion["right"] for motion in motions])
+    asked, learned = Counter(answer["kind"] for answer in answers), answers[0]["learned"]
+    found = [(motion, answer["kind"]) for answer in answers for motion in answer["motions"]]
+    values = np.array([values_of(evidence_of(motion)) for motion, _ in found])
+    right = np.array([motion["right"] for motion, _ in found])
+    counts = np.array([SHARES[kind] / asked[kind] for _, kind in found])
     path = out / ("verdict.safetensors" if learned else "verdict_fpfh.safetensors")
-    fit_network(values, right, np.array(counts), path, HIDDEN if learned else ())
-    print(f"{path}: fitted to {len(motions)} motions, {right.sum()} right, of {len(answers)} questions")
+    fit_network(values, right, counts, path, HIDDEN if learned else ())
+    print(f"{path}: fitted to {len(found)} motions, {right.sum()} right, of {len(answers)} questions")
 
 
 def report(answers: list[dict[str, Any]]) -> None:
@@ -157,7 +147,12 @@ def report(answers: list[dict[str, Any]]) -> None:
     print(f"{'pairs':44} number   right  of these accepted   wrong  of these accepted")
     for group in [*dict.fromkeys(groups.tolist()), "all"]:
         rows = (groups == group) | (group == "all")
-        print(f"{group:44} {_counts(confidence[rows], right[rows])}")
+        columns = []
+        for some in (rows & right, rows & ~right):
+            accepted = confidence[some] >= MIN_CONFIDENCE
+            share = f"({100 * accepted.mean():5.1f} %)" if some.any() else " " * 9
+            columns.append(f"{some.sum():7} {accepted.sum():8} {share}")
+        print(f"{group:44} {rows.sum():6} {'   '.join(columns)}")
     print(f"expected calibration error {calibration_error(confidence, right):.3f}")
     print("answers confidence  right")
     for number, mean, share in reliability(confidence, right):
@@ -170,19 +165,6 @@ def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
     found = [(evidence_of(motion), motion["right"]) for motion in answer["motions"]]
     (best, right), *others = sorted(found, key=lambda each: -model.probability(each[0]))
     return model.verdict(best, [evidence for evidence, _ in others]).confidence, right
-
-
-def _counts(confidence: np.ndarray, right: np.ndarray) -> str:
-    def column(rows: np.ndarray) -> str:
-        accepted = confidence[rows] >= MIN_CONFIDENCE
-        share = f"({100 * accepted.mean():5.1f} %)" if rows.any() else " " * 9
-        return f"{rows.sum():7} {accepted.sum():8} {share}"
-
-    return f"{len(right):6} {column(right)}   {column(~right)}"
-
-
-def _read(paths: list[Path]) -> list[dict[str, Any]]:
-    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from pcreg.runtime.workers import executor_of, map_unordered
 
 MERGED = 0.3  # of the questions whose viewpoints are not given
 SCENES_PER_HOUSE = 4
+INDOOR_GATE, OUTDOOR_GATE = (0.3, 15.0), (2.0, 5.0)  # metres and degrees of right motions
 MAX_MERGED = 2  # clouds that are merged into the source of a question
 
 
@@ -37,15 +38,12 @@ class Question:
     merged: bool  # others of its scene are added to the source, as in a map
 
 
-@dataclass(frozen=True)
-class Gate:
-    """Largest errors of a right motion."""
-
-    degrees: float
-    metres: float
-
-    def accepts(self, T: np.ndarray, truth: np.ndarray) -> bool:
-        return rotation_error(T, truth) < self.degrees and translation_error(T, truth) < self.metres
+def is_right(T: np.ndarray, truth: np.ndarray | None, outdoor: bool) -> bool:
+    """True for a motion that is close to its truth."""
+    metres, degrees = OUTDOOR_GATE if outdoor else INDOOR_GATE
+    if truth is None:
+        return False
+    return rotation_error(T, truth) < degrees and translation_error(T, truth) < metres
 
 
 def questions(
@@ -63,24 +61,31 @@ def questions(
     source.
     """
     rng = np.random.default_rng(seed)
-    overlapping = evenly([pair for pair in dataset.pairs if not pair.consecutive], numbers["true"])
-    apart = evenly(getattr(dataset, "apart", []), numbers["apart"])
+    kinds = {
+        "true": [pair for pair in dataset.pairs if not pair.consecutive],
+        "apart": getattr(dataset, "apart", []),
+    }
     asked = [
         (pair.source, pair.target, pair.T_target_source, kind)
-        for kind, pairs in (("true", overlapping), ("apart", apart))
-        for pair in pairs
+        for kind, pairs in kinds.items()
+        for pair in evenly(pairs, numbers[kind])
     ]
     scene_of = {name: pair.scene for pair in dataset.pairs for name in (pair.source, pair.target)}
-    names = sorted(scene_of)
     for kind in ("alike", "unrelated"):
-        others = {name: _others(name, scene_of, kind == "alike") for name in names}
-        able = [name for name in names if others[name]]
+        able = {name: others for name in sorted(scene_of) if (others := _others(name, scene_of, kind))}
         for _ in range(numbers[kind] if able else 0):
-            source = str(rng.choice(able))
-            asked.append((source, str(rng.choice(others[source])), None, kind))
+            source = str(rng.choice(list(able)))
+            asked.append((source, str(rng.choice(able[source])), None, kind))
     for turn, pair in enumerate(evenly(dataset.pairs, numbers["mirrored"])):
         asked.append((pair.source, pair.source if turn % 2 else pair.target, None, "mirrored"))
-    return [_question(*each, rng, hidden) for each in asked]
+    found = []
+    for source, target, T, kind in asked:
+        is_hidden, is_merged = (rng.random(2) < [hidden, MERGED]).tolist()
+        # Without a viewpoint a scan and its mirror image look alike
+        is_hidden = is_hidden and kind != "mirrored"
+        viewpoint = "auto" if is_hidden else "sensor"
+        found.append(Question(source, target, T, kind, viewpoint, is_hidden and is_merged))
+    return found
 
 
 def house_of(index: int) -> int:
@@ -88,36 +93,24 @@ def house_of(index: int) -> int:
     return index // SCENES_PER_HOUSE
 
 
-def _others(name: str, scene_of: dict[str, str], alike: bool) -> list[str]:
-    """The clouds of other scenes; of those of the same house alone if `alike`."""
+def _others(name: str, scene_of: dict[str, str], kind: str) -> list[str]:
+    """The clouds of other scenes; of those of the same house alone if they are to be alike."""
 
     def house(cloud: str) -> int | None:
         number = scene_of[cloud].removeprefix("scene-")
         return house_of(int(number)) if number.isdigit() else None
 
     others = [other for other in scene_of if scene_of[other] != scene_of[name]]
-    return [other for other in others if None is not house(other) == house(name)] if alike else others
-
-
-def _question(
-    source: str, target: str, T: np.ndarray | None, kind: str, rng: np.random.Generator, share: float
-) -> Question:
-    hidden, merged = rng.random(2) < [share, MERGED]
-    hidden = hidden and kind != "mirrored"  # without a viewpoint a scan and its mirror image look alike
-    return Question(source, target, T, kind, "auto" if hidden else "sensor", bool(hidden and merged))
+    return [each for each in others if kind == "unrelated" or None is not house(each) == house(name)]
 
 
 def answers(
-    dataset: PairDataset,
-    scale: SingleScaleRegistrar,
-    gate: Gate,
-    asked: list[Question],
-    workers: int | None = None,
+    dataset: PairDataset, scale: SingleScaleRegistrar, asked: list[Question], workers: int | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield evidence, as plain values, and rightness of the motions for each question."""
     learned = bool(scale.descriptor.fingerprint)
     with executor_of(workers) as executor:
-        for question, found in map_unordered(executor, _answer, (dataset, scale, gate), asked):
+        for question, found in map_unordered(executor, _answer, (dataset, scale), asked):
             if found:
                 yield {"data": dataset.name, "kind": question.kind, "learned": learned, "motions": found}
 
@@ -125,30 +118,23 @@ def answers(
 def evidence_of(motion: dict[str, Any]) -> Evidence:
     """Restore evidence from plain values."""
     fields = motion["evidence"]
-    free = tuple(
-        DegenerateDirection(each["kind"], tuple(each["axis"])) for each in fields["observability"]["free"]
-    )
-    return Evidence(
-        **fields | {"observability": Observability(fields["observability"]["min_observability"], free)}
-    )
+    least, free = (fields["observability"][name] for name in ("min_observability", "free"))
+    directions = tuple(DegenerateDirection(each["kind"], tuple(each["axis"])) for each in free)
+    return Evidence(**fields | {"observability": Observability(least, directions)})
 
 
-def _answer(
-    dataset: PairDataset, scale: SingleScaleRegistrar, gate: Gate, question: Question
-) -> list[dict[str, Any]]:
-    of = dataset, scale
-    without = question.target if question.merged else None
+def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Question) -> list[dict[str, Any]]:
+    is_mirrored, without = question.kind == "mirrored", question.target if question.merged else None
+    described = partial(_described, dataset, scale, viewpoint=question.viewpoint)
     try:
-        source, source_frame = _described(
-            *of, question.source, question.viewpoint, question.kind == "mirrored", without
-        )
-        target, target_frame = _described(*of, question.target, question.viewpoint)
+        source, source_frame = described(question.source, is_mirrored=is_mirrored, without=without)
+        target, target_frame = described(question.target)
     except InputError:  # too few points
         return []
     found = []
     for candidate in scale.candidates(source, target):
         T = between_given(candidate.refined.T_target_source, source_frame, target_frame)
-        right = question.T_target_source is not None and gate.accepts(T, question.T_target_source)
+        right = is_right(T, question.T_target_source, dataset.outdoor)
         found.append({"evidence": asdict(candidate.evidence), "right": right})
     return found
 
@@ -159,15 +145,14 @@ def _described(
     scale: SingleScaleRegistrar,
     name: str,
     viewpoint: str,
-    mirrored: bool = False,
+    is_mirrored: bool = False,
     without: str | None = None,
 ) -> tuple[DescribedCloud, LocalFrame]:
     """Describe a cloud, mirrored or merged with those beside it but for `without`."""
-    points = dataset.cloud(name)
-    if mirrored:
-        points = points * MIRROR
-    elif without is not None:
+    if without is not None:
         points = merged(dataset, name, without, scale.descriptor.voxel / 2)
+    else:
+        points = dataset.cloud(name) * (MIRROR if is_mirrored else 1.0)
     cloud = PreparedCloud(Cloud(points), viewpoint, name)
     return cloud.at(scale.descriptor), cloud.frame
 
@@ -177,6 +162,6 @@ def merged(dataset: PairDataset, name: str, without: str, voxel: float) -> np.nd
     beside = [(pair.target, inverse(pair.T_target_source)) for pair in dataset.pairs if pair.source == name]
     beside += [(pair.source, pair.T_target_source) for pair in dataset.pairs if pair.target == name]
     others = [each for each in beside if each[0] != without][:MAX_MERGED]
-    clouds = [dataset.cloud(name), *(transform(T, dataset.cloud(other)) for other, T in others)]
-    points = np.concatenate(clouds)
+    moved = [transform(T, dataset.cloud(other)) for other, T in others]
+    points = np.concatenate([dataset.cloud(name), *moved])
     return points[voxel_downsample(points, voxel)]

@@ -83,17 +83,13 @@ def _log_odds(layers: list[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
 
 def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
     """Mean difference between confidence and frequency over ten bins, weighted."""
-    excess = np.bincount(_bins(confidence), confidence - right, minlength=BINS)
-    return float(np.abs(excess).sum() / len(right))
+    bins = reliability(confidence, right)
+    return sum(number * abs(mean - share) for number, mean, share in bins) / len(right)
 
 
 def reliability(confidence: np.ndarray, right: np.ndarray) -> Iterator[tuple[int, float, float]]:
     """The number of answers, their mean confidence and the share of right ones, of bins with any."""
-    bins = _bins(confidence)
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
     for each in np.unique(bins):
         rows = bins == each
         yield int(rows.sum()), float(confidence[rows].mean()), float(right[rows].mean())
-
-
-def _bins(confidence: np.ndarray) -> np.ndarray:
-    return np.minimum((confidence * BINS).astype(int), BINS - 1)

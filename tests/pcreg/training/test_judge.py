@@ -10,7 +10,7 @@ from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.pairs import Pair
 from pcreg.registration.judge.confidence import ConfidenceModel
 from pcreg.registration.registrar import Registrar
-from pcreg.training.judge.answers import SCENES_PER_HOUSE, Gate, answers, evidence_of, merged, questions
+from pcreg.training.judge.answers import SCENES_PER_HOUSE, answers, evidence_of, is_right, merged, questions
 from pcreg.training.judge.fit import calibration_error, fit_network, reliability
 from tests.pcreg.evidences import CORRIDOR, evidence
 
@@ -18,7 +18,7 @@ from tests.pcreg.evidences import CORRIDOR, evidence
 class Scenes:
     """Two scenes of three clouds each."""
 
-    name = "scenes"
+    name, outdoor = "scenes", False
     left_out = ()
 
     def __init__(self, scenes=("a", "b")):
@@ -83,11 +83,20 @@ def test_one_scene_has_no_unrelated_clouds():
     assert [question.kind for question in asked] == ["true", "true"]
 
 
-def test_a_gate_is_open_to_small_errors_alone():
-    gate = Gate(5.0, 2.0)
-    assert gate.accepts(se3(rotation_about((0, 0, 1), 4), np.array([1.0, 0, 0])), np.eye(4))
-    assert not gate.accepts(se3(rotation_about((0, 0, 1), 6), np.zeros(3)), np.eye(4))
-    assert not gate.accepts(se3(np.eye(3), np.array([2.1, 0, 0])), np.eye(4))
+@pytest.mark.parametrize(
+    ("degrees", "metres", "outdoor", "right"),
+    [
+        (4, 1, True, True),
+        (6, 0, True, False),
+        (0, 2.1, True, False),
+        (6, 0, False, True),
+        (4, 1, False, False),
+    ],
+)
+def test_a_motion_with_small_errors_is_right(degrees, metres, outdoor, right):
+    T = se3(rotation_about((0, 0, 1), degrees), np.array([metres, 0, 0]))
+    assert is_right(T, np.eye(4), outdoor) == right
+    assert not is_right(T, None, outdoor)
 
 
 @pytest.mark.parametrize("hidden", [0.0, 1.0])
@@ -97,7 +106,7 @@ def test_a_right_motion_is_right_in_the_frames_of_the_data_set(room, hidden):
     scenes.cloud = lambda name: getattr(room, name)
     asked = questions(scenes, numbers(true=1), seed=1, hidden=hidden)
     scale = Registrar(descriptor="fpfh").at(0.1)
-    (answer,) = answers(scenes, scale, Gate(15.0, 0.3), asked, workers=0)
+    (answer,) = answers(scenes, scale, asked, workers=0)
     assert answer["kind"] == "true"
     assert answer["motions"][0]["right"]
 
