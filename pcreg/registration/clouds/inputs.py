@@ -20,7 +20,7 @@ Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor | open3d.geometry.Po
 VIEWPOINTS = ("auto", "sensor")
 # One of VIEWPOINTS; x, y, z; or a row x, y, z per point
 ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray
-MIN_SIZE_METRES = 0.05  # of a cloud whose unit is believed without a note
+MIN_SIZE_METRES = 0.2  # of a cloud whose unit is believed: streets in metres read as mm are smaller
 METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
 
@@ -43,7 +43,8 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
         read = replace(read, points=read.points * metres, viewpoint=viewpoint)
     cloud = without_outliers(read, name)
     if unit != "m" and len(cloud.points) and (size := np.ptp(cloud.points, axis=0).max()) < MIN_SIZE_METRES:
-        note = f"in {unit} it is {1000 * size:.2g} mm across; are its coordinates in metres?"
+        size = f"{1000 * size:.3g} mm across, small for a scan"
+        note = f"in {unit} it is {size}; if it is in metres, say m for it in --units"
         cloud = replace(cloud, notes=(*cloud.notes, note))
     return cloud
 

@@ -104,10 +104,12 @@ def test_settings_that_cannot_be_used(settings, words):
     assert "\n" not in str(caught.value)
 
 
-def test_metres_that_are_called_millimetres_are_noted():
-    points = np.random.default_rng(0).uniform(0, 5, (1000, 3))
+@pytest.mark.parametrize("metres", [4, 60, 160])  # a room, and scans of a LiDAR
+def test_metres_that_are_called_millimetres_are_noted(metres):
+    points = np.random.default_rng(0).uniform(0, metres, (20_000, 3))
     (note,) = as_cloud(points, "source", "mm").notes
-    assert note == "in mm it is 5 mm across; are its coordinates in metres?"
+    words = f"in mm it is {metres} mm across, small for a scan; if it is in metres, say m for it in --units"
+    assert note == words
     assert as_cloud(1000 * points, "source", "mm").notes == as_cloud(points, "source").notes == ()
 
 
