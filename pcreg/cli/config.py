@@ -2,19 +2,18 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException, InstantiationException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pcreg.cli import exit_status, settings
 from pcreg.cli.output import output
-from pcreg.cli.setting_help import setting_help
 from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError, first_line
 
@@ -41,10 +40,11 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         groups = [each for each in overrides if (CONFIGS / re.split("[@=]", each.lstrip("+~"))[0]).is_dir()]
         base = _composed(name, groups)
-        cfg = _composed(name, overrides, list(settings.keys_of(base)))
+        cfg = _composed(name, overrides, settings.keys_of(base))
     settings.check(cfg, base, settings.TYPES[name])
-    for key in _missing(OmegaConf.to_container(cfg)):
-        raise InputError(f"{key} has no value; add {key}=... to the command")
+    for key, value in settings.items_of(OmegaConf.to_container(cfg)):
+        if value == MISSING:
+            raise InputError(f"{key} has no value; add {key}=... to the command")
     try:
         OmegaConf.to_container(cfg, resolve=True)
     except OmegaConfBaseException as error:
@@ -67,15 +67,6 @@ def _composed(name: str, overrides: list[str], keys: list[str] | None = None) ->
         raise InputError(f"{': '.join(lines)}{remedy}") from error
 
 
-def _missing(node: Any, key: str = "") -> Iterator[str]:
-    """The keys that are `???`; OmegaConf's own search stops at interpolations of such keys."""
-    if isinstance(node, dict):
-        for name, value in node.items():
-            yield from _missing(value, f"{key}.{name}" if key else name)
-    elif node == "???":
-        yield key
-
-
 def run(
     name: str, command: Callable[[DictConfig], Any], arguments: list[str] | None = None, *, program: str
 ) -> int:
@@ -92,7 +83,7 @@ def run(
             words = (f"  {flag:13}{what}\n" for flag, what in FLAGS.items() if what)
             print(f"usage: {program} [FLAG ...] [KEY=VALUE ...]\n\n{''.join(words)}")
             try:
-                print(setting_help(CONFIGS, name, overrides))
+                print(settings.setting_help(CONFIGS, name, overrides))
             except HydraException as error:
                 raise InputError(f"{first_line(error)}; --help alone shows every key") from error
         elif "--version" in flags:

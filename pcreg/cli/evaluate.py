@@ -33,6 +33,7 @@ from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
 DEFAULT_CHOICES = {"descriptor": "fcgf", "matcher": "nearest", "estimator": "open3d"}
+UNALTERED = {"beams": 1, "moved": 0}  # settings of data that leave the clouds as they are
 Measure = Callable[[Records], list[dict[str, Any]]]
 
 # What may differ between a run and its continuation: no figure depends on it.
@@ -68,9 +69,8 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
 
 
 def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setup, PairDataset, Measure]:
-    descriptor = instantiate(cfg.descriptor, _convert_="all")
-    matcher = instantiate(cfg.matcher, _convert_="all")
-    estimator = instantiate(cfg.estimator, _convert_="all")
+    parts = (instantiate(cfg[group], _convert_="all") for group in DEFAULT_CHOICES)
+    descriptor, matcher, estimator = parts
     dataset = _dataset(cfg)
     print(f"descriptor: {descriptor.label}")
     setup = _setup(
@@ -85,7 +85,10 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
     )
 
     def measure(records: Records) -> list[dict[str, Any]]:
-        features = FeatureCache(cfg.cache, descriptor, _what_features_depend_on(cfg, setup))
+        # The weights count by their checksum, not by the place where they lie.
+        settings = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
+        identity = {"descriptor": settings, "weights": setup.fingerprint, "versions": runner.versions()}
+        features = FeatureCache(cfg.cache, descriptor, identity)
         about = {"seeds": setup.seeds, "workers": cfg.workers, "matcher": matcher}
         return runner.run(dataset, descriptor, estimator, protocol, records, features, **about)
 
@@ -115,7 +118,9 @@ def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Meas
 
 
 def _setup(cfg: DictConfig, dataset: PairDataset, **named: Any) -> Setup:
-    about = {"seeds": tuple(cfg.seeds), "alterations": _alterations(cfg)}
+    data = {key: cfg.data[key] for key, value in UNALTERED.items() if cfg.data[key] != value}
+    altered = tuple(f"data.{key}={value:g}" for key, value in data.items())
+    about = {"seeds": tuple(cfg.seeds), "alterations": altered}
     return Setup(benchmark=dataset.name, left_out=tuple(dataset.left_out), **about, **named)
 
 
@@ -129,12 +134,6 @@ def _dataset(cfg: DictConfig) -> PairDataset:
     if beams != 1:
         dataset = EveryBeam(dataset, beams)
     return Moved(dataset, moved, cfg.seeds[0]) if moved else dataset
-
-
-def _alterations(cfg: DictConfig) -> tuple[str, ...]:
-    """The settings that alter the clouds."""
-    beams, moved = cfg.data.beams, cfg.data.moved
-    return (*([f"data.beams={beams:g}"] if beams != 1 else []), *([f"data.moved={moved:g}"] if moved else []))
 
 
 def _check(cfg: DictConfig) -> None:
@@ -167,12 +166,6 @@ def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
         "versions": setup.versions,
         "left_out": list(setup.left_out),
     }
-
-
-def _what_features_depend_on(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
-    """The descriptor's settings, with a checksum of its weights instead of the place where they lie."""
-    settings = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
-    return {"descriptor": settings, "weights": setup.fingerprint, "versions": runner.versions()}
 
 
 def _plain(cfg: DictConfig) -> dict[str, Any]:

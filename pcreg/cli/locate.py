@@ -4,12 +4,11 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tabulate import tabulate
 
 from pcreg.cli import options as shared
-from pcreg.cli.output import output
 from pcreg.mapping.map import COLORED, VIEWED
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.prepared_map import PreparedMap
@@ -54,24 +53,22 @@ def map_file(path: Path) -> Path:
     raise InputError(f"{path}: holds no map.ply; name a file, or a folder that `pcreg map` wrote")
 
 
-def _run(options: argparse.Namespace) -> bool:
+def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     shared.check(options)
     check_folder(options.out)
-    with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
-        registrar = shared.registrar_of(options)
-        path = map_file(options.map)
-        target = registrar.prepare(path, units=options.units[1], columns=options.columns, is_map=True)
-        located = []
-        for record in progress(_located(options, registrar, target), "locate", len(options.scans)):
-            located.append(record)
-            if options.json:
-                print(json.dumps(record), file=stdout, flush=True)
-        if all("error" in record for record in located):
-            raise InputError(located[0]["error"])
-        print(tabulate([_line(record) for record in located], headers=["scan", "", "x", "y", "z", ""]))
-        with replacing(options.out / "located.json") as temporary:
-            temporary.write_text(json.dumps(located, indent=1) + "\n")
-        print(f"written: {options.out / 'located.json'}")
+    registrar, path = shared.registrar_of(options), map_file(options.map)
+    target = registrar.prepare(path, units=options.units[1], columns=options.columns, is_map=True)
+    located = []
+    for record in progress(_located(options, registrar, target), "locate", len(options.scans)):
+        located.append(record)
+        if options.json:
+            print(json.dumps(record), file=stdout, flush=True)
+    if all("error" in record for record in located):
+        raise InputError(located[0]["error"])
+    print(tabulate([_line(record) for record in located], headers=["scan", "", "x", "y", "z", ""]))
+    with replacing(options.out / "located.json") as temporary:
+        temporary.write_text(json.dumps(located, indent=1) + "\n")
+    print(f"written: {options.out / 'located.json'}")
     return all(record.get("registered") for record in located)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TextIO
 from tabulate import tabulate
 
 from pcreg.cli import options as shared
-from pcreg.cli.output import output
 from pcreg.io.natural_order import natural
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.errors import InputError
@@ -83,20 +82,15 @@ def paths_of(named: list[str]) -> list[str]:
     return sorted(found, key=natural)
 
 
-def _run(options: argparse.Namespace) -> bool:
-    shared.check(options)
-    prior = Prior(gravity=options.gravity)  # refused before anything is read
-    paths = paths_of(options.scans)
-    check_folder(options.out)
-    with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
-        return _mapped(options, prior, paths, stdout)
-
-
-def _mapped(options: argparse.Namespace, prior: Prior, paths: list[str], stdout: TextIO) -> bool:
+def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     """Map the files and write the result; whether all are in one map."""
     from pcreg.mapping import mapping
     from pcreg.viz.map_files import write_map
 
+    shared.check(options)
+    prior = Prior(gravity=options.gravity)  # refused before anything is read
+    paths = paths_of(options.scans)
+    check_folder(options.out)
     with locked(options.out, "name another folder with --out"):
         registrar = shared.registrar_of(options)
         found = mapping.run(

@@ -4,9 +4,10 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from pcreg.cli import exit_status
+from pcreg.cli.output import output
 from pcreg.io.cloud import MAX_COLUMNS
 from pcreg.registration.clouds.inputs import (
     METRES,
@@ -100,9 +101,17 @@ def direction(text: str) -> tuple[float, float, float]:
     return x, y, z
 
 
-def run(options: argparse.Namespace, command: Callable[[argparse.Namespace], bool]) -> int:
-    """Run a command that returns whether all is well; the exit status is 0, 1, or as for any command."""
-    return exit_status.status(lambda: 0 if command(options) else 1, with_traceback=options.traceback)
+def run(options: argparse.Namespace, command: Callable[[argparse.Namespace, TextIO], bool]) -> int:
+    """Run a command, which takes the stream for --json and returns whether all is well.
+
+    The exit status is 0, 1, or as for any command.
+    """
+
+    def go() -> int:
+        with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
+            return 0 if command(options, stdout) else 1
+
+    return exit_status.status(go, with_traceback=options.traceback)
 
 
 def check(options: argparse.Namespace) -> None:

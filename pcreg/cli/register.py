@@ -7,7 +7,6 @@ from typing import TextIO
 
 from pcreg.cli import options as shared
 from pcreg.cli import pair
-from pcreg.cli.output import output
 from pcreg.io.motion import read_motion
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.errors import InputError
@@ -104,7 +103,6 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
 
 def _check_search(options: argparse.Namespace) -> None:
     """Raise InputError for options of a search that cannot be used, or not together."""
-    _prior(options)
     if options.scale and (options.batch or options.near):
         raise InputError("--scale is for two clouds, without --near; leave one of the two out")
     if not options.batch:
@@ -142,16 +140,14 @@ def _prior(options: argparse.Namespace) -> Prior:
     return Prior(gravity=up and (up[0] if len(up) == 1 else tuple(up)), near=near, within=within)
 
 
-def _run(options: argparse.Namespace) -> bool:
+def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
+    prior = _prior(options)
     _check_search(options)
     pair.check(options)
-    with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
-        if options.batch:
-            return _batch(options, stdout)
-        return pair.run(options, stdout, prior=_prior(options))
+    return (_batch if options.batch else pair.run)(options, stdout, prior=prior)
 
 
-def _batch(options: argparse.Namespace, stdout: TextIO) -> bool:
+def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
     """Register the pairs of --batch; whether all are registered."""
     from pcreg.registration import batch
 
@@ -165,7 +161,7 @@ def _batch(options: argparse.Namespace, stdout: TextIO) -> bool:
             viewpoint=pair.viewpoint_of(options),
             columns=options.columns,
             seed=options.seed,
-            prior=_prior(options),
+            prior=prior,
             workers=options.cluster,
         )
     if options.json:

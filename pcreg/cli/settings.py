@@ -1,6 +1,7 @@
-"""The types of settings: those of the parameters of what a section builds, or of the default values."""
+"""Types of settings, from the parameters of what a section builds or from default values, and their help."""
 
 import inspect
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import make_dataclass
@@ -9,12 +10,16 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import yaml
+from hydra import compose, initialize_config_dir
 from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException, ValidationError
 
 from pcreg.runtime.errors import InputError
 
+LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
+COLUMN = 36  # where comments begin, if the value leaves room
 # By configuration, settings whose default value does not show their type.
 TYPES = {
     "evaluate": {"out": str | None, "limit": int | None, "workers": int | str | None},
@@ -67,13 +72,18 @@ def hints_of(built: Any) -> dict[str, Any]:
     return {name: hints.get(name, Any) for name in inspect.signature(built).parameters}
 
 
-def keys_of(cfg: DictConfig, key: str = "") -> Iterator[str]:
+def keys_of(cfg: DictConfig, key: str = "") -> list[str]:
     """All keys of a configuration, sections and their content, such as data and data.root."""
-    for name, value in OmegaConf.to_container(cfg).items():
+    return [each for each, _ in items_of(OmegaConf.to_container(cfg), key)]
+
+
+def items_of(node: dict[str, Any], key: str = "") -> Iterator[tuple[str, Any]]:
+    """Key and value of every section and setting below a node."""
+    for name, value in node.items():
         full = f"{key}.{name}" if key else name
-        yield full
+        yield full, value
         if isinstance(value, dict):
-            yield from keys_of(OmegaConf.create(value), full)
+            yield from items_of(value, full)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -118,3 +128,67 @@ def _words(hint: Any) -> str:
     if get_origin(hint) is list:
         return f"a list, each {_words(get_args(hint)[0])},"
     return " or ".join(map(_words, get_args(hint))) or WORDS.get(hint, "a list")
+
+
+def setting_help(configs: Path, name: str, overrides: list[str]) -> str:
+    """The groups of settings with their choices, and all settings as the overrides leave them.
+
+    Comments are those of configs/NAME.yaml and of the files of the groups. Raises HydraException for
+    overrides that cannot be composed.
+    """
+    cfg = _decided(configs, name, overrides)
+    words = {}
+    for place, choice in cfg.hydra.runtime.choices.items():
+        group, _, section = place.partition("@")
+        if choice and (configs / group).is_dir():
+            # The comments of the chosen file take the place of those of its siblings.
+            for path in sorted((configs / group).glob("*.yaml"), key=lambda path: path.stem == choice):
+                for key, comment in comments(path).items():
+                    if key or path.stem == choice:
+                        words[f"{section or group}{f'.{key}' if key else ''}"] = comment
+    words |= comments(configs / f"{name}.yaml")
+    groups = sorted(folder for folder in configs.iterdir() if folder.is_dir())
+    choices = [f"  {each.name}: {', '.join(sorted(f.stem for f in each.glob('*.yaml')))}" for each in groups]
+    shown = {key: value for key, value in OmegaConf.to_container(cfg).items() if key != "hydra"}
+    return "\n".join(
+        ["Settings are given as key=value. Groups and their choices:", *choices, "", *_lines(shown, words)]
+    )
+
+
+def comments(path: Path) -> dict[str, str]:
+    """The comments of a configuration file by key, such as augment.jitter; under "" its first line's."""
+    found, parents = {}, [""]
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# ") and not line.startswith("# @") and not found:
+            found[""] = line[2:]
+        if match := LINE.match(line):
+            indent, key, comment = match.groups()
+            parents[len(indent) // 2 + 1 :] = [key]
+            if comment:
+                found[".".join(parents[1:])] = comment
+    return found
+
+
+def _decided(configs: Path, name: str, overrides: list[str]) -> DictConfig:
+    """The configuration as Hydra composes it; without the groups that have yet to be chosen (`???`)."""
+    defaults = yaml.safe_load((configs / f"{name}.yaml").read_text(encoding="utf-8"))["defaults"]
+    undecided = [
+        group for each in defaults if isinstance(each, dict) for group in each if each[group] == "???"
+    ]
+    left_out = [
+        f"~{group}" for group in undecided if not any(each.startswith(f"{group}=") for each in overrides)
+    ]
+    with initialize_config_dir(str(configs), version_base="1.3"):
+        return compose(name, [*left_out, *overrides], return_hydra_config=True)
+
+
+def _lines(settings: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
+    """A line for each key but those with an underscore, which say which class is built."""
+    for key, value in items_of(settings):
+        name = key.rpartition(".")[2]
+        if name.startswith("_"):
+            continue
+        flow = yaml.safe_dump(value, default_flow_style=True, width=1000).removesuffix("...\n").strip()
+        shown = "" if isinstance(value, dict) else f" {value if isinstance(value, str) and value else flow}"
+        line = f"{'  ' * key.count('.')}{name}:{shown}"
+        yield f"{line:{COLUMN}}  # {words[key]}" if words.get(key) else line

@@ -2,10 +2,10 @@
 
 import argparse
 from pathlib import Path
+from typing import TextIO
 
 from pcreg.cli import pair
 from pcreg.cli.options import parser_of, run
-from pcreg.cli.output import output
 from pcreg.io.motion import read_motion
 
 DESCRIPTION = """\
@@ -35,7 +35,6 @@ def main(arguments: list[str] | None = None, program: str = "pcreg verify") -> i
     return run(parser.parse_args(arguments), _run)
 
 
-def _run(options: argparse.Namespace) -> bool:
+def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     pair.check(options)
-    with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
-        return pair.run(options, stdout, T_target_source=read_motion(options.motion))
+    return pair.run(options, stdout, T_target_source=read_motion(options.motion))

@@ -1,10 +1,10 @@
 """The verb `warmup`: compiling the kernels for a GPU beforehand."""
 
-import argparse
 import time
 from pathlib import Path
 
 from pcreg.cli import exit_status
+from pcreg.cli.options import parser_of
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL, weights_for
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
@@ -20,15 +20,10 @@ cores work. Exit status: 0 done, 2 no such GPU or weights that cannot be used.
 
 def main(arguments: list[str] | None = None, program: str = "pcreg warmup") -> int:
     """Run the command line and return its exit status."""
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(program, description=DESCRIPTION, formatter_class=formatter)
+    parser = parser_of(program, DESCRIPTION)
     parser.add_argument("--device", default="cuda", help="cuda or cuda:N (default: %(default)s)")
-    parser.add_argument(
-        "--weights",
-        type=Path,
-        metavar="W",
-        help="a .safetensors file of `pcreg train` (default: those that are shipped)",
-    )
+    weights = "a .safetensors file of `pcreg train` (default: those that are shipped)"
+    parser.add_argument("--weights", type=Path, metavar="W", help=weights)
     options = parser.parse_args(arguments)
     return exit_status.status(lambda: _run(options.device, options.weights))
 

@@ -16,7 +16,7 @@ from pcreg.registration.clouds.inputs import VIEWPOINTS
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.scales import DESCRIPTORS
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, OutputError
 

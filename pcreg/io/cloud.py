@@ -20,7 +20,7 @@ from pcreg.io.formats.meshes import read_obj, read_off, read_stl
 from pcreg.io.formats.pcd import read_pcd, viewpoint_of_pcd
 from pcreg.io.formats.ply import read_ply
 from pcreg.io.formats.text import read_pts, read_xyz
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError, first_line
 from pcreg.runtime.files import replacing
 

@@ -26,7 +26,7 @@ from pcreg.mapping.proposal import map_pairs
 from pcreg.mapping.refinement import most_overlapping, overlaps
 from pcreg.mapping.submap import Question, Scan, Submap, answered
 from pcreg.registration.result import Registration
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property
 from pcreg.runtime.progress import progress
 
 # Confidence at its place below which a scan loses its edges; 32 right places in simulated rooms have 0.94

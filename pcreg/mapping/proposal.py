@@ -17,7 +17,7 @@ import numpy as np
 
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
 from pcreg.registration.matching.screening import Keypoints
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property
 
 MAX_SCANS = 100  # up to which each is compared with each
 CANDIDATES = 20  # of a scan otherwise; of pairs of simulated rooms that register 97 % are among 10

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.models.architecture import Architecture, MatcherArchitecture
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError
 
 KEY = "pcreg.architecture"  # in the file's metadata

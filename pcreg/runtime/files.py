@@ -24,12 +24,11 @@ MAX_AGE_SECONDS = 86_400.0  # after which no process writes a file any more, on 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary name beside `path`; on success it becomes `path` in one step.
+    """Yield a temporary name, of the same suffix, beside `path`; on success it becomes `path` in one step.
 
-    After an exception nothing is left behind and an older `path` is untouched; what a killed process left
-    is removed when another one writes into the folder. The suffix is kept, since some writers choose their
-    format by it, and the mode is that of the umask, whatever the writer set. Raises OutputError
-    if the place cannot be written to; an OSError about any other file passes.
+    After an exception nothing is left behind and an older `path` is untouched. Writers that set a mode of
+    their own leave that of the umask. Raises OutputError if the place cannot be written to; an OSError about
+    any other file passes.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.stem}.{mark()}{path.suffix}")
@@ -67,15 +66,11 @@ def writing(path: Path, under_name: Path | None = None) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise OutputError unless files can be written into the folder, which is not made if need be."""
-    try:
+    """Raise OutputError unless files can be written into the folder, which is not made."""
+    with writing(folder):
         there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
         with tempfile.TemporaryFile(dir=there):
             pass
-    except OSError as error:
-        raise OutputError(
-            f"{folder}: cannot be written to ({error.strerror}); name another folder"
-        ) from error
 
 
 @contextmanager
@@ -94,11 +89,10 @@ def locked(folder: str | Path, remedy: str) -> Iterator[None]:
         lock.acquire()
         path.write_text(f"process {os.getpid()} on {platform.node()}")
     except Timeout as error:
+        owner = ""
         with suppress(OSError):
-            raise InputError(
-                f"{folder}: another run ({path.read_text()}) is writing there; {remedy}"
-            ) from error
-        raise InputError(f"{folder}: another run is writing there; {remedy}") from error
+            owner = f" ({path.read_text()})"
+        raise InputError(f"{folder}: another run{owner} is writing there; {remedy}") from error
     except OSError as error:
         raise InputError(f"{folder}: cannot be locked ({error.strerror}); {remedy}") from error
     try:

@@ -38,27 +38,22 @@ class Deferral:
 
     def __init__(self) -> None:
         self.came: int | None = None
-        self._waits = True
+        self.waits = True
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
         """Within, a signal is raised at once, and one that came before is raised now."""
-        self._waits = False
+        self.waits = False
         try:
             self.check()
             yield
         finally:
-            self._waits = True
+            self.waits = True
 
     def check(self) -> None:
         """Raise KeyboardInterrupt or SystemExit(143) if a signal came."""
         if self.came is not None:
             raise SystemExit(STATUS) if self.came == signal.SIGTERM else KeyboardInterrupt
-
-    def _defer(self, number: int) -> None:
-        self.came = number
-        if not self._waits:
-            self.check()
 
 
 @contextmanager
@@ -77,14 +72,16 @@ def deferred(words: str = "") -> Iterator[Deferral]:
         restore()
         if words:
             log.warning(words)
-        deferral._defer(number)
+        deferral.came = number
+        if not deferral.waits:
+            deferral.check()
 
     def restore() -> None:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    previous = {number: each for number, each in handlers.items() if each != signal.SIG_IGN}
+    signals = signal.SIGINT, signal.SIGTERM
+    previous = {each: now for each in signals if (now := signal.getsignal(each)) != signal.SIG_IGN}
     for number in previous:
         signal.signal(number, on_signal)
     try:

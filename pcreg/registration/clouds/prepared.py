@@ -16,7 +16,7 @@ from pcreg.io.cloud import Cloud
 from pcreg.registration.clouds.inputs import ViewpointOption
 from pcreg.registration.clouds.local_frame import LocalFrame, local_points
 from pcreg.registration.clouds.preprocess import DescribedCloud, DownsampledCloud, describe, downsample
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property
 
 MAX_KEPT_POINTS = 5_000_000  # of a cloud that keeps them in its local frame, in 120 MB
 KEPT_ON_GPU = 4  # clouds, the latest, that keep them there

@@ -16,7 +16,7 @@ from pcreg.registration.clouds.inputs import ViewpointOption, as_cloud
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.records import REGISTERING, code_fingerprint

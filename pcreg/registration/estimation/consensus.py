@@ -7,7 +7,7 @@ import numpy as np
 from pcreg.arrays import Array, is_on_host, like, to_host
 from pcreg.geometry.se3 import aligning_motion, dot, lengths, moved_by_each, residuals
 from pcreg.registration.matching.prior import Prior
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property
 
 BLOCK_RESIDUALS = 1 << 19  # computed at a time, few enough to stay in the cache
 

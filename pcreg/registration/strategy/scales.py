@@ -12,8 +12,7 @@ from pcreg.io.cloud import expanded
 from pcreg.registration.clouds.inputs import check_settings
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
-from pcreg.runtime import parallel
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property, parallel
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 

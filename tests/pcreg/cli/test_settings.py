@@ -5,8 +5,7 @@ from omegaconf import OmegaConf
 
 from pcreg.cli import config
 from pcreg.cli.config import CONFIGS, compose_config
-from pcreg.cli.setting_help import comments, setting_help
-from pcreg.cli.settings import did_you_mean
+from pcreg.cli.settings import comments, did_you_mean, setting_help
 from pcreg.runtime.errors import InputError
 
 GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())

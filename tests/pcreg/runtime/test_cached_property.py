@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from pcreg.runtime.cached_property import cached_property
+from pcreg.runtime import cached_property
 
 
 def test_it_is_computed_once_for_each_object():
