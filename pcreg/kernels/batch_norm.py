@@ -6,7 +6,7 @@ In inference a norm is a part of the convolution before it (pcreg.kernels.epilog
 import torch
 from torch import Tensor, nn
 
-from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups, RunningStatistics
+from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups, RunningStatistics
 
 
 def batch_norm(

@@ -1,19 +1,22 @@
 """Convolution over triplets, with its gradients.
 
 The input gradient is the same operator on the transposed triplets with the transposed weight. On a GPU a
-convolution runs by tiles of output rows; on the CPU, and in float64, by plain PyTorch.
+convolution runs by tiles of output rows. On the CPU, and in float64, it is plain PyTorch: for each kernel
+cell the features of a bucket (k, i) are summed, multiplied by W[k] once, and added to row i.
 """
+
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from pcreg.kernels import plain_conv
-from pcreg.kernels.alignment import aligned
 from pcreg.kernels.epilogue import NOTHING, Epilogue
 from pcreg.kernels.tiles import Tiles
+from pcreg.kernels.transfer import aligned
 from pcreg.kernels.triplets import Buckets, Triplets
 
 HALF_OR_SINGLE = torch.float16, torch.bfloat16, torch.float32
+MIN_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would depend on its batch
 
 
 def point_conv(
@@ -112,7 +115,7 @@ def _mvmr(
 ) -> Tensor:
     """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
     if isinstance(arrangement, Buckets):
-        return epilogue.apply(plain_conv.mvmr(features, weight, triplets, arrangement))
+        return epilogue.apply(plain_mvmr(features, weight, triplets, arrangement))
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton import output_stationary
 
@@ -125,7 +128,7 @@ def _vvor(
 ) -> Tensor:
     """features (N_in, C), grad_out (N_out, M) -> (K, 1, C, M) of `dtype`, the sums of x[j] g[i]^T."""
     if isinstance(arrangement, Buckets):
-        return plain_conv.vvor(features, grad_out, triplets, arrangement).to(dtype)
+        return plain_vvor(features, grad_out, triplets, arrangement).to(dtype)
     from pcreg.kernels.triton import weight_gradient
 
     return weight_gradient.vvor(aligned(features), aligned(grad_out), triplets, dtype)
@@ -147,3 +150,48 @@ def _check(features: Tensor, weight: Tensor, triplets: Triplets) -> None:
     if not features.device == weight.device == triplets.i.device:
         devices = f"{features.device}, {weight.device} and {triplets.i.device}"
         raise ValueError(f"features, weight and triplets are on {devices}; move them to one with .to()")
+
+
+def plain_mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
+    """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
+    out = features.new_zeros(triplets.n_out, weight.shape[3])
+    for k, (i, sums) in enumerate(_bucket_sums(features, triplets, buckets)):
+        out.index_add_(0, i, _multiply(sums, weight[k]))
+    return out
+
+
+def plain_vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
+    """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, 1, C, M), the sums of x[j] g[i]^T."""
+    grads = [
+        torch.bmm(sums[None].mT, grad_out.index_select(0, i)[None])
+        for i, sums in _bucket_sums(features, triplets, buckets)
+    ]
+    return torch.stack(grads)
+
+
+def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
+    """rows (P, C), matrix (1, C, M) -> (P, M).
+
+    With M a multiple of 16, a row was not seen to depend on the others.
+    """
+    padding = MIN_ROWS - len(rows)
+    if padding > 0:
+        rows = torch.nn.functional.pad(rows, (0, 0, 0, padding))
+    products = torch.bmm(rows[None], matrix)[0]
+    return products[:-padding] if padding > 0 else products
+
+
+def _bucket_sums(features: Tensor, triplets: Triplets, buckets: Buckets) -> Iterator[tuple[Tensor, Tensor]]:
+    """For each kernel cell the rows i (P_k,) int64 that its buckets go to, and their sums (P_k, C)."""
+    n_buckets, n_triplets = (
+        torch.diff(k_offsets).tolist() for k_offsets in (buckets.k_offsets, triplets.k_offsets)
+    )
+    rows = buckets.i.long().split(n_buckets)  # with int32, index_add_ would add row by row
+    first = 0
+    for i, j in zip(rows, triplets.j.split(n_triplets), strict=True):
+        offsets = buckets.offsets[first : first + len(i) + 1]
+        sums = torch.nn.functional.embedding_bag(
+            j, features, offsets - offsets[0], mode="sum", include_last_offset=True
+        )
+        yield i, sums
+        first += len(i)

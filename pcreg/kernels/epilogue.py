@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from pcreg.kernels.alignment import aligned
+from pcreg.kernels.transfer import aligned
 
 VECTORS = ["mean", "variance", "scale", "shift"]  # (M,), as arguments of a kernel
 

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.point_batch import PaddedRowGroups, PointBatch
 from pcreg.kernels.pyramid import Pyramid
-from pcreg.kernels.row_groups import PaddedRowGroups
 from pcreg.kernels.tiles import EMPTY, ROWS, Tiles
 from pcreg.kernels.triplets import Triplets
 

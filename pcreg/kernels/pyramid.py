@@ -12,11 +12,9 @@ from torch import Tensor
 
 from pcreg.kernels.conv import arrange
 from pcreg.kernels.grid import grid_sample
-from pcreg.kernels.neighbors import radius_search, surface_normals
-from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.point_batch import PointBatch, RowGroups
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
-from pcreg.kernels.row_groups import RowGroups
-from pcreg.kernels.stencil import native_counts, native_triplets
+from pcreg.kernels.stencil import native_counts, native_triplets, radius_search, surface_normals
 from pcreg.kernels.transfer import moved
 from pcreg.kernels.triplets import Triplets
 

@@ -1,4 +1,4 @@
-"""Triplets of convolutions: the points that each centre sees, and the kernel cells that they are in.
+"""Points within a radius, normals of neighbourhoods, and triplets of convolutions.
 
 The kernel is a local t x t x t grid centred on an original point. Its cells have edge h; cell
 (x, y, z), each from -(t-1)/2 to (t-1)/2, has index k = ((x + c) t + (y + c)) t + (z + c) with
@@ -9,6 +9,8 @@ heights instead (pcreg.kernels.cpu.stencil).
 import torch
 from torch import Tensor
 
+from pcreg.kernels.cells import counts_of_sorted
+from pcreg.kernels.cpu import neighbors as cpu_neighbors
 from pcreg.kernels.cpu import stencil as cpu
 from pcreg.kernels.cpu.neighbors import pairs_within
 from pcreg.kernels.cpu.stencil import default_radius, half_width
@@ -97,3 +99,59 @@ def native_counts(
     pairs = pairs_within(points.numpy(), lengths.numpy(), radius, cube)
     own = None if normals is None else normals.numpy()
     return torch.from_numpy(cpu.counts(pairs, len(points), size, kernel_size, radius, own))
+
+
+def radius_search(
+    queries: Tensor, points: Tensor, query_lengths: Tensor, point_lengths: Tensor, radius: float
+) -> tuple[Tensor, Tensor]:
+    """Find all (i, j) with |points[j] - queries[i]| <= radius, i and j of the same cloud of the batch.
+
+    The distance is evaluated in the dtype of the points, as (dx^2 + dy^2) + dz^2 <= radius^2.
+
+    Args:
+        queries: (N, 3) float32 or float64, metres.
+        points: (P, 3) of the same dtype.
+        query_lengths: (B,) int64.
+        point_lengths: (B,) int64.
+        radius: Metres.
+
+    Returns:
+        i (T,) and j (T,) int64, by i and then by j.
+
+    Raises:
+        ValueError: The radius is not positive.
+    """
+    if points.is_cuda:
+        found = native_triplets(queries, points, query_lengths, point_lengths, radius, 1, radius)
+        return found.i.long(), found.j.long()
+    # k-d trees in one thread are faster than torch in two for these sizes.
+    arrays = [each.cpu().numpy() for each in (queries, points, query_lengths, point_lengths)]
+    i, j = cpu_neighbors.radius_search(*arrays, radius)
+    return torch.from_numpy(i).to(points.device), torch.from_numpy(j).to(points.device)
+
+
+def surface_normals(points: Tensor, viewpoints: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    """Fit a plane to the neighbours of each point.
+
+    Takes about 90 bytes for each pair of neighbours on a GPU, 60 on the CPU.
+
+    Args:
+        points: (N, 3) float32 or float64, metres.
+        viewpoints: (N, 3), the places from where the points were seen.
+        i: (T,) int64, rows of points, ascending.
+        j: (T,) int64, the neighbours of these points, themselves included.
+
+    Returns:
+        (N, 3) unit normals, to the side of the viewpoints; zeros where there are fewer than 4 neighbours, or
+        all on a line.
+    """
+    if not points.is_cuda:
+        arrays = (each.numpy() for each in (points, viewpoints, i, j))
+        return torch.from_numpy(cpu_neighbors.surface_normals(*arrays))
+    from pcreg.kernels.triton.plane_fit import normals_of  # Triton comes with builds for GPUs only
+
+    counts = counts_of_sorted(i, len(points))
+    x, y, z = (points[j] - points[i]).unbind(1)
+    terms = torch.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
+    sums = torch.segment_reduce(terms, "sum", lengths=counts, axis=0, unsafe=True)
+    return normals_of(counts, sums.double(), (viewpoints - points).double()).to(points.dtype)

@@ -1,4 +1,4 @@
-"""Copies between the CPU and a device that do not wait for the device's other work."""
+"""Copies of tensors: to and from a device without waiting for its other work, and aligned ones."""
 
 import torch
 from torch import Tensor
@@ -23,3 +23,9 @@ class Fetched:
         if self._there is not None:
             self._there.synchronize()
         return self._tensor.tolist()
+
+
+def aligned(tensor: Tensor) -> Tensor:
+    """The tensor, contiguous and beginning at a multiple of 16 bytes, as all that torch allocates does."""
+    tensor = tensor.contiguous()
+    return tensor if tensor.data_ptr() % 16 == 0 else tensor.clone()

@@ -8,8 +8,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from pcreg.kernels.cpu.conv import find_buckets, sort_triplets
 from pcreg.kernels.cpu.stencil import swap_height_axes
-from pcreg.kernels.cpu.triplets import find_buckets, sort_triplets
 from pcreg.kernels.tiles import Tiles
 
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.point_batch import PointBatch, RowGroups
 from pcreg.kernels.pyramid import Pyramid, search_at_once
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
-from pcreg.kernels.row_groups import RowGroups
 from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.triplets import Triplets
 
@@ -70,7 +69,7 @@ def _start(device: torch.device) -> None:
 
 def _search_and_estimate(geometry: PyramidConfig, device: torch.device) -> None:
     """Launch what builds a pyramid, and finds and refines a motion."""
-    from pcreg.kernels.triton.points import consensus, icp, k_nearest, nearest
+    from pcreg.kernels.triton.points import k_nearest, nearest, sums
 
     nothing = torch.empty(0, 3, device=device)
     lengths = torch.zeros(2, dtype=torch.int64, device=device)  # a cloud is described at several scales
@@ -79,8 +78,8 @@ def _search_and_estimate(geometry: PyramidConfig, device: torch.device) -> None:
     motion = torch.eye(4, dtype=torch.float64, device=device)
     nearest.nearest_points(points, points)
     k_nearest.kth_distance(points, points, 2, 1.0)
-    consensus.inlier_sums(motion[None], points.T, points.T, 1.0)
-    icp.step_sums(points, points, points, motion, 1.0)
+    sums.inlier_sums(motion[None], points.T, points.T, 1.0)
+    sums.step_sums(points, points, points, motion, 1.0)
 
 
 def _pyramid(sizes: Sequence[int], geometry: PyramidConfig, device: torch.device) -> Pyramid:

@@ -15,11 +15,9 @@ from scipy.spatial import cKDTree
 
 from pcreg.arrays import Array
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.kernels.cpu.conv import Convolution
-from pcreg.kernels.cpu.neighbors import Pairs, from_both_ends, pairs_within
-from pcreg.kernels.cpu.normals import surface_normals
+from pcreg.kernels.cpu.conv import Convolution, sort_triplets
+from pcreg.kernels.cpu.neighbors import Pairs, from_both_ends, pairs_within, surface_normals
 from pcreg.kernels.cpu.stencil import counts, neighbours, neighbours_within
-from pcreg.kernels.cpu.triplets import sort_triplets
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig, rounded
 from pcreg.models.architecture import NODE_LEVEL, Architecture
 from pcreg.models.weights_file import StoredWeights

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from pcreg.kernels.batch_norm import batch_norm
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.row_groups import RowGroups, RunningStatistics
+from pcreg.kernels.point_batch import RowGroups, RunningStatistics
 from pcreg.kernels.triplets import Triplets
 
 BATCH_NORM_MOMENTUM = 0.05  # FCGF

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pcreg.kernels.batch_norm import batch_norm, plain_batch_norm
-from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups, RunningStatistics
+from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups, RunningStatistics
 from tests.kernels.clouds import DEVICE, ON_GPU
 
 KERNEL = pytest.importorskip("pcreg.kernels.triton.batch_norm", reason="no triton for this platform")

@@ -52,7 +52,7 @@ from triton.compiler.compiler import CompiledKernel
 from triton.runtime import driver
 
 from pcreg.kernels import conv, warmup
-from pcreg.kernels.row_groups import RowGroups, RunningStatistics
+from pcreg.kernels.point_batch import RowGroups, RunningStatistics
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton import batch_norm, blocks, launch, output_stationary, weight_gradient
 from pcreg.kernels.triton.launch import Compilation, collected_launches

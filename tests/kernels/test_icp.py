@@ -7,7 +7,7 @@ import torch
 pytest.importorskip("triton", reason="no triton for this platform")
 
 from pcreg.geometry.se3 import limited_rotation, se3
-from pcreg.kernels.triton.points.icp import step_sums
+from pcreg.kernels.triton.points.sums import step_sums
 from pcreg.registration.estimation.icp import Planes
 from tests.kernels.clouds import DEVICE
 

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from pcreg.kernels import plain_conv, reference
-from pcreg.kernels.conv import point_conv
-from pcreg.kernels.row_groups import RowGroups
+from pcreg.kernels import reference
+from pcreg.kernels.conv import plain_mvmr, plain_vvor, point_conv
+from pcreg.kernels.point_batch import RowGroups
 from pcreg.kernels.stencil import native_triplets
 from pcreg.models.layers import ResidualBlock
 from tests.kernels.clouds import random_batch, random_triplets
@@ -26,10 +26,10 @@ def test_operators_equal_their_definitions(kernel_size, n, C, M):
     features, weight, triplets = problem(n, n, C, M, kernel_size, torch.float32)
     grad_out = torch.randn(n, M, generator=torch.Generator().manual_seed(9))
     exact = reference.mvmr(features.double(), weight.double(), triplets)
-    result = plain_conv.mvmr(features, weight, triplets, triplets.buckets)
+    result = plain_mvmr(features, weight, triplets, triplets.buckets)
     assert (result.double() - exact).norm() <= 1e-6 * exact.norm()
     exact = reference.vvor(features.double(), grad_out.double(), triplets)
-    result = plain_conv.vvor(features, grad_out, triplets, triplets.buckets)
+    result = plain_vvor(features, grad_out, triplets, triplets.buckets)
     assert (result.double() - exact).norm() <= 1e-6 * exact.norm()
 
 

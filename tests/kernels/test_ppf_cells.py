@@ -7,9 +7,8 @@ import torch
 from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.cpu.stencil import neighbours, ppf_cells, swap_height_axes
-from pcreg.kernels.neighbors import radius_search, surface_normals
 from pcreg.kernels.plane_fit import least_direction, normals_of
-from pcreg.kernels.stencil import native_triplets
+from pcreg.kernels.stencil import native_triplets, radius_search, surface_normals
 from pcreg.kernels.triplets import Symmetry
 from tests.kernels.clouds import DEVICE, random_batch, random_normals
 
@@ -109,7 +108,7 @@ def test_normals_taken_a_part_at_a_time_are_the_same_to_the_last_bit(monkeypatch
     points = torch.from_numpy(np.random.default_rng(5).normal(size=(300, 3))).float()
     lengths, origins = torch.tensor([200, 0, 100]), torch.zeros(300, 3)
     wanted = normals_of_batch(points, lengths, origins, 0.6)
-    monkeypatch.setattr("pcreg.kernels.cpu.normals.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("pcreg.kernels.cpu.neighbors.ROWS_AT_ONCE", 7)
     assert torch.equal(normals_of_batch(points, lengths, origins, 0.6), wanted)
 
 

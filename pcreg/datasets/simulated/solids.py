@@ -17,6 +17,9 @@ from pcreg.kernels.transfer import moved
 AXES = np.eye(3)
 NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])  # after and before x, y, z, in a circle
 
+# Numbers per intermediate tensor: many for few launches on a GPU, few for the cache of a CPU.
+BUDGET = {"cuda": 2**24, "cpu": 2**17}
+
 
 @dataclass(frozen=True)
 class Solids:
@@ -160,10 +163,6 @@ def _length(rows: np.ndarray) -> np.ndarray:
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Cross products of rows (N, 3); NumPy's own takes many times as long for a few."""
     return a.take(NEXT, 1) * b.take(LAST, 1) - a.take(LAST, 1) * b.take(NEXT, 1)
-
-
-# Numbers per intermediate tensor: many for few launches on a GPU, few for the cache of a CPU.
-BUDGET = {"cuda": 2**24, "cpu": 2**17}
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Pairs of near points on the CPU, with one k-d tree per cloud.
+"""Pairs of near points on the CPU, with one k-d tree per cloud, and normals of their neighbourhoods.
 
 The tree proposes pairs; distances are compared here, in the dtype of the points, so that the answer does not
 depend on the tree's rounding. Clouds are a batch: points (N, 3) of all, and lengths (B,) int64.
@@ -9,9 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
+from pcreg.kernels.plane_fit import normals_of
+
 TREE_ULPS = 8  # units in the last place by which the tree's distance and ours may differ, generously
+ROWS_AT_ONCE = 1 << 12  # points whose sums are computed together, with terms of 15 MB at most
 
 Rows = NDArray[np.int64]
 
@@ -44,7 +48,7 @@ class Pairs(NamedTuple):
 def radius_search(
     queries: np.ndarray, points: np.ndarray, query_lengths: np.ndarray, lengths: np.ndarray, radius: float
 ) -> tuple[Rows, Rows]:
-    """i (T,) and j (T,) as pcreg.kernels.neighbors.radius_search returns them."""
+    """i (T,) and j (T,) as pcreg.kernels.stencil.radius_search returns them."""
     if queries is points:
         return from_both_ends(pairs_within(points, lengths, radius), len(points))
     i, j, _ = pairs_between(queries, points, query_lengths, lengths, radius)
@@ -121,3 +125,27 @@ def _near(
     i, j = np.concatenate([np.empty((2, 0), np.int64), *proposed], 1)
     offset = np.stack([p.take(j) - q.take(i) for q, p in zip(queries.T, points.T, strict=True)])
     return Pairs(i, j, offset).within(radius, cube)
+
+
+def surface_normals(points: np.ndarray, viewpoints: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Normals (N, 3) as pcreg.kernels.stencil.surface_normals returns them."""
+    counts = np.bincount(i, minlength=len(points))
+    sums = np.concatenate([np.empty((0, 9), points.dtype), *_sums(points, i, j, counts)])
+    towards = (viewpoints - points).astype(np.float64)
+    normals: np.ndarray = normals_of(np, counts, sums.astype(np.float64), towards).astype(points.dtype)
+    return normals
+
+
+def _sums(points: np.ndarray, i: np.ndarray, j: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
+    """Parts of the sums (N, 9) of `normals_of`, over `counts` (N,) neighbours j (T,) of each row.
+
+    Neighbours are added up one by one in the order of their rows, in the dtype of the points.
+    """
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    for start in range(0, len(points), ROWS_AT_ONCE):
+        offsets = ends[start : start + ROWS_AT_ONCE + 1]
+        some = slice(offsets[0], offsets[-1])
+        x, y, z = (column.take(j[some]) - column.take(i[some]) for column in points.T)
+        terms = np.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
+        ones, columns = np.ones(len(terms), terms.dtype), np.arange(len(terms))
+        yield csr_matrix((ones, columns, offsets - offsets[0]), (len(offsets) - 1, len(terms))) @ terms

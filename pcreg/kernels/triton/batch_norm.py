@@ -11,8 +11,8 @@ groups, which pad a batch, become zero.
 import torch
 from torch import Tensor
 
-from pcreg.kernels.alignment import aligned
-from pcreg.kernels.row_groups import PaddedRowGroups, RowGroups, RunningStatistics
+from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups, RunningStatistics
+from pcreg.kernels.transfer import aligned
 from pcreg.kernels.triton import batch_norm_kernels as kernels
 from pcreg.kernels.triton.launch import launch
 

@@ -14,9 +14,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.alignment import aligned
 from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
 from pcreg.kernels.tiles import ROWS, Tiles
+from pcreg.kernels.transfer import aligned
 from pcreg.kernels.triton.blocks import block, processors, stages
 from pcreg.kernels.triton.epilogue import apply_epilogue, epilogue_arguments, epilogue_variant, reduce_parts
 from pcreg.kernels.triton.launch import launch

@@ -106,9 +106,9 @@ class Planes:
         J are the `plane_rows`, r the offsets from the planes.
         """
         if not is_on_host(source) and source.is_cuda:
-            from pcreg.kernels.triton.points import icp
+            from pcreg.kernels.triton.points.sums import step_sums
 
-            sums = icp.step_sums(source, self.points, self.normals, like(T, source), max_distance)
+            sums = step_sums(source, self.points, self.normals, like(T, source), max_distance)
             return to_host(sums)[:6]
         points, partners, normals = self.partners(transform(T, source), max_distance)
         return _sums(plane_rows(points, normals), dot(partners - points, normals))

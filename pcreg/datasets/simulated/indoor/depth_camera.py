@@ -26,6 +26,8 @@ FOCAL = 580.0  # pixels, of the real sensor: noise and steps are given in its pi
 STEP = 1 / 32  # pixels of disparity: the 1 / 8 of the sensor, averaged over 4 x 4 of its pixels
 WAVES = 12  # of the relief
 
+SAMPLES = 2  # of the surface within each pixel
+
 
 @dataclass(frozen=True)
 class DepthCamera:
@@ -159,9 +161,6 @@ def _waves(points: Tensor, generator: torch.Generator) -> Tensor:
     angle = points @ (direction * (2 * torch.pi / wavelength)[:, None]).T + phase
     angle[..., ::3] = angle[..., ::3].sin().abs() * 2 - 1  # sharp valleys: folds
     return angle.sin() @ weight
-
-
-SAMPLES = 2  # of the surface within each pixel
 
 
 @dataclass(frozen=True)

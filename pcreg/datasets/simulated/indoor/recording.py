@@ -20,6 +20,21 @@ CLEAR = 0.3  # metres from the camera to things at its height
 SAMPLES = 16  # of the path per fragment, before smoothing
 SPAN = 0.6  # of the way from fragment to fragment; the images in between are not used
 
+SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
+MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
+DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
+
+HOUSE = 1  # distinguishes the furniture of house n from recording n
+
+# Of the second camera of two
+SIZES = ((128, 96), (160, 120), (192, 144), (256, 192))  # pixels
+NOISES = (0.008, 0.08)  # range of the sigma of the disparity, pixels
+MAX_PIXELS = 155_000  # of all images of a fragment: about as many as the first camera's
+SINGLE_IMAGE_SHARE = 0.3  # of the recordings of two, in which its clouds are single images
+
+# A good scanner, which sees most of a room at once
+WIDE = DepthCamera(width=416, height=312, horizontal=90.0, far=6.5, noise=0.01, distortion=0.0, wander=0.3)
+
 
 def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: int) -> np.ndarray:
     """T_world_camera (fragments, frames, 4, 4): the frames of a fragment are evenly spaced."""
@@ -105,22 +120,6 @@ def _looking(eye: np.ndarray, yaw: np.ndarray, pitch: np.ndarray, roll: np.ndarr
     T[:, :3, 0], T[:, :3, 1] = c * right + s * down, c * down - s * right
     T[:, :3, 2], T[:, :3, 3], T[:, 3, 3] = forward, eye, 1
     return T
-
-
-SPACINGS = (0.0125, 0.025)  # metres; the second is that of 3DMatch's published test fragments
-MIN_POINTS = 2000  # of a fragment; most have 5,000 to 30,000, and one with fewer shows nearly nothing
-DRIFT = (0.0005, 0.004)  # metres: range of the error of poses within a fragment, at a depth of 1.5 m
-
-HOUSE = 1  # distinguishes the furniture of house n from recording n
-
-# Of the second camera of two
-SIZES = ((128, 96), (160, 120), (192, 144), (256, 192))  # pixels
-NOISES = (0.008, 0.08)  # range of the sigma of the disparity, pixels
-MAX_PIXELS = 155_000  # of all images of a fragment: about as many as the first camera's
-SINGLE_IMAGE_SHARE = 0.3  # of the recordings of two, in which its clouds are single images
-
-# A good scanner, which sees most of a room at once
-WIDE = DepthCamera(width=416, height=312, horizontal=90.0, far=6.5, noise=0.01, distortion=0.0, wander=0.3)
 
 
 def record(
