@@ -20,8 +20,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from pcreg.cli import config
 from pcreg.datasets.altered import EveryBeam, Moved
 from pcreg.evaluation import runner
-from pcreg.evaluation.caption import Setup, caption
-from pcreg.evaluation.protocol import Protocol
+from pcreg.evaluation.protocol import Protocol, Setup, caption
 from pcreg.evaluation.report import report
 from pcreg.evaluation.system import System
 from pcreg.evaluation.tables import measured, per_scene, tables

@@ -10,28 +10,22 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pcreg.evaluation import aggregate
-from pcreg.evaluation.caption import Setup
+from pcreg.evaluation import metrics
+from pcreg.evaluation.protocol import Setup
 from pcreg.evaluation.trial import TAU_FACTORS
 
 BINS = 10  # of overlap
 PASSED, FAILED = "#1f7eb0", "#f59234"  # blue and orange of the pictures
-STYLE = {
-    "font.size": 9,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "pcreg",
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-}
+STYLE = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "pcreg"}
+STYLE |= {"axes.grid": True, "grid.alpha": 0.3}
 
 Records = Sequence[dict[str, Any]]
 
 
 def charts(records: Records, setup: Setup) -> dict[str, bytes]:
     """All charts by title."""
-    has_ratios = all("IR" in trial for record in records for trial in record["trials"])
     draw = {
-        "Recall against thresholds": (4 if has_ratios else 2, _recall_curves),
+        "Recall against thresholds": (4 if metrics.all_trials_have(records, "IR") else 2, _recall_curves),
         "Errors": (3, _histograms),
         "Success against overlap": (1, _overlap),
     }
@@ -75,14 +69,14 @@ def _recall_curves(records: Records, setup: Setup, axes: Sequence[Axes]) -> None
             ("inlier ratio τ2", f"pairs with IR > τ2 at {protocol.tau1:g} m, %"),
         ]
     for samples in protocol.samples:
-        runs = [aggregate.rows(records, samples, seed) for seed in setup.seeds]
+        runs = [metrics.rows(records, samples, seed) for seed in setup.seeds]
         curves = [
-            (RRE, [recall_curve(aggregate.column(run, "RRE"), RRE) for run in runs]),
-            (RTE, [recall_curve(aggregate.column(run, "RTE"), RTE) for run in runs]),
+            (RRE, [recall_curve(metrics.column(run, "RRE"), RRE) for run in runs]),
+            (RTE, [recall_curve(metrics.column(run, "RTE"), RTE) for run in runs]),
         ]
         if len(axes) == 4:
             by_tau1 = [(np.array([row["IR_curve"] for row in run]) > protocol.tau2).mean(0) for run in runs]
-            by_tau2 = [(aggregate.column(run, "IR")[:, None] > tau2).mean(0) for run in runs]
+            by_tau2 = [(metrics.column(run, "IR")[:, None] > tau2).mean(0) for run in runs]
             curves += [(TAU_FACTORS * protocol.tau1, by_tau1), (tau2, by_tau2)]
         for axis, (x, found) in zip(axes, curves, strict=True):
             label = "all" if samples is None else str(samples)
@@ -94,10 +88,10 @@ def _recall_curves(records: Records, setup: Setup, axes: Sequence[Axes]) -> None
 
 def _histograms(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
     """RTE, RRE and RMSE of all pairs at the first N, on a logarithmic axis, by success."""
-    rows = [r for seed in setup.seeds for r in aggregate.rows(records, setup.protocol.samples[0], seed)]
-    passed = aggregate.succeeded(rows, setup.protocol)
+    rows = [r for seed in setup.seeds for r in metrics.rows(records, setup.protocol.samples[0], seed)]
+    passed = metrics.succeeded(rows, setup.protocol)
     for axis, key, label in zip(axes, ("RTE", "RRE", "rmse"), ("RTE, m", "RRE, deg", "RMSE, m"), strict=True):
-        values = np.maximum(aggregate.column(rows, key), 1e-3)  # the axis is logarithmic
+        values = np.maximum(metrics.column(rows, key), 1e-3)  # the axis is logarithmic
         finite = np.isfinite(values)
         if finite.any():
             low, high = np.log10(values[finite].min()), np.log10(values[finite].max())
@@ -113,8 +107,8 @@ def _histograms(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
 def _overlap(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
     """The success rate per tenth of overlap, with the number of pairs."""
     samples = setup.protocol.samples[0]
-    overlap = aggregate.column(records, "overlap_measured")
-    runs = [aggregate.succeeded(aggregate.rows(records, samples, s), setup.protocol) for s in setup.seeds]
+    overlap = metrics.column(records, "overlap_measured")
+    runs = [metrics.succeeded(metrics.rows(records, samples, s), setup.protocol) for s in setup.seeds]
     usable = np.isfinite(overlap)
     rate, pairs = success_by_overlap(overlap[usable], np.mean(runs, axis=0)[usable])
     middle, height = (np.arange(BINS) + 0.5) / BINS, 100 * np.nan_to_num(rate)

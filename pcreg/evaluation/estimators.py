@@ -36,7 +36,7 @@ class Estimator(Interface):
         Args:
             source: described points (N, 3), metres.
             target: described points (M, 3), metres.
-            matches: rows of source and target (P, 2).
+            matches: rows of source and target (P, 2), `protocol.n` or more.
             protocol: the settings of RANSAC.
             seed: of 31 bits.
 
@@ -56,9 +56,6 @@ class Open3DRansac:
         self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
     ) -> np.ndarray | None:
         open3d = load_open3d()
-
-        if len(matches.rows) < protocol.n:
-            return None
         registration = open3d.pipelines.registration
         checkers = [registration.CorrespondenceCheckerBasedOnDistance(protocol.distance)]
         if protocol.edge_length is not None:
@@ -86,8 +83,6 @@ class NativeRansac:
     def estimate(
         self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
     ) -> np.ndarray | None:
-        if len(matches.rows) < protocol.n:
-            return None
         agreement = DescriptorAgreement(source, target, protocol.distance)
         found = ransac(
             source.points[matches.rows[:, 0]],
@@ -131,8 +126,6 @@ class KissMatcher:
     ) -> np.ndarray | None:
         import kiss_matcher
 
-        if len(matches.rows) < protocol.n:
-            return None
         matcher = kiss_matcher.KISSMatcher(kiss_matcher.KISSMatcherConfig(protocol.distance))
         sides = source.points[matches.rows[:, 0]], target.points[matches.rows[:, 1]]
         solution = matcher.prune_and_solve(*(list(side.astype(np.float32)) for side in sides))

@@ -1,43 +1,43 @@
-"""Metrics of registrations, and the averages of papers.
+"""Metrics of registrations, and figures from the records of a benchmark, averaged as in papers.
 
 Inlier ratio (IR), feature-match recall (FMR), registration recall (RR), rotation and translation errors (RRE,
 RTE). Motions are T_target_source (4, 4) float64. The errors of a registration that was not found are NaN:
 they pass no gate and count in every denominator. Statistics of nothing are NaN.
+
+Keys of figures: IR and FMR of mutual matches, IR_one_way and FMR_one_way of nearest neighbours; RR by
+information matrix (official 3DMatch), RR_rmse by true RMSE, RR_<m>m_<deg>deg by RTE and RRE;
+RTE_<mask>_<statistic> and RRE_<mask>_<statistic> in metres and degrees, with the `masks` of the first gate;
+seconds_<step> per pair; numbers of pairs: pairs, pairs_RR of the official recall, and of verdicts accepted,
+accepted_right and refused_right, right by the protocol's own criterion. Ratios are fractions.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pcreg.geometry.se3 import inverse, residuals, transform
+from pcreg.evaluation.protocol import Scoring
+from pcreg.geometry.se3 import inverse, transform
 
-
-def inlier_ratio(source: np.ndarray, target: np.ndarray, T_true: np.ndarray, tau1: float) -> float:
-    """IR: fraction of correspondences (P, 3), (P, 3) that T_true brings closer than tau1; 0 if P = 0."""
-    return fraction_below(residuals(T_true, source, target), tau1)
+Figures = dict[str, float]
+Row = dict[str, Any]  # one trial of one pair
+PAIRS = ("pairs", "pairs_RR")
+VERDICTS = ("accepted", "accepted_right", "refused_right")
+COUNTS = PAIRS + VERDICTS
+MASKS = ("joint", "separate", "all")
 
 
 def fraction_below(distances: np.ndarray, limit: float) -> float:
-    """The fraction of distances (P,) strictly below the limit; 0 if P = 0."""
+    """Fraction of distances (P,) strictly below the limit, 0 if P = 0: the IR at an inlier distance."""
     return float((distances < limit).mean()) if len(distances) else 0.0
 
 
-def feature_matched(inlier_ratios: np.ndarray, tau2: float) -> np.ndarray:
-    """Pairs (N,) with an inlier ratio above tau2, as in Predator; FMR is their fraction.
-
-    FCGF and GeoTransformer also admit equality.
-    """
-    return np.asarray(inlier_ratios) > tau2
-
-
 def information_rmse(T_estimate: np.ndarray, T_true: np.ndarray, information: np.ndarray) -> float:
-    """The error in metres that the official recall of 3DMatch compares with 0.2 m.
+    """Error in metres that the official recall of 3DMatch compares with 0.2 m, as Predator computes it.
 
     sqrt(xi^T I xi / I[0, 0]) with xi the translation and the vector part of the unit quaternion of
-    T_true^-1 T_estimate, and I (6, 6) of gt.info, as in the evaluation of Predator. That vector is
-    half the rotation, so the error of rotations is about half the displacement of the points. NaN if
-    I counts no correspondences.
+    T_true^-1 T_estimate, half the rotation, and I (6, 6) of gt.info. NaN if I counts no correspondences.
     """
     if not information[0, 0] > 0:
         return float("nan")
@@ -54,45 +54,129 @@ def rmse(T_estimate: np.ndarray, T_true: np.ndarray, points: np.ndarray) -> floa
 
 
 def within(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> np.ndarray:
-    """Pairs (N,) with RTE below gate[0] metres and RRE below gate[1] degrees: the joint mask."""
+    """Pairs (N,) with RTE below gate[0] metres and RRE below gate[1] degrees."""
     return (np.asarray(RTE) < gate[0]) & (np.asarray(RRE) < gate[1])
 
 
-def masks(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> dict[str, tuple]:
-    """The pairs over which papers average RTE and RRE: a mask (N,) for either, by name.
+def masks(RTE: np.ndarray, RRE: np.ndarray, gate: Sequence[float]) -> dict[str, tuple[np.ndarray, ...]]:
+    """Pairs (N,) over which papers average RTE, and those for RRE, by name.
 
     `joint`: both errors within the gate, as GeoTransformer; `separate`: each error within its own half,
     as FCGF and Predator; `all`: every pair with an estimate, as DGR's running log.
     """
-    RTE, RRE = np.asarray(RTE), np.asarray(RRE)
     both = within(RTE, RRE, gate)
-    return {
-        "joint": (both, both),
-        "separate": (gate[0] > RTE, gate[1] > RRE),
-        "all": (np.isfinite(RTE), np.isfinite(RRE)),
-    }
+    kept = (both, both), (gate[0] > RTE, gate[1] > RRE), (np.isfinite(RTE), np.isfinite(RRE))
+    return dict(zip(MASKS, kept, strict=True))
 
 
 def mean(values: Sequence[float] | np.ndarray) -> float:
-    """The plain mean."""
+    """Plain mean."""
     return float(np.mean(values)) if len(values) else float("nan")
 
 
 def std(values: Sequence[float] | np.ndarray, ddof: int = 0) -> float:
-    """The standard deviation, of the population or with ddof=1 of a sample."""
+    """Standard deviation, of the population or with ddof=1 of a sample."""
     return float(np.std(values, ddof=ddof)) if len(values) > ddof else float("nan")
 
 
 def median(values: Sequence[float] | np.ndarray) -> float:
-    """The median."""
+    """Median."""
     return float(np.median(values)) if len(values) else float("nan")
 
 
-def over_scenes(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Mean and population standard deviation of one value per scene, without scenes of value NaN.
+STATISTICS = {"mean": mean, "std": std, "median": median}
 
-    As in tables of 3DMatch: a scene of few pairs weighs as much as one of many.
-    """
+
+def of_scenes(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """Mean and population standard deviation of one value per scene, without scenes of value NaN."""
     values = np.asarray(values, dtype=np.float64)
     values = values[np.isfinite(values)]
     return mean(values), std(values)
+
+
+def rows(records: Sequence[Row], samples: int | None, seed: int, compat: bool = False) -> list[Row]:
+    """Every pair with its trial of `samples` and `seed`; `compat` takes errors by FCGF's ground truth."""
+    found = []
+    for record in records:
+        trial = next(t for t in record["trials"] if (t["samples"], t["seed"]) == (samples, seed))
+        found.append(record | trial | (trial["compat"] if compat else {}))
+    return found
+
+
+def all_trials_have(records: Sequence[Row], key: str) -> bool:
+    """True if every trial of the records has this key."""
+    return all(key in trial for record in records for trial in record["trials"])
+
+
+def column(scored: Sequence[Row], key: str) -> np.ndarray:
+    """Values (P,) of a key, NaN where it is None: it fails every gate."""
+    return np.array([np.nan if row[key] is None else row[key] for row in scored], dtype=np.float64)
+
+
+def succeeded(scored: Sequence[Row], protocol: Scoring) -> np.ndarray:
+    """Pairs (P,) that count as registered, by the protocol's own criterion if the data allow it."""
+    if protocol.recall == "gate":
+        return within(column(scored, "RTE"), column(scored, "RRE"), protocol.gates[0])
+    official = protocol.recall == "information" and all("information_rmse" in row for row in scored)
+    return column(scored, "information_rmse" if official else "rmse") <= protocol.recall_rmse
+
+
+def figures(scored: Sequence[Row], protocol: Scoring) -> Figures:
+    """Figures of these rows, pooled."""
+    common = set(scored[0]).intersection(*scored)  # a data set may lack a key
+    RTE, RRE = column(scored, "RTE"), column(scored, "RRE")
+    result: Figures = {"pairs": len(scored)}
+    if "information_rmse" in common:
+        official = column(scored, "information_rmse")[~column(scored, "consecutive").astype(bool)]
+        result |= {"pairs_RR": len(official), "RR": mean(official <= protocol.recall_rmse)}
+    result["RR_rmse"] = mean(column(scored, "rmse") <= protocol.recall_rmse)
+    result |= {gate_key(gate): mean(within(RTE, RRE, gate)) for gate in protocol.gates}
+    if "registered" in common:
+        accepted, right = column(scored, "registered").astype(bool), succeeded(scored, protocol)
+        counted = accepted.sum(), (accepted & right).sum(), (~accepted & right).sum()
+        result |= dict(zip(VERDICTS, map(int, counted), strict=True))
+    for kind in ("", "_one_way"):
+        if f"IR{kind}" in common:
+            ratios = column(scored, f"IR{kind}")
+            # Predator's: FCGF and GeoTransformer also admit equality.
+            result |= {f"FMR{kind}": mean(ratios > protocol.tau2), f"IR{kind}": mean(ratios)}
+    if protocol.gates:
+        for mask, kept in masks(RTE, RRE, protocol.gates[0]).items():
+            for name, values in zip(("RTE", "RRE"), (RTE[kept[0]], RRE[kept[1]]), strict=True):
+                result |= {f"{name}_{mask}_{each}": of(values) for each, of in STATISTICS.items()}
+    if "describe_seconds" in common:
+        result["seconds_describe"] = mean(column(scored, "describe_seconds"))
+    for step in scored[0]["seconds"]:
+        result[f"seconds_{step}"] = mean([row["seconds"][step] for row in scored])
+    return result
+
+
+def gate_key(gate: Sequence[float]) -> str:
+    return f"RR_{gate[0]:g}m_{gate[1]:g}deg"
+
+
+def by_scene(scored: Sequence[Row], protocol: Scoring) -> dict[str, Figures]:
+    """Figures of every scene, by name."""
+    scenes = sorted({row["scene"] for row in scored})
+    return {scene: figures([r for r in scored if r["scene"] == scene], protocol) for scene in scenes}
+
+
+def overall(scored: Sequence[Row], protocol: Scoring) -> Figures:
+    """Figures of all rows, averaged over scenes or pooled, as the protocol says."""
+    return over_scenes(scored, protocol) if protocol.scene_mean else figures(scored, protocol)
+
+
+def over_scenes(scored: Sequence[Row], protocol: Scoring) -> Figures:
+    """Plain mean of the scenes' figures, a scene of few pairs weighing as much as one of many."""
+    scenes = by_scene(scored, protocol).values()
+    return {
+        key: value if key in COUNTS else of_scenes([scene[key] for scene in scenes])[0]
+        for key, value in figures(scored, protocol).items()
+    }
+
+
+def over_seeds(runs: Sequence[Figures]) -> tuple[Figures, Figures]:
+    """Mean of every figure over runs with different seeds, and its sample standard deviation (NaN of one)."""
+    means = {key: mean([run[key] for run in runs]) for key in runs[0]}
+    spread = {key: std([run[key] for run in runs], ddof=1) for key in runs[0]}
+    return means, spread

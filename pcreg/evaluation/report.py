@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.evaluation import aggregate
-from pcreg.evaluation.caption import Setup, caption
+from pcreg.evaluation import metrics
 from pcreg.evaluation.charts import charts
+from pcreg.evaluation.protocol import Setup, caption
 from pcreg.evaluation.tables import per_scene, tables
 from pcreg.geometry.se3 import transform
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -27,7 +27,7 @@ SIZE = (480, 360)
 class FailureCase:
     """A pair that went wrong."""
 
-    row: dict[str, Any]  # of pcreg.evaluation.aggregate
+    row: dict[str, Any]  # of pcreg.evaluation.metrics
     estimated: bytes | None  # JPEG; None if no motion was found
     true: bytes  # JPEG
 
@@ -60,7 +60,7 @@ def failures(
     records: Sequence[dict[str, Any]], setup: Setup, dataset: PairDataset, count: int
 ) -> list[FailureCase]:
     """The pairs with the largest RMSE at the first N and seed, those without an estimate first."""
-    rows = aggregate.rows(records, setup.protocol.samples[0], setup.seeds[0])
+    rows = metrics.rows(records, setup.protocol.samples[0], setup.seeds[0])
     rows.sort(key=lambda row: np.inf if row["rmse"] is None else row["rmse"], reverse=True)
     return [_drawn(row, dataset, row.get("voxel") or setup.protocol.voxel) for row in rows[:count]]
 
@@ -96,7 +96,7 @@ def _figures(row: dict[str, Any], setup: Setup) -> str:
     errors = "no estimate"
     if row["rmse"] is not None:
         errors = f"RTE {row['RTE']:.3f} m, RRE {row['RRE']:.2f} deg, RMSE {row['rmse']:.3f} m"
-    verdict = "registered" if aggregate.succeeded([row], setup.protocol)[0] else "not registered"
+    verdict = "registered" if metrics.succeeded([row], setup.protocol)[0] else "not registered"
     if "IR" in row:
         found = f"IR {100 * row['IR']:.1f} %, {row['inliers']} inliers of {row['matches']} matches"
     else:

@@ -3,7 +3,8 @@
 Worker processes describe each cloud once, kept on disk, and then score the pairs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from importlib.metadata import packages_distributions, version
 from typing import Any
@@ -41,23 +42,19 @@ def run(
     may not repeat). Raises InputError if there are no pairs, and if descriptor and protocol differ in voxel
     size.
     """
-    todo = _todo(dataset, records)
     if descriptor.voxel != protocol.voxel:
         raise InputError(
             f"the descriptor works at voxel {descriptor.voxel:g} m and the protocol at "
             f"{protocol.voxel:g} m; set protocol.voxel={descriptor.voxel:g}"
         )
+    todo = _todo(dataset, records)
     names = dict.fromkeys(name for pair in todo for name in (pair.source, pair.target))
     with executor_of(workers) as executor:
         describing = executor if descriptor.device == "cpu" else None  # a GPU is not shared by processes
         described = map_unordered(describing, describe_cloud, (dataset, features), names)
         files = dict(progress(described, f"{descriptor.name} features", len(names)))
-        scored = map_unordered(
-            executor, partial(score, matcher=matcher), (files, protocol, estimator, tuple(seeds)), todo
-        )
-        for _, record in progress(scored, f"{protocol.name}, {estimator.name}", len(todo)):
-            records.add(record)
-    return _in_order(dataset, records)
+        scoring = partial(score, matcher=matcher), (files, protocol, estimator, tuple(seeds))
+        return _record(records, dataset, executor, scoring, f"{protocol.name}, {estimator.name}")
 
 
 def run_system(
@@ -69,13 +66,10 @@ def run_system(
     workers: Workers = None,
 ) -> list[dict[str, Any]]:
     """Have the system register all pairs of the data set, recorded and returned as by `run`."""
-    todo = _todo(dataset, records)
     with executor_of(workers) as executor:
         registering = executor if system.device == "cpu" else None  # a GPU is not shared by processes
-        scored = map_unordered(registering, score_system, (dataset, system, tuple(seeds)), todo)
-        for _, record in progress(scored, system.name, len(todo)):
-            records.add(record)
-    return _in_order(dataset, records)
+        scoring = score_system, (dataset, system, tuple(seeds))
+        return _record(records, dataset, registering, scoring, system.name)
 
 
 def _todo(dataset: PairDataset, records: Records) -> list[Pair]:
@@ -84,7 +78,17 @@ def _todo(dataset: PairDataset, records: Records) -> list[Pair]:
     return [pair for pair in dataset.pairs if pair.name not in records.by_pair]
 
 
-def _in_order(dataset: PairDataset, records: Records) -> list[dict[str, Any]]:
+def _record(
+    records: Records,
+    dataset: PairDataset,
+    executor: Executor | None,
+    scoring: tuple[Callable[..., Any], tuple[Any, ...]],
+    title: str,
+) -> list[dict[str, Any]]:
+    """Score the pairs that are not on record; returns the records of all, in the order of the data set."""
+    todo = _todo(dataset, records)
+    for _, record in progress(map_unordered(executor, *scoring, todo), title, len(todo)):
+        records.add(record)
     records.order([pair.name for pair in dataset.pairs])
     return [records.by_pair[pair.name] for pair in dataset.pairs]
 

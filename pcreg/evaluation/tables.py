@@ -1,8 +1,7 @@
-"""Tables of a benchmark: our figures beside published ones, as Markdown or LaTeX.
+"""Tables of a benchmark: our figures beside those of published.yaml, as Markdown or LaTeX.
 
 With several numbers of samples there is a table per figure with a column per number, as in the papers; with
-one number, a table with a column per figure. Published figures lie in published.yaml, by benchmark and the
-protocol by which they were measured.
+one number, a table with a column per figure.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,10 +14,9 @@ import numpy as np
 import yaml
 from tabulate import tabulate
 
-from pcreg.evaluation import aggregate, metrics
-from pcreg.evaluation.aggregate import Figures, Row
-from pcreg.evaluation.caption import Setup
-from pcreg.evaluation.protocol import Protocol
+from pcreg.evaluation import metrics
+from pcreg.evaluation.metrics import Figures, Row
+from pcreg.evaluation.protocol import Protocol, Setup
 
 LATEX = str.maketrans({"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "~": r"\textasciitilde{}"})
 PUBLISHED_SAMPLES = (5000, 2500, 1000, 500, 250)  # of the lists in published.yaml
@@ -89,7 +87,7 @@ def tables(records: Records, setup: Setup) -> list[Table]:
     several = len(setup.protocol.samples) > 1
     found = _by_samples(records, setup) if several else [_by_figure(records, setup)]
     found += [_errors(records, setup)] if setup.protocol.gates else []
-    has_verdicts = all("registered" in trial for record in records for trial in record["trials"])
+    has_verdicts = metrics.all_trials_have(records, "registered")
     return [*found, _wrongly_accepted(records, setup)] if has_verdicts else found
 
 
@@ -97,22 +95,19 @@ def measured(
     records: Records,
     setup: Setup,
     samples: int | None,
-    average: Average = aggregate.overall,
+    average: Average = metrics.overall,
     compat: bool = False,
 ) -> tuple[Figures, Figures]:
     """Mean and spread over the seeds of the figures at this number of samples."""
-    runs = [aggregate.rows(records, samples, seed, compat) for seed in setup.seeds]
-    return aggregate.over_seeds([average(run, setup.protocol) for run in runs])
+    runs = [metrics.rows(records, samples, seed, compat) for seed in setup.seeds]
+    return metrics.over_seeds([average(run, setup.protocol) for run in runs])
 
 
 def _ours(records: Records, setup: Setup) -> Rows:
     """A row per way of averaging, the protocol's own first, and per truth."""
-    ways: dict[str, Average] = {
-        "mean of scenes": aggregate.over_scenes,
-        "all pairs pooled": aggregate.figures,
-    }
-    if len({record["scene"] for record in records}) == 1:
-        del ways["mean of scenes"]
+    ways = {"all pairs pooled": metrics.figures}
+    if len({record["scene"] for record in records}) > 1:
+        ways["mean of scenes"] = metrics.over_scenes
     return [
         (
             f"{setup.descriptor} + {setup.estimator}, {way}{truth and f', {truth}'}",
@@ -125,7 +120,7 @@ def _ours(records: Records, setup: Setup) -> Rows:
 
 def _truths(records: Records, right: str) -> dict[str, bool]:
     """The truths by name, the `right` one first; true for that of older tables."""
-    has_compat = all("compat" in trial for record in records for trial in record["trials"])
+    has_compat = metrics.all_trials_have(records, "compat")
     return {right: False} | ({"FCGF-order ground truth": True} if has_compat else {})
 
 
@@ -166,11 +161,11 @@ def _by_figure(records: Records, setup: Setup) -> Table:
 
 def _errors(records: Records, setup: Setup) -> Table:
     """Mean, deviation and median of RTE and RRE by mask and truth, at the first number of samples."""
-    columns = [(error, statistic) for error in ("RTE", "RRE") for statistic in aggregate.STATISTICS]
+    columns = [(error, statistic) for error in ("RTE", "RRE") for statistic in metrics.STATISTICS]
     rows = []
     for truth, compat in _truths(records, "truth").items():
-        figures = measured(records, setup, setup.protocol.samples[0], aggregate.figures, compat)
-        for mask in aggregate.MASKS:
+        figures = measured(records, setup, setup.protocol.samples[0], metrics.figures, compat)
+        for mask in metrics.MASKS:
             cells = (cell(f"{error}_{mask}_{statistic}", *figures) for error, statistic in columns)
             rows.append([f"{truth}, {mask}", *cells])
     units = {"RTE": "m", "RRE": "deg"}
@@ -180,8 +175,8 @@ def _errors(records: Records, setup: Setup) -> Table:
 
 def _wrongly_accepted(records: Records, setup: Setup) -> Table:
     """A row per pair that was accepted and is wrong, the most confident first."""
-    scored = [row for seed in setup.seeds for row in aggregate.rows(records, None, seed)]
-    right = aggregate.succeeded(scored, setup.protocol)
+    scored = [row for seed in setup.seeds for row in metrics.rows(records, None, seed)]
+    right = metrics.succeeded(scored, setup.protocol)
     wrong = [row for row, passed in zip(scored, right, strict=True) if row["registered"] and not passed]
     keys = ("confidence", "RTE", "RRE", "rmse", "overlap_measured")
     rows = [
@@ -194,15 +189,15 @@ def _wrongly_accepted(records: Records, setup: Setup) -> Table:
 
 def per_scene(records: Records, setup: Setup, samples: int | None) -> Table:
     """A row per scene at this number of samples, mean over the seeds, and the mean and spread of scenes."""
-    runs = [aggregate.by_scene(aggregate.rows(records, samples, s), setup.protocol) for s in setup.seeds]
-    scenes = {scene: aggregate.over_seeds([run[scene] for run in runs]) for scene in runs[0]}
+    runs = [metrics.by_scene(metrics.rows(records, samples, s), setup.protocol) for s in setup.seeds]
+    scenes = {scene: metrics.over_seeds([run[scene] for run in runs]) for scene in runs[0]}
     keys = _keys(next(iter(scenes.values()))[0], setup, counts=True)
     rows = [[scene, *(cell(key, *figures) for key in keys)] for scene, figures in scenes.items()]
     for place, name in enumerate(("mean of scenes", "std over scenes") if len(scenes) > 1 else ()):
         values = {
-            key: metrics.over_scenes([figures[key] for figures, _ in scenes.values()])[place]
+            key: metrics.of_scenes([figures[key] for figures, _ in scenes.values()])[place]
             for key in keys
-            if key not in aggregate.COUNTS
+            if key not in metrics.COUNTS
         }
         rows.append([name, *(cell(key, values) for key in keys)])
     title = f"{setup.benchmark} by scene"
@@ -214,21 +209,21 @@ def per_scene(records: Records, setup: Setup, samples: int | None) -> Table:
 def _keys(figures: Figures, setup: Setup, counts: bool = False) -> list[str]:
     """The figures with a column or a table, the protocol's own recall first; others are in that of errors."""
     gates = setup.protocol.gates
-    own = {"information": "RR", "rmse": "RR_rmse", "gate": aggregate.gate_key(gates[0]) if gates else ""}
+    own = {"information": "RR", "rmse": "RR_rmse", "gate": metrics.gate_key(gates[0]) if gates else ""}
     first = own[setup.protocol.recall]
     keys = [
         key
         for key in figures
-        if (counts or key not in aggregate.PAIRS)
+        if (counts or key not in metrics.PAIRS)
         and (not key.startswith(("RTE", "RRE")) or key.endswith(("joint_mean", "separate_mean")))
     ]
-    return sorted(keys, key=lambda key: (key not in aggregate.PAIRS, key != first))
+    return sorted(keys, key=lambda key: (key not in metrics.PAIRS, key != first))
 
 
 def heading(key: str) -> str:
     """The name of a figure with its unit."""
     name, *rest = key.split("_")
-    if key in aggregate.COUNTS:
+    if key in metrics.COUNTS:
         return key.replace("_", " ")
     if name == "seconds":
         return f"s {' '.join(rest)}"
@@ -244,7 +239,7 @@ def cell(key: str, figures: Figures, spread: Figures | None = None) -> str:
     value, deviation = figures.get(key, np.nan), (spread or {}).get(key, np.nan)
     if np.isnan(value):
         return ""
-    if key in aggregate.COUNTS:
+    if key in metrics.COUNTS:
         return f"{round(value, 1):g}"
     scale, digits = (1, 3) if key.startswith(("RTE", "RRE")) else (1, 2) if key.startswith("s") else (100, 1)
     text = f"{scale * value:.{digits}f}"

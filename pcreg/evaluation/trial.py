@@ -53,17 +53,18 @@ def score(
     clouds = source.description, target.description
     trials = []
     for samples, seed, matched in draws(pair, *clouds, protocol, seeds, matcher):
-        start = process_time()
-        given = matched.source, matched.target, matched.matches
-        T = estimator.estimate(*given, protocol, _seed(seed, f"{pair.name} {samples}"))
+        start, T = process_time(), None
+        if len(matched.matches.rows) >= protocol.n:
+            given = matched.source, matched.target, matched.matches
+            # Open3D takes seeds of 31 bits.
+            T = estimator.estimate(*given, protocol, _checksum(f"{seed} {pair.name} {samples}") >> 1)
         seconds = {"match": matched.seconds, "estimate": process_time() - start}
         drawn = {"samples": samples, "seed": seed}
         trials.append(drawn | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})
     points = [cloud.points for cloud in clouds]
+    distance = OVERLAP_DISTANCE * protocol.voxel
     return fields_of(pair) | {
-        "overlap_measured": measured_overlap(
-            *points, pair.T_target_source, OVERLAP_DISTANCE * protocol.voxel
-        ),
+        "overlap_measured": measured_overlap(*points, pair.T_target_source, distance),
         "points": list(map(len, points)),
         "describe_seconds": source.seconds + target.seconds,
         "trials": trials,
@@ -72,15 +73,8 @@ def score(
 
 def fields_of(pair: Pair) -> dict[str, Any]:
     """The fields of a record that depend on the pair alone."""
-    return {
-        "pair": pair.name,
-        "source": pair.source,
-        "target": pair.target,
-        "scene": pair.scene,
-        "consecutive": pair.consecutive,
-        "overlap": pair.overlap,
-        "truth": pair.T_target_source.tolist(),
-    }
+    own = {name: getattr(pair, name) for name in ("source", "target", "scene", "consecutive", "overlap")}
+    return {"pair": pair.name, **own, "truth": pair.T_target_source.tolist()}
 
 
 def draws(
@@ -112,7 +106,7 @@ def draws(
 
 def _order(seed: int, name: str, count: int) -> np.ndarray:
     """A random order (count,) of rows by seed and name."""
-    return np.random.default_rng([seed, zlib.crc32(os.fsencode(name))]).permutation(count)
+    return np.random.default_rng([seed, _checksum(name)]).permutation(count)
 
 
 def _of_points(
@@ -123,17 +117,16 @@ def _of_points(
     a, b = (cloud.of_rows(rows) for cloud, rows in zip((source, target), drawn, strict=True))
     found = matcher.match(a, b, protocol.voxel)
     seconds = process_time() - start
-    rows = found.rows if protocol.mutual or found.one_way is None else found.one_way
-    matches = replace(found, rows=rows)
+    matches = found if protocol.mutual or found.one_way is None else replace(found, rows=found.one_way)
     if protocol.fit == "drawn":
         return Matched(a, b, matches, found.rows, seconds)
-    numbered = replace(found, rows=_numbered(rows, drawn), one_way=_numbered(found.one_way, drawn))
-    return Matched(source, target, numbered, _numbered(found.rows, drawn), seconds)
 
+    def numbered(pairs: np.ndarray | None) -> np.ndarray | None:
+        """Pairs (P, 2) of drawn points as rows of the clouds."""
+        return None if pairs is None else np.column_stack([drawn[0][pairs[:, 0]], drawn[1][pairs[:, 1]]])
 
-def _numbered(pairs: np.ndarray | None, drawn: list[np.ndarray]) -> np.ndarray | None:
-    """Pairs (P, 2) of drawn points as rows of the clouds."""
-    return None if pairs is None else np.column_stack([drawn[0][pairs[:, 0]], drawn[1][pairs[:, 1]]])
+    whole = replace(found, rows=numbered(matches.rows), one_way=numbered(found.one_way))
+    return Matched(source, target, whole, numbered(found.rows), seconds)
 
 
 def _of_matches(
@@ -161,9 +154,8 @@ def _trial(
     if matched.matches.one_way is not None:
         one_way = _distances(matched, matched.matches.one_way, pair.T_target_source)
         trial["IR_one_way"] = metrics.fraction_below(one_way, protocol.tau1)
-    inliers = 0 if T is None else (_distances(matched, matched.matches.rows, T) < protocol.distance).sum()
-    trial["inliers"] = int(inliers)
-    return trial | motion_errors(pair, T, points)
+    fitted = T is not None and _distances(matched, matched.matches.rows, T) < protocol.distance
+    return trial | {"inliers": int(np.sum(fitted))} | motion_errors(pair, T, points)
 
 
 def motion_errors(pair: Pair, T: np.ndarray | None, points: np.ndarray) -> dict[str, Any]:
@@ -172,9 +164,10 @@ def motion_errors(pair: Pair, T: np.ndarray | None, points: np.ndarray) -> dict[
     if pair.T_compat is not None:
         trial["compat"] = _errors(pair, T, pair.T_compat, points)
     if pair.information is not None:
-        true, error = pair.before_moves(pair.T_target_source), np.nan
+        error = np.nan
         if T is not None:
-            error = metrics.information_rmse(pair.before_moves(T), true, pair.information)
+            motions = pair.before_moves(T), pair.before_moves(pair.T_target_source)
+            error = metrics.information_rmse(*motions, pair.information)
         trial["information_rmse"] = None if np.isnan(error) else error
     return trial | {"T_target_source": None if T is None else T.tolist()}
 
@@ -195,6 +188,5 @@ def _distances(matched: Matched, pairs: np.ndarray, T_target_source: np.ndarray)
     return residuals(T_target_source, matched.source.points[pairs[:, 0]], matched.target.points[pairs[:, 1]])
 
 
-def _seed(seed: int, about: str) -> int:
-    """The seed of a trial, in the 31 bits that Open3D takes."""
-    return zlib.crc32(os.fsencode(f"{seed} {about}")) >> 1
+def _checksum(text: str) -> int:
+    return zlib.crc32(os.fsencode(text))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -69,19 +69,13 @@ def points_of(dataset: PairDataset, name: str) -> np.ndarray:
     )
 
 
-@runtime_checkable
-class Choosing(Protocol):
-    """Data set with a list of its pairs before the truth of each is computed, which takes long."""
-
-    def keep_evenly(self, limit: int | None) -> None:
-        """Keep some pairs of the list by `evenly`, and compute nothing of the others."""
-        ...
-
-
 def keep_evenly(dataset: PairDataset, limit: int | None) -> None:
-    """Keep at most `limit` pairs of a data set by `evenly`, and compute their truth now."""
-    if isinstance(dataset, Choosing):
-        dataset.keep_evenly(limit)
+    """Keep at most `limit` pairs of a data set by `evenly`, and compute their truth now.
+
+    A data set with a method `keep_evenly` of its own computes nothing of the others.
+    """
+    if keep := getattr(dataset, "keep_evenly", None):
+        keep(limit)
     dataset.pairs = evenly(dataset.pairs, limit)
 
 

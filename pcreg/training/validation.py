@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.evaluation import runner
-from pcreg.evaluation.aggregate import overall, rows
 from pcreg.evaluation.estimators import NativeRansac
-from pcreg.evaluation.metrics import feature_matched, inlier_ratio
+from pcreg.evaluation.metrics import fraction_below, overall, rows
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description, Descriptor
 from pcreg.features.cache import FeatureCache
+from pcreg.geometry.se3 import residuals
 from pcreg.io.pairs import PairDataset
 from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.registration.matching.nearest import nearest_neighbors
@@ -90,10 +90,10 @@ def _recall(
     def counted() -> Iterator[tuple[float, int]]:
         for pair in dataset.pairs:
             matched = match(pair.source, pair.target)
-            yield inlier_ratio(*matched, pair.T_target_source, tau), len(matched[0])
+            yield fraction_below(residuals(pair.T_target_source, *matched), tau), len(matched[0])
 
     ratios, counts = zip(*counted(), strict=True)
-    recall = float(feature_matched(ratios, minimum).mean())
+    recall = float((np.array(ratios) > minimum).mean())
     return {"feature_match_recall": recall, "inlier_ratio": float(np.mean(ratios))}, list(counts)
 
 

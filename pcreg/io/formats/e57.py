@@ -1,13 +1,14 @@
 """E57 (ASTM E2807), the exchange format of terrestrial scanners, read by pye57."""
 
 import struct
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from pcreg.io.formats.bounds import GrowingPoints, check_count, check_expansion
+from pcreg.io.formats.bounds import check_count, check_expansion
 from pcreg.runtime.errors import InputError
 
 CHUNK_POINTS = 1 << 16  # unpacked at a time
@@ -26,11 +27,11 @@ def read_e57(path: Path) -> np.ndarray:
         if min(promised, default=0) < 0:
             raise ValueError("a scan has a negative number of points")
         check_expansion(path, sum(promised))
-        out = GrowingPoints(sum(promised))
-        for scan, end in zip(scans, np.cumsum(promised), strict=True):
-            _read_scan(file, scan, out, int(end))
-            check_count(path, out.points(), int(end))
-    return out.points()
+        out = array("d")  # grows with what is read, as the promise may be false
+        for scan, points in zip(scans, promised, strict=True):
+            for part in _parts(file, scan, points):
+                out.frombytes(part.tobytes())
+    return check_count(path, np.frombuffer(out).reshape(-1, 3), sum(promised))
 
 
 def viewpoint_of_e57(path: Path) -> np.ndarray | None:
@@ -76,16 +77,17 @@ def _check_header(path: Path) -> None:
         )
 
 
-def _read_scan(file: "pye57.E57", scan: "pye57.ScanHeader", out: GrowingPoints, end: int) -> None:  # noqa: F821
-    """Add the points of a scan, moved by its pose, until there are `end`."""
+def _parts(file: "pye57.E57", scan: "pye57.ScanHeader", points: int) -> Iterator[np.ndarray]:  # noqa: F821
+    """Points (N, 3) float64 of a scan, moved by its pose, part by part until there are `points`."""
     there = set(scan.point_fields)
     fields = CARTESIAN if there.issuperset(CARTESIAN[:3]) else SPHERICAL
     wanted = [name for name in fields if name in there]
     if wanted[:3] != list(fields[:3]):
         raise ValueError("a scan has neither cartesian nor spherical coordinates")
-    columns, buffers = file.make_buffers(wanted, min(CHUNK_POINTS, max(end - len(out), 1)))
+    columns, buffers = file.make_buffers(wanted, min(CHUNK_POINTS, max(points, 1)))
     reader = scan.points.reader(buffers)
-    while len(out) < end and (count := reader.read()):
+    while points > 0 and (count := reader.read()):
+        points -= count
         first, second, third = (columns[name][:count] for name in fields[:3])
         if fields is SPHERICAL:
             flat = first * np.cos(third)
@@ -93,5 +95,5 @@ def _read_scan(file: "pye57.E57", scan: "pye57.ScanHeader", out: GrowingPoints, 
         part = np.stack([first, second, third], axis=1).astype(np.float64, copy=False)
         if fields[3] in columns:
             part[columns[fields[3]][:count] != 0] = np.nan
-        out.append(file.to_global(part, scan.rotation, scan.translation) if scan.has_pose() else part)
+        yield file.to_global(part, scan.rotation, scan.translation) if scan.has_pose() else part
     reader.close()

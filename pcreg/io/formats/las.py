@@ -1,12 +1,13 @@
 """LAS and LAZ, the files of laser scanning, read by laspy and, compressed, by its companion lazrs."""
 
 import struct
+from array import array
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from pcreg.io.formats.bounds import GrowingPoints, check_count, check_expansion, check_size
+from pcreg.io.formats.bounds import check_count, check_expansion, check_size
 from pcreg.runtime.errors import InputError
 
 CHUNK_POINTS = 1 << 16  # unpacked at a time
@@ -44,11 +45,11 @@ def read_las(path: Path) -> np.ndarray:
             else:
                 there = path.stat().st_size - header.offset_to_point_data
                 check_size(path, points * header.point_format.size, there)
-            out = GrowingPoints(points)
+            out = array("d")  # grows with what is read, as the promise may be false
             for chunk in reader.chunk_iterator(CHUNK_POINTS):
                 steps = np.stack([chunk[name] for name in "XYZ"], axis=1)
-                out.append(steps * header.scales + header.offsets)
-    return check_count(path, out.points(), points)
+                out.frombytes((steps * header.scales + header.offsets).tobytes())
+    return check_count(path, np.frombuffer(out).reshape(-1, 3), points)
 
 
 def _check_header(file: BinaryIO, path: Path) -> None:

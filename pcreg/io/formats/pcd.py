@@ -5,11 +5,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pcreg.io.formats.bounds import check_count, check_expansion, check_size, columns_of
+from pcreg.io.formats.bounds import check_count, check_expansion, check_size
 
 MAX_HEADER_BYTES = 1 << 16
-# fields; the latter of PCL's PointWithViewpoint
-POINT, SEEN_FROM = ("x", "y", "z"), ("vp_x", "vp_y", "vp_z")
+POINT, SEEN_FROM = ("x", "y", "z"), ("vp_x", "vp_y", "vp_z")  # fields, as in PCL's PointWithViewpoint
 NO_VIEWPOINT = [0, 0, 0, 1, 0, 0, 0]
 NUMPY_KINDS = {"F": "f", "I": "i", "U": "u"}  # by the TYPE of a field
 
@@ -27,7 +26,8 @@ def read_pcd(path: Path, fields: tuple[str, str, str] = POINT) -> np.ndarray:
                 check_size(path, points * row.itemsize, left)
                 if points == 0:
                     return np.empty((0, 3))
-                return columns_of(np.memmap(file, row, "r", file.tell(), points), fields)
+                records = np.memmap(file, row, "r", file.tell(), points)
+                columns = [records[axis] for axis in fields]
             case ["binary_compressed"]:
                 columns = _unpacked(file, path, row, points, left, fields)
             case other:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pcreg.io.formats.bounds import check_count, check_size, columns_of
+from pcreg.io.formats.bounds import check_count, check_size
 
 MAX_HEADER_BYTES = 1 << 16
 SCALARS = {
@@ -106,7 +106,8 @@ def _read_binary(file: BinaryIO, before: list[Element], vertex: Element, order: 
         if vertex.has_lists:
             return _walk(data, at, vertex.count, vertex.properties, order, keep=True)[1]
     row = np.dtype([(name, order + code) for name, code in vertex.properties.items()])
-    return columns_of(np.memmap(file, row, "r", at, vertex.count))
+    records = np.memmap(file, row, "r", at, vertex.count)
+    return np.stack([records[axis] for axis in "xyz"], axis=1, dtype=np.float64, casting="unsafe")
 
 
 def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Element, left: int) -> np.ndarray:

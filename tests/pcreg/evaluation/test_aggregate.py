@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pcreg.evaluation import aggregate
-from pcreg.evaluation.caption import Setup, caption
-from pcreg.evaluation.protocol import Protocol
+from pcreg.evaluation import metrics
+from pcreg.evaluation.protocol import Protocol, Setup, caption
 from pcreg.evaluation.system import INDOOR_GATES, OUTDOOR_GATES
 from pcreg.evaluation.tables import Table, cell, heading, measured, per_scene, published, tables
 from pcreg.runtime.errors import InputError
@@ -37,8 +36,8 @@ def by_hand(samples=(None,)):
 
 
 def test_figures_of_records_written_by_hand():
-    rows = aggregate.rows(by_hand(), None, 0)
-    a = aggregate.by_scene(rows, PROTOCOL)["a"]
+    rows = metrics.rows(by_hand(), None, 0)
+    a = metrics.by_scene(rows, PROTOCOL)["a"]
     assert (a["pairs"], a["pairs_RR"]) == (3, 2)
     assert a["RR"] == 0.5  # 0.2 m is still a success, not found is not, the neighbour does not count
     assert (a["FMR"], a["FMR_one_way"]) == pytest.approx((2 / 3, 1 / 3))
@@ -50,10 +49,10 @@ def test_figures_of_records_written_by_hand():
     assert (a["RTE_all_mean"], a["RTE_all_median"]) == pytest.approx((4.1 / 3, 1.0))
     assert a["RRE_separate_std"] == pytest.approx(0.4)
     assert (a["seconds_describe"], a["seconds_match"], a["seconds_estimate"]) == (3.0, 1.0, 2.0)
-    assert aggregate.over_scenes(rows, PROTOCOL)["RR"] == pytest.approx((0.5 + 1) / 2)
-    assert aggregate.figures(rows, PROTOCOL)["RR"] == pytest.approx(2 / 3)
-    assert aggregate.overall(rows, PROTOCOL) == aggregate.over_scenes(rows, PROTOCOL)
-    assert aggregate.overall(rows, replace(PROTOCOL, scene_mean=False))["RR"] == pytest.approx(2 / 3)
+    assert metrics.over_scenes(rows, PROTOCOL)["RR"] == pytest.approx((0.5 + 1) / 2)
+    assert metrics.figures(rows, PROTOCOL)["RR"] == pytest.approx(2 / 3)
+    assert metrics.overall(rows, PROTOCOL) == metrics.over_scenes(rows, PROTOCOL)
+    assert metrics.overall(rows, replace(PROTOCOL, scene_mean=False))["RR"] == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +60,8 @@ def test_figures_of_records_written_by_hand():
     [("gate", [0, 0, 1, 1]), ("rmse", [0, 0, 1, 1]), ("information", [1, 0, 0, 1])],
 )
 def test_a_pair_succeeds_by_the_criterion_of_the_protocol(recall, expected):
-    rows = aggregate.rows(by_hand(), None, 0)
-    np.testing.assert_array_equal(aggregate.succeeded(rows, replace(PROTOCOL, recall=recall)), expected)
+    rows = metrics.rows(by_hand(), None, 0)
+    np.testing.assert_array_equal(metrics.succeeded(rows, replace(PROTOCOL, recall=recall)), expected)
 
 
 def test_both_truths_are_averaged_apart():
@@ -89,10 +88,10 @@ def test_both_truths_are_averaged_apart():
 
 def test_mean_and_spread_over_seeds():
     one, two, three = ({"IR": value, "pairs": 4} for value in (0.2, 0.3, 0.4))
-    means, spread = aggregate.over_seeds([one, two, three])
+    means, spread = metrics.over_seeds([one, two, three])
     assert (means["IR"], spread["IR"], spread["pairs"]) == pytest.approx((0.3, 0.1, 0.0))
     assert cell("IR", means, spread) == "30.0 ± 10.0"
-    assert cell("IR", *aggregate.over_seeds([one])) == "20.0"
+    assert cell("IR", *metrics.over_seeds([one])) == "20.0"
 
 
 def test_a_table_per_figure_beside_published_ones_in_the_same_columns():
@@ -163,12 +162,12 @@ def test_without_information_matrices_the_official_recall_is_left_out():
     records = by_hand()
     for each in records:
         del each["trials"][0]["information_rmse"]
-    assert "RR" not in aggregate.figures(aggregate.rows(records, None, 0), PROTOCOL)
+    assert "RR" not in metrics.figures(metrics.rows(records, None, 0), PROTOCOL)
 
 
 def test_published_figures_are_fractions_with_known_keys():
     gates = (*PROTOCOL.gates, *INDOOR_GATES, *OUTDOOR_GATES)
-    known = aggregate.figures(aggregate.rows(by_hand(), None, 0), replace(PROTOCOL, gates=gates)).keys()
+    known = metrics.figures(metrics.rows(by_hand(), None, 0), replace(PROTOCOL, gates=gates)).keys()
     for entries in published().values():
         for entry in entries:
             assert entry.figures.keys() <= known

@@ -52,13 +52,6 @@ def test_a_known_motion_is_found_among_wrong_matches(estimator):
     assert rotation_error(found, T) < 1.0
 
 
-def test_no_motion_where_there_is_nothing_to_fit(estimator):
-    source, target, matches, _ = problem(points=20)
-    assert estimator.estimate(source, target, Matches(matches[:2]), PROTOCOL, 0) is None
-    nothing = described(np.empty((0, 3)))
-    assert estimator.estimate(nothing, nothing, Matches(matches[:0]), PROTOCOL, 0) is None
-
-
 def test_ransac_of_open3d_scores_on_all_points_given():
     """Four matches fit a wrong motion; the points without a match tell that it is wrong."""
     rng = np.random.default_rng(1)

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from pcreg.evaluation import metrics
-from pcreg.geometry.se3 import inverse, rotation_about, rotation_error, se3, transform, translation_error
+from pcreg.geometry.se3 import (
+    inverse,
+    residuals,
+    rotation_about,
+    rotation_error,
+    se3,
+    transform,
+    translation_error,
+)
 
 X, Y, Z = np.eye(3)
 LOOSE, STRICT = (2.0, 5.0), (0.2, 1.0)
@@ -67,14 +75,10 @@ def test_inlier_ratio():
     T = rotated(Z, 90, (1, 2, 3))
     target = np.array([[1, 2, 3], [1, 3, 3], [0, 2, 3], [1, 2, 4]], dtype=float)
     target += [[0.05, 0, 0], [0, 0.099, 0], [0.101, 0, 0], [0.2, 0.2, 0]]
-    assert metrics.inlier_ratio(source, target, T, 0.1) == 0.5
-    assert metrics.inlier_ratio(source, target, T, 0.3) == 1.0
-    assert metrics.inlier_ratio(source, target, inverse(T), 6.0) == 0.0
-    assert metrics.inlier_ratio(source[:0], target[:0], T, 0.1) == 0.0
-
-
-def test_feature_match_is_strict():
-    assert metrics.feature_matched([1 / 20, 0.0500001, 0.0, 1.0], 0.05).tolist() == [False, True, False, True]
+    assert metrics.fraction_below(residuals(T, source, target), 0.1) == 0.5
+    assert metrics.fraction_below(residuals(T, source, target), 0.3) == 1.0
+    assert metrics.fraction_below(residuals(inverse(T), source, target), 6.0) == 0.0
+    assert metrics.fraction_below(np.empty(0), 0.1) == 0.0
 
 
 POINTS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 2], [1, 1, 1]], dtype=float)
@@ -120,9 +124,9 @@ def test_an_empty_information_matrix_is_a_failure():
 
 def test_scenes_weigh_the_same_and_pairs_do_not():
     recalls = [0.964, 1, 0.761, 0.978, 0.897, 0.846, 0.902, 0.800]
-    assert metrics.over_scenes(recalls) == pytest.approx((0.8935, 0.0807), abs=5e-5)
+    assert metrics.of_scenes(recalls) == pytest.approx((0.8935, 0.0807), abs=5e-5)
     pairs = [449, 106, 159, 182, 78, 26, 234, 45]
     assert np.average(recalls, weights=pairs) == pytest.approx(0.9201, abs=5e-5)
     scenes = [np.repeat([1, 0], [9, 1]), np.array([1, 0])]
-    assert metrics.over_scenes([metrics.mean(scene) for scene in scenes])[0] == pytest.approx(0.7)
+    assert metrics.of_scenes([metrics.mean(scene) for scene in scenes])[0] == pytest.approx(0.7)
     assert metrics.mean(np.concatenate(scenes)) == pytest.approx(10 / 12)

@@ -8,8 +8,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from pcreg.evaluation.caption import Setup
 from pcreg.evaluation.charts import recall_curve, success_by_overlap
+from pcreg.evaluation.protocol import Setup
 from pcreg.evaluation.report import failures, report
 from tests.pcreg.evaluation.toys import PROTOCOL, Rooms, run
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pcreg.evaluation import aggregate, runner
-from pcreg.evaluation.caption import Setup, caption
+from pcreg.evaluation import metrics, runner
+from pcreg.evaluation.protocol import Setup, caption
 from pcreg.evaluation.report import report
 from pcreg.evaluation.system import INDOOR_GATES, OUTDOOR_GATES, System
 from pcreg.evaluation.tables import measured, tables
@@ -72,7 +72,7 @@ def test_verdicts_are_counted(scored):
     figures, spread = measured(records, setup_of(system), None)
     assert figures["RR_0.3m_15deg"] == figures["RR_rmse"] == 0.5  # refused or not
     assert figures["pairs_RR"] == 2  # of each three pairs two follow one another
-    assert [figures[name] for name in aggregate.VERDICTS] == [3, 2, 1]
+    assert [figures[name] for name in metrics.VERDICTS] == [3, 2, 1]
     assert figures["RTE_joint_mean"] == pytest.approx(0, abs=1e-9)
     assert figures["seconds_register"] >= 0
     assert spread["accepted"] == 0
@@ -101,7 +101,7 @@ def test_what_was_accepted_wrongly_is_listed_and_shown(scored, tmp_path):
     assert "overlap unknown, refused with confidence 0.00: target: fewer than 10" in text
     words = caption(records, setup)
     assert "viewpoint=sensor" in words
-    assert "gates=[[0.3, 15]]" in words
+    assert "gates=[[0.3, 15.0]]" in words
 
 
 def test_a_run_goes_on_where_it_was_stopped(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pcreg.io.cloud import read_cloud
-from pcreg.io.formats.bounds import MAX_POINTS, MAX_UNCHECKED_BYTES, GrowingPoints, check_expansion
+from pcreg.io.formats.bounds import MAX_POINTS, MAX_UNCHECKED_BYTES, check_expansion
 from pcreg.runtime.errors import InputError
 from tests.pcreg.io.cloud_files import write
 from tests.pcreg.io.formats.bombs import BOMBS
@@ -107,12 +107,3 @@ def test_real_scans_compressed_by_others_are_read(real_data, tmp_path):
     fragment = np.load(real_data / "indoor/kitchen_fragments_dense/fragment_00_3dmatchstyle.npz")["points"]
     np.savez_compressed(tmp_path / "a.npz", points=fragment.astype(np.float64))
     assert len(read_cloud(tmp_path / "a.npz").points) == len(fragment)
-
-
-def test_points_that_grow():
-    out, parts = GrowingPoints(10_000), np.split(np.arange(30_000.0).reshape(-1, 3), [0, 1, 5000])
-    for part in parts:
-        out.append(part)
-    np.testing.assert_array_equal(out.points(), np.concatenate(parts))
-    with pytest.raises(ValueError, match="more than the 10000"):
-        out.append(parts[1])
