@@ -23,7 +23,7 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
 from pcreg.runtime.progress import Clock, Steps
 from pcreg.viz import files
-from pcreg.viz.window import show
+from pcreg.viz.overview import show
 
 
 def add_options(parser: argparse.ArgumentParser, out: str) -> None:

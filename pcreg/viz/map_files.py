@@ -1,4 +1,4 @@
-"""The files of a map: poses, graph.json, map.ply, and by option picture and page.
+"""The files of a map: poses, graph.json, map.ply, page, and by option picture.
 
 Each of several maps has files of its own. Scans are read one after another, and thinned as they come. If all
 scans state where their sensor stood, map.npz holds the viewpoint of each point.
@@ -34,7 +34,6 @@ def write_map(
     scan_of: Callable[[int], PreparedCloud],
     *,
     picture: bool = True,
-    html: bool = True,
 ) -> list[Path]:
     """Write the files into `folder`, each whole; returns their paths.
 
@@ -51,20 +50,17 @@ def write_map(
         if picture:
             paths.append(place / "overview.png")
             map_overview(scans, colors, paths[-1], title=title)
-        if html:
-            paths.append(place / "viewer.html")
-            map_viewer(found, number, scans, colors, paths[-1], title=title)
+        paths.append(place / "viewer.html")
+        map_viewer(found, number, scans, colors, paths[-1], title=title)
     return paths
 
 
 def scan_colors(count: int) -> np.ndarray:
     """Colours (count, 3) uint8, of full and of darker value in turn."""
     number = np.arange(count)
-    hue = (0.08 + GOLDEN_RATIO * number) % 1
+    hue, saturation = (0.08 + GOLDEN_RATIO * number) % 1, 0.75
     value = np.where(number % 2, 0.72, 0.95)
-    wheel = (hue[:, None] * 6 + np.array([0, 4, 2])) % 6
-    bright = np.clip(np.abs(wheel - 3) - 1, 0, 1)
-    saturation = 0.75
+    bright = np.clip(np.abs((hue[:, None] * 6 + np.array([0, 4, 2])) % 6 - 3) - 1, 0, 1)
     return np.rint(255 * value[:, None] * (1 - saturation * (1 - bright))).astype(np.uint8)
 
 
@@ -100,10 +96,7 @@ def _write_clouds(
 
 def map_overview(scans: list[np.ndarray], colors: np.ndarray, path: str | Path, *, title: str) -> None:
     """Draw scans (N, 3) from above and from the side, each in its colour (n, 3) uint8."""
-    each = PICTURE_POINTS // len(scans)
-    drawn = [every_nth(scan, each) for scan in scans]
-    view = principal_axes(np.concatenate(drawn))
-    drawn = [transform(view, scan).astype(np.float32) for scan in drawn]
+    drawn = [scan.astype(np.float32) for scan in _drawn(scans, PICTURE_POINTS)]
     page = Image.new("RGB", (2 * SIZE[0] + 30, SIZE[1] + 60), byte(BACKGROUND))
     ImageDraw.Draw(page).text((page.width // 2, 28), title, (0, 0, 0), font(22), anchor="mm")
     for column, camera in enumerate((from_above(), from_the_side())):
@@ -112,6 +105,13 @@ def map_overview(scans: list[np.ndarray], colors: np.ndarray, path: str | Path, 
         page.paste(panel, (10 + (SIZE[0] + 10) * column, 50))
     with replacing(path) as temporary:
         page.save(temporary, compress_level=2)
+
+
+def _drawn(scans: list[np.ndarray], count: int) -> list[np.ndarray]:
+    """So many points of all scans (N, 3), along the principal axes."""
+    drawn = [every_nth(scan, count // len(scans)) for scan in scans]
+    view = principal_axes(np.concatenate(drawn))
+    return [transform(view, scan) for scan in drawn]
 
 
 def map_viewer(
@@ -123,9 +123,7 @@ def map_viewer(
     """
     rows = found.scans(number)
     place = {row: n for n, row in enumerate(rows)}
-    drawn = [every_nth(scan, PAGE_POINTS // len(scans)) for scan in scans]
-    view = principal_axes(np.concatenate(drawn))
-    drawn = [transform(view, scan) for scan in drawn]
+    drawn = _drawn(scans, PAGE_POINTS)
     within = [edge for edge in found.edges if edge.registered and {edge.source, edge.target} <= place.keys()]
     ends = {
         used: [[place[e.source], place[e.target]] for e in within if e.used == used] for used in (True, False)

@@ -1,9 +1,6 @@
 """Pictures of a registration: clouds before and after, residuals of the overlap.
 
-Points are drawn by our own small renderer and put together by Pillow, because matplotlib takes seconds,
-and sorts scatter points by depth but gives no sense of it. Parallel projection, nearest point first, then
-eye-dome lighting (Boucheny, PhD thesis, Grenoble 2009): a pixel is darker the further it lies behind its
-neighbours, so that edges stand out without normals or lamps.
+Pillow puts together what pcreg.viz.render draws, because matplotlib takes seconds.
 """
 
 from collections.abc import Sequence
@@ -14,12 +11,13 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from pcreg.arrays import every_nth
+from pcreg.geometry.overlap import distances_to
 from pcreg.geometry.se3 import se3, transform
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.runtime import parallel
+from pcreg.runtime.device import load_open3d
 from pcreg.runtime.files import replacing
 from pcreg.viz.render import BACKGROUND, from_above, from_the_side, render
-from pcreg.viz.residuals import residual_colors, residuals
 
 SOURCE = np.array([245, 146, 52]) / 255  # orange
 TARGET = np.array([31, 126, 176]) / 255  # blue
@@ -27,6 +25,10 @@ PANEL = (590, 380)  # pixels of a view
 SUPERSAMPLING = 1.5  # views are drawn larger and scaled down, against jagged edges
 MAX_DRAWN_POINTS = 150_000  # of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
 MAX_DISTANCE_EXTENTS = 3.0  # from the middle of a cloud to points that are drawn
+MAX_TARGET_POINTS = 1_000_000  # searched; more would move no colour that a reader can see
+NO_PARTNER_COLOR = np.array([0.78, 0.78, 0.78])
+# Nine colours, evenly spaced: importing matplotlib for them takes half a second
+VIRIDIS = ("440154", "482d7b", "3b528b", "2c728e", "21918c", "28ae80", "5ec962", "addc30", "fde725")
 
 
 def overview(
@@ -91,6 +93,32 @@ def shown(points: np.ndarray) -> np.ndarray:
     low, high = middle_box(points)
     far = MAX_DISTANCE_EXTENTS * np.linalg.norm(high - low)
     return points[(np.abs(points - (low + high) / 2) <= far).all(1)]
+
+
+def residuals(
+    source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray, limit: float
+) -> np.ndarray:
+    """Metres (N,) from the moved source to the nearest target points; inf from `limit`."""
+    return distances_to(every_nth(target, MAX_TARGET_POINTS), source, T_target_source, limit)
+
+
+def residual_colors(distance: np.ndarray, limit: float) -> np.ndarray:
+    """Colours (N, 3) in 0..1: viridis up to `limit`, grey beyond."""
+    near = np.isfinite(distance)
+    colors = np.tile(NO_PARTNER_COLOR, (len(distance), 1))
+    steps, bands = np.linspace(0, limit, len(VIRIDIS)), zip(*map(bytes.fromhex, VIRIDIS), strict=True)
+    colors[near] = np.stack([np.interp(distance[near], steps, band) for band in bands], axis=1) / 255
+    return colors
+
+
+def show(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
+    """Show the moved source (N, 3) and the target (M, 3) in a window until that is closed."""
+    open3d, centre = load_open3d(), target.mean(0)  # the window works in float32
+    drawn = []
+    for points, color in ((transform(T_target_source, source), SOURCE), (target, TARGET)):
+        cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points - centre))
+        drawn.append(cloud.paint_uniform_color(color))
+    open3d.visualization.draw_geometries(drawn, "pcreg")
 
 
 def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray) -> Image.Image:

@@ -1,9 +1,14 @@
-"""Orthographic views of coloured points, drawn with NumPy."""
+"""Orthographic views of coloured points, drawn with NumPy.
+
+The nearest point of each pixel is drawn, with eye-dome lighting (Boucheny, PhD thesis, Grenoble 2009): a
+pixel is darker the further it lies behind its neighbours, so that edges stand out without normals or lamps.
+"""
 
 import numpy as np
 
 BACKGROUND = np.array([1.0, 1.0, 1.0])
 RADII = (2, 6)  # pixels, to the neighbours that light a pixel
+DEPTH_SCALE = 0.02  # of the picture's extent
 BAND_ROWS = 32  # of a picture, in arrays of some hundred kilobytes
 
 
@@ -30,14 +35,13 @@ def render(
     colors: list[np.ndarray],
     camera: np.ndarray,
     *,
-    size: tuple[int, int] = (1560, 960),
-    splat: int = 7,
-    depth_scale: float = 0.02,
+    size: tuple[int, int],
+    splat: int,
 ) -> np.ndarray:
     """RGB image (height, width, 3) in 0..1 of clouds in colours (3,) or (N, 3).
 
-    A point covers splat x splat pixels. A pixel that lies e times `depth_scale`, a fraction of the
-    picture's extent, behind the mean of its neighbours is darkened to about 1 / e.
+    A point covers splat x splat pixels. A pixel that lies e times DEPTH_SCALE of the picture's extent
+    behind the mean of its neighbours is darkened to about 1 / e.
     """
     width, height = size
     right, up, near = np.concatenate(clouds, dtype=np.float32).dot(camera.T.astype(np.float32)).T
@@ -66,7 +70,7 @@ def render(
     seen &= 0xFFFFFFFF
     seen[~covered] = 0
     drawn = np.where(covered, paint.T.take(seen, axis=1), np.float32(BACKGROUND)[:, None, None])
-    _eye_dome(drawn, near[seen], covered, np.float32(depth_scale * max(wide, high)))
+    _eye_dome(drawn, near[seen], covered, np.float32(DEPTH_SCALE * max(wide, high)))
     image = np.tile(np.float32(BACKGROUND), (height, width, 1))
     image[rows, columns] = drawn.transpose(1, 2, 0)
     return image

@@ -13,9 +13,8 @@ import numpy as np
 from pcreg.arrays import every_nth
 from pcreg.geometry.se3 import se3, transform
 from pcreg.registration.result import Registration
-from pcreg.viz.overview import principal_axes, shown
+from pcreg.viz.overview import principal_axes, residuals, shown
 from pcreg.viz.page import write_page
-from pcreg.viz.residuals import residuals
 
 MAX_LINES = 400  # of matches; more hide the clouds
 COORDINATE_STEPS = 65_535  # across a cloud: 2 mm in 120 m

@@ -57,7 +57,7 @@ def test_a_map_of_scans_with_viewpoints_says_from_where_each_point_was_seen(writ
 def test_viewpoints_of_a_run_before_are_removed(written, tmp_path):
     (tmp_path / "map.npz").touch()
     found = Map(("a", "b"), ("", ""), np.tile(np.eye(4), (2, 1, 1)), np.ones(2, dtype=int), (), 0.05)
-    write_map(tmp_path, found, lambda row: scan_of(5 + row), picture=False, html=False)
+    write_map(tmp_path, found, lambda row: scan_of(5 + row), picture=False)
     assert not (tmp_path / "map.npz").exists()
 
 

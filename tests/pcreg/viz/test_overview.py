@@ -2,9 +2,16 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import transform
-from pcreg.viz.overview import SOURCE, TARGET, overview, principal_axes, shown
+from pcreg.viz.overview import (
+    SOURCE,
+    TARGET,
+    overview,
+    principal_axes,
+    residual_colors,
+    residuals,
+    shown,
+)
 from pcreg.viz.render import BACKGROUND, from_above, from_the_side, oblique, render
-from pcreg.viz.residuals import residual_colors, residuals
 
 SHEET = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.0]), axis=-1).reshape(-1, 3)
 UP = np.array([0.0, 0.0, 1.0])
