@@ -1,7 +1,6 @@
 """A Dask cluster as an executor: processes of several machines that see the same folders.
 
-Each worker has one thread, which alone works, as in workers of one machine (pcreg.runtime.workers). The work
-of one that is gone is done by another.
+Each worker has one thread. The work of one that is gone is done by another.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ MAX_SECONDS = 20  # until a scheduler answers
 
 
 class Share(WorkerPlugin):
-    """Holds a worker to its share of the cores for as long as it runs; later workers, too."""
+    """Hold each worker, also one that comes later, to its share of the cores."""
 
     name, idempotent = "pcreg", True
 
@@ -30,7 +29,7 @@ class Share(WorkerPlugin):
         self.workers = workers_per_gpu  # 0: each has one core
 
     async def setup(self, worker: Worker) -> None:
-        """Have the thread that works hold the process to its share, for OpenMP keeps a number per thread."""
+        """Call parallel.give in the thread that works."""
         cores = parallel.allowed()
         share = cores[: max(1, len(cores) // self.workers)] if self.workers else cores[:1]
         await asyncio.wrap_future(worker.executors["default"].submit(parallel.give, share))
@@ -38,10 +37,7 @@ class Share(WorkerPlugin):
 
 @contextmanager
 def executor_at(address: str, device: str) -> Iterator[Executor]:
-    """The workers of the scheduler at this address, for work on the device.
-
-    Raises InputError if there is none, it has no workers, they have several threads or another pcreg.
-    """
+    """The workers of a scheduler; InputError for none, several threads in one, or another pcreg."""
     try:
         asyncio.run(_connect(address))  # a Client that cannot connect goes on trying
         client = Client(address, timeout=MAX_SECONDS, set_as_default=False)

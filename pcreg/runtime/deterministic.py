@@ -20,11 +20,9 @@ def deterministic() -> Iterator[None]:
 
 
 class _OneThread:
-    """While anybody is inside, PyTorch uses no threads but those of the callers.
+    """Within, PyTorch uses the calling threads alone, so that no sum depends on the number of cores.
 
-    The number is set for the calling thread and those that it starts; several callers may be inside at once.
-    Then no sum depends on the number of cores. A process that is forked later may use PyTorch, too: threads
-    started before are not forked with it, and it would wait for them for ever.
+    A process that is forked later may use PyTorch, too: it would wait for ever for threads that it lacks.
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ TIMEOUT = timedelta(hours=6)  # for which others wait while the first process va
 
 @dataclass(frozen=True)
 class Ranks:
-    """Number `rank` of `count` processes. The first one writes files and speaks for all."""
+    """One of `count` processes; the first one writes files and prints."""
 
     rank: int = 0
     count: int = 1
@@ -39,25 +39,18 @@ class Ranks:
                 distributed.broadcast(tensor, 0)
 
     def average(self, gradient: Tensor) -> None:
-        """Make an array its mean over all processes.
-
-        After the backward pass: that may be a CUDA graph, which no hook of DistributedDataParallel enters.
-        """
+        """Make an array its mean over all processes, after the backward pass, which may be a CUDA graph."""
         if self.count > 1:
             distributed.all_reduce(gradient)
             gradient /= self.count
 
     def had_by_all(self, batches: Iterator[Batch | None]) -> Iterator[Batch | None]:
-        """The batches, but None where a process has none: a step is made by all or by none.
-
-        Each comes when all processes have it. Otherwise one would begin the step, and its GPU wait for the
-        others, in the way of the process that makes batches there.
-        """
+        """The batches when all processes have theirs; None where one has none, so that all skip the step."""
         for batch in batches:
             yield batch if self.count == 1 or self._are_all(batch is not None) else None
 
     def _are_all(self, flag: bool) -> bool:
-        """Whether the flags of all processes are true; waits until all have come here."""
+        """True if the flags of all processes are, which are waited for."""
         least = torch.tensor(int(flag))  # on the CPU: GPUs have other things to do
         distributed.all_reduce(least, distributed.ReduceOp.MIN)
         return bool(least)
@@ -79,9 +72,8 @@ ALONE = Ranks()
 def init_distributed(device: str) -> Iterator[Ranks]:
     """The processes of this training: those that torchrun started, or this one alone.
 
-    Each takes the GPU of its own number, unless `device` is cpu, and ends when torchrun does. After an
-    exception the process ends without waiting for the others, which torchrun then ends. Raises InputError if
-    there are more processes than GPUs.
+    Each takes the GPU of its own number, unless `device` is cpu, and ends with torchrun. After an exception
+    it does not wait for the others. Raises InputError if there are more processes than GPUs.
     """
     if not distributed.is_torchelastic_launched():
         yield Ranks(device=device)
@@ -108,7 +100,7 @@ def init_distributed(device: str) -> Iterator[Ranks]:
 
 
 def _end() -> None:
-    """End this process and its workers at once, after what went wrong was said."""
+    """End this process and its workers at once, after the error was printed."""
     for worker in multiprocessing.active_children():
         worker.terminate()
     sys.stdout.flush()

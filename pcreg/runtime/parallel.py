@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from functools import cache
 from threading import Lock
 from typing import TypeVar
@@ -15,7 +14,6 @@ MIN_POINTS_PER_THREAD = 2_000
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-
 
 _given: list[int] = []  # cores of a worker process; empty in others
 
@@ -32,11 +30,11 @@ def allowed() -> list[int]:
 def give(cores: list[int], *, pin: bool = False) -> None:
     """Hold this process, and BLAS, OpenMP and PyTorch in it, to some cores for the rest of its life.
 
-    Libraries that are loaded later read the environment, the others are limited. OpenMP and PyTorch keep a
-    number per thread, so the thread that will work calls this. With `pin` all threads stay on these cores.
+    The thread that will work calls this, for OpenMP and PyTorch keep a number per thread. With `pin` all
+    threads stay on these cores.
     """
     _given[:] = cores
-    for library in ("OMP", "OPENBLAS", "MKL"):
+    for library in ("OMP", "OPENBLAS", "MKL"):  # those that are loaded later
         os.environ[f"{library}_NUM_THREADS"] = str(len(cores))
     threadpool_limits(len(cores))
     if "torch" in sys.modules:
@@ -47,57 +45,45 @@ def give(cores: list[int], *, pin: bool = False) -> None:
 
 
 def cores() -> int:
-    """How many cores this process may use; a worker process may use one."""
+    """The number of cores that this process may use."""
     return len(allowed())
 
 
 def cores_for(points: int) -> int:
-    """How many cores to use for one query of a tree by so many points.
+    """The number of cores to use for one query of a tree by so many points.
 
-    With few points per thread starting the threads takes longer than they save: on 32 cores a refinement took
-    0.42 s with 32 threads and 0.16 s with 16.
+    Few points per thread do not pay for its start: a refinement took 0.42 s with 32 threads, 0.16 s with 16.
     """
     return max(1, min(cores(), points // MIN_POINTS_PER_THREAD))
 
 
-class _OneForBlas:
-    """The first to enter limits BLAS to one thread, the last to leave restores the limit before.
+class one_for_blas:
+    """Within, each product of matrices is computed by the thread that calls it.
 
-    The limit is one number for the whole process, which several callers may set at once.
+    Ours have three columns or some dozens, or run on several threads anyway; BLAS would spread each over all
+    cores and wait for them actively. The limit is one number for the process: the first of several callers
+    sets it, the last one restores it.
     """
 
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
+    _lock, _inside, _limits = Lock(), 0, None
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
-                self._limits = _blas().limit(limits=1)
-            self._inside += 1
+            if one_for_blas._inside == 0:
+                one_for_blas._limits = _blas().limit(limits=1)
+            one_for_blas._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limits.restore_original_limits()
+            one_for_blas._inside -= 1
+            if one_for_blas._inside == 0:
+                one_for_blas._limits.restore_original_limits()
 
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Of NumPy and SciPy. Looked for once: it takes as long as a step of a registration."""
+    """The BLAS of NumPy and SciPy; finding it takes as long as a step of a registration."""
     return ThreadpoolController().select(user_api="blas")
-
-
-_ONE_FOR_BLAS = _OneForBlas()
-
-
-def one_for_blas() -> AbstractContextManager[None]:
-    """A context in which each product of matrices is computed by the thread that calls it.
-
-    Ours have three columns or some dozens, or run on several threads anyway. BLAS would spread each over all
-    cores and wait for them actively: on a busy machine that takes several times as long.
-    """
-    return _ONE_FOR_BLAS
 
 
 def each(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:

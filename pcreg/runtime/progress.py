@@ -1,8 +1,7 @@
 """Progress on stderr: a bar over items, or the step under way; and seconds by step.
 
 Library code logs its steps at level INFO, and how far each is at level DEBUG. Nothing is shown while the
-logger `pcreg` is at level ERROR: `logging.getLogger("pcreg").setLevel(logging.ERROR)`. Rich is imported where
-something is shown: most registrations are done before.
+logger `pcreg` is at level ERROR. Rich is imported where something is shown: most registrations end before.
 """
 
 import logging
@@ -20,15 +19,12 @@ Item = TypeVar("Item")
 
 
 def is_shown() -> bool:
-    """Whether progress is to be shown."""
+    """True if progress is to be shown."""
     return log.isEnabledFor(logging.WARNING)
 
 
 def progress(items: Iterable[Item], words: str, total: int, *, transient: bool = False) -> Iterator[Item]:
-    """The items, with a bar on stderr that shows how many of `total` are done, time taken and time left.
-
-    A bar that is `transient` disappears at the end.
-    """
+    """The items, with a bar on stderr over `total` of them, which disappears at the end if `transient`."""
     if total == 0:
         return
     from rich import progress as rich
@@ -47,16 +43,15 @@ class Steps(logging.Handler):
     It is one line that changes, and disappears at the end. Of several threads the last message is shown.
     """
 
-    def __init__(self, words: str, logger: str = "pcreg") -> None:
-        """`words` are shown until the first message."""
+    def __init__(self, words: str) -> None:
+        """Show these words until the first message."""
         super().__init__()
-        self.words, self._logger, self._ended = words, logging.getLogger(logger), threading.Event()
+        self.words, self._logger, self._ended = words, logging.getLogger("pcreg"), threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show the message from now on."""
         self.words = record.getMessage()
 
-    def __enter__(self) -> "Steps":
+    def __enter__(self) -> None:
         self._level = self._logger.level
         if is_shown():
             self._logger.setLevel(logging.DEBUG)
@@ -65,7 +60,6 @@ class Steps(logging.Handler):
         self._logger.addHandler(self)
         self._thread = threading.Thread(target=self._show, daemon=True)
         self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._logger.removeHandler(self)

@@ -1,7 +1,7 @@
 """The record file of a run: one JSON line per pair, written as soon as the pair is done.
 
-A run that was stopped continues. An incomplete last line is dropped. Every line has what the run depends on,
-so that lines of different runs cannot be mixed; a checksum over code is part of that.
+A run that was stopped continues. Every line has what the run depends on, a checksum over code included, so
+that lines of different runs cannot be mixed.
 """
 
 import hashlib
@@ -25,8 +25,7 @@ EVALUATING = (*REGISTERING, "datasets", "evaluation")
 def code_fingerprint(*places: str) -> str:
     """A checksum, twelve hexadecimal digits, over the sources in folders and files of the package.
 
-    A file elsewhere has its whole path. It is computed once in a process, which keeps running the code that
-    it has loaded.
+    It is computed once in a process, which keeps running the code that it has loaded.
     """
     digest = hashlib.sha256()
     for place in sorted(PACKAGE / each for each in places):

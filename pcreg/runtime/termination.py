@@ -20,8 +20,7 @@ log = logging.getLogger(__name__)
 def termination() -> Iterator[None]:
     """Within, SIGTERM raises SystemExit(143), as Ctrl-C raises KeyboardInterrupt.
 
-    A process that waits for its threads is ended GRACE_SECONDS later. In another thread than the main one,
-    which alone may handle signals, nothing is changed.
+    A process that waits for its threads is ended GRACE_SECONDS later. Only the main thread handles signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -60,8 +59,8 @@ class Deferral:
 def deferred(words: str = "") -> Iterator[Deferral]:
     """Let what is within end before the first Ctrl-C or SIGTERM is raised; a second one does not wait.
 
-    When a signal came, `words` are logged. It is raised also in place of an error from within: it is likely
-    that other processes were stopped, too. A signal that this process ignores stays ignored.
+    The signal, at which `words` are logged, is raised also in place of an error from within, since other
+    processes were probably stopped, too. A signal that this process ignores stays ignored.
     """
     deferral = Deferral()
     if threading.current_thread() is not threading.main_thread():

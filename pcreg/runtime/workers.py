@@ -1,7 +1,6 @@
 """Work for an executor: processes of this machine, each held to a core or some, or a cluster's.
 
-On one core numbers do not depend on how many workers there are: every sum is added up by one thread, and
-libraries that share random numbers among threads (Open3D's RANSAC) have one thread to give them to.
+On one core no answer depends on the number of workers: one thread adds up every sum and draws random numbers.
 """
 
 import os
@@ -35,9 +34,7 @@ PER_GPU = 4
 def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | None]:
     """The executor of `workers`, which work on the device; None for 0: the work is done by the caller.
 
-    An executor that is given goes on running. Processes of a number start with the first work, or for a GPU,
-    where they share out the cores, at once; they stop at the end of the context, and end when this process
-    does.
+    An executor that is given goes on running. Processes of a number end with the context or this process.
     """
     if isinstance(workers, Executor):
         yield workers
@@ -72,9 +69,8 @@ def map_unordered(
 
     Function, arguments and results must be picklable. `shared` is for what is large: each worker reads it
     once, from a file in the folder for temporary files, which a cluster must share ($TMPDIR). Workers work
-    in the folder of this process. An exception in a worker is raised here. Ctrl-C and SIGTERM let the calls
-    under way end, and yield them, before they are raised; a second one does not wait. Calls that were not
-    begun are dropped.
+    in the folder of this process. Ctrl-C and SIGTERM let the calls under way end, and yield them, before they
+    are raised; a second one does not wait.
     """
     if executor is None:
         for item in items:

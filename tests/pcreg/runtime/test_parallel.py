@@ -50,13 +50,14 @@ def test_answers_do_not_depend_on_the_number_of_threads(monkeypatch):
     rng = np.random.default_rng(0)
     points, (a, b) = rng.normal(size=(20_000, 3)), rng.normal(size=(2, 3000, 33)).astype(np.float32)
     monkeypatch.setattr("pcreg.geometry.voxel_grid.BLOCK_POINTS", 3000)
+    monkeypatch.setattr("pcreg.registration.matching.nearest.MAX_BLOCK_BYTES", 1 << 18)
 
     def answers(number):
         monkeypatch.setattr(parallel, "cores", lambda: number)
         return (
             voxel_downsample(points, 0.1),
             downsample_and_filter(points, 0.3, np.zeros(3)),
-            mutual(a, b, max_block_bytes=1 << 18),
+            mutual(a, b),
         )
 
     alone = answers(1)
