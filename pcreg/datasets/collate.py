@@ -124,18 +124,11 @@ class TrainingPairs(Dataset):
         return self.preparation([RawPair(pair.name, *clouds, pair.T_target_source)], rng)[0]
 
 
-@dataclass(frozen=True)
 class Batches:
     """The batches of any epoch, in an order of its own; the last, partial one is dropped."""
 
-    samples: TrainingPairs
-    geometry: PyramidConfig
-    batch_size: int = 4
-    workers: int = 0
-    ranks: Ranks = ALONE  # process r of n takes the batches r, r + n, r + 2 n ...
-
-    @staticmethod
-    def of(
+    def __init__(
+        self,
         pairs: PairDataset,
         preparation: Preparation,
         geometry: PyramidConfig,
@@ -147,33 +140,32 @@ class Batches:
         workers: int = 0,
         seed: int = 0,
         ranks: Ranks = ALONE,
-    ) -> "Batches":
+    ):
         """Batches of a data set, or of `limit` of its pairs, for one of the processes of a training.
 
-        `replay_share` of the pairs of an epoch come from the data set `replay`, if there is one.
+        Process r of n takes the batches r, r + n, r + 2 n ... `replay_share` of the pairs of an epoch come
+        from the data set `replay`, if there is one.
         """
         keep_evenly(pairs, limit)
         if replay is not None:
             pairs = Mixture(pairs, replay, replay_share)
-        samples = TrainingPairs(pairs, preparation, seed)
-        return Batches(samples, geometry, batch_size, workers, ranks)
+        self.samples, self.geometry = TrainingPairs(pairs, preparation, seed), geometry
+        self.batch_size, self.workers, self.ranks = batch_size, workers, ranks
+        total, count = len(self.samples), ranks.count
+        if total < count:
+            raise InputError(
+                f"the training set has {total} pairs for {count} processes; "
+                f"give torchrun --nproc-per-node={total} or less"
+            )
+        if not 0 < batch_size <= total // count:
+            shared = f" for {count} processes" if count > 1 else ""
+            raise InputError(
+                f"batch_size={batch_size}: the training set has {total} pairs{shared}; "
+                f"take between 1 and {total // count}"
+            )
 
     def __str__(self) -> str:
         return f"{len(self.samples)} pairs"
-
-    def __post_init__(self):
-        pairs, count = len(self.samples), self.ranks.count
-        if pairs < count:
-            raise InputError(
-                f"the training set has {pairs} pairs for {count} processes; "
-                f"give torchrun --nproc-per-node={pairs} or less"
-            )
-        if not 0 < self.batch_size <= pairs // count:
-            shared = f" for {count} processes" if count > 1 else ""
-            raise InputError(
-                f"batch_size={self.batch_size}: the training set has {pairs} pairs{shared}; "
-                f"take between 1 and {pairs // count}"
-            )
 
     def __len__(self) -> int:
         """Batches per epoch."""

@@ -71,20 +71,20 @@ class Kitti:
             for sequence, drive in self.drives.items()
             for frame, why in drive.broken_scans().items()
         }
-        listed = list(_listed(self.drives, distance))
-        self.left_out = [
-            f"{sequence}/{source:06d}->{sequence}/{target:06d} ({why})"
-            for sequence, source, target in listed
-            if (why := broken.get((sequence, source)) or broken.get((sequence, target)))
-        ]
-        self._frames = [
-            (sequence, source, target)
-            for sequence, source, target in listed
-            if not {(sequence, source), (sequence, target)} & broken.keys()
-        ]
+        self._starts: list[Start] = []
+        self.left_out: list[str] = []
+        for sequence, source, target in _listed(self.drives, distance):
+            name = f"{sequence}/{source:06d}->{sequence}/{target:06d}"
+            if why := broken.get((sequence, source)) or broken.get((sequence, target)):
+                self.left_out.append(f"{name} ({why})")
+            else:
+                drive = self.drives[sequence]
+                scans = drive.scan(source), drive.scan(target)
+                self._starts.append(Start(name, *scans, drive.motion(source, target)))
         if self.left_out and not skip_broken:
+            total = len(self.left_out) + len(self._starts)
             raise InputError(
-                f"{root}: {len(self.left_out)} of {len(listed)} pairs cannot be read, the first being "
+                f"{root}: {len(self.left_out)} of {total} pairs cannot be read, the first being "
                 f"{self.left_out[0]}; unpack these scans again, or do without their pairs: "
                 "data.skip_broken=true"
             )
@@ -92,21 +92,18 @@ class Kitti:
     @cached_property
     def pairs(self) -> list[Pair]:
         """Pairs in driving order; source is the earlier scan."""
-        starts = [self._start(*frames) for frames in self._frames]
         if self.truth == "odometry":
-            return [self._pair(start, start.T_target_source) for start in starts]
+            return [_pair(start, start.T_target_source) for start in self._starts]
         pairs = []
-        for start, correction in zip(starts, corrections(starts, self.workers), strict=True):
+        found = corrections(self._starts, self.cache / "icp.jsonl", self.workers)
+        for start, correction in zip(self._starts, found, strict=True):
             right, compat = correction @ start.T_target_source, start.T_target_source @ correction
-            if self.truth == "icp":
-                pairs.append(self._pair(start, right, compat))
-            else:
-                pairs.append(self._pair(start, compat))
+            pairs.append(_pair(start, right, compat) if self.truth == "icp" else _pair(start, compat))
         return pairs
 
     def keep_evenly(self, limit: int | None) -> None:
         """Keep at most `limit` pairs; the corrections of the others are not computed."""
-        self._frames = evenly(self._frames, limit)
+        self._starts = evenly(self._starts, limit)
         vars(self).pop("pairs", None)
 
     def cloud(self, name: str) -> np.ndarray:
@@ -118,19 +115,9 @@ class Kitti:
             )
         return read_cloud(self.drives[sequence].velodyne / f"{frame}.bin").points
 
-    def _start(self, sequence: str, source: int, target: int) -> Start:
-        drive = self.drives[sequence]
-        return Start(
-            self.cache / f"{sequence}_{source:06d}_{target:06d}.json",
-            drive.scan(source),
-            drive.scan(target),
-            drive.motion(source, target),
-        )
 
-    def _pair(self, start: Start, T: np.ndarray, T_compat: np.ndarray | None = None) -> Pair:
-        sequence = start.source.parent.parent.name
-        names = (f"{sequence}/{path.stem}" for path in (start.source, start.target))
-        return Pair(*names, T, T_compat=T_compat, scene=sequence)
+def _pair(start: Start, T: np.ndarray, T_compat: np.ndarray | None = None) -> Pair:
+    return Pair(*start.name.split("->"), T, T_compat=T_compat, scene=start.name.partition("/")[0])
 
 
 def _listed(drives: dict[str, "_Drive"], distance: float) -> Iterator[tuple[str, int, int]]:

@@ -44,7 +44,7 @@ class Odometry:
     ):
         small_gicp()  # refuse before anything is read
         self.names, self._cloud, self.voxel = list(sizes), cloud, voxel
-        scans = _digest(repr(list(sizes.items())).encode())
+        scans = hashlib.sha256(repr(list(sizes.items())).encode()).hexdigest()[:12]
         settings = {
             "scans": f"{len(sizes)} with {sum(sizes.values())} bytes, {scans}",
             "voxel": voxel,
@@ -137,19 +137,10 @@ class Odometry:
     def _prepared(self, number: int) -> Scan:
         name = self.names[number]
         points = self._cloud(name)
-        if len(points) and _is_far(points):
+        low, high = middle_box(points) if len(points) else (np.zeros(3), np.zeros(3))
+        if np.linalg.norm((low + high) / 2) > MAX_SENSOR_DISTANCE * np.linalg.norm(high - low):
             raise InputError(
                 f"{name}: lies {np.linalg.norm(points.mean(0)):.3g} m from its origin, where odometry "
                 "expects the sensor; if the scans share a frame already, write identities to poses.txt"
             )
         return Scan(points, self.voxel, name)
-
-
-def _is_far(points: np.ndarray) -> bool:
-    """True for a cloud (N, 3) too far from its origin for a sensor there."""
-    low, high = middle_box(points)
-    return bool(np.linalg.norm((low + high) / 2) > MAX_SENSOR_DISTANCE * np.linalg.norm(high - low))
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:12]

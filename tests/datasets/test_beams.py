@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pcreg.datasets.beams import beam_numbers
+from pcreg.datasets.altered import beam_numbers
 
 VLP16 = np.linspace(-15, 15, 16)
 HDL64 = np.concatenate([np.linspace(2, -8.33, 32), np.linspace(-8.83, -24.33, 32)])  # not evenly spaced

@@ -82,17 +82,16 @@ def test_a_batch_of_nothing_is_none():
 
 @pytest.mark.parametrize("size", [0, 5])
 def test_a_batch_size_that_cannot_be_is_refused(size):
-    samples = TrainingPairs(Sheets(), preparation())
     with pytest.raises(InputError, match="between 1 and 4"):
-        Batches(samples, PyramidConfig(), batch_size=size)
+        Batches(Sheets(), preparation(), PyramidConfig(), batch_size=size)
 
 
 def test_processes_share_the_pairs():
-    samples = TrainingPairs(Sheets(), preparation())
+    samples = Sheets(), preparation(), PyramidConfig()
     with pytest.raises(InputError, match="4 pairs for 2 processes; take between 1 and 2"):
-        Batches(samples, PyramidConfig(), batch_size=3, ranks=Ranks(0, 2))
+        Batches(*samples, batch_size=3, ranks=Ranks(0, 2))
     with pytest.raises(InputError, match="4 pairs for 5 processes; give torchrun --nproc-per-node=4 or less"):
-        Batches(samples, PyramidConfig(), batch_size=1, ranks=Ranks(0, 5))
+        Batches(*samples, batch_size=1, ranks=Ranks(0, 5))
 
 
 def test_an_empty_data_set_is_refused():

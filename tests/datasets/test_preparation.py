@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from pcreg.datasets.augment import Augmentation
-from pcreg.datasets.collate import Batches, TrainingPairs
+from pcreg.datasets.collate import Batches
 from pcreg.datasets.preparation import Downsampled, Preparation, nearest_in_voxel, scaled_clouds
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -51,7 +51,7 @@ def test_training_joins_what_the_descriptor_joins():
     augment = Augmentation(rotate=False, scale=(1.0, 1.0), jitter=0.0)
     sheets, net = Sheets(1), network().eval()
     preparation = Preparation(VOXEL, augment, 1.5 * VOXEL, scales=SCALES)
-    batch = next(Batches(TrainingPairs(sheets, preparation), architecture().geometry, 1).epoch(0)).to("cpu")
+    batch = next(Batches(sheets, preparation, architecture().geometry, batch_size=1).epoch(0)).to("cpu")
     with torch.no_grad():
         source, target = batch.descriptors(net(batch.pyramid))
     for features, name in ((source, "0/source"), (target, "0/target")):

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from pcreg.datasets.augment import Augmentation
-from pcreg.datasets.collate import Batches, TrainingPairs
+from pcreg.datasets.collate import Batches
 from pcreg.datasets.preparation import Preparation
 from pcreg.datasets.simulated.recorded import Recording
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
@@ -47,5 +47,5 @@ def network(seed: int = 0) -> ResUNet:
 
 def batches(dataset=None, batch_size: int = 2, workers: int = 0, rotate: bool = True) -> Batches:
     augment = Augmentation(rotate=rotate, jitter=0.002)
-    samples = TrainingPairs(dataset or Sheets(), Preparation(VOXEL, augment, 1.5 * VOXEL))
-    return Batches(samples, architecture().geometry, batch_size, workers)
+    preparation, geometry = Preparation(VOXEL, augment, 1.5 * VOXEL), architecture().geometry
+    return Batches(dataset or Sheets(), preparation, geometry, batch_size=batch_size, workers=workers)
