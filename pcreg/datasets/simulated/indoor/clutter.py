@@ -86,18 +86,11 @@ def carton(rng: np.random.Generator) -> Solids:
             a, b, c = np.array([a, b, c]) * rng.uniform(0.5, 1.0, 3)
         return boxes(rows)
     t = 0.006
-    walls = boxes(
-        [
-            (-a, -b, 0, a, b, t),
-            (-a, -b, 0, -a + t, b, 2 * c),
-            (a - t, -b, 0, a, b, 2 * c),
-            (-a, -b, 0, a, -b + t, 2 * c),
-            (-a, b - t, 0, a, b, 2 * c),
-        ]
-    )
+    walls = [(-a, -b, 0, a, b, t), (-a, -b, 0, -a + t, b, 2 * c), (a - t, -b, 0, a, b, 2 * c)]
+    walls += [(-a, -b, 0, a, -b + t, 2 * c), (-a, b - t, 0, a, b, 2 * c)]
     flap = boxes([(-a, 0, -t / 2, a, b, t / 2)])
     flaps = [flap.placed(pose(0, y, 2 * c, yaw, 0, rng.uniform(-80, 60))) for y, yaw in ((b, 0), (-b, 180))]
-    return Solids.join(walls, *flaps)
+    return Solids.join(boxes(walls), *flaps)
 
 
 def books(rng: np.random.Generator) -> Solids:
@@ -113,16 +106,9 @@ def books(rng: np.random.Generator) -> Solids:
 def bottle(rng: np.random.Generator) -> Solids:
     r, h = rng.uniform(0.03, 0.055), rng.uniform(0.12, 0.24)
     neck = r * rng.uniform(0.25, 0.5)
-    return Solids.join(
-        rods(
-            [
-                (r, 0, 0, 0, 0, 0, h),
-                (neck, 0, 0, h, 0, 0, h + 1.6 * r),
-                (neck * 1.2, 0, 0, h + 1.4 * r, 0, 0, h + 1.8 * r),
-            ]
-        ),
-        balls([(0, 0, h, r, r, r * rng.uniform(0.4, 1.2))]),
-    )
+    rows = [(r, 0, 0, 0, 0, 0, h), (neck, 0, 0, h, 0, 0, h + 1.6 * r)]
+    rows.append((neck * 1.2, 0, 0, h + 1.4 * r, 0, 0, h + 1.8 * r))
+    return Solids.join(rods(rows), balls([(0, 0, h, r, r, r * rng.uniform(0.4, 1.2))]))
 
 
 def mug(rng: np.random.Generator) -> Solids:
@@ -139,9 +125,8 @@ def bowl(rng: np.random.Generator) -> Solids:
     if rng.random() < 0.5:
         count = rng.integers(2, 6)
         size = np.repeat(rng.uniform(0.03, 0.045, (count, 1)), 3, 1)
-        parts.append(
-            balls(np.c_[rng.uniform(-r / 2, r / 2, (count, 2)), rng.uniform(0.03, 0.07, count), size])
-        )
+        places = rng.uniform(-r / 2, r / 2, (count, 2))
+        parts.append(balls(np.c_[places, rng.uniform(0.03, 0.07, count), size]))
     return Solids.join(*parts)
 
 
@@ -186,14 +171,11 @@ def laptop(rng: np.random.Generator) -> Solids:
 def lamp(rng: np.random.Generator) -> Solids:
     h, r = rng.uniform(0.2, 0.45), rng.uniform(0.06, 0.16)
     if rng.random() < 0.4:  # an arm with joints
-        elbow, head = (
-            np.array([rng.uniform(-0.15, 0), 0, h]),
-            np.array([rng.uniform(0.05, 0.25), 0, h * 1.05]),
-        )
+        elbow = np.array([rng.uniform(-0.15, 0), 0, h])
+        head = np.array([rng.uniform(0.05, 0.25), 0, h * 1.05])
         arm = rods([(0.01, 0, 0, 0, *elbow), (0.01, *elbow, *head), (0.08, 0, 0, 0, 0, 0, 0.02)])
-        return Solids.join(
-            arm, cones([(0.07, *(head + np.array([0.05, 0, -0.09])), *(head + np.array([-0.01, 0, 0.03])))])
-        )
+        foot, tip = head + np.array([0.05, 0, -0.09]), head + np.array([-0.01, 0, 0.03])
+        return Solids.join(arm, cones([(0.07, *foot, *tip)]))
     shade = ring(r * rng.uniform(0.9, 1.3), h, h + rng.uniform(0.12, 0.25), 14, 0.004, rng.uniform(0.5, 1))
     foot = balls([(0, 0, h * 0.3, r * 0.6, r * 0.6, h * 0.32)])
     return Solids.join(shade, foot, rods([(0.012, 0, 0, 0, 0, 0, h + 0.1), (r * 0.7, 0, 0, 0, 0, 0, 0.02)]))
@@ -244,17 +226,11 @@ def cloth(rng: np.random.Generator) -> Solids:
     """A heap of fabric: flat lumps with a strong relief."""
     count, size = rng.integers(4, 9), rng.uniform(0.1, 0.25)
     radii = size * rng.uniform([0.3, 0.3, 0.08], [0.8, 0.8, 0.3], (count, 3))
-    turns = np.stack(
-        [
-            pose(
-                *(size * rng.uniform(-0.6, 0.6, 2)),
-                radii[n, 2] * 0.7,
-                *between(rng, [0, -20, -20], [360, 20, 20]),
-            )
-            for n in range(count)
-        ]
-    )
-    return balls(np.c_[np.zeros((count, 3)), radii]).placed(turns).uneven(rng.uniform(0.01, 0.025))
+    turns = [
+        pose(*(size * rng.uniform(-0.6, 0.6, 2)), z * 0.7, *between(rng, [0, -20, -20], [360, 20, 20]))
+        for z in radii[:, 2]
+    ]
+    return balls(np.c_[np.zeros((count, 3)), radii]).placed(np.stack(turns)).uneven(rng.uniform(0.01, 0.025))
 
 
 def shoes(rng: np.random.Generator) -> Solids:

@@ -19,12 +19,8 @@ def radiator(rng: np.random.Generator) -> Piece:
         ribs = boxes(stacked(x, -0.13, z0, x + 0.045, -0.03, z1))
     else:
         ribs = boxes([(-half, -0.12, z0, half, -0.08, z1), (-half, -0.07, z0, half, -0.03, z1)])
-    pipe = rods(
-        [
-            (0.011, half + 0.03, -0.08, 0, half + 0.03, -0.08, z0 + 0.05),
-            (0.011, half, -0.08, z0 + 0.05, half + 0.03, -0.08, z0 + 0.05),
-        ]
-    )
+    end, low = half + 0.03, z0 + 0.05
+    pipe = rods([(0.011, end, -0.08, 0, end, -0.08, low), (0.011, half, -0.08, low, end, -0.08, low)])
     return Piece(Solids.join(ribs, pipe))
 
 
@@ -46,20 +42,14 @@ def pictures(rng: np.random.Generator) -> Piece:
 
 def television(rng: np.random.Generator) -> Piece:
     half, tall, z = between(rng, [0.35, 0.2, 0.45], [0.7, 0.42, 0.65])
-    low = boxes(
-        [
-            (-half * 1.2, -0.45, 0, half * 1.2, -0.02, z - 0.1),
-            (-half * 1.15, -0.4, z - 0.1, half * 1.15, -0.05, z),
-        ]
-    )
-    screen = boxes(
-        [
-            (-half, -0.28, z + 0.06, half, -0.23, z + 0.06 + 2 * tall),
-            (-0.2, -0.35, z, 0.2, -0.15, z + 0.015),
-            (-0.04, -0.25, z, 0.04, -0.22, z + 0.2),
-        ]
-    )
-    return Piece(Solids.join(low, screen), [(-half * 1.15, -0.4, half * 1.15, -0.3, z)])
+    rows = [
+        (-half * 1.2, -0.45, 0, half * 1.2, -0.02, z - 0.1),
+        (-half * 1.15, -0.4, z - 0.1, half * 1.15, -0.05, z),
+        (-half, -0.28, z + 0.06, half, -0.23, z + 0.06 + 2 * tall),
+        (-0.2, -0.35, z, 0.2, -0.15, z + 0.015),
+        (-0.04, -0.25, z, 0.04, -0.22, z + 0.2),
+    ]
+    return Piece(boxes(rows), [(-half * 1.15, -0.4, half * 1.15, -0.3, z)])
 
 
 def curtain(rng: np.random.Generator) -> Piece:
@@ -114,13 +104,11 @@ def fireplace(rng: np.random.Generator) -> Piece:
         (-half - 0.08, -d - 0.08, h, half + 0.08, 0, h + 0.05),
     ]
     rows += [(-half, -d - 0.3, 0, half, 0, 0.04), (-half * 0.6, -0.1, 0, half * 0.6, 0, h)]
-    logs = rods(
-        [
-            (0.05, -0.25, -0.2 - 0.05 * n, 0.08 + 0.07 * n, 0.25, -0.22 + 0.04 * n, 0.1 + 0.06 * n)
-            for n in range(3)
-        ]
-    )
-    return Piece(Solids.join(boxes(rows), logs), [(-half, -d, half, 0, h + 0.05)])
+    logs = [
+        (0.05, -0.25, -0.2 - 0.05 * n, 0.08 + 0.07 * n, 0.25, -0.22 + 0.04 * n, 0.1 + 0.06 * n)
+        for n in range(3)
+    ]
+    return Piece(Solids.join(boxes(rows), rods(logs)), [(-half, -d, half, 0, h + 0.05)])
 
 
 def door(rng: np.random.Generator) -> Piece:
@@ -137,16 +125,10 @@ def door(rng: np.random.Generator) -> Piece:
         for a, b in pairwise(z)
         for x0, x1 in ((-half + 0.1, -0.05), (0.05, half - 0.1))
     ]
-    grip = half - 0.07
-    leaf = Solids.join(
-        boxes([(-half, -0.04, 0.01, half, 0, h), *(raised if rng.random() < 0.5 else [])]),
-        rods(
-            [
-                (0.01, grip, -0.04, 1.02, grip, -0.09, 1.02),
-                (0.01, grip, -0.09, 1.02, grip - 0.12, -0.09, 1.02),
-            ]
-        ),
-    )
+    x = half - 0.07
+    grip = [(0.01, x, -0.04, 1.02, x, -0.09, 1.02), (0.01, x, -0.09, 1.02, x - 0.12, -0.09, 1.02)]
+    panels = [(-half, -0.04, 0.01, half, 0, h), *(raised if rng.random() < 0.5 else [])]
+    leaf = Solids.join(boxes(panels), rods(grip))
     if rng.random() < 0.4:
         leaf = leaf.placed(pose(-half, -0.02, 0, -rng.uniform(20, 110)) @ pose(half))
     return Piece(Solids.join(boxes(frame), leaf))
@@ -234,17 +216,8 @@ def bicycle(rng: np.random.Generator) -> Piece:
         rows += np.c_[np.full(16, 0.02), at[:-1], at[1:]].tolist()
         rows += [(0.003, x, 0, r, *rim) for rim in at[:-1:2]]
     back, head, crank, seat = (-0.5, 0, r), (0.35, 0, 0.85), (-0.08, 0, 0.28), (-0.2, 0, 0.9)
-    rows += [
-        (0.016, *a, *b)
-        for a, b in (
-            (back, crank),
-            (crank, head),
-            (seat, crank),
-            (seat, head),
-            (back, seat),
-            (head, (0.5, 0, r)),
-        )
-    ]
+    tubes = (back, crank), (crank, head), (seat, crank), (seat, head), (back, seat), (head, (0.5, 0, r))
+    rows += [(0.016, *a, *b) for a, b in tubes]
     rows += [(0.012, 0.32, -0.25, 1.0, 0.32, 0.25, 1.0), (0.012, *head, 0.32, 0, 1.0)]
     saddle = balls([(-0.22, 0, 0.95, 0.13, 0.07, 0.04)])
     return Piece(Solids.join(rods(rows), saddle).placed(pose(0, -0.3, 0, 0, 0, rng.uniform(-8, 0))))
@@ -280,9 +253,5 @@ def beams(rng: np.random.Generator, width: float, depth: float, ceiling: float) 
     if rng.random() < 0.5:
         y = np.arange(step / 2, depth, step)
         return boxes([(0, a - size / 2, ceiling - size, width, a + size / 2, ceiling) for a in y])
-    return rods(
-        [
-            (size, 0, a, ceiling - size * 1.5, width, a, ceiling - size * 1.5)
-            for a in rng.uniform(0.3, depth - 0.3, rng.integers(1, 3))
-        ]
-    )
+    y, z = rng.uniform(0.3, depth - 0.3, rng.integers(1, 3)), ceiling - size * 1.5
+    return rods([(size, 0, a, z, width, a, z) for a in y])

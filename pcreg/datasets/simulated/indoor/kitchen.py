@@ -18,10 +18,8 @@ def counter(rng: np.random.Generator) -> Piece:
     at = rng.uniform(-half + 0.4, half - 0.4) if kind < 2 else 0.0
     if kind == 0:  # a sink: the worktop around a recess
         body += [(-half, -d, h - 0.04, at - 0.25, 0, h), (at + 0.25, -d, h - 0.04, half, 0, h)]
-        body += [
-            (at - 0.25, -d, h - 0.04, at + 0.25, -d + 0.1, h),
-            (at - 0.25, -0.12, h - 0.04, at + 0.25, 0, h),
-        ]
+        edges = ((-d, -d + 0.1), (-0.12, 0))
+        body += [(at - 0.25, y0, h - 0.04, at + 0.25, y1, h) for y0, y1 in edges]
         body[0] = (-half, -d + 0.04, 0.1, half, 0, h - 0.18)
         parts.append(tap(rng).placed(pose(at, -0.08, h)))
     else:
@@ -39,10 +37,8 @@ def counter(rng: np.random.Generator) -> Piece:
     parts.append(boxes(body))
     if rng.random() < 0.65:
         z0, z1, deep = h + rng.uniform(0.45, 0.6), rng.uniform(1.9, 2.3), rng.uniform(0.3, 0.38)
-        parts += [
-            boxes([(-half, -deep, z0, half, 0, z1)]),
-            fronts(rng, -half, half, -deep, z0, z1, columns, 1),
-        ]
+        parts.append(boxes([(-half, -deep, z0, half, 0, z1)]))
+        parts.append(fronts(rng, -half, half, -deep, z0, z1, columns, 1))
     tops = [(-half, -d, at - 0.3 if kind == 0 else half, 0, h)]
     if kind == 0:
         tops.append((at + 0.3, -d, half, 0, h))
@@ -58,28 +54,20 @@ def fridge(rng: np.random.Generator) -> Piece:
         (-half, -d - 0.05, split + 0.006, half, -d - 0.005, h),
     ]
     x = half - 0.05
-    grip = rods(
-        [
-            (0.012, x, -d - 0.09, split - 0.35, x, -d - 0.09, split - 0.05),
-            (0.012, x, -d - 0.09, split + 0.05, x, -d - 0.09, min(split + 0.35, h)),
-        ]
-    )
+    grips = (split - 0.35, split - 0.05), (split + 0.05, min(split + 0.35, h))
+    grip = rods([(0.012, x, -d - 0.09, low, x, -d - 0.09, high) for low, high in grips])
     return Piece(Solids.join(boxes(rows), grip), [(-half, -d, half, 0, h)])
 
 
 def machine(rng: np.random.Generator) -> Piece:
     """A washing machine, a dishwasher or an oven of its own."""
     half, d, h = between(rng, [0.28, 0.5, 0.8], [0.32, 0.65, 0.9])
-    parts = [
-        boxes(
-            [(-half, -d, 0.02, half, 0, h), (-half + 0.02, -d - 0.015, h - 0.13, half - 0.02, -d, h - 0.02)]
-        )
-    ]
+    body = [(-half, -d, 0.02, half, 0, h)]
+    body.append((-half + 0.02, -d - 0.015, h - 0.13, half - 0.02, -d, h - 0.02))
+    parts = [boxes(body)]
     if rng.random() < 0.6:
-        parts += [
-            rods([(0.19, 0, -d - 0.03, h * 0.45, 0, -d, h * 0.45)]),
-            balls([(0, -d - 0.02, h * 0.45, 0.13, 0.04, 0.13)]),
-        ]
+        parts.append(rods([(0.19, 0, -d - 0.03, h * 0.45, 0, -d, h * 0.45)]))
+        parts.append(balls([(0, -d - 0.02, h * 0.45, 0.13, 0.04, 0.13)]))
     else:
         parts.append(rods([(0.012, -half * 0.8, -d - 0.05, h - 0.18, half * 0.8, -d - 0.05, h - 0.18)]))
     return Piece(Solids.join(*parts), [(-half, -d, half, 0, h)])
@@ -99,30 +87,16 @@ def microwave_stand(rng: np.random.Generator) -> Piece:
 def tap(rng: np.random.Generator) -> Solids:
     """A tap at the origin, its arm to -y."""
     h, arm = between(rng, [0.1, 0.1], [0.32, 0.22])
-    return Solids.join(
-        rods(
-            [
-                (0.014, 0, 0, 0, 0, 0, h),
-                (0.012, 0, 0, h, 0, -arm, h),
-                (0.012, 0, -arm, h, 0, -arm, h - 0.05),
-                (0.025, 0, 0, 0, 0, 0, 0.04),
-            ]
-        ),
-        balls([(0.05, 0, 0.05, 0.04, 0.012, 0.012)]),
-    )
+    rows = [(0.014, 0, 0, 0, 0, 0, h), (0.012, 0, 0, h, 0, -arm, h)]
+    rows += [(0.012, 0, -arm, h, 0, -arm, h - 0.05), (0.025, 0, 0, 0, 0, 0, 0.04)]
+    return Solids.join(rods(rows), balls([(0.05, 0, 0.05, 0.04, 0.012, 0.012)]))
 
 
 def toilet(rng: np.random.Generator) -> Piece:
     h, long = between(rng, [0.38, 0.26], [0.45, 0.32])
     parts = [balls([(0, -0.42, h - 0.12, 0.2, long, 0.2), (0, -0.35, 0.12, 0.13, 0.2, 0.25)])]
-    parts.append(
-        boxes(
-            [
-                (-0.12, -0.45, 0, 0.12, -0.1, h * 0.6),
-                (-0.2, -0.19, h - 0.02, 0.2, -0.02, h + rng.uniform(0.3, 0.42)),
-            ]
-        )
-    )
+    top = h + rng.uniform(0.3, 0.42)
+    parts.append(boxes([(-0.12, -0.45, 0, 0.12, -0.1, h * 0.6), (-0.2, -0.19, h - 0.02, 0.2, -0.02, top)]))
     seat = ring(0.17, 0, 0.03, 16, 0.06).placed(pose(0, -0.42, h + 0.02) @ np.diag([1, 1.35, 1, 1]))
     lid = balls([(0, 0, 0.22, 0.19, 0.02, 0.24)]).placed(pose(0, -0.2, h + 0.04, 0, 0, one_of(rng, [-4, 78])))
     return Piece(Solids.join(*parts, seat, lid), [(-0.18, -0.18, 0.18, -0.03, h + 0.4)])
@@ -141,10 +115,8 @@ def washbasin(rng: np.random.Generator) -> Piece:
     if rng.random() < 0.5:
         parts.append(rods([(0.09, 0, -d * 0.4, 0, 0, -d * 0.4, h - 0.1)]))
     else:
-        parts += [
-            boxes([(-half * 0.9, -d * 0.9, 0.15, half * 0.9, 0, h - 0.14)]),
-            fronts(rng, -half * 0.9, half * 0.9, -d * 0.9, 0.17, h - 0.16, 2, 1),
-        ]
+        parts.append(boxes([(-half * 0.9, -d * 0.9, 0.15, half * 0.9, 0, h - 0.14)]))
+        parts.append(fronts(rng, -half * 0.9, half * 0.9, -d * 0.9, 0.17, h - 0.16, 2, 1))
     parts.append(boxes([(-half * 0.8, -0.03, h + 0.25, half * 0.8, 0, h + rng.uniform(0.7, 1.1))]))
     for x in (-half + 0.08, half - 0.08):
         parts.append(clutter(rng, 0.15).placed(pose(x, -0.06, h)))
@@ -162,17 +134,14 @@ def bath(rng: np.random.Generator) -> Piece:
         (-half, -d, 0, half, 0, 0.15),
     ]
     parts = [boxes(rows), tap(rng).placed(pose(-half + 0.06, -d / 2, h, -90))]
-    parts += [
-        rods([(0.012, -half + 0.05, -0.05, h + 0.3, -half + 0.05, -0.05, 2.0)]),
-        balls([(-half + 0.12, -0.1, 2.0, 0.07, 0.07, 0.03)]),
-    ]
+    parts.append(rods([(0.012, -half + 0.05, -0.05, h + 0.3, -half + 0.05, -0.05, 2.0)]))
+    parts.append(balls([(-half + 0.12, -0.1, 2.0, 0.07, 0.07, 0.03)]))
     return Piece(Solids.join(*parts), [(-half, -t, half, 0, h)])
 
 
 def towel_rail(rng: np.random.Generator) -> Piece:
     half, z = between(rng, [0.2, 1.0], [0.35, 1.5])
     bars = [(0.01, -half, -0.07, a, half, -0.07, a) for a in z + np.arange(rng.integers(1, 7)) * 0.08]
-    towel = boxes(
-        [(-half * 0.7, -0.1, z - rng.uniform(0.3, 0.6), half * rng.uniform(0, 0.9), -0.05, z + 0.02)]
-    )
+    low, share = between(rng, [0.3, 0], [0.6, 0.9])
+    towel = boxes([(-half * 0.7, -0.1, z - low, half * share, -0.05, z + 0.02)])
     return Piece(Solids.join(rods(bars), towel.uneven(0.012)))

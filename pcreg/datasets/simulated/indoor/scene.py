@@ -189,18 +189,13 @@ def _room(
         parts.append(fixtures.pendant(rng, height).placed(pose(*_somewhere(rng, width, depth, 0.5))))
     if rng.random() < 0.25:
         parts.append(fixtures.beams(rng, width, depth, height))
-    return _worn(rng, Solids.join(*parts))
+    solids = Solids.join(*parts)
+    wear = rng.lognormal(np.log(0.0006), 1.4, len(solids)).clip(0, 0.015)  # dents, folds and seams
+    return replace(solids, relief=solids.relief + wear)
 
 
 def _somewhere(rng: np.random.Generator, width: float, depth: float, margin: float) -> list[float]:
     return between(rng, [margin, margin], [width - margin, depth - margin])
-
-
-def _worn(rng: np.random.Generator, solids: Solids) -> Solids:
-    """Relief of surfaces by dents, folds and seams, a few millimetres each."""
-    return replace(
-        solids, relief=solids.relief + rng.lognormal(np.log(0.0006), 1.4, len(solids)).clip(0, 0.015)
-    )
 
 
 def _at_window(rng: np.random.Generator, x: float) -> Solids:
@@ -236,14 +231,8 @@ def _along_wall(
         low, high = extent(piece.solids)
         end = x + high[0] - low[0]
         blocked = any(x < x1 and end > x0 and high[2] > z0 + 0.1 for x0, x1, z0, _ in holes)
-        place = T @ pose(
-            x - low[0],
-            -high[1] - rng.uniform(0, 0.06),
-            0,
-            rng.normal(0, 1.2),
-            rng.normal(0, 0.3),
-            rng.normal(0, 0.3),
-        )
+        y = -high[1] - rng.uniform(0, 0.06)
+        place = T @ pose(x - low[0], y, 0, rng.normal(0, 1.2), rng.normal(0, 0.3), rng.normal(0, 0.3))
         if end > length or blocked or not taken.fits(place, piece.solids, 0.01):
             x += 0.3
             continue

@@ -26,12 +26,8 @@ def chair(rng: np.random.Generator) -> Piece:
     if style == 0:
         back = boxes([(-w, -0.012, (top - seat) * rng.uniform(0.1, 0.5), w, 0.012, top - seat)])
     elif style == 1:
-        back = boxes(
-            [
-                (x - 0.015, -0.01, 0, x + 0.015, 0.01, top - seat)
-                for x in np.linspace(-w * 0.7, w * 0.7, rng.integers(3, 7))
-            ]
-        )
+        slats = np.linspace(-w * 0.7, w * 0.7, rng.integers(3, 7))
+        back = boxes([(x - 0.015, -0.01, 0, x + 0.015, 0.01, top - seat) for x in slats])
     else:
         z = np.linspace(0.35, 0.95, rng.integers(2, 4)) * (top - seat)
         back = boxes([(-w, -0.01, h - 0.03, w, 0.01, h + 0.03) for h in z])
@@ -56,25 +52,15 @@ def office_chair(rng: np.random.Generator) -> Piece:
     back = Solids.join(
         balls([(0, 0, tall, w, 0.06, tall)]), boxes([(-w * 0.7, -0.04, 0.1, w * 0.7, 0.03, tall * 1.6)])
     )
-    parts = [
-        rods([*spokes, (0.03, 0, 0, 0.1, 0, 0, seat), (0.02, 0, 0.2, seat - 0.05, 0, w + 0.04, seat + 0.2)])
-    ]
-    parts += [
-        castors,
-        cushion.uneven(0.006),
-        back.placed(pose(0, w, seat + 0.05, 0, 0, rng.uniform(-18, -4))).uneven(0.006),
-    ]
+    posts = [(0.03, 0, 0, 0.1, 0, 0, seat), (0.02, 0, 0.2, seat - 0.05, 0, w + 0.04, seat + 0.2)]
+    back = back.placed(pose(0, w, seat + 0.05, 0, 0, rng.uniform(-18, -4))).uneven(0.006)
+    parts = [rods([*spokes, *posts]), castors, cushion.uneven(0.006), back]
     if rng.random() < 0.6:
         arms = [(x - 0.025, -0.1, seat + 0.2, x + 0.025, 0.15, seat + 0.23) for x in (-w - 0.03, w + 0.03)]
-        parts.append(
-            boxes(
-                arms
-                + [(x - 0.015, 0, seat - 0.02, x + 0.015, 0.04, seat + 0.2) for x in (-w - 0.03, w + 0.03)]
-            )
-        )
-    return Piece(
-        Solids.join(*parts).placed(pose(yaw=rng.uniform(-60, 60))), [(-0.15, -0.15, 0.15, 0.15, seat + 0.05)]
-    )
+        arms += [(x - 0.015, 0, seat - 0.02, x + 0.015, 0.04, seat + 0.2) for x in (-w - 0.03, w + 0.03)]
+        parts.append(boxes(arms))
+    chair = Solids.join(*parts).placed(pose(yaw=rng.uniform(-60, 60)))
+    return Piece(chair, [(-0.15, -0.15, 0.15, 0.15, seat + 0.05)])
 
 
 def stool(rng: np.random.Generator) -> Piece:
@@ -93,46 +79,28 @@ def sofa(rng: np.random.Generator) -> Piece:
     w, d, seat, top = between(rng, [0.26, 0.75, 0.36, 0.68], [0.36, 1.0, 0.48, 1.0])
     half, arm, thick = seats * w, rng.uniform(0.1, 0.25), rng.uniform(0.15, 0.28)
     base = [(-half - arm, -d, 0.06, half + arm, 0, seat - 0.12)]
-    base += [(x - arm / 2, -d, 0.06, x + arm / 2, 0, seat + 0.2) for x in (-half - arm / 2, half + arm / 2)]
+    ends = (-half - arm / 2, half + arm / 2)
+    base += [(x - arm / 2, -d, 0.06, x + arm / 2, 0, seat + 0.2) for x in ends]
     parts = [boxes(base).uneven(0.006)]
     if rng.random() < 0.6:  # round arms
-        parts.append(
-            rods(
-                [
-                    (arm / 2 * 1.15, x, -d, seat + 0.2, x, -0.02, seat + 0.2)
-                    for x in (-half - arm / 2, half + arm / 2)
-                ]
-            ).uneven(0.006)
-        )
+        arms = rods([(arm / 2 * 1.15, x, -d, seat + 0.2, x, -0.02, seat + 0.2) for x in ends])
+        parts.append(arms.uneven(0.006))
     soft = []
     for n in range(seats):
         x = (2 * n + 1 - seats) * w
-        soft.append(
-            _pad(w * 0.98, (d - thick) / 2, 0.09).placed(
-                pose(x, -(d + thick) / 2, seat - 0.07, 0, 0, rng.normal(0, 1.5))
-            )
-        )
-        soft.append(
-            _pad(w * 0.98, (top - seat) / 2 + 0.08, thick / 2).placed(
-                pose(x, -thick / 2, (top + seat) / 2, 0, 0, 90 - rng.uniform(4, 14))
-            )
-        )
+        place = pose(x, -(d + thick) / 2, seat - 0.07, 0, 0, rng.normal(0, 1.5))
+        soft.append(_pad(w * 0.98, (d - thick) / 2, 0.09).placed(place))
+        place = pose(x, -thick / 2, (top + seat) / 2, 0, 0, 90 - rng.uniform(4, 14))
+        soft.append(_pad(w * 0.98, (top - seat) / 2 + 0.08, thick / 2).placed(place))
     for _ in range(rng.integers(0, 2 * seats + 1)):
-        place = pose(
-            rng.uniform(-half, half),
-            -thick - 0.1,
-            seat + 0.2,
-            rng.uniform(-30, 30),
-            rng.uniform(-40, 40),
-            rng.uniform(50, 80),
-        )
+        x = rng.uniform(-half, half)
+        place = pose(x, -thick - 0.1, seat + 0.2, *between(rng, [-30, -40, 50], [30, 40, 80]))
         soft.append(_pad(rng.uniform(0.18, 0.26), rng.uniform(0.14, 0.24), 0.07).placed(place))
     parts.append(Solids.join(*soft).uneven(rng.uniform(0.006, 0.015)))
     if rng.random() < 0.4:
-        throw = cloth(rng).placed(
-            pose(rng.uniform(-half, half), -d * 0.6, seat) @ np.diag([1.8, 1.8, 1.0, 1])
-        )
-        parts.append(throw)
+        throw = cloth(rng)
+        place = pose(rng.uniform(-half, half), -d * 0.6, seat) @ np.diag([1.8, 1.8, 1.0, 1])
+        parts.append(throw.placed(place))
     return Piece(Solids.join(*parts), [(-half, -d, half, -thick - 0.1, seat + 0.02)])
 
 
@@ -146,26 +114,12 @@ def bed(rng: np.random.Generator) -> Piece:
     soft = []
     for n in range(count * rng.integers(1, 3)):
         x = (2 * (n % count) + 1 - count) * w / 2 + rng.normal(0, 0.04)
-        place = pose(
-            x,
-            -0.3 - 0.1 * rng.random(),
-            top + 0.05 + 0.08 * (n // count),
-            rng.normal(0, 10),
-            0,
-            rng.uniform(0, 35),
-        )
+        y, z = -0.3 - 0.1 * rng.random(), top + 0.05 + 0.08 * (n // count)
+        place = pose(x, y, z, rng.normal(0, 10), 0, rng.uniform(0, 35))
         soft.append(_pad(0.33, 0.22, 0.09).placed(place))
     fold = rng.integers(8, 20)
-    place = np.stack(
-        [
-            pose(
-                *between(rng, [-w, -d], [w, -0.8]),
-                top + rng.uniform(-0.02, 0.03),
-                *between(rng, [0, -8, -8], [180, 8, 8]),
-            )
-            for _ in range(fold)
-        ]
-    )
+    drawn = [between(rng, [-w, -d, -0.02, 0, -8, -8], [w, -0.8, 0.03, 180, 8, 8]) for _ in range(fold)]
+    place = np.stack([pose(x, y, top + z, *angles) for x, y, z, *angles in drawn])
     radii = rng.uniform([0.15, 0.06, 0.03], [0.6, 0.3, 0.1], (fold, 3))
     soft.append(balls(np.c_[np.zeros((fold, 3)), radii]).placed(place))
     hang = rng.uniform(0.1, 0.35)
@@ -178,12 +132,8 @@ def bench(rng: np.random.Generator) -> Piece:
     """A row of seats on one beam, as in halls and waiting rooms."""
     seats, seat = rng.integers(2, 6), rng.uniform(0.4, 0.47)
     half = seats * 0.27
-    shell = boxes(
-        [
-            (-0.23, -0.45, seat, 0.23, -0.02, seat + 0.03),
-            (-0.23, -0.03, seat + 0.05, 0.23, 0, seat + rng.uniform(0.25, 0.45)),
-        ]
-    )
+    rim = seat + rng.uniform(0.25, 0.45)
+    shell = boxes([(-0.23, -0.45, seat, 0.23, -0.02, seat + 0.03), (-0.23, -0.03, seat + 0.05, 0.23, 0, rim)])
     parts = [shell.placed(pose(x)) for x in (np.arange(seats) * 2 + 1 - seats) * 0.27]
     frame = [(-half, -0.25, seat - 0.08, half, -0.19, seat - 0.02)]
     frame += [(x - 0.03, -0.42, 0, x + 0.03, -0.05, 0.03) for x in (-half * 0.8, half * 0.8)]
@@ -194,9 +144,8 @@ def bench(rng: np.random.Generator) -> Piece:
 def _pad(x: float, y: float, z: float) -> Solids:
     """A cushion about the origin with these half sizes: round edges, a swollen middle."""
     edge = z * 0.7
-    rims = [(edge, -x, s * y, 0, x, s * y, 0) for s in (-1, 1)] + [
-        (edge, s * x, -y, 0, s * x, y, 0) for s in (-1, 1)
-    ]
+    rims = [(edge, -x, s * y, 0, x, s * y, 0) for s in (-1, 1)]
+    rims += [(edge, s * x, -y, 0, s * x, y, 0) for s in (-1, 1)]
     return Solids.join(
         boxes([(-x, -y, -edge, x, y, edge)]),
         balls([(0, 0, 0, x * 1.1, y * 1.1, z * 1.25)]),

@@ -15,10 +15,8 @@ def table(rng: np.random.Generator) -> Piece:
     thick = rng.uniform(0.018, 0.05)
     if rng.random() < 0.3:
         r = d
-        foot = rods(
-            [(r, 0, 0, h - thick, 0, 0, h), (0.05, 0, 0, 0, 0, 0, h), (r * 0.55, 0, 0, 0, 0, 0, 0.03)]
-        )
-        return Piece(foot, [(-r * 0.7, -r * 0.7, r * 0.7, r * 0.7, h)])
+        foot = [(r, 0, 0, h - thick, 0, 0, h), (0.05, 0, 0, 0, 0, 0, h), (r * 0.55, 0, 0, 0, 0, 0, 0.03)]
+        return Piece(rods(foot), [(-r * 0.7, -r * 0.7, r * 0.7, r * 0.7, h)])
     return Piece(_on_legs(rng, w, d, h, thick), [(-w, -d, w, d, h)])
 
 
@@ -85,9 +83,8 @@ def _on_legs(rng: np.random.Generator, w: float, d: float, h: float, thick: floa
         rows += [(a - leg, b - leg, 0, a + leg, b + leg, h - thick) for a, b in corners]
         return boxes(rows)
     splay = rng.uniform(1, 1.1)
-    return Solids.join(
-        boxes(rows), rods([(leg, a * splay, b * splay, 0, a, b, h - thick) for a, b in corners])
-    )
+    legs = rods([(leg, a * splay, b * splay, 0, a, b, h - thick) for a, b in corners])
+    return Solids.join(boxes(rows), legs)
 
 
 def shelf(rng: np.random.Generator) -> Piece:
@@ -120,11 +117,8 @@ def wall_shelf(rng: np.random.Generator) -> Piece:
 def cabinet(rng: np.random.Generator) -> Piece:
     """Chests, sideboards and wardrobes, with doors and drawers."""
     tall = rng.random() < 0.35
-    half, d, top = (
-        between(rng, [0.35, 0.38, 1.7], [0.9, 0.65, 2.3])
-        if tall
-        else between(rng, [0.3, 0.35, 0.5], [0.9, 0.55, 1.25])
-    )
+    bounds = ([0.35, 0.38, 1.7], [0.9, 0.65, 2.3]) if tall else ([0.3, 0.35, 0.5], [0.9, 0.55, 1.25])
+    half, d, top = between(rng, *bounds)
     columns = max(1, round(half / rng.uniform(0.2, 0.35)))
     rows = rng.integers(1, 3) if tall else rng.integers(1, 6)
     body = [(-half, -d, 0.08, half, 0, top), (-half + 0.03, -d + 0.04, 0, half - 0.03, 0, 0.08)]
@@ -155,27 +149,10 @@ def fronts(
                 panels.append((a + edge, y - thick - 0.008, low + edge, b - edge, y - thick, high - edge))
             at = (b - 0.05, (low + high) / 2) if upright else ((a + b) / 2, (low + high) / 2)
             size = min(0.09, (b - a) / 3)
-            ends = (
-                [(at[0], at[1] - size), (at[0], at[1] + size)]
-                if upright
-                else [(at[0] - size, at[1]), (at[0] + size, at[1])]
-            )
+            dx, dz = (0, size) if upright else (size, 0)
             if kind == 0:
-                grips.append(
-                    rods(
-                        [
-                            (
-                                0.007,
-                                ends[0][0],
-                                y - thick - 0.03,
-                                ends[0][1],
-                                ends[1][0],
-                                y - thick - 0.03,
-                                ends[1][1],
-                            )
-                        ]
-                    )
-                )
+                out = y - thick - 0.03
+                grips.append(rods([(0.007, at[0] - dx, out, at[1] - dz, at[0] + dx, out, at[1] + dz)]))
             elif kind != 2:
                 grips.append(balls([(at[0], y - thick - 0.015, at[1], 0.016, 0.018, 0.016)]))
     return Solids.join(boxes(doors), boxes(panels), *grips, *ajar)
@@ -184,13 +161,11 @@ def fronts(
 def rack_with_clothes(rng: np.random.Generator) -> Piece:
     """A rail on two stands, clothes hanging from it."""
     half, top = between(rng, [0.35, 1.3], [0.8, 1.7])
-    frame = [(0.015, x, -0.25, 0, x, -0.25, top) for x in (-half, half)] + [
-        (0.015, -half, -0.25, top, half, -0.25, top)
-    ]
+    frame = [(0.015, x, -0.25, 0, x, -0.25, top) for x in (-half, half)]
+    frame.append((0.015, -half, -0.25, top, half, -0.25, top))
     frame += [(0.015, x, -0.48, 0.02, x, -0.02, 0.02) for x in (-half, half)]
-    return Piece(
-        Solids.join(rods(frame), garments(rng, rng.integers(3, 12), half * 0.9, top).placed(pose(y=-0.25)))
-    )
+    hung = garments(rng, rng.integers(3, 12), half * 0.9, top).placed(pose(y=-0.25))
+    return Piece(Solids.join(rods(frame), hung))
 
 
 def coat_hooks(rng: np.random.Generator) -> Piece:
@@ -205,18 +180,10 @@ def garments(rng: np.random.Generator, count: int, half: float, top: float) -> S
     parts = []
     for x in rng.uniform(-half, half, count):
         long, wide, thick = between(rng, [0.25, 0.14, 0.03], [0.6, 0.26, 0.09])
-        body = balls(
-            [
-                (0, 0, -long, thick, wide, long),
-                (0, wide * 0.7, -long, thick, 0.06, long * 0.7),
-                (0, -wide * 0.7, -long, thick, 0.06, long * 0.7),
-            ]
-        )
-        parts.append(
-            body.placed(pose(x, 0, top - 0.03, rng.normal(0, 15), rng.normal(0, 4))).uneven(
-                rng.uniform(0.01, 0.03)
-            )
-        )
+        rows = [(0, 0, -long, thick, wide, long)]
+        rows += [(0, y, -long, thick, 0.06, long * 0.7) for y in (wide * 0.7, -wide * 0.7)]
+        place = pose(x, 0, top - 0.03, rng.normal(0, 15), rng.normal(0, 4))
+        parts.append(balls(rows).placed(place).uneven(rng.uniform(0.01, 0.03)))
     return Solids.join(*parts)
 
 
