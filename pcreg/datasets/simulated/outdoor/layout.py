@@ -24,15 +24,9 @@ def network(rng: np.random.Generator, half_width: float, crossings: int, bend: f
     stations = rng.permutation([-55.0, 0.0, 45.0])[:crossings] + rng.uniform(-15, 15, crossings)
     for station in stations:
         x, y, heading = main.at(station)
-        roads.append(
-            Road(
-                float(x),
-                float(y),
-                float(heading) + rng.uniform(np.pi / 3, 2 * np.pi / 3),
-                rng.uniform(-bend, bend),
-                half_width * rng.uniform(0.7, 1.1),
-            )
-        )
+        angle, curvature = rng.uniform(np.pi / 3, 2 * np.pi / 3), rng.uniform(-bend, bend)
+        width = half_width * rng.uniform(0.7, 1.1)
+        roads.append(Road(float(x), float(y), float(heading) + angle, curvature, width))
     return tuple(roads)
 
 
@@ -48,15 +42,8 @@ def uneven_ground(
     def waves(n: int, height: float, length: tuple[float, float]) -> np.ndarray:
         wave, angle = rng.uniform(*length, n), rng.uniform(0, 2 * np.pi, n)
         k = 2 * np.pi / wave
-        return np.stack(
-            [
-                height * rng.uniform(0, 1, n),
-                k * np.cos(angle),
-                k * np.sin(angle),
-                rng.uniform(0, 2 * np.pi, n),
-            ],
-            1,
-        )
+        heights, phase = height * rng.uniform(0, 1, n), rng.uniform(0, 2 * np.pi, n)
+        return np.stack([heights, k * np.cos(angle), k * np.sin(angle), phase], 1)
 
     return Ground(
         roads=roads,
@@ -87,27 +74,10 @@ def houses(
 def parked(site: Site, road: Road, offset: float, missing: float) -> None:
     for side in (-1, 1):
         turn = 0.0 if site.rng.random() < 0.8 else site.rng.uniform(0.5, 1.5)
-        site.beside(
-            traffic.car,
-            road,
-            side * offset,
-            5.6,
-            missing=missing,
-            models=4,
-            turn=turn,
-            stretch=0.06,
-            margin=3,
-        )
-        site.beside(
-            site.rng.choice([traffic.van, traffic.truck]),
-            road,
-            side * offset,
-            40,
-            missing=0.6,
-            turn=turn,
-            margin=4,
-            models=1,
-        )
+        at = road, side * offset
+        site.beside(traffic.car, *at, 5.6, missing=missing, models=4, turn=turn, stretch=0.06, margin=3)
+        make = site.rng.choice([traffic.van, traffic.truck])
+        site.beside(make, *at, 40, missing=0.6, turn=turn, margin=4, models=1)
 
 
 def vehicles(site: Site, road: Road, n: int, offset: float, speed: float) -> None:
@@ -140,15 +110,8 @@ def small_things(site: Site, road: Road, edge: float) -> None:
         (vegetation.bush, 10),
     ):
         for side in (-1, 1):
-            site.beside(
-                make,
-                road,
-                side * edge,
-                gap,
-                missing=site.rng.uniform(0.4, 1.2),
-                models=1,
-                turn=site.rng.choice([0.0, np.pi / 2]),
-            )
+            missing, turn = site.rng.uniform(0.4, 1.2), site.rng.choice([0.0, np.pi / 2])
+            site.beside(make, road, side * edge, gap, missing=missing, models=1, turn=turn)
 
 
 def traffic_lights(site: Site) -> None:
@@ -158,6 +121,4 @@ def traffic_lights(site: Site) -> None:
             for across in (-1, 1):
                 x, y, yaw = other.at(side * (main.half_width + 1), across * (other.half_width + 0.7))
                 if site.rng.random() < 0.7:
-                    site.put(
-                        street_furniture.traffic_light(site.rng), x, y, yaw + (np.pi if across < 0 else 0)
-                    )
+                    site.put(street_furniture.traffic_light(site.rng), x, y, yaw + np.pi * (across < 0))

@@ -43,18 +43,9 @@ def car_park(rng: np.random.Generator) -> Site:
     for road in aisles:
         for side in (-1, 1):
             for make in kinds:
-                site.beside(
-                    make,
-                    road,
-                    side * (aisle + 2.6),
-                    2.6,
-                    span=45,
-                    missing=1 - full / len(kinds),
-                    models=2,
-                    turn=rng.choice([-1, 1]) * np.pi / 2,
-                    loose=0.15,
-                    stretch=0.06,
-                )
+                turn = rng.choice([-1, 1]) * np.pi / 2
+                row = road, side * (aisle + 2.6), 2.6, 45, 1 - full / len(kinds), 2, turn
+                site.beside(make, *row, loose=0.15, stretch=0.06)
         site.beside(vegetation.tree, road, aisle + 5.2, 13, span=45, missing=rng.uniform(0.2, 1), models=3)
         site.beside(street_furniture.lamp, road, -aisle - 5.2, 20, span=45, missing=0.2)
     rim = Road(y=1.5 * pitch + 3, half_width=0)
@@ -72,15 +63,8 @@ def yard(rng: np.random.Generator) -> Site:
     site = Site(rng, uneven_ground(rng, (), slope=0.02, hills=0.3), roads)
     for road in roads:
         for side in (-1, 1):
-            site.frontage(
-                lambda r, w: buildings.shed(r),
-                road,
-                side * (road.half_width + rng.uniform(8, 20)),
-                (35, 60),
-                (5, 25),
-                20,
-                setback=8,
-            )
+            off = side * (road.half_width + rng.uniform(8, 20))
+            site.frontage(lambda r, w: buildings.shed(r), road, off, (35, 60), (5, 25), 20, setback=8)
             site.frontage(
                 street_furniture.fence,
                 road,
@@ -133,15 +117,8 @@ def court(rng: np.random.Generator) -> Site:
         site.scatter(make, 3, *site.area(rng.integers(0, most), half.min(), 0.6))
     for way in ways:
         if rng.random() < 0.5:
-            site.frontage(
-                vegetation.hedge,
-                way,
-                way.half_width + rng.uniform(0.5, 4),
-                (3, 8),
-                (1, 6),
-                0.5,
-                span=half.min() - 3,
-            )
+            off = way.half_width + rng.uniform(0.5, 4)
+            site.frontage(vegetation.hedge, way, off, (3, 8), (1, 6), 0.5, span=half.min() - 3)
     people(site, rng.integers(0, 12), half.min())
     return site
 
@@ -191,12 +168,8 @@ def hall(rng: np.random.Generator) -> Site:
             low, high = np.sort([side * half[1], side * (half[1] - gallery)])
             site.put(Things.of(box([-half[0], low, level], [half[0], high, level + 0.3])), 0.0, 0.0, 0.0)
             rim = side * (half[1] - gallery)
-            site.put(
-                Things.of(box([-half[0], rim - 0.03, level], [half[0], rim + 0.03, level + 1.2])),
-                0.0,
-                0.0,
-                0.0,
-            )
+            rail = box([-half[0], rim - 0.03, level], [half[0], rim + 0.03, level + 1.2])
+            site.put(Things.of(rail), 0.0, 0.0, 0.0)
     contents = rng.integers(3)
     n = rng.integers(3, 30)
     px, py = rng.uniform(-half + 2, half - 2, (n, 2)).T

@@ -216,12 +216,9 @@ class Site:
         """n movers on a road, those on its left against its direction."""
         for _ in range(n):
             side = self.rng.choice([-1.0, 1.0])
-            self.movers.append(
-                Mover(
-                    make(self.rng),
-                    road,
-                    self.rng.uniform(-80, 80),
-                    side * offset * self.rng.uniform(0.8, 1.2),
-                    -side * speed * self.rng.uniform(0.3, 1.2),
-                )
+            things, station = make(self.rng), self.rng.uniform(-80, 80)
+            aside, pace = (
+                side * offset * self.rng.uniform(0.8, 1.2),
+                -side * speed * self.rng.uniform(0.3, 1.2),
             )
+            self.movers.append(Mover(things, road, station, aside, pace))

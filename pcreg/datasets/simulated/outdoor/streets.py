@@ -46,15 +46,8 @@ def city(rng: np.random.Generator) -> Site:
     site = Site(rng, uneven_ground(rng, roads, kerb=rng.uniform(0.08, 0.18), slope=0.04, rough=0.01), roads)
     tall = rng.uniform(8, 22)
     for road in roads:
-        houses(
-            site,
-            road,
-            road.half_width + pavement,
-            (8, 35),
-            tall,
-            missing=rng.uniform(0, 0.3),
-            setback=rng.uniform(0, 2),
-        )
+        front, missing = road.half_width + pavement, rng.uniform(0, 0.3)
+        houses(site, road, front, (8, 35), tall, missing=missing, setback=rng.uniform(0, 2))
         edge = road.half_width + 0.5
         for side in (-1, 1):
             if rng.random() < 0.6:
@@ -81,14 +74,8 @@ def square(rng: np.random.Generator) -> Site:
     for sector in _sectors(rng):
         middle = np.array(sector) * radius
         if rng.random() < 0.9:
-            site.frontage(
-                around,
-                _shifted(ring, middle.mean()),
-                -0.1,
-                (8, 30),
-                span=np.ptp(middle) / 2,
-                margin=rng.uniform(2, 6),
-            )
+            start, span = _shifted(ring, middle.mean()), np.ptp(middle) / 2
+            site.frontage(around, start, -0.1, (8, 30), span=span, margin=rng.uniform(2, 6))
     for road in roads:
         site.drive(traffic.car, road, rng.integers(1, 5), road.half_width * 0.5, 7)
     for make, most in PLACE_THINGS:
@@ -148,15 +135,8 @@ def highway(rng: np.random.Generator) -> Site:
                 site.beside(
                     vegetation.tree, road, side * (half + bank[1]), rng.uniform(4, 10), models=4, loose=8
                 )
-        site.beside(
-            vegetation.bush,
-            road,
-            side * (half + bank[0] + 1),
-            3,
-            missing=rng.uniform(0.3, 1),
-            models=3,
-            loose=5,
-        )
+        off, missing = side * (half + bank[0] + 1), rng.uniform(0.3, 1)
+        site.beside(vegetation.bush, road, off, 3, missing=missing, models=3, loose=5)
         site.beside(street_furniture.sign, road, side * (half + 1.2), 25, missing=0.4, turn=np.pi / 2)
     if rng.random() < 0.6:
         site.beside(street_furniture.lamp, road, half + 1.5, rng.uniform(20, 40), missing=0, loose=0)
@@ -182,16 +162,8 @@ def country(rng: np.random.Generator) -> Site:
             site.beside(vegetation.bush, road, off, 4, missing=rng.uniform(0.3, 1), models=4, loose=5)
             if rng.random() < 0.5:
                 site.frontage(street_furniture.fence, road, off * 1.1, (10, 20), (0, 10), 0.2)
-            site.frontage(
-                any_house,
-                road,
-                side * (road.half_width + 12),
-                (14, 22),
-                (10, 60),
-                12,
-                missing=0.5,
-                setback=15,
-            )
+            far = side * (road.half_width + 12)
+            site.frontage(any_house, road, far, (14, 22), (10, 60), 12, missing=0.5, setback=15)
             site.beside(street_furniture.bollard, road, side * (road.half_width + 0.6), 25, missing=0.2)
         if rng.random() < 0.7:
             site.beside(street_furniture.utility_pole, road, road.half_width + bank[1] + 1, 30, missing=0)
