@@ -31,7 +31,7 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import locked, replacing
 from pcreg.training.matcher_trainer import MatcherTrainer
 from pcreg.training.trainer import Trainer
-from pcreg.training.validation import check_pairs, compare, feature_match_recall, match_recall
+from pcreg.training.validation import check_pairs, compare, feature_match_recall
 
 # What may differ between a training and its continuation.
 NON_IDENTITY_KEYS = {"out", "resume", "device", "workers", "checkpointing", "interpolation", "epochs"}
@@ -131,13 +131,10 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
                 temporary.write_text(OmegaConf.to_yaml(cfg))
 
         def validate(network: ResUNet) -> dict[str, float]:
-            descriptor = FCGF(network, device, scales=tuple(cfg.scales))
-            if cfg.get("matcher"):
-                matcher = AttentionMatcher(network, device, with_nearest=False)
-                return match_recall(descriptor, matcher, validation, cfg.validate.tau, cfg.validate.minimum)
-            return feature_match_recall(
-                descriptor, validation, cfg.validate.points, cfg.validate.tau, cfg.validate.minimum
-            )
+            descriptor, chosen = FCGF(network, device, scales=tuple(cfg.scales)), cfg.validate
+            matcher = AttentionMatcher(network, device, with_nearest=False) if cfg.get("matcher") else None
+            bounds = chosen.points, chosen.tau, chosen.minimum
+            return feature_match_recall(descriptor, validation, *bounds, matcher)
 
         if ranks.first:
             print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")

@@ -40,6 +40,8 @@ MAX_SEARCHED = 8  # scans of a map that are searched in another
 MAX_MOTIONS = 3  # verified between two maps
 MIN_MOTION_CONFIDENCE = 0.1  # of a motion that is verified
 
+Joint = tuple[Motion, Registration]
+
 
 class Consolidation:
     """Drops edges of scans that the scans around refute, and joins maps that belong together."""
@@ -85,7 +87,7 @@ class Consolidation:
         growing, placement = self.growing, self._placement()
         pairs = map_pairs(placement.component, growing.inliers)
         joints = self._searched(placement, pairs) + self._verified(placement, pairs)
-        between: dict[tuple[int, int], list[tuple[Motion, Registration]]] = defaultdict(list)
+        between: dict[tuple[int, int], list[Joint]] = defaultdict(list)
         for each in joints:
             between[placement.ends(each[0])].append(each)
         edges = placement.between_maps(list(growing.edges.values()))
@@ -103,9 +105,7 @@ class Consolidation:
         growing.solve()
         return joined
 
-    def _searched(
-        self, placement: "Placement", pairs: Sequence[tuple[int, int]]
-    ) -> list[tuple[Motion, Registration]]:
+    def _searched(self, placement: "Placement", pairs: Sequence[tuple[int, int]]) -> list[Joint]:
         """Scans of one map found in another with the confidence that a single edge needs."""
         questions = [each for pair in pairs for each in placement.searches(*pair, self.growing.inliers)]
         return [
@@ -114,9 +114,7 @@ class Consolidation:
             if answer.confidence >= MIN_LONE_CONFIDENCE
         ]
 
-    def _verified(
-        self, placement: "Placement", pairs: Sequence[tuple[int, int]]
-    ) -> list[tuple[Motion, Registration]]:
+    def _verified(self, placement: "Placement", pairs: Sequence[tuple[int, int]]) -> list[Joint]:
         """Motions of pairs of scans, registered or not, that the scans around both confirm."""
         motions = placement.between_maps(self.growing.motions())
         likely = [motion for pair in pairs for motion in placement.likely(motions[pair])]

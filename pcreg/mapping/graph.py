@@ -75,16 +75,18 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
                     own = [edges[number] for number in numbers]
                     optimised[numbers] = _globally_optimised(rows, own, poses[rows], tolerance)
                 poses[rows] = optimised[numbers]
-        residual = {
-            number: displacement(_relative(edge, poses), edge.T_target_source, probes[edge.source])
-            for number, edge in ((number, edges[number]) for number in used)
-        }
+        residual = {}
+        for number in used:
+            T, source = edges[number].T_target_source, edges[number].source
+            residual[number] = displacement(_relative(edges[number], poses), T, probes[source])
         worst = max(used, key=lambda number: residual[number], default=None)
         if worst is not None and residual[worst] > tolerance:
             far = [number for number in used if residual[number] > max(tolerance, residual[worst] / 2)]
             far.sort(key=lambda number: triangles[number] + edges[number].confidence)
             for number in far[: max(len(far) // 2, 1)]:  # the weakest of a cycle that does not close
-                rejections[number] = _contradiction(edges[number], poses)
+                moved = _relative(edges[number], poses), edges[number].T_target_source
+                size = f"{translation_error(*moved):.2f} m and {rotation_error(*moved):.1f} degrees"
+                rejections[number] = f"contradicts the other pairs by {size}"
             continue
         if lone := _unconfirmed(edges, used, component):
             for number in lone:
@@ -190,13 +192,6 @@ def _globally_optimised(
 
 def _relative(edge: Edge, poses: np.ndarray) -> np.ndarray:
     return inverse(poses[edge.target]) @ poses[edge.source]
-
-
-def _contradiction(edge: Edge, poses: np.ndarray) -> str:
-    relative = _relative(edge, poses)
-    metres = translation_error(relative, edge.T_target_source)
-    degrees = rotation_error(relative, edge.T_target_source)
-    return f"contradicts the other pairs by {metres:.2f} m and {degrees:.1f} degrees"
 
 
 def _unconfirmed(edges: Sequence[Edge], used: Sequence[int], component: np.ndarray) -> list[int]:

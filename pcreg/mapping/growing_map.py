@@ -78,7 +78,11 @@ class GrowingMap:
             pass
         component = self.graph.component
         self._compare(executor, retrieval.further_candidates(component, self.inliers, self.screened))
-        self._register_between_maps(executor)
+        # None of these joins maps by itself: between two places so many are tried that wrong ones agree
+        chosen = self._proposed(len(self.scans), np.not_equal.outer(component, component))
+        self.unproven.update(chosen)
+        for _ in progress(self._answered(executor, chosen), "register", len(chosen)):
+            pass
 
     def _compare(self, executor: Executor | None, pairs: Sequence[tuple[int, int]]) -> None:
         """Screen pairs of scans."""
@@ -110,17 +114,6 @@ class GrowingMap:
         """Number of pairs that may still be registered."""
         return MAX_PAIRS_PER_SCAN * len(self.scans) - len(self.answers)
 
-    def _register_between_maps(self, executor: Executor | None) -> None:
-        """Register the most promising pairs of scans in different maps.
-
-        None of them joins maps by itself: between two places so many are tried that wrong ones agree.
-        """
-        separate = np.not_equal.outer(self.graph.component, self.graph.component)
-        chosen = self._proposed(len(self.scans), separate)
-        self.unproven.update(chosen)
-        for _ in progress(self._answered(executor, chosen), "register", len(chosen)):
-            pass
-
     def _answered(
         self, executor: Executor | None, chosen: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[int, int]]:
@@ -129,9 +122,8 @@ class GrowingMap:
             (self.paths[source], self.paths[target]): (source, target) for source, target in chosen
         }
         kept = self.records.by_pair
-        is_done = {pair: kept.get(name_of(pair), {}).get("stamp") == stamp_of(pair) for pair in named}
-        yield from (named[pair] for pair in named if is_done[pair])
-        todo = [pair for pair in named if not is_done[pair]]
+        todo = [pair for pair in named if kept.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
+        yield from (ends for pair, ends in named.items() if pair not in todo)
         for pair, record in registered(executor, self.work, todo):
             self.records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
             yield named[pair]

@@ -1,7 +1,6 @@
 """The map of many scans: their poses, and the pairs on which these rest."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,9 +88,7 @@ class Map:
                 | {
                     "source": self.names[edge.source],
                     "target": self.names[edge.target],
-                    "T_target_source": None
-                    if edge.T_target_source is None
-                    else edge.T_target_source.tolist(),
+                    "T_target_source": None if (T := edge.T_target_source) is None else T.tolist(),
                 }
                 for edge in self.edges
             ],
@@ -99,6 +96,9 @@ class Map:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write graph.json, and poses.txt and poses_kitti.txt of each map.
+
+        A line of poses.txt is `row tx ty tz qx qy qz qw` (TUM), and comments name the scans; a line of
+        poses_kitti.txt has the 12 numbers of the upper rows of T_map_scan.
 
         Args:
             folder: of the first map; others go into map_2, map_3, ... in it.
@@ -113,25 +113,17 @@ class Map:
         with replacing(paths[0]) as temporary:
             temporary.write_text(json.dumps(self.to_dict(), indent=1) + "\n")
         for number in range(1, self.count + 1):
-            rows = self.scans(number)
-            for name, lines in (("poses.txt", self._tum(rows)), ("poses_kitti.txt", self._kitti(rows))):
-                paths.append(folder_of(Path(folder), number) / name)
-                with replacing(paths[-1]) as temporary:
-                    temporary.write_text("".join(lines), encoding="utf-8", errors="surrogateescape")
+            rows, own = self.scans(number), folder_of(Path(folder), number)
+            T, names = self.T_map_scan[rows], "".join(f"# {row} {self.names[row]}\n" for row in rows)
+            quaternions = Rotation.from_matrix(T[:, :3, :3]).as_quat(canonical=True)
+            tum = names, np.column_stack([rows, T[:, :3, 3], quaternions]), ["%d"] + 7 * ["%.9f"]
+            kitti = "", T[:, :3].reshape(-1, 12), "%.9f"
+            for name, (head, values, form) in (("poses.txt", tum), ("poses_kitti.txt", kitti)):
+                paths.append(own / name)
+                with replacing(paths[-1]) as temporary, temporary.open("wb") as file:
+                    file.write(head.encode(errors="surrogateescape"))
+                    np.savetxt(file, values, form)
         return paths
-
-    def _tum(self, rows: Sequence[int]) -> list[str]:
-        """`row tx ty tz qx qy qz qw`, and the names of the scans as comments."""
-        lines = [f"# {row} {self.names[row]}\n" for row in rows]
-        for row in rows:
-            T = self.T_map_scan[row]
-            values = [*T[:3, 3], *Rotation.from_matrix(T[:3, :3]).as_quat(canonical=True)]
-            lines.append(" ".join([str(row), *(f"{value:.9f}" for value in values)]) + "\n")
-        return lines
-
-    def _kitti(self, rows: Sequence[int]) -> list[str]:
-        """The 12 numbers of the upper rows of T_map_scan."""
-        return [" ".join(f"{value:.9f}" for value in self.T_map_scan[row][:3].ravel()) + "\n" for row in rows]
 
 
 def folder_of(folder: Path, number: int) -> Path:

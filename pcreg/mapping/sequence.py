@@ -37,7 +37,7 @@ def steps(
         if record is None or record["stamp"] != stamp_of(pair):
             target = before or _prepared(work, pair[1], voxel)
             before = source = _prepared(work, pair[0], voxel)
-            record = _step(source, target, motion, scans[n], scans[n - 1], voxel, pair)
+            record = _step((source, target), motion, scans[n], scans[n - 1], voxel, pair)
             records.add(record | {"pair": name, "stamp": stamp_of(pair)})
         else:
             before = None
@@ -54,32 +54,24 @@ def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | InputError:
 
 
 def _step(
-    source: gicp.Scan | InputError,
-    target: gicp.Scan | InputError,
-    guess: np.ndarray,
-    source_scan: Scan,
-    target_scan: Scan,
-    voxel: float,
-    pair: Pair,
+    sides: tuple[gicp.Scan | InputError, ...], guess: np.ndarray, a: Scan, b: Scan, voxel: float, pair: Pair
 ) -> dict[str, Any]:
-    """The record of one step."""
+    """The record of one step, from scan a to b."""
     record = {"source": pair[0], "target": pair[1], "registered": False, "confidence": 0.0, "error": ""}
-    for side in (source, target):
+    for side in sides:
         if isinstance(side, InputError):
             return record | {"reason": f"odometry: {side}"}
     guesses = (guess, np.eye(4)) if (guess != np.eye(4)).any() else (guess,)
     for start in guesses:
-        fit = gicp.register_scans(source, target, start)
+        fit = gicp.register_scans(*sides, start)
         if not (rejection := fit.rejection()):
             break
     if rejection:
         return record | {"reason": f"odometry: the scans {rejection}"}
-    here, there = source_scan.frame, target_scan.frame
-    local = there.T_local_given @ fit.T_target_source @ here.T_given_local
-    refined = Refinement(local, fit.overlap, 0.0, voxel)
-    surfaces = source_scan.surface, target_scan.surface, target_scan.normals
-    found = covariance(Overlap.of(*surfaces, local, voxel), refined)
-    to_given = adjoint(here.T_given_local)
+    local = b.frame.T_local_given @ fit.T_target_source @ a.frame.T_given_local
+    overlap = Overlap.of(a.surface, b.surface, b.normals, local, voxel)
+    found = covariance(overlap, Refinement(local, fit.overlap, 0.0, voxel))
+    to_given = adjoint(a.frame.T_given_local)
     return record | {
         "registered": True,
         "confidence": STEP_CONFIDENCE,

@@ -79,19 +79,15 @@ def contrastive_loss(
     `total` = `positive` + (`negative0` + `negative1`) / 2. A negative that is among all `positives` (P, 2) is
     dropped; with no negative left the term is 0.
     """
-    anchor0, anchor1 = features0[sampled[:, 0]], features1[sampled[:, 1]]
+    rows0, rows1 = sampled.unbind(1)
+    anchor0, anchor1 = features0[rows0], features1[rows1]
     positive = torch.relu((anchor0 - anchor1).square().sum(1) - POSITIVE_MARGIN).mean()
     stride = max(len(features0), len(features1))
     keys = torch.sort(positives[:, 0] + positives[:, 1] * stride).values
-
     hardest1 = candidates1[_nearest(anchor0, features1[candidates1])]
-    is_negative = ~_contains(keys, sampled[:, 0] + hardest1 * stride)
-    negative0 = _push(anchor0, features1[hardest1], is_negative)
-
+    negative0 = _push(anchor0, features1[hardest1], ~_contains(keys, rows0 + hardest1 * stride))
     hardest0 = candidates0[_nearest(anchor1, features0[candidates0])]
-    is_negative = ~_contains(keys, hardest0 + sampled[:, 1] * stride)
-    negative1 = _push(anchor1, features0[hardest0], is_negative)
-
+    negative1 = _push(anchor1, features0[hardest0], ~_contains(keys, hardest0 + rows1 * stride))
     total = positive + (negative0 + negative1) / 2
     return {"total": total, "positive": positive, "negative0": negative0, "negative1": negative1}
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,8 +26,7 @@ class MatcherTrainer(Trainer):
         self.matcher_loss = matcher_loss
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
-        state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
-        generator = torch.Generator().manual_seed(int(state[0]))
+        generator = self._generator()
         with self.autocast:
             features, nodes = self.network.features(batch.pyramid)
         sides = batch.descriptors(features.float())

@@ -8,7 +8,7 @@ drawn from (seed, epoch, batch).
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
@@ -27,12 +27,11 @@ from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import is_shown
 from pcreg.runtime.termination import deferred
-from pcreg.training.ahead import on_device, stoppable_batches
 from pcreg.training.checkpoint import TrainState, load_own_checkpoint, save_checkpoint
 from pcreg.training.graphed import GraphedNetwork
 from pcreg.training.losses import Batch, HardestContrastive, Loss
 from pcreg.training.optimisation import AveragedNetwork, as_one
-from pcreg.training.outcome import Outcome, Scalars
+from pcreg.training.transfers import Outcome, Scalars, on_device, stoppable_batches
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +79,11 @@ class Trainer:
         self.folder = Path(folder)
         self.loss = loss or HardestContrastive()
         self.checkpoint_every, self.seed, self.ranks = checkpoint_every, seed, ranks
-        self.describe = self._in_training(precision)
+        # The descriptors, and gradients, of a pyramid
+        self.describe: Callable[[Pyramid], torch.Tensor] = self.network
+        if ranks.device != "cpu" and not self.network.checkpointing:
+            dtype = torch.bfloat16 if precision == "bfloat16" else None
+            self.describe = GraphedNetwork(self.network, dtype)
         self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")
         self.identity = identity or {}
         self.state = TrainState()
@@ -88,12 +91,6 @@ class Trainer:
         self._unread: Outcome | None = None  # of the last step
         self._note = ""  # beside the progress bar
         self._inconsistent = False
-
-    def _in_training(self, precision: str) -> Callable[[Pyramid], torch.Tensor]:
-        """The function that computes the network's descriptors, and gradients, of a pyramid."""
-        if self.ranks.device == "cpu" or self.network.checkpointing:
-            return self.network
-        return GraphedNetwork(self.network, torch.bfloat16 if precision == "bfloat16" else None)
 
     @property
     def output_network(self) -> ResUNet:
@@ -133,15 +130,13 @@ class Trainer:
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         columns = *columns, TextColumn("{task.fields[note]}")
         figures: dict[str, float] = {}
-        console = Console(file=sys.stderr)
+        hidden, folder = not self.ranks.first or not is_shown(), self.folder / "tensorboard"
         with (
             deterministic() if self.ranks.device == "cpu" else nullcontext(),  # slower on GPUs
             deferred() as deferral,
             # Steps after the checkpoint were written and will be written again.
-            Scalars(
-                self.folder / "tensorboard" if self.ranks.first else None, self.state.step + 1
-            ) as self.scalars,
-            Progress(*columns, console=console, disable=not self.ranks.first or not is_shown()) as progress,
+            closing(Scalars(folder if self.ranks.first else None, self.state.step + 1)) as self.scalars,
+            Progress(*columns, console=Console(file=sys.stderr), disable=hidden) as progress,
             self._saved_when_stopped(),
         ):
             done = self.state.epoch * len(batches) + self.state.batch
@@ -220,7 +215,7 @@ class Trainer:
         self.ranks.average(gradient)
         self.state.step += 1
         rate = self.scheduler.get_last_lr()[0]
-        outcome = Outcome.of(self.state.step, batch, rate, loss, gradient.norm())
+        outcome = Outcome(self.state.step, batch, rate, loss, gradient.norm())
         self.optimizer.step()
         if self.averaged:
             self.averaged.update(self.network)
@@ -234,12 +229,15 @@ class Trainer:
             self._note = f"loss {found['loss/total']:.3f}"
             self._unread = None
 
-    def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
+    def _generator(self) -> torch.Generator:
+        """Random numbers of the batch."""
         state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
+        return torch.Generator().manual_seed(int(state[0]))
+
+    def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
         with self.autocast:
             features = self.describe(batch.pyramid)
-        generator = torch.Generator().manual_seed(int(state[0]))
-        return self.loss(*batch.descriptors(features.float()), batch, generator)
+        return self.loss(*batch.descriptors(features.float()), batch, self._generator())
 
     def _validate(self, validate, epoch: int) -> dict[str, float]:
         self._read()

@@ -1,6 +1,5 @@
 """Recall of validation pairs by descriptors alone, during a training and after it."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +20,6 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 CLOUDS_KEPT = 64  # descriptions in memory at a time
-Matched = tuple[np.ndarray, np.ndarray]  # points (P, 3) of source and target
 
 
 def check_pairs(dataset: PairDataset) -> None:
@@ -39,62 +37,37 @@ def feature_match_recall(
     n_points: int = 5000,
     tau: float = 0.1,
     minimum: float = 0.05,
-    seed: int = 0,
+    matcher: AttentionMatcher | None = None,
 ) -> dict[str, float]:
-    """Match random points one way, source to target, and count right matches.
+    """Match random points one way, source to target, or whole clouds by a matcher; count right matches.
 
     A match is an inlier when it is less than `tau` metres off. Returns `inlier_ratio`, the mean over
-    pairs, and `feature_match_recall`, the fraction of pairs with more than `minimum`. Raises InputError for
-    a data set without pairs.
+    pairs, and `feature_match_recall`, the fraction of pairs with more than `minimum`; of a matcher also
+    the mean of `matches`.
     """
 
     @lru_cache(maxsize=CLOUDS_KEPT)
     def describe(name: str) -> Description:
         described = descriptor.describe(dataset.cloud(name)).on("cpu")
-        rng = np.random.default_rng([seed, len(described.points)])
+        if matcher:
+            return described
+        rng = np.random.default_rng([0, len(described.points)])
         kept = rng.permutation(len(described.points))[:n_points]
         return Description(described.points[kept], described.features[kept])
 
-    def match(source: str, target: str) -> Matched:
-        a, b = describe(source), describe(target)
-        matches = nearest_neighbors(a.features, b.features)
-        return a.points[matches[:, 0]], b.points[matches[:, 1]]
-
-    return _recall(dataset, match, tau, minimum)[0]
-
-
-def match_recall(
-    descriptor: Descriptor,
-    matcher: AttentionMatcher,
-    dataset: PairDataset,
-    tau: float = 0.1,
-    minimum: float = 0.05,
-) -> dict[str, float]:
-    """As `feature_match_recall`, of whole clouds by a matcher, with their mean `matches`."""
-
-    def match(source: str, target: str) -> Matched:
-        a, b = (descriptor.describe(dataset.cloud(name)).on("cpu") for name in (source, target))
-        found = matcher.match(a, b, descriptor.voxel).rows
-        return a.points[found[:, 0]], b.points[found[:, 1]]
-
-    figures, counts = _recall(dataset, match, tau, minimum)
-    return figures | {"matches": float(np.mean(counts))}
-
-
-def _recall(
-    dataset: PairDataset, match: Callable[[str, str], Matched], tau: float, minimum: float
-) -> tuple[dict[str, float], list[int]]:
-    """The two figures, and the number of matches of each pair."""
-    check_pairs(dataset)
-
-    def counted() -> Iterator[tuple[float, int]]:
-        for pair in dataset.pairs:
-            matched = match(pair.source, pair.target)
-            yield fraction_below(residuals(pair.T_target_source, *matched), tau), len(matched[0])
-
-    ratios, counts = zip(*counted(), strict=True)
+    ratios, counts = [], []
+    for pair in dataset.pairs:
+        a, b = describe(pair.source), describe(pair.target)
+        if matcher:
+            matches = matcher.match(a, b, descriptor.voxel).rows
+        else:
+            matches = nearest_neighbors(a.features, b.features)
+        off = residuals(pair.T_target_source, a.points[matches[:, 0]], b.points[matches[:, 1]])
+        ratios.append(fraction_below(off, tau))
+        counts.append(len(matches))
     recall = float((np.array(ratios) > minimum).mean())
-    return {"feature_match_recall": recall, "inlier_ratio": float(np.mean(ratios))}, list(counts)
+    figures = {"feature_match_recall": recall, "inlier_ratio": float(np.mean(ratios))}
+    return figures | {"matches": float(np.mean(counts))} if matcher else figures
 
 
 def compare(
@@ -107,9 +80,9 @@ def compare(
     names = {"inlier ratio, mutual matches": "IR", "feature match recall": "FMR"}
     for metres, degrees in protocol.gates:
         names[f"registration recall, {metres:g} m and {degrees:g} deg"] = f"RR_{metres:g}m_{degrees:g}deg"
-    figures = []
+    figures, code = [], code_fingerprint(*EVALUATING)
     for descriptor in (before, after):
-        code, identity = code_fingerprint(*EVALUATING), {"fingerprint": descriptor.fingerprint}
+        identity = {"fingerprint": descriptor.fingerprint}
         measured = {"code": code, "protocol": asdict(protocol), **identity, "seed": seed}
         name = "-".join(descriptor.fingerprint.replace(",", "").split())
         records = Records(folder / f"{name}.jsonl", measured)

@@ -17,7 +17,7 @@ from pcreg.runtime.errors import InputError
 from pcreg.training.info_nce import InfoNCE
 from pcreg.training.matcher_loss import MatcherLoss
 from pcreg.training.matcher_trainer import MatcherTrainer, first_patches
-from pcreg.training.validation import match_recall
+from pcreg.training.validation import feature_match_recall
 from tests.pcreg.mutual import mutual
 from tests.pcreg.tiny import VOXEL, Sheets, T, batches, network
 from tests.pcreg.training.test_trainer import Stopped, StopsAt
@@ -39,9 +39,8 @@ def trainer(folder, rate=1e-3, **settings):
 
 
 def validate(whole):
-    return match_recall(
-        FCGF(whole, scales=[1]), AttentionMatcher(whole, with_nearest=False), Sheets(2), tau=0.05
-    )
+    matcher = AttentionMatcher(whole, with_nearest=False)
+    return feature_match_recall(FCGF(whole, scales=[1]), Sheets(2), tau=0.05, matcher=matcher)
 
 
 def test_a_resumed_training_ends_bit_equal(tmp_path):

@@ -208,8 +208,6 @@ def test_a_checkpoint_is_whole_or_absent(tmp_path):
 
 def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
     path = tmp_path / "last.pt"
-    with pytest.raises(InputError, match="no such checkpoint"):
-        load_checkpoint(path)
     save_checkpoint(path, value=torch.ones(1000))
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(InputError, match="damaged"):

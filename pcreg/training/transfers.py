@@ -1,0 +1,115 @@
+"""Batches on their way to the GPU during a step, and figures of a step on their way back."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from itertools import chain
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pcreg.kernels.transfer import Fetched
+from pcreg.runtime.errors import InputError
+from pcreg.training.losses import Batch
+
+END = object()  # of the batches of an epoch
+
+
+def stoppable_batches(
+    batches: Iterator[Batch | None], stoppable: Callable[[], AbstractContextManager]
+) -> Iterator[Batch | None]:
+    """Yield the batches; a signal may interrupt the wait for each."""
+    while True:
+        with stoppable():
+            batch = next(batches, END)
+        if batch is END:
+            return
+        yield batch
+
+
+def on_device(batches: Iterable[Batch | None], device: str) -> Iterator[Batch | None]:
+    """Yield the batches on the device, in their order; None stays None.
+
+    On a GPU a thread with a stream of its own brings each one there. Keep a batch until the GPU has done with
+    it, as the thread then uses its memory again.
+    """
+    if device == "cpu":
+        for batch in batches:
+            yield batch and batch.to(device)
+        return
+    stream, coming = torch.cuda.Stream(device, priority=-1), None  # of small kernels, between large ones
+
+    def move(batch: Batch | None, made: torch.cuda.Event) -> tuple[Batch | None, torch.cuda.Event]:
+        with torch.cuda.stream(stream):
+            stream.wait_event(made)
+            return batch and batch.to(device), stream.record_event()
+
+    with ThreadPoolExecutor(1) as thread:
+        for batch in chain(batches, [END]):
+            before, made = coming, torch.cuda.current_stream(device).record_event()
+            coming = None if batch is END else thread.submit(move, batch, made)
+            if before is not None:
+                arrived, arrival = before.result()
+                torch.cuda.current_stream(device).wait_event(arrival)
+                yield arrived
+
+
+class Outcome:
+    """Loss, its parts, and the norm of the gradient of a step, on their way from the device.
+
+    It holds the batch, so that its memory is not used again before the device has done with it.
+    """
+
+    def __init__(
+        self, step: int, batch: Batch, learning_rate: float, loss: dict[str, Tensor], gradient: Tensor
+    ):
+        """Begin to fetch the scalars of a step; the device is not waited for."""
+        self.step, self.batch, self.learning_rate = step, batch, learning_rate
+        self.parts = tuple(loss)  # `total` among them
+        self.values = Fetched(torch.stack([*loss.values(), gradient]).detach())
+
+    def read(self) -> dict[str, float]:
+        """Wait for the step; InputError if its loss or gradient is not finite."""
+        *values, norm = self.values.tolist()
+        parts = {f"loss/{part}": value for part, value in zip(self.parts, values, strict=True)}
+        for name, value in (("loss", parts["loss/total"]), ("gradient", norm)):
+            if not math.isfinite(value):
+                raise InputError(
+                    f"step {self.step}: the {name} is {value} on {', '.join(self.batch.names)}; "
+                    "look at these clouds and their poses, or lower optimizer.lr"
+                )
+        return parts | {
+            "train/gradient_norm": norm,
+            "train/learning_rate": self.learning_rate,
+            "train/pairs_left_out": len(self.batch.left_out),
+        }
+
+
+class Scalars:
+    """Figures for TensorBoard, held until the host has a millisecond to write them."""
+
+    def __init__(self, folder: Path | None, purge_step: int):
+        """Void the steps from `purge_step` on in the files of `folder`. None: nothing is written."""
+        self._writer = None
+        if folder is not None:
+            from torch.utils.tensorboard import SummaryWriter  # takes long to import
+
+            self._writer = SummaryWriter(str(folder), purge_step=purge_step)
+        self._held: list[tuple[str, float, int]] = []
+
+    def hold(self, scalars: dict[str, float], step: int) -> None:
+        self._held += [(name, value, step) for name, value in scalars.items()]
+
+    def write(self) -> None:
+        held, self._held = self._held, []
+        if self._writer is not None:
+            for scalar in held:
+                self._writer.add_scalar(*scalar)
+
+    def close(self) -> None:
+        """Write what is held, and close the files."""
+        self.write()
+        if self._writer is not None:
+            self._writer.close()
