@@ -10,8 +10,8 @@ from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.pairs import Pair
 from pcreg.registration.judge.confidence import ConfidenceModel
 from pcreg.registration.registrar import Registrar
-from pcreg.training.judge.answers import SCENES_PER_HOUSE, answers, evidence_of, is_right, merged, questions
-from pcreg.training.judge.fit import calibration_error, fit_network, reliability
+from pcreg.training.judge import calibration_error, fit_network, reliability
+from pcreg.training.judge_answers import SCENES_PER_HOUSE, answers, evidence_of, is_right, merged, questions
 from tests.pcreg.evidences import CORRIDOR, evidence
 
 

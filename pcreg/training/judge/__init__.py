@@ -1,1 +1,0 @@
-"""The fit of the confidence model to pairs with a given truth."""
