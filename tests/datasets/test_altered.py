@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pcreg.datasets.altered import EveryBeam, Moved
+from pcreg.datasets.altered import EveryBeam, Mixture, Moved
 from pcreg.evaluation.trial import motion_errors
 from pcreg.geometry.se3 import inverse, random_rotation, rotation_about, se3, transform
 from pcreg.io.pairs import Pair
@@ -96,3 +96,34 @@ def test_figures_do_not_depend_on_the_move(error):
         assert again[name] == pytest.approx(figures[name], abs=1e-5)
     assert again["compat"] == pytest.approx(figures["compat"], abs=1e-5)
     assert replace(moved, moves=None).before_moves(there) is there
+
+
+class Numbers:
+    """Pairs of clouds that hold one number each, their own."""
+
+    def __init__(self, first, count):
+        self.pairs = [Pair(f"{n}", f"{n}", np.eye(4)) for n in range(first, first + count)]
+
+    def cloud(self, name):
+        assert name in {pair.source for pair in self.pairs}
+        return np.full((1, 3), float(name))
+
+
+@pytest.mark.parametrize(
+    ("share", "replayed"),
+    [(0.5, [0, 1, 2, 3, 4, 5]), (0.25, [0, 5]), (0.7, [0, 1, 2, 3, 4, 5] * 2 + [0, 5])],
+)
+def test_the_share_is_of_the_whole_and_clouds_come_from_where_they_are(share, replayed):
+    mixture = Mixture(Numbers(3, 6), Numbers(0, 6), share)  # both have clouds called 3, 4 and 5
+    sources, targets = (
+        [int(mixture.cloud(name)[0, 0]) for name in names]
+        for names in zip(*((pair.source, pair.target) for pair in mixture.pairs), strict=True)
+    )
+    assert sources == targets == [3, 4, 5, 6, 7, 8, *replayed]
+
+
+def test_what_cannot_be_mixed_is_refused():
+    with pytest.raises(InputError, match="replay_share=1: a fraction"):
+        Mixture(Numbers(0, 2), Numbers(0, 2), 1.0)
+    with pytest.raises(InputError, match="replay: the data set has no pairs"):
+        Mixture(Numbers(0, 2), Numbers(0, 0), 0.5)

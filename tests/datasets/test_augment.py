@@ -23,24 +23,15 @@ def corresponding(n=50):
 
 def test_the_truth_follows_rotation_and_scale():
     source, target = corresponding()
-    rng = np.random.default_rng(1)
-    new_source, new_target, new_T = change(
-        Augmentation(rotate=True, scale=(0.8, 1.2)), source, target, T, rng
-    )
+    augmentation, rng = Augmentation(rotate=True, scale=(0.8, 1.2)), np.random.default_rng(1)
+    new_source, new_target, new_T = change(augmentation, source, target, T, rng)
     np.testing.assert_allclose(transform(new_T, new_source.numpy()), new_target, atol=1e-12)
     assert rotation_error(new_T, T) > 1
     factor = torch.dist(*new_source[:2]) / torch.dist(*source[:2])
     assert 0.8 < factor < 1.2
     assert abs(factor - 1) > 1e-3
-
-
-def test_clouds_turn_about_their_own_origins_by_different_rotations():
-    source, target = corresponding()
-    rng = np.random.default_rng(2)
-    new_source, new_target, _ = change(Augmentation(rotate=True), source, target, T, rng)
-    torch.testing.assert_close(new_source.norm(dim=1), source.norm(dim=1))
-    torch.testing.assert_close(new_target.norm(dim=1), target.norm(dim=1))
-    assert (new_source - source).abs().max() > 0.1
+    for old, new in ((source, new_source), (target, new_target)):  # each about its own origin
+        torch.testing.assert_close(new.norm(dim=1), factor * old.norm(dim=1))
 
 
 def test_viewpoints_move_along_a_ray_and_the_truth_with_them():
@@ -72,7 +63,7 @@ def test_jitter_has_the_size_asked_for():
 
 def test_a_plane_cuts_off_no_more_than_its_share():
     source, target = corresponding(1000)
-    for seed in range(10):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         cut, _, _ = change(Augmentation(rotate=False, crop=0.3), source, target, T, rng)
         assert 700 <= len(cut) <= 1000

@@ -58,42 +58,28 @@ def test_an_epoch_can_be_joined_midway(workers):
             assert torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y
 
 
-class WithoutOverlap(Sheets):
-    """Every second pair has nothing in common."""
-
-    def __init__(self):
-        super().__init__()
-        far = np.eye(4)
-        far[0, 3] = 100.0
-        self.pairs[1] = Pair("1/source", "1/target", far)
-        self.pairs[3] = Pair("3/source", "3/target", far)
-
-
 def test_pairs_without_matches_are_left_out_by_name():
-    epoch = list(batches(WithoutOverlap(), batch_size=4).epoch(0))
-    assert sorted(epoch[0].left_out) == ["1/source->1/target", "3/source->3/target"]
-    assert len(epoch[0].names) == 2
+    sheets, far = Sheets(), np.eye(4)
+    far[0, 3] = 100.0
+    for row in (1, 3):  # have nothing in common
+        sheets.pairs[row] = Pair(f"{row}/source", f"{row}/target", far)
+    (batch,) = batches(sheets, batch_size=4).epoch(0)
+    assert sorted(batch.left_out) == ["1/source->1/target", "3/source->3/target"]
+    assert len(batch.names) == 2
+    assert [batch is None for batch in batches(sheets, batch_size=1).epoch(0)].count(True) == 2
 
 
-def test_a_batch_of_nothing_is_none():
-    epoch = list(batches(WithoutOverlap(), batch_size=1).epoch(0))
-    assert sum(batch is None for batch in epoch) == 2
-
-
-@pytest.mark.parametrize("size", [0, 5])
-def test_a_batch_size_that_cannot_be_is_refused(size):
-    with pytest.raises(InputError, match="between 1 and 4"):
-        Batches(Sheets(), preparation(), PyramidConfig(), batch_size=size)
-
-
-def test_processes_share_the_pairs():
-    samples = Sheets(), preparation(), PyramidConfig()
-    with pytest.raises(InputError, match="4 pairs for 2 processes; take between 1 and 2"):
-        Batches(*samples, batch_size=3, ranks=Ranks(0, 2))
-    with pytest.raises(InputError, match="4 pairs for 5 processes; give torchrun --nproc-per-node=4 or less"):
-        Batches(*samples, batch_size=1, ranks=Ranks(0, 5))
-
-
-def test_an_empty_data_set_is_refused():
+@pytest.mark.parametrize(
+    ("size", "ranks", "message"),
+    [
+        (0, Ranks(), "between 1 and 4"),
+        (5, Ranks(), "between 1 and 4"),
+        (3, Ranks(0, 2), "4 pairs for 2 processes; take between 1 and 2"),
+        (1, Ranks(0, 5), "4 pairs for 5 processes; give torchrun --nproc-per-node=4 or less"),
+    ],
+)
+def test_batches_that_cannot_be_are_refused(size, ranks, message):
+    with pytest.raises(InputError, match=message):
+        Batches(Sheets(), preparation(), PyramidConfig(), batch_size=size, ranks=ranks)
     with pytest.raises(InputError, match="no pairs"):
         TrainingPairs(Sheets(0), preparation())

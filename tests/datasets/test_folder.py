@@ -1,11 +1,9 @@
-import shutil
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pcreg.datasets.folder import Folder, nearby
-from pcreg.geometry.overlap import measured_overlap
+from pcreg.datasets.folder import Folder, nearby, split_rows
+from pcreg.datasets.poses import rigid
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import write_ply
 from pcreg.io.pairs import evenly, keep_evenly
@@ -64,12 +62,8 @@ def test_pairs_are_proposed_from_poses_and_kept_by_overlap(scans, lines):
         assert pair.scene == "corridor"
     assert [pair.name for pair in Folder(scans, minimum_overlap=0.45).pairs] == [pair.name for pair in pairs]
     assert len(Folder(scans, minimum_overlap=0, proposals=5).pairs) == 5
-
-
-def test_minimum_distance_leaves_out_the_easy_neighbours(scans):
-    (scans / "poses.txt").write_text(kitti_lines())
-    pairs = Folder(scans, minimum_overlap=0.45, minimum_distance=1.5).pairs
-    assert {pair.name for pair in pairs} == {f"scan_{n}.ply->scan_{n - 2}.ply" for n in range(2, COUNT)}
+    distant = Folder(scans, minimum_overlap=0.45, minimum_distance=1.5).pairs
+    assert {pair.name for pair in distant} == {f"scan_{n}.ply->scan_{n - 2}.ply" for n in range(2, COUNT)}
 
 
 def test_partners_are_spread_up_to_the_maximum_distance():
@@ -108,13 +102,6 @@ def test_listed_pairs_take_their_truth_from_the_line_or_the_poses(scans):
     np.testing.assert_allclose(far.T_target_source, motion(11, 0), atol=1e-12)
     assert near.overlap == pytest.approx(0.75, abs=0.03)
     assert far.overlap == 0  # a list is kept as it is
-
-
-def test_listed_pairs_need_no_poses_if_they_bring_their_truth(scans):
-    (scans / "pairs.txt").write_text("scan_3.ply scan_2.ply " + " ".join(map(str, motion(3, 2).ravel())))
-    (pair,) = Folder(scans).pairs
-    source, target = Folder(scans).cloud(pair.source), Folder(scans).cloud(pair.target)
-    assert measured_overlap(source, target, pair.T_target_source, 1e-6) == 0.75
 
 
 @pytest.mark.parametrize(
@@ -166,17 +153,6 @@ def test_folder_without_use_is_bad_input(scans, tmp_path):
         _ = Folder(scans, minimum_overlap=0.95).pairs
 
 
-def test_real_fragments_overlap_by_their_own_poses(real_data, tmp_path):
-    scene = real_data / "indoor/3dmatch/fragments/7-scenes-redkitchen"
-    poses = []
-    for n in range(6):
-        shutil.copy(scene / f"cloud_bin_{n}.ply", tmp_path)
-        poses.append(np.loadtxt(scene / f"cloud_bin_{n}.info.txt", skiprows=1)[:3].ravel())
-    np.savetxt(tmp_path / "poses.txt", poses)
-    overlap = {pair.name: pair.overlap for pair in Folder(tmp_path, voxel=0.025).pairs}
-    assert overlap["cloud_bin_1.ply->cloud_bin_0.ply"] > 0.6
-
-
 def test_a_limit_reads_no_more_clouds_of_a_list_than_it_keeps(scans):
     (scans / "poses.txt").write_text(kitti_lines())
     (scans / "pairs.txt").write_text("".join(f"scan_{n + 1}.ply scan_{n}.ply\n" for n in range(COUNT - 1)))
@@ -188,3 +164,32 @@ def test_a_limit_reads_no_more_clouds_of_a_list_than_it_keeps(scans):
     assert [(pair.name, pair.overlap) for pair in limited.pairs] == [
         (pair.name, pair.overlap) for pair in evenly(whole, 3)
     ]
+
+
+def test_parts_are_stretches_that_share_no_scan_and_leave_none_out():
+    train, held = (split_rows(101, part, 0.3) for part in ("train", "held_out"))
+    assert [*train, *held] == list(split_rows(101, "all", 0.3)) == list(range(101))
+    assert len(held) == pytest.approx(30, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("part", "held_out", "complaint"),
+    [
+        ("test", 0.25, "data.split=test: unknown; choose one of all, train, held_out"),
+        ("train", 1.0, "data.held_out=1: a fraction"),
+        ("held_out", 0.1, "data.split=held_out: has 1 of 10 scans"),
+        ("train", 0.9, "data.split=train: has 1 of 10 scans"),
+    ],
+)
+def test_what_is_no_part_is_refused(part, held_out, complaint):
+    with pytest.raises(InputError, match=complaint):
+        split_rows(10, part, held_out)
+
+
+def test_rotations_as_inexact_as_published_ones_are_taken_and_other_matrices_refused():
+    R = rotation_about([1, 2, 3], 40)
+    matrix = np.c_[R * (1 + 0.7e-3), [1.0, 2, 3]]  # R R^T is off by 1.4e-3
+    np.testing.assert_array_equal(rigid(matrix)[:3], matrix)
+    for scale in (1.005, np.nan, -1):
+        with pytest.raises(ValueError, match="not a rotation"):
+            rigid(np.c_[R * scale, np.zeros(3)])

@@ -37,7 +37,6 @@ def test_corrections_are_computed_in_parallel_and_go_on_where_they_were_stopped(
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ('"iterations": 200', '"iterations": 100', r"holds another run \(iterations is 100 there"),
         ('"code": "', '"code": "0', r"holds another run \(code"),
         ('"open3d": "', '"open3d": "9.', r"holds another run \(open3d"),
         ('"start": [[0.', '"start": [[0.1', "made from other poses"),

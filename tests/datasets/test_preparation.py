@@ -4,7 +4,7 @@ import torch
 
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.collate import Batches
-from pcreg.datasets.preparation import Downsampled, Preparation, nearest_in_voxel, scaled_clouds
+from pcreg.datasets.preparation import Downsampled, Preparation, scaled_clouds
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime.errors import InputError
@@ -27,14 +27,6 @@ def test_clouds_come_scale_by_scale_in_units_of_their_scale():
     every, rows = scaled_clouds(clouds, coarser, (1.0, 2.0))
     assert [cloud[:, 0].tolist() for cloud in every] == [[0, 1, 2], [5, 6], [0, 1], [3]]
     assert rows.tolist() == [[0, 5], [1, 5], [2, 6], [3, 7], [4, 7]]
-
-
-def test_the_nearest_of_its_own_cloud_is_found():
-    rng = np.random.default_rng(0)
-    clouds = [torch.from_numpy(rng.uniform(0, 1, (count, 3))) for count in (300, 200)]
-    others = [cloud[::3] for cloud in clouds]
-    for cloud, among, found in zip(clouds, others, nearest_in_voxel(clouds, others, 1.05), strict=True):
-        assert torch.equal(found, (cloud[:, None] - among).norm(dim=-1).argmin(1))
 
 
 def test_what_is_left_at_a_scale_is_what_thinning_leaves():

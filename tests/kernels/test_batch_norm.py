@@ -70,20 +70,16 @@ def _arguments(inputs, groups, seen, relu):
     return features, groups, scale, shift, 1e-5, seen, residual, relu
 
 
-@pytest.mark.parametrize("sizes", [(2,), (513,), (2, 65), (150, 3, 129)])
-@pytest.mark.parametrize("with_residual", [False, True], ids=["", "residual"])
+@pytest.mark.parametrize(
+    ("sizes", "with_residual"), [((2,), False), ((513,), False), ((2, 65), True), ((150, 3, 129), True)]
+)
 def test_groups(sizes, with_residual):
     check(sizes, 33, torch.float32, with_residual, relu=True)
 
 
 @pytest.mark.parametrize(
     ("C", "dtype", "relu"),
-    [
-        (32, torch.bfloat16, True),
-        (64, torch.bfloat16, False),
-        (96, torch.float32, True),
-        (512, torch.float32, True),
-    ],
+    [(32, torch.bfloat16, True), (64, torch.bfloat16, False), (512, torch.float32, True)],
 )
 def test_widths_and_dtypes(C, dtype, relu):
     check((70, 67) if C < 512 else (5,), C, dtype, True, relu)

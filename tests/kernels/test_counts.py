@@ -11,7 +11,7 @@ from pcreg.models.layers import FirstConv
 from tests.kernels.clouds import random_batch, random_normals
 
 
-@pytest.mark.parametrize("kernel_size", [1, 3, 5, 7])
+@pytest.mark.parametrize("kernel_size", [1, 5])
 @pytest.mark.parametrize("lengths", [[0], [1], [40, 0, 25]])
 @pytest.mark.parametrize("angles", [False, True])
 def test_counts_are_those_of_the_triplets(kernel_size, lengths, angles):

@@ -51,11 +51,9 @@ def shared(request, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["norm", "norm, residual, relu", "bias, relu", "residual"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-@pytest.mark.parametrize("M", [7, 150])
+@pytest.mark.parametrize("M", [7, 150] if ON_GPU else [7])
 @torch.no_grad()
 def test_epilogues_are_what_torch_computes_afterwards(by_triton, shared, kind, dtype, M):
-    if not ON_GPU and (M > 64 and dtype == torch.float16):
-        pytest.skip("the interpreter is slow, and float16 takes the way of float32 there")
     triplets = random_triplets(30, 40).to(DEVICE)
     features, weight = values(40, 9, dtype=dtype), values(27, 1, 9, M, dtype=dtype)
     epilogue = epilogues(30, M, dtype)[kind]
@@ -66,7 +64,7 @@ def test_epilogues_are_what_torch_computes_afterwards(by_triton, shared, kind, d
     assert (out.float() - expected).norm() <= TOLERANCE[dtype] * expected.norm()
 
 
-@pytest.mark.parametrize(("C", "M", "kernel_size"), [(1, 33, 5), (40, 7, 3), (7, 150, 3)])
+@pytest.mark.parametrize(("C", "M", "kernel_size"), [(1, 33, 5), (7, 150, 3)])
 @torch.no_grad()
 def test_shares_of_a_tile_add_up(shared, C, M, kernel_size):
     triplets = random_triplets(150, 90, kernel_size=kernel_size).to(DEVICE)
@@ -78,7 +76,7 @@ def test_shares_of_a_tile_add_up(shared, C, M, kernel_size):
     assert torch.equal(out, again)
 
 
-@pytest.mark.parametrize("n", [0, 1, 150])
+@pytest.mark.parametrize("n", [0, 150])
 @torch.no_grad()
 def test_identity_triplets_make_a_linear_layer(by_triton, n):
     layer = torch.nn.Linear(9, 5).to(DEVICE)
@@ -86,20 +84,6 @@ def test_identity_triplets_make_a_linear_layer(by_triton, n):
     identity = Triplets.identity(n, features.device)
     out = point_conv(features, layer.weight.T[None, None], identity, epilogue=Epilogue(shift=layer.bias))
     torch.testing.assert_close(out, layer(features), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["norm", "residual"])
-@torch.no_grad()
-def test_results_keep_the_dtype_of_the_features(kind):
-    triplets = random_triplets(20, 20)
-    features, weight = (
-        values(20, 4, dtype=torch.bfloat16).cpu(),
-        values(27, 1, 4, 8, dtype=torch.bfloat16).cpu(),
-    )
-    wide = epilogues(20, 8, torch.float32)[kind]
-    if ON_GPU:
-        pytest.skip("this is about the CPU's path; the kernels' dtypes are tested above")
-    assert point_conv(features, weight, triplets, epilogue=wide).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize(
@@ -116,14 +100,11 @@ def test_epilogues_that_do_not_fit_are_refused(wrong, sentence):
         point_conv(features, torch.zeros(27, 1, 4, 8), triplets, epilogue=Epilogue(**wrong))
 
 
-def test_half_given_epilogues_are_refused():
+def test_half_given_epilogues_and_those_with_gradients_are_refused():
     with pytest.raises(ValueError, match="together"):
         Epilogue(mean=torch.zeros(3))
     with pytest.raises(ValueError, match="only with them"):
         Epilogue(scale=torch.ones(3))
-
-
-def test_with_gradients_an_epilogue_is_refused():
     features = torch.zeros(6, 4, requires_grad=True)
     with pytest.raises(ValueError, match="for inference"):
         point_conv(features, torch.zeros(27, 1, 4, 8), random_triplets(5, 6), epilogue=Epilogue(relu=True))
@@ -139,16 +120,14 @@ def test_variants_tell_all_dtypes_apart(monkeypatch):
 
     for module in (output_stationary, finish):
         monkeypatch.setattr(module, "launch", launch)
-    triplets = random_triplets(9, 9)
+    triplets = random_triplets(9, 9).to(DEVICE)
     for dtype in (torch.float32, torch.float16):
-        features, weight = torch.zeros(9, 4, dtype=dtype), torch.zeros(27, 1, 4, 8, dtype=dtype)
+        features, weight = values(9, 4, dtype=dtype), values(27, 1, 4, 8, dtype=dtype)
         for other in (torch.float32, torch.float16, None):
-            for name in ("shift", "residual"):
-                shape = (8,) if name == "shift" else (9, 8)
-                epilogue = Epilogue(**{name: None if other is None else torch.zeros(shape, dtype=other)})
+            for name, shape in (("shift", (8,)), ("residual", (9, 8))):
+                epilogue = Epilogue(**{name: None if other is None else values(*shape, dtype=other)})
                 output_stationary.mvmr(features, weight, triplets.j, triplets.tiles, 9, epilogue=epilogue)
-                shared = torch.zeros(4, 9, 8)
-                finish.reduce_parts(shared, dtype, epilogue)
+                finish.reduce_parts(values(4, 9, 8), dtype, epilogue)
     assert len(seen) > 10
 
 

@@ -21,8 +21,7 @@ def centred_sample(points, lengths, size, sample=grid_sample):
     return sample(points, lengths, size, torch.full((len(lengths), 3), -size / 2, dtype=torch.float64)).cpu()
 
 
-@pytest.mark.parametrize("size", [0.01, 0.13, 0.5, 3.0])
-@pytest.mark.parametrize("offset", [0.0, -5.3, 1e7])
+@pytest.mark.parametrize(("size", "offset"), [(0.01, -5.3), (0.13, 1e7), (0.5, 0.0), (3.0, -5.3)])
 @both
 def test_equals_the_definition(size, offset, sample):
     points, lengths = random_batch([40, 0, 1, 90], dtype=torch.float64)
@@ -36,12 +35,6 @@ def test_cells_are_floors_not_truncations():
     points = torch.stack([x, torch.zeros(5), torch.zeros(5)], 1)
     cells = cells_of(points, torch.zeros(5, dtype=torch.int64), torch.zeros(1, 3), 0.025)
     assert cells[:, 0].tolist() == [-1, 0, 1, 1, -2]
-
-
-@both
-def test_lattice_points_each_own_a_cell(sample):
-    points = torch.cartesian_prod(*[torch.arange(5.0)] * 3) * 0.1
-    assert sorted(centred_sample(points, torch.tensor([125]), 0.1, sample).tolist()) == list(range(125))
 
 
 @both
@@ -67,11 +60,6 @@ def test_of_equally_near_points_the_smallest_coordinates_are_kept(sample):
         points[2 * axis, axis] += 0.25
         points[2 * axis + 1, axis] -= 0.25
     assert sample(points, torch.tensor([6]), 1.0, torch.zeros(1, 3)).tolist() == [1, 3, 5]
-
-
-@both
-def test_duplicates_leave_one(sample):
-    assert len(centred_sample(torch.ones(9, 3), torch.tensor([9]), 0.1, sample)) == 1
 
 
 def test_empty_batch():

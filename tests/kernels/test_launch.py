@@ -11,14 +11,10 @@ from tests.kernels.clouds import DEVICE
 
 pytest.importorskip("triton", reason="no triton for this platform")
 
-import triton.language as tl
-from triton.runtime.jit import JITFunction
-
 from pcreg.kernels.triton import launch as module
 from pcreg.kernels.triton.launch import Compilation, collected_launches, launch
 
 ARGUMENTS = (torch.zeros(1, device=DEVICE),)
-ONE = tl.constexpr(1)
 
 
 class Kernel:
@@ -55,33 +51,6 @@ def test_threads_compile_a_variant_once():
     assert sorted(kernel.launched) == list(range(1, 9))
 
 
-class Imported:
-    """A compiled kernel whose launcher is imported into a module that all kernels share."""
-
-    function, packed_metadata, module = None, None, SimpleNamespace()
-
-    def __init__(self, own):
-        self.own, self.taken = own, None
-
-    @property
-    def run(self):
-        if self.taken is None:
-            self.module.run = self.own
-            time.sleep(0.01)  # another thread goes on
-            self.taken = self.module.run
-        return self.taken
-
-
-def test_threads_import_launchers_one_at_a_time():
-    kernels = [Kernel() for _ in range(6)]
-    for kernel in kernels:
-        kernel.warmup = lambda *_, own=kernel._run, **__: Imported(own)
-    with ThreadPoolExecutor(6) as pool:
-        for n, kernel in enumerate(kernels):
-            pool.submit(launch, kernel, n + 1, ARGUMENTS, {}, None)
-    assert [kernel.launched for kernel in kernels] == [[n + 1] for n in range(6)]
-
-
 def test_collected_launches_are_compiled_and_not_made():
     kernel = Kernel()
     with collected_launches() as launches:
@@ -105,33 +74,3 @@ def test_an_error_is_raised_by_each_launch_and_by_wait():
         compilation.wait()
     launch(kernel, 5, ARGUMENTS, {}, "another")
     assert kernel.launched == [5]
-
-
-def test_a_process_ends_without_kernels_that_are_not_begun():
-    kernel = Kernel()
-    with collected_launches() as launches:
-        for variant in range(100):
-            launch(kernel, 1, ARGUMENTS, {}, variant)
-    Compilation(launches, 2)._stop()
-    assert kernel.compiled < 100
-
-
-@JITFunction
-def increment(x):
-    return x + ONE
-
-
-@JITFunction
-def scale(x, FACTOR: tl.constexpr):
-    tl.store(x, increment(tl.load(x) * FACTOR))
-
-
-def test_a_hash_does_not_depend_on_hashes_before_it():
-    hashes = []
-    for before in (lambda: None, lambda: increment.cache_key):
-        increment.hash = scale.hash = None
-        increment.used_global_vals = {}
-        before()
-        module._hash_callees_first(scale)
-        hashes.append(scale.cache_key)
-    assert hashes[0] == hashes[1]

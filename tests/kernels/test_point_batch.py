@@ -12,12 +12,6 @@ def test_clouds_are_moved_to_their_lower_corners():
     torch.testing.assert_close(batch.points, expected, rtol=0, atol=1e-6)
 
 
-def test_empty_clouds_keep_their_place():
-    batch = PointBatch.from_clouds([np.empty((0, 3)), np.ones((2, 3)), np.empty((0, 3))])
-    assert batch.lengths.tolist() == [0, 2, 0]
-    assert len(batch) == 2
-
-
 def test_selection_keeps_clouds_apart():
     batch = PointBatch.from_clouds([wavy_sheet(n) for n in (4, 0, 3, 2)])
     rows = torch.tensor([0, 3, 4, 6, 7])

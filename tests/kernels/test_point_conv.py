@@ -19,9 +19,8 @@ def problem(n_out=33, n_in=50, C=6, M=8, kernel_size=3, dtype=torch.float64, see
     return features, torch.randn(shape, generator=generator, dtype=dtype), triplets
 
 
-@pytest.mark.parametrize("kernel_size", [1, 3, 5, 7])
-@pytest.mark.parametrize("n", [0, 1, 63, 500])
-@pytest.mark.parametrize(("C", "M"), [(1, 1), (7, 33), (64, 32)])
+@pytest.mark.parametrize("kernel_size", [1, 3, 5])
+@pytest.mark.parametrize(("n", "C", "M"), [(0, 7, 33), (1, 1, 1), (63, 7, 33), (200, 64, 32)])
 def test_operators_equal_their_definitions(kernel_size, n, C, M):
     features, weight, triplets = problem(n, n, C, M, kernel_size, torch.float32)
     grad_out = torch.randn(n, M, generator=torch.Generator().manual_seed(9))
@@ -33,15 +32,6 @@ def test_operators_equal_their_definitions(kernel_size, n, C, M):
     assert (result.double() - exact).norm() <= 1e-6 * exact.norm()
 
 
-def test_identity_weight_sums_the_neighbours():
-    features, weight, triplets = problem(C=5, M=5)
-    weight[:] = torch.eye(5)
-    expected = torch.zeros(triplets.n_out, 5, dtype=torch.float64)
-    for i, j in zip(triplets.i.tolist(), triplets.j.tolist(), strict=True):
-        expected[i] += features[j]
-    torch.testing.assert_close(point_conv(features, weight, triplets), expected)
-
-
 def test_gradients():
     features, weight, triplets = problem(9, 11, 2, 3, fan_in=0.7)
     inputs = (features.requires_grad_(), weight.requires_grad_())
@@ -49,10 +39,7 @@ def test_gradients():
     assert torch.autograd.gradcheck(lambda x, w: point_conv(x, w, triplets), inputs)
     assert torch.autograd.gradcheck(
         lambda x, w: point_conv(x, w, triplets.transposed),
-        (
-            torch.randn(9, 2, dtype=torch.float64, requires_grad=True),
-            weight,
-        ),
+        (torch.randn(9, 2, dtype=torch.float64, requires_grad=True), weight),
     )
 
 
@@ -78,15 +65,6 @@ def test_compiling_changes_no_value_and_no_gradient():
         results.append((out, *torch.autograd.grad(out.square().sum(), (features, *block.parameters()))))
     for result, expected in zip(*results, strict=True):
         torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
-
-
-def test_repeated_calls_are_bit_equal():
-    features, weight, triplets = problem(500, 500, 32, 32, dtype=torch.float32)
-    torch.set_num_threads(2)  # the order of sums must not depend on them
-    try:
-        assert torch.equal(point_conv(features, weight, triplets), point_conv(features, weight, triplets))
-    finally:
-        torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize("C", [1, 32])

@@ -6,8 +6,7 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
-from pcreg.kernels.cpu.stencil import neighbours, ppf_cells, swap_height_axes
-from pcreg.kernels.plane_fit import least_direction, normals_of
+from pcreg.kernels.cpu.stencil import ppf_cells, swap_height_axes
 from pcreg.kernels.stencil import native_triplets, radius_search, surface_normals
 from pcreg.kernels.triplets import Symmetry
 from tests.kernels.clouds import DEVICE, random_batch, random_normals
@@ -125,40 +124,3 @@ def test_a_plane_has_its_normal_and_a_line_none():
 
 def test_no_points_have_no_normals():
     assert normals_of_batch(torch.empty(0, 3), torch.tensor([0, 0]), torch.empty(0, 3), 0.1).shape == (0, 3)
-
-
-def test_least_directions_of_matrices_with_equal_eigenvalues():
-    ones, zeros = torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-    assert not least_direction(torch, ones, zeros, zeros, ones, zeros, ones).any()
-    assert not least_direction(torch, ones, zeros, zeros, zeros, zeros, zeros).any()
-    assert not least_direction(torch, *[zeros] * 6).any()
-    found = least_direction(torch, ones, zeros, zeros, ones, zeros, zeros)
-    assert torch.allclose(found.abs(), torch.tensor([[0.0, 0.0, 1.0]], dtype=torch.float64))
-
-
-def test_normals_of_arrays_are_those_of_tensors():
-    rng = np.random.default_rng(4)
-    offsets = rng.normal(size=(50, 9, 3)) * [1.0, 0.6, 0.2]
-    x, y, z = np.moveaxis(offsets, 2, 0)
-    terms = np.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 2)
-    counts, towards = np.full(50, 9), rng.normal(size=(50, 3))
-    counts[:3] = 3  # too few
-    arrays = counts, terms.sum(1), towards
-    found = normals_of(np, *arrays)
-    np.testing.assert_allclose(found, normals_of(torch, *map(torch.from_numpy, arrays)).numpy(), atol=1e-9)
-    assert not found[:3].any()
-    np.testing.assert_allclose(np.linalg.norm(found[3:], axis=1), 1)
-    assert ((found * towards).sum(1) >= 0).all()
-
-
-@pytest.mark.parametrize("angles", [False, True])
-@pytest.mark.parametrize("kernel_size", [1, 3, 5])
-def test_points_among_themselves_have_the_triplets_of_points_seen_by_others(kernel_size, angles):
-    """The cell at the other end of a pair is not computed there: it has to be the same to the last bit."""
-    points, lengths = random_batch([40, 0, 25])
-    points[2] = points[1]
-    points, lengths, normals = points.numpy(), lengths.numpy(), random_normals(65).numpy()
-    arguments = lengths, lengths, 0.1, kernel_size, 0.25, (normals, normals) if angles else None
-    found, wanted = (neighbours(centres, points, *arguments) for centres in (points, points.copy()))
-    found, wanted = (sorted(zip(*(rows.tolist() for rows in each), strict=True)) for each in (found, wanted))
-    assert found == wanted

@@ -41,10 +41,3 @@ def test_shared_buckets_of_a_tile_ascend_in_size():
     assert sizes.min() >= 2
     for low, high in zip(tiles.tile_offsets[:-1].tolist(), tiles.tile_offsets[1:].tolist(), strict=True):
         assert (torch.diff(sizes[low:high]) >= 0).all()
-
-
-def test_a_row_in_neighbouring_cells_is_two_buckets():
-    triplets = Triplets.from_unsorted(
-        i=torch.tensor([4, 4]), j=torch.tensor([0, 1]), k=torch.tensor([0, 1]), n_out=5, n_in=2, n_cells=2
-    )
-    assert rows_read(triplets) == {(0, 4): [0], (1, 4): [1]}

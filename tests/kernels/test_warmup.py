@@ -19,8 +19,7 @@ pytest.importorskip("triton", reason="no triton for this platform")
 from pcreg.kernels.triton import blocks, launch, output_stationary
 
 
-@pytest.mark.parametrize("kernel", ["ppf", "grid"])
-@pytest.mark.parametrize("processors", [1, 99])
+@pytest.mark.parametrize(("kernel", "processors"), [("ppf", 1), ("grid", 99)])
 @torch.inference_mode()
 def test_a_network_launches_what_was_compiled(kernel, processors, monkeypatch):
     monkeypatch.setattr(conv, "arrange", lambda triplets, dtype: triplets.tiles)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets.simulated.solids import Solids, ball, balls, box, boxes, cast, cone, cones, rod, rods
+from pcreg.datasets.simulated.solids import Solids, ball, box, cast, cone, rod
 from pcreg.geometry.se3 import random_rotation, se3
 
 
@@ -69,51 +69,7 @@ def test_solids_that_are_absent_are_not_met():
     assert (hits.cosine == 1).all()
 
 
-def test_each_group_looks_as_far_as_it_should():
-    wall = box([3, -5, -5], [4, 5, 5])
-    directions = torch.tensor([1.0, 0, 0]).expand(2, 1, 3)
-    hits = cast(wall, torch.zeros(2, 1, 3), directions, far=torch.tensor([2.9, 3.1]))
-    assert hits.solid.tolist() == [[-1], [0]]
-    assert hits.distance[0].isinf()
-
-
-def test_many_at_once_are_the_same_as_one_by_one():
-    rows = np.array([[0.5, 0, 0, 0, 0, 0, 2], [0.2, 1, 2, 3, 3, 1, 2]])
-    for many, one in ((rods, rod), (cones, cone)):
-        singly = Solids.join(*(one(r, row[:3], row[3:]) for r, *row in rows))
-        np.testing.assert_allclose(many(rows).T_world_unit, singly.T_world_unit)
-    np.testing.assert_allclose(
-        boxes([(0, 0, 0, 1, 2, 3)]).T_world_unit, box((0, 0, 0), (1, 2, 3)).T_world_unit
-    )
-    np.testing.assert_allclose(
-        balls([(0, 1, 0, 2, 2, 4)]).T_world_unit, ball(2, (0, 1, 0), (1, 1, 2)).T_world_unit
-    )
-    assert len(Solids.join()) == len(boxes([])) == 0
-
-
-def test_open3d_meets_the_same_at_the_same_distance():
-    """Boxes, which a mesh renders without loss."""
-    open3d = pytest.importorskip("open3d")
-    rng = np.random.default_rng(1)
-    scene = random_scene(rng, 60, kinds=1)
-    directions = rng.standard_normal((30, 1, 3)) + 0.2 * rng.standard_normal((30, 200, 3))
-    directions = (directions / np.linalg.norm(directions, axis=-1, keepdims=True)).astype(np.float32)
-    ours = cast(scene, torch.zeros(30, 200, 3), torch.from_numpy(directions), 100.0)
-    caster = open3d.t.geometry.RaycastingScene()
-    for T in scene.T_world_unit:
-        mesh = open3d.t.geometry.TriangleMesh.create_box(2, 2, 2).translate([-1.0, -1.0, -1.0])
-        vertices = mesh.vertex.positions.numpy() @ T[:3, :3].T + T[:3, 3]
-        caster.add_triangles(vertices.astype(np.float32), mesh.triangle.indices.numpy().astype(np.uint32))
-    rays = np.concatenate([np.zeros_like(directions), directions], -1)
-    theirs = caster.cast_rays(rays)["t_hit"].numpy()
-    both = np.isfinite(theirs) & np.isfinite(ours.distance.numpy())
-    assert (np.isfinite(theirs) == np.isfinite(ours.distance.numpy())).mean() > 0.999
-    assert 0.2 < both.mean() < 1
-    error = np.abs(ours.distance.numpy()[both] - theirs[both])
-    assert np.quantile(error, 0.99) < 2e-3
-
-
-def random_scene(rng, count, kinds=4):
+def random_scene(rng, count):
     makers = [
         lambda s: box(-s, s),
         lambda s: ball(s[0], (0, 0, 0), s / s[0]),
@@ -121,4 +77,4 @@ def random_scene(rng, count, kinds=4):
         lambda s: cone(s[0], (0, 0, 0), (0, 0, s[1])),
     ]
     places = [se3(random_rotation(rng), rng.uniform(-4, 4, 3)) for _ in range(count)]
-    return Solids.join(*(makers[n % kinds](rng.uniform(0.1, 0.6, 3)).placed(T) for n, T in enumerate(places)))
+    return Solids.join(*(makers[n % 4](rng.uniform(0.1, 0.6, 3)).placed(T) for n, T in enumerate(places)))

@@ -37,11 +37,6 @@ def test_clouds_apart_share_nothing_and_have_a_motion():
     assert recorded.cloud(recorded.apart[0].source).shape == (500, 3)
 
 
-def test_scenes_do_not_depend_on_their_number(recorded):
-    fewer = Recorded(record, voxel=0.05, count=1, per_scene=2, device="cpu")
-    assert [pair.name for pair in fewer.pairs] == [pair.name for pair in recorded.pairs[:2]]
-
-
 def test_other_names_and_counts_are_refused(recorded):
     with pytest.raises(InputError, match="scene-9/0: no such cloud"):
         recorded.cloud("scene-9/0")

@@ -70,8 +70,3 @@ def _runs(pid):
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     except OSError:
         return False
-
-
-def test_a_kill_within_the_first_line(tmp_path):
-    (tmp_path / "records.jsonl").write_text('{"pair": "a/1->')
-    assert len(run(tmp_path)) == 6

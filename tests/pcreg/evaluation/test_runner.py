@@ -49,14 +49,6 @@ def test_known_motions_are_found_and_every_cloud_is_described_once(tmp_path):
         assert trials[0]["IR"] > trials[0]["IR_one_way"] > 0.5 > trials[1]["IR_one_way"]
 
 
-def test_features_are_kept_for_the_next_run(tmp_path):
-    first = run(tmp_path / "first", cache=tmp_path / "features")
-    descriptor = Distances()
-    second = run(tmp_path / "second", descriptor=descriptor, cache=tmp_path / "features")
-    assert descriptor.described == 0
-    assert untimed(second) == untimed(first)
-
-
 def test_records_do_not_depend_on_the_number_of_workers(tmp_path):
     """Half of the features are noise, so that Open3D's RANSAC has something to get wrong."""
     dataset, protocol = Rooms(), replace(PROTOCOL, distance=0.02, mutual=False)

@@ -1,6 +1,6 @@
 """The system's answers, scored: on answers known in advance, with `register` itself in test_evaluate.py."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -102,20 +102,6 @@ def test_what_was_accepted_wrongly_is_listed_and_shown(scored, tmp_path):
     words = caption(records, setup)
     assert "viewpoint=sensor" in words
     assert "gates=[[0.3, 15.0]]" in words
-
-
-def test_a_run_goes_on_where_it_was_stopped(tmp_path):
-    path = tmp_path / "records.jsonl"
-    system = Told("system").on(Views())
-    part = Views()
-    part.pairs = part.pairs[:2]
-    runner.run_system(part, system, Records(path, {}), workers=0)
-    nothing = replace(system, answers=((None, False),) * 6)
-    records = runner.run_system(Views(), nothing, Records(path, {}), workers=0)
-    assert [record["trials"][0]["registered"] for record in records] == [True, True] + [False] * 4
-    part.pairs = []
-    with pytest.raises(InputError, match="holds no pairs"):
-        runner.run_system(part, system, Records(path, {}), workers=0)
 
 
 def test_gates_and_viewpoint_are_the_data_sets_unless_given():

@@ -81,15 +81,6 @@ def test_matches_are_drawn_from_the_mutual_ones_of_whole_clouds(clouds):
     np.testing.assert_array_equal(own_points.matches.rows, np.column_stack([np.arange(40)] * 2))
 
 
-@pytest.mark.parametrize("protocol", [POINTS, MATCHES], ids=lambda protocol: protocol.name + protocol.draw)
-def test_none_and_more_than_there_are_take_all(clouds, protocol):
-    found = [m for _, _, m in draws(PAIR, *clouds, replace(protocol, samples=(None, 1000)), (0,))]
-    assert len(found[0].source.points) == len(found[1].source.points)
-    assert sorted(map(tuple, found[0].source.points)) == sorted(map(tuple, found[1].source.points))
-    if protocol.draw == "points":
-        assert len(found[0].source.points) == 150
-
-
 class Surest:
     """Matches row n with row n, later ones with more confidence."""
 

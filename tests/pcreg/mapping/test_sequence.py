@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
-from pcreg.mapping import consolidation, growing_map, mapping, sequence
+from pcreg.mapping import consolidation, growing_map, mapping
 from pcreg.registration.registrar import Registrar
 from tests.datasets.street import street_pose, street_scan
 
@@ -52,12 +52,3 @@ def test_a_step_that_is_rejected_joins_nothing(drive, tmp_path, monkeypatch):
     assert {(edge.source, edge.target) for edge in found.edges} == {(1, 0), (4, 3)}
     assert found.count == 2
     assert found.alone == [2]
-
-
-def test_steps_on_record_are_not_computed_again(mapped, drive, monkeypatch):
-    registrar, out, found = mapped
-    monkeypatch.setattr(growing_map, "MAX_PAIRS_PER_SCAN", 0)
-    monkeypatch.setattr(consolidation, "MAX_PASSES", 0)
-    monkeypatch.setattr(sequence, "_step", None)
-    again = mapping.run(registrar, drive, out, sequence=True, workers=0)
-    np.testing.assert_array_equal(again.T_map_scan, found.T_map_scan)

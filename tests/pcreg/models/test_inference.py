@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from threadpoolctl import threadpool_limits
 
 from pcreg.features.fcgf import FCGF
@@ -18,8 +17,7 @@ from pcreg.models.inference import InferenceResUNet
 from pcreg.models.resunet import ResUNet
 from pcreg.models.torch_inference import TorchInference
 from pcreg.models.weights import load_weights, save_weights
-from pcreg.models.weights_file import KEY, read_weights
-from pcreg.runtime.errors import InputError
+from pcreg.models.weights_file import read_weights
 from tests.pcreg.scenes import wavy_sheet
 
 TINY = Architecture(0.05, 8, encoder=(4, 6, 8, 10), decoder=(10, 6, 4, 8), stem_kernel_size=3)
@@ -49,7 +47,7 @@ def assert_same(path, points, viewpoints=None, voxel=0.05):
         np.testing.assert_allclose(same, value, rtol=0, atol=0 if exact else 1e-5 * largest)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 1031])
+@pytest.mark.parametrize("n", [0, 1, 1031])
 @pytest.mark.parametrize("name", ["indoor", "outdoor"])
 def test_shipped_weights(name, n):
     path = FOLDER / f"{name}.safetensors"
@@ -65,14 +63,12 @@ def test_shipped_weights(name, n):
     [
         TINY,
         replace(TINY, kernel="ppf"),
-        replace(TINY, stem_kernel_size=1, radius_scale=1.3),
         replace(TINY, stem_kernel_size=7, kernel="ppf", radius_scale=0.8),
         replace(TINY, kernel="ppf", matcher=MatcherArchitecture(width=8)),
     ],
 )
-@pytest.mark.parametrize("half", [False, True])
-def test_networks_of_every_kind(architecture, half, tmp_path):
-    save_weights(tmp_path / "a.safetensors", random_network(architecture), half=half)
+def test_networks_of_every_kind(architecture, tmp_path):
+    save_weights(tmp_path / "a.safetensors", random_network(architecture), half=architecture == TINY)
     assert_same(tmp_path / "a.safetensors", wavy_sheet(701))
     assert_same(tmp_path / "a.safetensors", wavy_sheet(701), voxel=0.11)
 
@@ -100,21 +96,6 @@ def test_pytorch_is_for_what_the_other_leaves_out(architecture, kind, tmp_path):
     loaded = FCGF.load(tmp_path / "a.safetensors")
     assert type(loaded.network) is kind
     assert loaded.label == FCGF(network).label
-
-
-def test_weights_that_do_not_fit_are_refused_alike(tmp_path):
-    path = tmp_path / "a.safetensors"
-    save_weights(path, random_network(TINY))
-    tensors = load_file(path)
-    metadata = {KEY: '{"out_channels": 16}'}
-    for change in ({}, {"more": torch.ones(3)}):
-        save_file(tensors | change, path, metadata)
-        messages = []
-        for load in (load_weights, FCGF.load):
-            with pytest.raises(InputError, match="does not fit the architecture") as caught:
-                load(path)
-            messages.append(str(caught.value))
-        assert messages[0] == messages[1]
 
 
 def test_registering_on_the_cpu_imports_no_pytorch(tmp_path):

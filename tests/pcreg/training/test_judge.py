@@ -78,11 +78,6 @@ def test_a_merged_cloud_holds_those_beside_it_but_the_one_it_is_matched_with():
     assert len(merged(scenes, "a/0", without="a/1", voxel=0.1)) == 1
 
 
-def test_one_scene_has_no_unrelated_clouds():
-    asked = questions(Scenes("a"), numbers(true=2, unrelated=5), seed=0)
-    assert [question.kind for question in asked] == ["true", "true"]
-
-
 @pytest.mark.parametrize(
     ("degrees", "metres", "outdoor", "right"),
     [

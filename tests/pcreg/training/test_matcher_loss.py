@@ -42,13 +42,6 @@ def test_the_divergence_from_the_truth_is_zero_at_it_alone():
         assert divergence(wrong, truth, present) > 1e-3
 
 
-def test_rows_of_padding_do_not_count():
-    predicted = torch.log_softmax(torch.randn(1, 3, 4), 2)
-    truth = torch.rand(1, 3, 3) / 3
-    some = divergence(predicted, truth, torch.tensor([[True, True, False]]))
-    assert math.isclose(some.item(), divergence(predicted[:, :2], truth[:, :2], torch.ones(1, 2)).item())
-
-
 def test_without_room_for_no_partner_only_rows_with_partners_count():
     predicted = torch.tensor([[[0.8, 0.2, 0.0], [0.5, 0.5, 0.0]]]).log().requires_grad_()
     truth = torch.tensor([[[0.4, 0.1], [0.0, 0.0]]])  # half of the first node has no partner

@@ -51,17 +51,6 @@ def test_rays_stay_in_the_field(model):
     assert azimuth.max() - azimuth.min() > 0.95 * lidar.horizontal
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_no_part_of_the_pattern_comes_again(model):
-    """A path of 10 ms, half a second long, is at no later time the same."""
-    lidar = SOLID_STATE_LIDARS[model]
-    time = torch.arange(0, 0.5, 2e-4, dtype=torch.float64)
-    path = angles(lidar.directions(time, torch.zeros_like(time)))
-    windows = path.unfold(0, 50, 1).flatten(1)
-    apart = (windows[60:] - windows[0]).reshape(-1, 2, 50).norm(dim=1).amax(1)
-    assert apart.min() > 0.5  # degrees
-
-
 def test_it_measures_what_stands_in_its_field():
     wall = Things.of(box([10, -30, -1], [11, 30, 20]))
     for model in MODELS:
@@ -71,12 +60,3 @@ def test_it_measures_what_stands_in_its_field():
         ahead = cloud[(cloud[:, 0] > 5) & (cloud[:, 2] > -1)]
         assert len(ahead) > 500
         assert (ahead[:, 0] - 10).abs().median() < 0.04
-
-
-def test_motion_over_a_long_sweep_is_removed():
-    wall = Things.of(box([10, -30, -1], [11, 30, 20]))
-    lidar = SOLID_STATE_LIDARS["Avia"].with_seconds(0.4, 20_000)
-    fast = standing_still(velocity=np.array([[0.5, 0, 0]]))
-    (cloud,) = sweeps(scene(wall), lidar, fast, NOTHING_BELOW, generator())
-    ahead = cloud[(cloud[:, 0] > 5) & (cloud[:, 2] > -1)]
-    assert (ahead[:, 0] - 10).abs().quantile(0.99) < 0.15

@@ -45,14 +45,6 @@ def test_submaps_lie_on_the_surface_and_take_every_sweep_once(drive):
     assert measured_overlap(every, together, np.eye(4), 0.45) == 1.0  # cells of 0.25 m at most
 
 
-def test_submaps_are_thinned(drive, monkeypatch):
-    monkeypatch.setattr("pcreg.datasets.simulated.outdoor.recording.SPACINGS", (0.4, 0.4))
-    single = Recording(sweeps(scene(), FINE, drive, NOTHING_BELOW, generator()), drive.T_world_sensor)
-    for cloud in submaps(np.random.default_rng(1), single).clouds:
-        occupied = len((cloud / 0.4).floor().unique(dim=0))
-        assert len(cloud) == pytest.approx(occupied, rel=0.01)
-
-
 def test_pairs_of_a_scan_and_a_submap_lie_on_each_other(monkeypatch):
     monkeypatch.setattr("pcreg.datasets.simulated.outdoor.recording.SUBMAP_SHARE", 1.0)
     both, again = record_by_two(1, 0), record_by_two(1, 0)
