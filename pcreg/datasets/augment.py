@@ -24,13 +24,12 @@ Floats: TypeAlias = NDArray[np.float64]
 class Augmentation:
     """Crop clouds, drop points and beams, scale pairs, move viewpoints; then rotate clouds and add jitter.
 
-    Clouds are the sources of all pairs and then the targets, motions are T_target_source of each pair. The
-    truth follows every change; translations are scaled along with the clouds.
+    Clouds are the sources of all pairs and then the targets. The motions T_target_source of the pairs follow
+    every change.
     """
 
     rotate: bool = True  # both clouds, each about its origin, by a rotation uniform over all of them
-    # degrees between the two rotations; 180: they are independent
-    max_relative_rotation: float = 180.0
+    max_relative_rotation: float = 180.0  # degrees between the two rotations; 180: they are independent
     scale: tuple[float, float] = (1.0, 1.0)  # range of the common factor
     jitter: float = 0.0  # metres, standard deviation per axis
     crop: float = 0.0  # largest fraction of a cloud that a random plane cuts off
@@ -120,14 +119,15 @@ class Augmentation:
             cut = np.floor(rng.uniform(0, self.crop, count) * clouds.sizes)
             kept &= _rank(clouds, (points * clouds.of_points(directions)).sum(1)) >= clouds.of_points(cut)
         if self.drop:
-            kept &= _uniform(len(points), noise) >= clouds.of_points(rng.uniform(0, self.drop, count))
+            uniform = torch.rand(len(points), generator=noise, device=points.device)
+            kept &= uniform >= clouds.of_points(rng.uniform(0, self.drop, count))
         if self.beams:
             elevation = torch.atan2(points[:, 2], torch.hypot(points[:, 0], points[:, 1]))
             start = 90 + clouds.of_points(rng.uniform(0, BEAM_SPACING, count))
             bands = torch.floor((torch.rad2deg(elevation) + start) / BEAM_SPACING).long()
             share = to_device(torch.from_numpy(rng.uniform(0, self.beams, (count, 1))), points.device)
-            missing = _uniform(count * BANDS, noise).view(count, BANDS) < share
-            kept &= ~missing[clouds.cloud, bands]
+            uniform = torch.rand((count, BANDS), generator=noise, device=points.device)
+            kept &= ~(uniform < share)[clouds.cloud, bands]
         return kept
 
 
@@ -142,7 +142,3 @@ def _rank(clouds: Jagged, values: Tensor) -> Tensor:
 def _noise(points: Tensor, rng: np.random.Generator) -> torch.Generator:
     """A generator on the device of the points."""
     return torch.Generator(points.device).manual_seed(int(rng.integers(2**63)))
-
-
-def _uniform(count: int, noise: torch.Generator) -> Tensor:
-    return torch.rand(count, generator=noise, device=noise.device)

@@ -1,18 +1,17 @@
 """Own scans: a folder of point clouds, with `poses.txt`, `pairs.txt`, or neither."""
 
-from collections.abc import Callable
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from pcreg.datasets.odometry import Odometry
-from pcreg.datasets.poses import read_poses, rigid
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import inverse
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import SUFFIXES, read_cloud
+from pcreg.io.motion import read_poses, rigid
 from pcreg.io.natural_order import natural
 from pcreg.io.pairs import Pair, evenly
 from pcreg.runtime.errors import InputError
@@ -98,8 +97,16 @@ class Folder:
         if self.poses is None:
             return self._registered()
         proposed = evenly(self._proposed(self.poses, self.scans), self.proposals)
-        listed = [(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed]
-        return self._overlapping(self._with_overlap(listed))
+        pairs = self._with_overlap([(self.names[i], self.names[j], self._motion(i, j)) for i, j in proposed])
+        kept = [pair for pair in pairs if pair.overlap >= self.minimum_overlap]
+        if not kept:
+            best = max((pair.overlap for pair in pairs), default=0)
+            raise InputError(
+                f"{self.root}: none of {len(pairs)} pairs of near scans overlaps by "
+                f"{self.minimum_overlap:g} (the best by {best:.2g}); check poses.txt, data.minimum_distance, "
+                f"or try a larger data.voxel than {self.voxel:g} m"
+            )
+        return kept
 
     def keep_evenly(self, limit: int | None) -> None:
         """Keep at most `limit` pairs of a list in pairs.txt; the clouds of the others are not read."""
@@ -115,17 +122,6 @@ class Folder:
         """Pairs (source, target) of these scans to try."""
         near = nearby(poses[scans.start : scans.stop, :3, 3], self.neighbours, *self.distances)
         return [(scans.start + later, scans.start + earlier) for later, earlier in near]
-
-    def _overlapping(self, pairs: list[Pair]) -> list[Pair]:
-        kept = [pair for pair in pairs if pair.overlap >= self.minimum_overlap]
-        if not kept:
-            best = max((pair.overlap for pair in pairs), default=0)
-            raise InputError(
-                f"{self.root}: none of {len(pairs)} pairs of near scans overlaps by "
-                f"{self.minimum_overlap:g} (the best by {best:.2g}); check poses.txt, data.minimum_distance, "
-                f"or try a larger data.voxel than {self.voxel:g} m"
-            )
-        return kept
 
     def _registered(self) -> list[Pair]:
         """Pairs of scans without poses with an accepted registration."""
@@ -156,31 +152,26 @@ class Folder:
         path = self.root / "pairs.txt"
         if not path.is_file():
             return None
-        names = {self.names[n] for n in self.scans}
-        listed = [pair for pair in self._lines(path) if names.issuperset(pair[:2])]
-        if not listed:
-            raise InputError(
-                f"{path}: lists no pair within the scans from {self.names[self.scans[0]]} to "
-                f"{self.names[self.scans[-1]]}; add one, or change data.split and data.held_out"
-            )
-        return listed
-
-    def _lines(self, path: Path) -> list[Listed]:
-        """The pairs of a file, in its order."""
-        listed = []
+        names, listed = {self.names[n] for n in self.scans}, []
         for number, line in enumerate(path.read_text().splitlines(), start=1):
             fields = line.partition("#")[0].split()
             if not fields:
                 continue
             try:
-                listed.append(self._pair(fields))
+                pair = self._pair(fields)
             except ValueError as error:
                 raise InputError(
                     f"{path}, line {number}: {error}; "
                     "a line is `source target`, then nothing or the 16 numbers of T_target_source"
                 ) from error
+            if names.issuperset(pair[:2]):
+                listed.append(pair)
         if not listed:
-            raise InputError(f"{path}: lists no pair; write lines `source target`, or remove the file")
+            raise InputError(
+                f"{path}: lists no pair within the scans from {self.names[self.scans[0]]} to "
+                f"{self.names[self.scans[-1]]}; add a line `source target`, remove the file, or change "
+                "data.split and data.held_out"
+            )
         return listed
 
     def _pair(self, fields: list[str]) -> Listed:
@@ -197,16 +188,16 @@ class Folder:
         return *names, self._motion(*map(self.names.index, names))
 
     def _with_overlap(self, listed: list[Listed]) -> list[Pair]:
-        points: Callable[[str], np.ndarray] = lru_cache(DOWNSAMPLED_IN_MEMORY)(self._downsampled)
+        @lru_cache(DOWNSAMPLED_IN_MEMORY)
+        def points(name: str) -> np.ndarray:
+            cloud = self.cloud(name)
+            return cloud[voxel_downsample(cloud, self.voxel)]
+
         pairs = []
         for source, target, T in progress(listed, "overlap", len(listed), transient=True):
             overlap = measured_overlap(points(source), points(target), T, OVERLAP_DISTANCE * self.voxel)
             pairs.append(Pair(source, target, T, scene=self.root.name, overlap=overlap))
         return pairs
-
-    def _downsampled(self, name: str) -> np.ndarray:
-        points = self.cloud(name)
-        return points[voxel_downsample(points, self.voxel)]
 
 
 def nearby(

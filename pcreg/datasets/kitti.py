@@ -4,7 +4,7 @@ The pair lists are computed from the poses by FCGF's rule: train 0-5 has 1358 pa
 test 8-10 555. Any sequence laid out in the same way can be read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.datasets.icp_truth import Start, corrections
-from pcreg.datasets.poses import read_poses, rigid
 from pcreg.io.cloud import read_cloud
+from pcreg.io.motion import read_poses, rigid
 from pcreg.io.pairs import Pair, evenly
 from pcreg.runtime.errors import InputError
 
@@ -66,21 +66,19 @@ class Kitti:
         numbers = (sequences,) if isinstance(sequences, int) else tuple(sequences)
         self.name = "KITTI" if numbers == TEST else f"KITTI {', '.join(f'{n:02d}' for n in numbers)}"
         self.drives = {f"{number:02d}": _drive(root, number) for number in numbers}
-        broken = {
-            (sequence, frame): why
-            for sequence, drive in self.drives.items()
-            for frame, why in drive.broken_scans().items()
-        }
         self._starts: list[Start] = []
         self.left_out: list[str] = []
-        for sequence, source, target in _listed(self.drives, distance):
-            name = f"{sequence}/{source:06d}->{sequence}/{target:06d}"
-            if why := broken.get((sequence, source)) or broken.get((sequence, target)):
-                self.left_out.append(f"{name} ({why})")
-            else:
-                drive = self.drives[sequence]
-                scans = drive.scan(source), drive.scan(target)
-                self._starts.append(Start(name, *scans, drive.motion(source, target)))
+        for sequence, drive in self.drives.items():
+            broken = drive.broken_scans()
+            for source, target in distance_pairs(drive.T_world_camera[:, :3, 3], distance):
+                name = f"{sequence}/{source:06d}->{sequence}/{target:06d}"
+                if source == target or (int(sequence), source, target) in REMOVED:
+                    continue
+                if why := broken.get(source) or broken.get(target):
+                    self.left_out.append(f"{name} ({why})")
+                else:
+                    scans = drive.scan(source), drive.scan(target)
+                    self._starts.append(Start(name, *scans, drive.motion(source, target)))
         if self.left_out and not skip_broken:
             total = len(self.left_out) + len(self._starts)
             raise InputError(
@@ -120,14 +118,6 @@ def _pair(start: Start, T: np.ndarray, T_compat: np.ndarray | None = None) -> Pa
     return Pair(*start.name.split("->"), T, T_compat=T_compat, scene=start.name.partition("/")[0])
 
 
-def _listed(drives: dict[str, "_Drive"], distance: float) -> Iterator[tuple[str, int, int]]:
-    """Sequence, source and target frame of every pair of the benchmark."""
-    for sequence, drive in drives.items():
-        for source, target in distance_pairs(drive.positions, distance):
-            if source != target and (int(sequence), source, target) not in REMOVED:
-                yield sequence, source, target
-
-
 def distance_pairs(positions: np.ndarray, distance: float = 10.0) -> list[tuple[int, int]]:
     """Frames (first, partner) by FCGF's rule, from positions (F, 3) in metres.
 
@@ -154,10 +144,6 @@ class _Drive:
     velodyne: Path
     T_world_camera: np.ndarray  # (F, 4, 4) float64; the world is the first camera's frame
     T_camera_lidar: np.ndarray  # (4, 4) float64, Tr of calib.txt
-
-    @property
-    def positions(self) -> np.ndarray:
-        return self.T_world_camera[:, :3, 3]
 
     def scan(self, frame: int) -> Path:
         return self.velodyne / f"{frame:06d}.bin"

@@ -9,7 +9,7 @@ import pickle
 import re
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -21,14 +21,13 @@ def load_pickle(path: str | Path) -> Any:
 
     Raises InputError for a file that is missing, damaged, or names anything else.
     """
-    path = _existing(path)
-    with path.open("rb") as file:
-        try:
+    try:
+        with open(path, "rb") as file:
             return _PlainUnpickler(file, path).load()
-        except InputError:
-            raise
-        except Exception as error:  # a damaged pickle can raise nearly anything
-            raise _damaged(path, error) from error
+    except InputError:
+        raise
+    except Exception as error:  # a damaged pickle can raise nearly anything
+        raise _unreadable(path, error) from error
 
 
 def load_pth(path: str | Path) -> np.ndarray:
@@ -39,14 +38,13 @@ def load_pth(path: str | Path) -> np.ndarray:
     """
     import torch
 
-    path = _existing(path)
     try:
         with _REGISTRATION, torch.serialization.safe_globals(_numpy_for_torch()):
             value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         if named := re.search(r"(?:GLOBAL|function|class) ([\w.]+\.[\w.]+)", str(error)):
             raise _refused(path, named[1]) from error
-        raise _damaged(path, error) from error
+        raise _unreadable(path, error) from error
     if isinstance(value, torch.Tensor):
         return value.detach().numpy()
     if not isinstance(value, np.ndarray):
@@ -57,7 +55,7 @@ def load_pth(path: str | Path) -> np.ndarray:
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    def __init__(self, file, path: Path):
+    def __init__(self, file: BinaryIO, path: str | Path):
         super().__init__(file)
         self.path = path
 
@@ -108,20 +106,15 @@ def _numpy_for_torch() -> list[Any]:
     )
 
 
-def _existing(path: str | Path) -> Path:
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; check the path")
-    return path
-
-
-def _refused(path: Path, name: str) -> InputError:
+def _refused(path: str | Path, name: str) -> InputError:
     return InputError(
         f"{path}: refused, it asks for {name} and only NumPy arrays and plain containers are admitted; "
         "if you trust it, convert it to arrays yourself"
     )
 
 
-def _damaged(path: Path, error: Exception) -> InputError:
+def _unreadable(path: str | Path, error: Exception) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{path}: no such file; check the path")
     reason = re.split(r"\.?\s*\n|\. ", str(error))[0] or type(error).__name__
     return InputError(f"{path}: cannot be read ({reason}); it may be truncated or damaged: download it again")

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.datasets.pickles import load_pickle, load_pth
-from pcreg.datasets.poses import rigid
 from pcreg.io.cloud import read_cloud
+from pcreg.io.motion import rigid
 from pcreg.io.pairs import Pair
 from pcreg.runtime.errors import InputError
 
@@ -157,9 +157,9 @@ def _read_overlaps(path: Path) -> dict[tuple[int, int], float]:
 def _pairs_of_pickle(path: Path) -> list[Pair]:
     try:
         return [_pickled_pair(path, *row) for row in _rows_of_pickle(path)]
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(
             f"{path}: is no pair list of Predator or GeoTransformer ({type(error).__name__}: {error}); "
             "docs/data.md says where to get one"
@@ -182,13 +182,11 @@ def _rows_of_pickle(path: Path) -> Iterator[tuple]:
 def _pickled_pair(
     path: Path, source: str, target: str, R: np.ndarray, t: np.ndarray, overlap: float | None
 ) -> Pair:
-    scene, number = _fragment(source)
-    _, target_number = _fragment(target)
-    source, target = (f"{scene}/cloud_bin_{n}" for n in (number, target_number))
+    (scene, number), (_, target_number) = map(_fragment, (source, target))
+    names = [f"{scene}/cloud_bin_{n}" for n in (number, target_number)]
     return Pair(
-        source,
-        target,
-        _motion(path, f"{source}->{target}", np.c_[np.reshape(R, (3, 3)), np.reshape(t, 3)]),
+        *names,
+        _motion(path, "->".join(names), np.c_[np.reshape(R, (3, 3)), np.reshape(t, 3)]),
         scene=scene,
         overlap=None if overlap is None else float(overlap),
         consecutive=abs(number - target_number) == 1,

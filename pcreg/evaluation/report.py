@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,6 @@ from pcreg.viz.render import render
 
 PICTURES = 20
 SIZE = (480, 360)
-
-
-@dataclass(frozen=True)
-class FailureCase:
-    """A pair that went wrong."""
-
-    row: dict[str, Any]  # of pcreg.evaluation.metrics
-    estimated: bytes | None  # JPEG; None if no motion was found
-    true: bytes  # JPEG
 
 
 def report(
@@ -52,23 +42,27 @@ def report(
         charts=charts(records, setup),
         samples=setup.protocol.samples[0],
         failures=failures(records, setup, dataset, pictures),
-        describe=lambda case: _figures(case.row, setup),
     )
 
 
 def failures(
     records: Sequence[dict[str, Any]], setup: Setup, dataset: PairDataset, count: int
-) -> list[FailureCase]:
-    """The pairs with the largest RMSE at the first N and seed, those without an estimate first."""
+) -> list[dict[str, Any]]:
+    """Pairs with the largest RMSE at the first N and seed, those without an estimate first.
+
+    Each has its row, two pictures (JPEG; None without an estimate) and a line about them.
+    """
     rows = metrics.rows(records, setup.protocol.samples[0], setup.seeds[0])
     rows.sort(key=lambda row: np.inf if row["rmse"] is None else row["rmse"], reverse=True)
-    return [_drawn(row, dataset, row.get("voxel") or setup.protocol.voxel) for row in rows[:count]]
+    return [
+        {"row": row, **_pictures(row, setup, dataset), "words": _figures(row, setup)} for row in rows[:count]
+    ]
 
 
-def _drawn(row: dict[str, Any], dataset: PairDataset, voxel: float | None) -> FailureCase:
-    """A case with its clouds downsampled to `voxel`; None: shown as they are, as they were unusable."""
+def _pictures(row: dict[str, Any], setup: Setup, dataset: PairDataset) -> dict[str, bytes | None]:
+    """Pictures by the estimated and the true motion; unusable clouds are shown as they are."""
     source, target = (dataset.cloud(row[side]) for side in ("source", "target"))
-    if voxel:
+    if voxel := row.get("voxel") or setup.protocol.voxel:
         source, target = source[voxel_downsample(source, voxel)], target[voxel_downsample(target, voxel)]
     _, _, camera = np.linalg.svd(target - target.mean(0), full_matrices=False)  # sees the widest side
     camera[2] = np.cross(camera[0], camera[1])
@@ -79,7 +73,7 @@ def _drawn(row: dict[str, Any], dataset: PairDataset, voxel: float | None) -> Fa
         clouds = [transform(np.array(T), source), target]
         return _jpeg(render(clouds, [SOURCE, TARGET], camera, size=SIZE, splat=3))
 
-    return FailureCase(row, picture(row["T_target_source"]), picture(row["truth"]))
+    return {"estimated": picture(row["T_target_source"]), "true": picture(row["truth"])}
 
 
 def _jpeg(image: np.ndarray) -> bytes:

@@ -3,9 +3,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from pcreg.datasets.folder import Folder, nearby, split_rows
-from pcreg.datasets.poses import rigid
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import write_ply
+from pcreg.io.motion import rigid
 from pcreg.io.pairs import evenly, keep_evenly
 from pcreg.runtime.errors import InputError
 

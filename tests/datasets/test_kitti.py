@@ -10,8 +10,8 @@ import pytest
 import pcreg.datasets.icp_truth
 import pcreg.datasets.kitti
 from pcreg.datasets.kitti import Kitti, distance_pairs
-from pcreg.datasets.poses import read_poses
 from pcreg.geometry.se3 import rotation_about, rotation_error, se3, translation_error
+from pcreg.io.motion import read_poses
 from pcreg.io.pairs import evenly, keep_evenly
 from pcreg.runtime.errors import InputError
 from tests.datasets.kitti_tree import Y, Z, line, write_tree

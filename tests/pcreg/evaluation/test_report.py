@@ -54,10 +54,10 @@ def test_it_asks_for_nothing_from_anywhere(page):
 
 def test_the_worst_pairs_come_first(page):
     first, *others = failures(page[1], SETUP, Rooms(), count=4)
-    assert (first.row["pair"], first.estimated) == (page[1][3]["pair"], None)
-    errors = [wrong.row["rmse"] for wrong in others]
+    assert (first["row"]["pair"], first["estimated"]) == (page[1][3]["pair"], None)
+    errors = [wrong["row"]["rmse"] for wrong in others]
     assert errors == sorted(errors, reverse=True)
-    assert all(wrong.estimated[:2] == wrong.true[:2] == b"\xff\xd8" for wrong in others)  # JPEG
+    assert all(wrong["estimated"][:2] == wrong["true"][:2] == b"\xff\xd8" for wrong in others)  # JPEG
 
 
 @pytest.mark.parametrize("width", [1280, 500])

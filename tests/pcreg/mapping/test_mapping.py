@@ -93,7 +93,7 @@ def test_workers_that_share_a_gpu_make_the_map_of_one_process(places, tmp_path):
 
 
 def test_files_of_a_map_can_be_read_again(mapped, tmp_path):
-    from pcreg.datasets.poses import read_poses
+    from pcreg.io.motion import read_poses
 
     found, _, _ = mapped
     paths = found.save(tmp_path)
