@@ -56,7 +56,7 @@ def test_draws_are_different_numbers_below_the_population(population, count):
 
 def test_draws_are_uniform():
     generator = torch.Generator().manual_seed(0)
-    drawn = torch.stack([draw(50, 10, generator) for _ in range(4000)])
+    drawn = torch.stack([draw(50, 10, generator) for _ in range(1000)])
     frequency = torch.bincount(drawn.flatten(), minlength=50) / len(drawn)
-    assert (frequency - 10 / 50).abs().max() < 0.03  # nearly five standard deviations
-    assert (drawn[:, 0].float().mean() - 24.5).abs() < 1.2  # in no order
+    assert (frequency - 10 / 50).abs().max() < 0.06  # nearly five standard deviations
+    assert (drawn[:, 0].float().mean() - 24.5).abs() < 2.4  # in no order
