@@ -110,8 +110,7 @@ class Numbers:
 
 
 @pytest.mark.parametrize(
-    ("share", "replayed"),
-    [(0.5, [0, 1, 2, 3, 4, 5]), (0.25, [0, 5]), (0.7, [0, 1, 2, 3, 4, 5] * 2 + [0, 5])],
+    ("share", "replayed"), [(0.5, [0, 1, 2, 3, 4, 5]), (0.25, [0, 5]), (0.7, [0, 1, 2, 3, 4, 5] * 2 + [0, 5])]
 )
 def test_the_share_is_of_the_whole_and_clouds_come_from_where_they_are(share, replayed):
     mixture = Mixture(Numbers(3, 6), Numbers(0, 6), share)  # both have clouds called 3, 4 and 5

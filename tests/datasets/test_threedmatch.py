@@ -176,10 +176,7 @@ def test_damaged_lists_are_bad_input(tmp_path):
 @pytest.mark.parametrize("lists", [predator_lists, geotransformer_lists])
 @pytest.mark.parametrize(
     ("change", "words"),
-    [
-        (2 * np.eye(3), "not a rotation and a translation"),
-        (np.diag([1.0, 1, -1]), "a mirror image"),
-    ],
+    [(2 * np.eye(3), "not a rotation and a translation"), (np.diag([1.0, 1, -1]), "a mirror image")],
 )
 def test_a_pickled_motion_that_is_not_rigid_is_refused_by_file_and_pair(tmp_path, lists, change, words):
     content = lists()

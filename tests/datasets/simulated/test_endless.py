@@ -88,12 +88,14 @@ def test_workers_make_the_same_batches(device, workers):
 
 
 @pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"pool": 0}, r"batches\.pool=0"),
-        ({"device": "cuda:99"}, "device=cuda:99"),
-    ],
+    ("settings", "named"), [({"pool": 0}, r"batches\.pool=0"), ({"device": "cuda:99"}, "device=cuda:99")]
 )
 def test_senseless_settings_are_refused(settings, named):
     with pytest.raises(InputError, match=named):
         endless(**settings)
+
+
+def test_rotations_grow_apart():
+    batches = endless(max_relative_rotation=10.0, rotation_warmup=4)
+    found = [batches._preparation(epochs).augment.max_relative_rotation for epochs in (0, 2, 4, 9)]
+    assert found == [10, 95, 180, 180]

@@ -56,8 +56,7 @@ def test_figures_of_records_written_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("recall", "expected"),
-    [("gate", [0, 0, 1, 1]), ("rmse", [0, 0, 1, 1]), ("information", [1, 0, 0, 1])],
+    ("recall", "expected"), [("gate", [0, 0, 1, 1]), ("rmse", [0, 0, 1, 1]), ("information", [1, 0, 0, 1])]
 )
 def test_a_pair_succeeds_by_the_criterion_of_the_protocol(recall, expected):
     rows = metrics.rows(by_hand(), None, 0)

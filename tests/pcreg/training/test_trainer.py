@@ -97,8 +97,7 @@ def whole(tmp_path_factory):
 
 @pytest.mark.usefixtures("sigterm")
 @pytest.mark.parametrize(
-    ("when", "number"),
-    [("waiting", signal.SIGINT), ("step", signal.SIGTERM), ("validation", signal.SIGTERM)],
+    ("when", "number"), [("waiting", signal.SIGINT), ("step", signal.SIGTERM), ("validation", signal.SIGTERM)]
 )
 def test_a_training_that_is_stopped_keeps_all_steps(tmp_path, whole, when, number):
     def stop(net):
