@@ -73,12 +73,6 @@ def test_permuting_points_permutes_descriptors(network):
     torch.testing.assert_close(describe(network, cloud[permutation]), expected, rtol=0, atol=1e-5)
 
 
-def test_a_batch_equals_its_clouds_one_by_one(network):
-    clouds = [wavy_sheet(400, seed=2), wavy_sheet(1, seed=3), wavy_sheet(700, seed=6)]
-    expected = torch.cat([describe(network, cloud) for cloud in clouds])
-    torch.testing.assert_close(describe(network, *clouds), expected, rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 def test_in_deterministic_mode_a_batch_equals_its_clouds_bit_by_bit(network, device):
     network = copy.deepcopy(network).to(device)
