@@ -27,21 +27,14 @@ def load(dataset: Dataset | IterableDataset, *, workers: int, **settings: Any) -
     loader = DataLoader(dataset, num_workers=workers, worker_init_fn=_begin, **settings)
     if workers == 0:
         return _by_one_thread(loader)
-    with _sigchld_handler_kept():
-        return iter(loader)
-
-
-@contextmanager
-def _sigchld_handler_kept() -> Iterator[None]:
-    """Undo torch's handler, which raises the death of a process even while a checkpoint is written."""
     if current_thread() is not main_thread() or not hasattr(signal, "SIGCHLD"):
-        yield
-        return
+        return iter(loader)
     handler = signal.getsignal(signal.SIGCHLD)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGCHLD, handler)
+    batches = iter(loader)
+    signal.signal(
+        signal.SIGCHLD, handler
+    )  # torch's raises the death of a process while a checkpoint is written
+    return batches
 
 
 def _by_one_thread(loader: Iterable[Any]) -> Iterator[Any]:

@@ -114,8 +114,7 @@ def _logs(root: Path, benchmark: str) -> dict[str, Path]:
 
 
 def _pairs_of_log(scene: str, log: Path) -> Iterator[Pair]:
-    motions = read_log(log, 4)
-    informations, overlaps = {}, {}
+    motions, informations, overlaps = read_log(log, 4), {}, {}
     if (path := log.with_name("gt.info")).is_file():
         informations = read_log(path, 6)
         if missing := motions.keys() - informations.keys():

@@ -79,12 +79,7 @@ def std(values: Sequence[float] | np.ndarray, ddof: int = 0) -> float:
     return float(np.std(values, ddof=ddof)) if len(values) > ddof else float("nan")
 
 
-def median(values: Sequence[float] | np.ndarray) -> float:
-    """Median."""
-    return float(np.median(values)) if len(values) else float("nan")
-
-
-STATISTICS = {"mean": mean, "std": std, "median": median}
+STATISTICS = {"mean": np.mean, "std": np.std, "median": np.median}
 
 
 def of_scenes(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
@@ -143,7 +138,8 @@ def figures(scored: Sequence[Row], protocol: Scoring) -> Figures:
     if protocol.gates:
         for mask, kept in masks(RTE, RRE, protocol.gates[0]).items():
             for name, values in zip(("RTE", "RRE"), (RTE[kept[0]], RRE[kept[1]]), strict=True):
-                result |= {f"{name}_{mask}_{each}": of(values) for each, of in STATISTICS.items()}
+                for each, function in STATISTICS.items():
+                    result[f"{name}_{mask}_{each}"] = float(function(values)) if len(values) else np.nan
     if "describe_seconds" in common:
         result["seconds_describe"] = mean(column(scored, "describe_seconds"))
     for step in scored[0]["seconds"]:

@@ -115,22 +115,21 @@ class Setup:
 def caption(records: Sequence[dict[str, Any]], setup: Setup) -> str:
     """Everything that the figures of these records depend on, as names and settings."""
     scenes = len({record["scene"] for record in records})
-    settings = {name: value for name, value in asdict(setup.protocol).items() if name not in ("name", "note")}
+    settings = [
+        f"{name}={json.dumps(value, default=str)}".replace('"', "")  # as a command line takes them
+        for name, value in asdict(setup.protocol).items()
+        if name not in ("name", "note")
+    ]
     weights = f" (weights {setup.fingerprint})" if setup.fingerprint else ""
     parts = [
         f"{len(records)} pairs of {scenes} scene{'' if scenes == 1 else 's'}",
         f"descriptor {setup.descriptor}{weights}",
         *([f"matcher attention (weights {setup.matcher})"] if setup.matcher else []),
         f"estimator {setup.estimator}",
-        f"protocol {setup.protocol.name}: {', '.join(f'{key}={_text(settings[key])}' for key in settings)}",
+        f"protocol {setup.protocol.name}: {', '.join(settings)}",
         *setup.alterations,
-        f"seeds {_text(setup.seeds)}{', ± sample standard deviation' if len(setup.seeds) > 1 else ''}",
+        f"seeds {list(setup.seeds)}{', ± sample standard deviation' if len(setup.seeds) > 1 else ''}",
         ", ".join(f"{package} {version}" for package, version in setup.versions.items()),
         *([f"{len(setup.left_out)} pairs left out, first {setup.left_out[0]}"] if setup.left_out else []),
     ]
     return " ".join([f"{'; '.join(parts)}.", setup.protocol.note]).strip()
-
-
-def _text(value: Any) -> str:
-    """A setting as a command line takes it."""
-    return json.dumps(value, default=str).replace('"', "")

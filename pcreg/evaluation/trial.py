@@ -1,6 +1,6 @@
 """One pair of a benchmark: draw, match, estimate, and compare with the ground truth.
 
-A trial is one number of samples with one seed. Seconds are CPU time, which other processes do not lengthen.
+A trial is one number of samples with one seed. Seconds are CPU time.
 """
 
 import os
