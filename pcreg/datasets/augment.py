@@ -56,11 +56,7 @@ class Augmentation:
     def reduce(
         self, clouds: Jagged, motions: Sequence[Floats], rng: np.random.Generator
     ) -> tuple[Jagged, list[Floats]]:
-        """Crop, drop, scale and move viewpoints: clouds of points (N, 3), T (4, 4) -> the two.
-
-        Each cloud stays in its sensor's frame, to be downsampled there as at inference, or in one beside it,
-        as with an estimated viewpoint.
-        """
+        """Crop, drop, scale and move viewpoints, each cloud in its own frame: points (N, 3), T (4, 4)."""
         if self.crop or self.drop or self.beams:
             clouds = clouds.take(self._kept(clouds, rng).nonzero()[:, 0])
         factor = rng.uniform(*self.scale, len(motions))
@@ -95,11 +91,7 @@ class Augmentation:
         return Jagged(points, clouds.sizes), moved
 
     def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> Floats:
-        """New origins (B, 3) of the clouds with these `points` (N, 3), mostly zeros.
-
-        They lie up to half the way to one of the points, in free space: most surfaces show them the same side
-        as the sensor.
-        """
+        """New origins (B, 3) of clouds of `points` (N, 3) in free space, mostly zeros: few normals flip."""
         places = np.zeros((len(clouds.sizes), 3))
         if self.viewpoint:
             sizes = np.array(clouds.sizes)

@@ -40,10 +40,7 @@ class TrainingBatch:
     target_rows: torch.Tensor | None = None
 
     def descriptors(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Unit descriptors (N, S C), (M, S C) of sources and targets at the first scale.
-
-        `features` (R, C) are of all points of the pyramid.
-        """
+        """Unit descriptors (N, S C), (M, S C) of sources and targets, from features (R, C) of the pyramid."""
         source, target = self.pyramid.row_groups[0].split(features)
         return concatenate_scales(source, self.source_rows), concatenate_scales(target, self.target_rows)
 

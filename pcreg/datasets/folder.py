@@ -203,9 +203,9 @@ class Folder:
 def nearby(
     positions: np.ndarray, neighbours: int, minimum_distance: float, maximum_distance: float = np.inf
 ) -> list[tuple[int, int]]:
-    """(later, earlier) scans at positions (F, 3): each scan with `neighbours` others, in order.
+    """Pairs (later, earlier) of each scan at positions (F, 3) with the `neighbours` nearest others.
 
-    They are the nearest from `minimum_distance` on; under a `maximum_distance`, spread evenly up to it.
+    Under a `maximum_distance` they are spread evenly up to it.
     """
     found = set()
     for scan, position in enumerate(positions):

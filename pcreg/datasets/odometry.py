@@ -88,10 +88,7 @@ class Odometry:
         return [range(*each) for each in pairwise(ends)]
 
     def pairs(self, proposed: list[tuple[int, int]], min_overlap: float, scene: str) -> list[Pair]:
-        """The proposed (source, target) with an accepted registration; logs the reasons against others.
-
-        Raises InputError if none is left.
-        """
+        """Proposed (source, target) with an accepted registration; InputError if there are none."""
         kept, rejected = [], Counter[str]()
         for source, target in progress(proposed, "registering pairs", len(proposed), transient=True):
             found = self.pair(source, target)

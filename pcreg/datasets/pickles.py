@@ -17,10 +17,7 @@ from pcreg.runtime.errors import InputError
 
 
 def load_pickle(path: str | Path) -> Any:
-    """The lists, dicts, numbers, strings and NumPy arrays pickled in `path`.
-
-    Raises InputError for a file that is missing, damaged, or names anything else.
-    """
+    """Plain values, containers and NumPy arrays pickled in `path`; InputError for anything else."""
     try:
         with open(path, "rb") as file:
             return _PlainUnpickler(file, path).load()

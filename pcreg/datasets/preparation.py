@@ -134,10 +134,7 @@ def sampled_rows(clouds: Sequence[Tensor], voxel: float) -> list[Tensor]:
 
 
 def nearest_in_voxel(clouds: Sequence[Tensor], sampled: Sequence[Tensor], voxel: float) -> list[Tensor]:
-    """For each cloud (N, 3) the rows (N,) int64 of the nearest of its `sampled` points (M, 3), one per voxel.
-
-    One lies in the voxel of each point, no further away than the voxel's diagonal.
-    """
+    """Rows (N,) int64, for each cloud (N, 3), of the nearest of its points (M, 3) `sampled` by voxel."""
     joined, among = Jagged.of(clouds), Jagged.of(sampled)
     i, j = _within(joined, among, 1.001 * 3**0.5 * voxel)
     squared = (joined.points[i] - among.points[j]).square().sum(1)

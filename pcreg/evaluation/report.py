@@ -48,10 +48,7 @@ def report(
 def failures(
     records: Sequence[dict[str, Any]], setup: Setup, dataset: PairDataset, count: int
 ) -> list[dict[str, Any]]:
-    """Pairs with the largest RMSE at the first N and seed, those without an estimate first.
-
-    Each has its row, two pictures (JPEG; None without an estimate) and a line about them.
-    """
+    """Rows, pictures (JPEG or None) and words of the `count` pairs with the largest RMSE or no estimate."""
     rows = metrics.rows(records, setup.protocol.samples[0], setup.seeds[0])
     rows.sort(key=lambda row: np.inf if row["rmse"] is None else row["rmse"], reverse=True)
     return [

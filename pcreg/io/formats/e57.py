@@ -18,10 +18,7 @@ SPHERICAL = ("sphericalRange", "sphericalAzimuth", "sphericalElevation", "spheri
 
 
 def read_e57(path: Path) -> np.ndarray:
-    """Points (N, 3) float64 of all scans of an .e57 file, in its common frame.
-
-    Points that the scanner marks as invalid become NaN.
-    """
+    """Points (N, 3) float64 of all scans of an .e57 file, in its common frame; NaN where marked invalid."""
     with _opened(path) as (file, scans):
         promised = [int(scan.point_count) for scan in scans]
         if min(promised, default=0) < 0:

@@ -132,10 +132,7 @@ def _read_text(file: BinaryIO, path: Path, before: list[Element], vertex: Elemen
 def _walk(
     data: mmap.mmap, at: int, count: int, properties: Mapping[str, str], order: str, *, keep: bool
 ) -> tuple[int, np.ndarray]:
-    """End of `count` binary rows with lists that begin at byte `at`, and their points (count, 3) with `keep`.
-
-    `properties` are NumPy's codes by name. Raises ValueError for rows that go beyond the data.
-    """
+    """End of `count` binary rows with lists from byte `at` on, and with `keep` their points (count, 3)."""
     steps = []  # of a property: bytes of a scalar, or how its count is read and the bytes of an item
     for code in properties.values():
         kind, _, item = code.partition(LIST)

@@ -95,10 +95,7 @@ def _rows(file: BinaryIO, path: Path) -> np.ndarray:
 
 
 def _punctuation(sample: str, columns: Sequence[int]) -> tuple[str | None, bool]:
-    """Separator of numbers, None for blanks, and True if a comma stands before their decimals.
-
-    `sample` holds the first rows; the last of them may be cut off.
-    """
+    """Separator of the numbers in a `sample` of rows, None for blanks, and True for decimal commas."""
     lines = [line.partition("#")[0] for line in sample.splitlines()]
     lines = [line for line in (lines[:-1] or lines) if line.strip()]
     if any(";" in line for line in lines):
