@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -42,6 +43,7 @@ CHANNELS = {
     "cpu": [(32, 32), (64, 64), (128, 128)],
     "cuda": [(1, 32), (32, 32), (64, 64), (64, 128), (128, 128), (256, 256)],
 }
+DEVICE = choose_device("auto")
 SNAP = {"native": False, "voxel": True}
 
 
@@ -125,8 +127,12 @@ class _Level(nn.Module):
 
 
 def main() -> None:
-    options = parse()
-    torch.set_num_threads(options.threads)
+    made, _ = parser(__doc__)
+    made.add_argument("verb", choices=VERBS)
+    made.add_argument("--channels", nargs="+", metavar="C:M", help="default: those of the network")
+    precision, runs = (["float32"], 5) if DEVICE == "cpu" else (list(PRECISIONS), 20)
+    options = parsed(made, voxel=[0.025], precision=precision, runs=runs)
+    options.channels = [tuple(map(int, each.split(":"))) for each in options.channels or ()]
     keep(VERBS[options.verb](options), options.out / f"{options.verb}.json", options.device)
 
 
@@ -257,21 +263,16 @@ def peers(device: str) -> dict[str, ModuleType]:
 VERBS = {"operators": operators, "index": index}
 
 
-def parse() -> argparse.Namespace:
-    made, _ = parser(__doc__)
-    made.add_argument("verb", choices=VERBS)
+def parsed(made: argparse.ArgumentParser, **defaults: Any) -> argparse.Namespace:
+    """The options of a parser and those on the cloud, with their defaults, and on the device."""
     made.add_argument("cloud", nargs="?", metavar="CLOUD")
-    made.add_argument("--voxel", type=float, nargs="+", default=[0.025], help="metres (default: 0.025)")
-    made.add_argument("--channels", nargs="+", metavar="C:M", help="default: those of the network")
-    made.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: all of the device")
-    made.add_argument("--runs", type=int, help="default: 20 on a GPU, 5 on a CPU")
+    made.add_argument("--voxel", type=float, nargs="+", help="metres (default: %(default)s)")
+    made.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: %(default)s")
+    made.add_argument("--runs", type=int, help="default: %(default)s")
     made.add_argument("--threads", type=int, default=torch.get_num_threads())
+    made.set_defaults(device=DEVICE, **defaults)
     options = made.parse_args()
-    options.device = choose_device("auto")
-    on_gpu = options.device != "cpu"
-    options.precision = options.precision or (list(PRECISIONS) if on_gpu else ["float32"])
-    options.channels = [tuple(map(int, each.split(":"))) for each in options.channels or ()]
-    options.runs = options.runs or (20 if on_gpu else 5)
+    torch.set_num_threads(options.threads)
     return options
 
 

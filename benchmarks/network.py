@@ -16,27 +16,19 @@ import numpy as np
 import torch
 from report import PRECISIONS, Value, keep, load, medians, parser, peak_mib, run
 
-from kernels import PEER_PRECISIONS, SNAP, VoxelGrid, VoxelResUNet, builder, peers
+from kernels import DEVICE, PEER_PRECISIONS, SNAP, VoxelGrid, VoxelResUNet, builder, parsed, peers
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.models.architecture import Architecture
 from pcreg.models.layers import PointConv
 from pcreg.models.resunet import ResUNet
-from pcreg.runtime.device import choose_device
 
 
 def main() -> None:
     made, _ = parser(__doc__)
-    made.add_argument("cloud", nargs="?", metavar="CLOUD")
-    made.add_argument("--voxel", type=float, nargs="+", help="metres; default: 0.025, on a CPU 0.05")
-    made.add_argument("--precision", nargs="+", choices=PRECISIONS, default=["float32"])
     made.add_argument("--fragment", type=int, default=20_000, help="points of one")
     made.add_argument("--batch", type=int, nargs="+", default=[1, 8], help="fragments at once")
-    made.add_argument("--runs", type=int, default=15)
-    made.add_argument("--threads", type=int, default=torch.get_num_threads())
-    options = made.parse_args()
-    options.device = choose_device("auto")
-    options.voxel = options.voxel or [0.05 if options.device == "cpu" else 0.025]
-    torch.set_num_threads(options.threads)
+    voxel = 0.05 if DEVICE == "cpu" else 0.025
+    options = parsed(made, voxel=[voxel], precision=["float32"], runs=15)
     keep(rows(options), options.out / "forward.json", options.device)
 
 

@@ -27,7 +27,7 @@ from report import Value, keep, parser, run
 from torch.profiler import ProfilerActivity, profile
 
 from pcreg.cli.config import compose_config
-from pcreg.datasets.preparation import Preparation
+from pcreg.cli.train import optimizer_of, preparation_of
 from pcreg.models.resunet import ResUNet
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import ALONE, Ranks, init_distributed
@@ -93,19 +93,12 @@ def speed_row(cfg: DictConfig, ranks: Ranks, workers: int) -> dict[str, Value]:
 def training(cfg: DictConfig, ranks: Ranks, **settings: Any) -> tuple[partial, partial]:
     """Makers of the batches, given `workers`, and of the trainer, given its folder."""
     network = ResUNet(instantiate(cfg.model, _convert_="all"))
-    architecture = network.architecture
-    preparation = Preparation(
-        architecture.voxel,
-        instantiate(cfg.augment, _convert_="all"),
-        positive_radius=cfg.positive_radius * architecture.voxel,
-        maximum_points=cfg.maximum_points,
-        scales=tuple(cfg.scales),
-    )
-    batches = partial(
-        instantiate(cfg.batches), preparation=preparation, geometry=architecture.geometry, ranks=ranks
-    )
-    fused = {"fused": True} if ranks.device != "cpu" else {}
-    optimizer = instantiate(cfg.optimizer, _partial_=True)(network.parameters(), **fused)
+    given = {
+        "preparation": preparation_of(cfg, network.architecture),
+        "geometry": network.architecture.geometry,
+    }
+    batches = partial(instantiate(cfg.batches), **given, ranks=ranks)
+    optimizer = optimizer_of(cfg, network.parameters(), ranks.device)
     settings = {"loss": instantiate(cfg.loss), "precision": cfg.precision, "ranks": ranks} | settings
     return batches, partial(Trainer, network, optimizer, **settings)
 

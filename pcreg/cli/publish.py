@@ -6,13 +6,13 @@ Writes weights/indoor.safetensors and weights/indoor.md. Exit status: 0, or 2 on
 on stderr, nothing written).
 """
 
-import argparse
 import hashlib
 from pathlib import Path
 
 from omegaconf import OmegaConf
 
 from pcreg.cli import exit_status
+from pcreg.cli.options import parser_of
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, load_weights, save_weights
 from pcreg.runtime.errors import InputError
@@ -33,8 +33,7 @@ KERNELS = {
 
 def main(arguments: list[str] | None = None, program: str = "pcreg publish") -> int:
     """Run the command line and return its exit status."""
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(program, description=__doc__, formatter_class=formatter)
+    parser = parser_of(program, __doc__)
     parser.add_argument("training", type=Path, help="folder that `pcreg train` wrote")
     parser.add_argument("name", type=Path, help="of the files, without suffix")
     parser.add_argument("--which", default="best", choices=["best", "last"], help="(default: best)")

@@ -6,7 +6,7 @@
 Run again, the same command continues from the last checkpoint in `out`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from inspect import signature
@@ -22,6 +22,7 @@ from pcreg.datasets.loading import unwrap_loader_errors
 from pcreg.datasets.preparation import Preparation
 from pcreg.features.fcgf import FCGF
 from pcreg.io.pairs import keep_evenly
+from pcreg.models.architecture import Architecture
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import interpolate_weights, load_weights, save_weights
 from pcreg.registration.matching.attention import AttentionMatcher
@@ -69,11 +70,7 @@ def train(cfg: DictConfig) -> dict[str, float]:
 
 @contextmanager
 def _one_core_left() -> Iterator[None]:
-    """PyTorch on all cores but one, which loaders have.
-
-    Threads beyond the cores that there are would wait for one another at every operator. How many there are
-    does not depend on `workers`, because the last bits of a sum depend on it.
-    """
+    """PyTorch on all cores but one, which loaders have, whatever `workers` is: sums depend on the number."""
     before = torch.get_num_threads()
     torch.set_num_threads(max(1, before - 1))
     try:
@@ -83,21 +80,14 @@ def _one_core_left() -> Iterator[None]:
 
 
 def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
-    """What one of the processes of a training does."""
+    """Train in one of the processes."""
     folder, device = Path(cfg.out), ranks.device
     settings = OmegaConf.to_container(cfg, resolve=True)
     network = _network(cfg)
     architecture = network.architecture
     protocol = instantiate(cfg.get("protocol"), _convert_="all")
 
-    preparation = Preparation(
-        architecture.voxel,
-        instantiate(cfg.augment, _convert_="all"),
-        positive_radius=cfg.positive_radius * architecture.voxel,
-        maximum_points=cfg.maximum_points,
-        snap=architecture.snap,
-        scales=tuple(cfg.scales),
-    )
+    preparation = preparation_of(cfg, architecture)
     with ranks.main_process_first():
         batches = instantiate(cfg.batches)(
             preparation=preparation, geometry=architecture.geometry, ranks=ranks
@@ -106,10 +96,10 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             validation = instantiate(cfg.validation)
             keep_evenly(validation, cfg.validate.pairs)
             check_pairs(validation)
-    optimizer = _optimizer(cfg, _parameters(network, cfg), device)
-    kind = (
-        partial(MatcherTrainer, matcher_loss=instantiate(cfg.matcher_loss)) if cfg.get("matcher") else Trainer
-    )
+    optimizer = optimizer_of(cfg, _parameters(network, cfg), device)
+    kind = Trainer
+    if cfg.get("matcher"):
+        kind = partial(MatcherTrainer, matcher_loss=instantiate(cfg.matcher_loss))
     trainer = kind(
         network,
         optimizer,
@@ -151,8 +141,20 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         return figures
 
 
-def _optimizer(cfg: DictConfig, parameters: list, device: str) -> torch.optim.Optimizer:
-    """That of the configuration; on a GPU a step is one kernel, if torch has one for it."""
+def preparation_of(cfg: DictConfig, architecture: Architecture) -> Preparation:
+    """The preparation of clouds for a network."""
+    return Preparation(
+        architecture.voxel,
+        instantiate(cfg.augment, _convert_="all"),
+        positive_radius=cfg.positive_radius * architecture.voxel,
+        maximum_points=cfg.maximum_points,
+        snap=architecture.snap,
+        scales=tuple(cfg.scales),
+    )
+
+
+def optimizer_of(cfg: DictConfig, parameters: Iterable[Any], device: str) -> torch.optim.Optimizer:
+    """The optimizer; on a GPU a step is one kernel, if torch has one for it."""
     make = instantiate(cfg.optimizer, _partial_=True)
     if device != "cpu" and "fused" in signature(make).parameters:
         return make(parameters, fused=True)
@@ -181,7 +183,7 @@ def _network(cfg: DictConfig) -> ResUNet:
 
 
 def _parameters(network: ResUNet, cfg: DictConfig) -> list[dict[str, Any]]:
-    """What the optimizer moves: a new matcher at its rate, trained weights beside it at a share of that."""
+    """Groups of parameters: a new matcher at its rate, trained weights beside it at a share of that."""
     matcher = list(network.matcher.parameters()) if network.matcher else []
     own = {id(parameter) for parameter in matcher}
     others = [each for each in network.parameters() if id(each) not in own and each.requires_grad]
