@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 from report import parser, run
 
-from pcreg.io.cloud import read_cloud
-from pcreg.io.natural_order import natural
+from pcreg.io.cloud import natural, read_cloud
 from pcreg.io.pairs import evenly
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration

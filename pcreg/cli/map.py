@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from tabulate import tabulate
 
 from pcreg.cli import options as shared
-from pcreg.io.natural_order import natural
+from pcreg.io.cloud import natural
 from pcreg.registration.matching.prior import Prior
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder, locked

@@ -10,9 +10,8 @@ from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import inverse
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.io.cloud import SUFFIXES, read_cloud
+from pcreg.io.cloud import SUFFIXES, natural, read_cloud
 from pcreg.io.motion import read_poses, rigid
-from pcreg.io.natural_order import natural
 from pcreg.io.pairs import Pair, evenly
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import progress

@@ -73,7 +73,7 @@ class Preparation:
         raw = Jagged(raw.points.double(), raw.sizes)
         raw, motions = self.augment.reduce(raw, [pair.T_target_source for pair in pairs], rng)
         clouds = self._downsample(raw, rng)
-        coarser = self._coarser(clouds.split())
+        coarser = self._coarser(clouds)
         moved, motions = self.augment.move(clouds, motions, rng)
         clouds = self._downsample(moved, rng) if self.snap else moved
         sources, targets = clouds.halves()
@@ -94,13 +94,13 @@ class Preparation:
             kept.append(cloud)
         return Jagged.of(kept)
 
-    def _coarser(self, clouds: Sequence[Tensor]) -> list[list[Downsampled]]:
+    def _coarser(self, clouds: Jagged) -> list[list[Downsampled]]:
         """The rows of each cloud that each scale but the first keeps."""
-        found: list[list[Downsampled]] = [[] for _ in clouds]
+        found: list[list[Downsampled]] = [[] for _ in clouds.sizes]
         for voxel in (scale * self.voxel for scale in self.scales[1:]):
-            rows = sampled_rows(clouds, voxel)
-            left = [cloud[kept] for cloud, kept in zip(clouds, rows, strict=True)]
-            for each, *downsampled in zip(found, rows, nearest_in_voxel(clouds, left, voxel), strict=True):
+            rows = _sampled(clouds, voxel)
+            columns = clouds.rows_of_clouds(rows), _nearest_in_voxel(clouds, clouds.take(rows), voxel)
+            for each, *downsampled in zip(found, *columns, strict=True):
                 each.append(Downsampled(*downsampled))
         return found
 
@@ -127,22 +127,15 @@ def scaled_clouds(
     return every, torch.stack(columns, 1)
 
 
-def sampled_rows(clouds: Sequence[Tensor], voxel: float) -> list[Tensor]:
-    """Rows (M,) int64 of one point per voxel of each cloud (N, 3); grids begin at the origins of clouds."""
-    joined = Jagged.of(clouds)
-    return joined.rows_of_clouds(_sampled(joined, voxel))
-
-
-def nearest_in_voxel(clouds: Sequence[Tensor], sampled: Sequence[Tensor], voxel: float) -> list[Tensor]:
+def _nearest_in_voxel(clouds: Jagged, sampled: Jagged, voxel: float) -> list[Tensor]:
     """Rows (N,) int64, for each cloud (N, 3), of the nearest of its points (M, 3) `sampled` by voxel."""
-    joined, among = Jagged.of(clouds), Jagged.of(sampled)
-    i, j = _within(joined, among, 1.001 * 3**0.5 * voxel)
-    squared = (joined.points[i] - among.points[j]).square().sum(1)
-    minimum = squared.new_full((len(joined.points),), torch.inf).scatter_reduce(0, i, squared, "amin")
+    i, j = _within(clouds, sampled, 1.001 * 3**0.5 * voxel)
+    squared = (clouds.points[i] - sampled.points[j]).square().sum(1)
+    minimum = squared.new_full((len(clouds.points),), torch.inf).scatter_reduce(0, i, squared, "amin")
     nearest = squared == minimum[i]
-    row = j.new_full((len(joined.points),), len(among.points))
+    row = j.new_full((len(clouds.points),), len(sampled.points))
     row = row.scatter_reduce(0, i[nearest], j[nearest], "amin")
-    return list((row - among.first[joined.cloud]).split(joined.sizes))
+    return list((row - sampled.first[clouds.cloud]).split(clouds.sizes))
 
 
 def matching_rows(sources: Jagged, targets: Jagged, radius: float) -> list[Tensor]:
@@ -154,7 +147,7 @@ def matching_rows(sources: Jagged, targets: Jagged, radius: float) -> list[Tenso
 
 
 def _sampled(clouds: Jagged, voxel: float) -> Tensor:
-    """Rows (M,) int64 of one point per voxel of each cloud, cloud by cloud."""
+    """Rows (M,) int64 of one point per voxel of each cloud, in grids that begin at the clouds' origins."""
     origins = torch.zeros(len(clouds.sizes), 3, dtype=torch.float64, device=clouds.points.device)
     return grid_sample(clouds.points, clouds.lengths, voxel, origins)
 

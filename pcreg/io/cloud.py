@@ -3,6 +3,7 @@
 Coordinates are read as float64 and stay so: UTM coordinates have no digits to lose.
 """
 
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -123,6 +124,12 @@ def expanded(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Key that sorts scan_2 before scan_10; names that differ in zeros alone have a fixed order."""
+    parts = re.split(r"(\d+)", name)
+    return [*((int(part), "") if part.isdecimal() else (-1, part) for part in parts), (-1, name)]
 
 
 def cloud_of(rows: np.ndarray, name: str) -> Cloud:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.io.natural_order import natural
+from pcreg.io.cloud import natural
 from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior

@@ -4,6 +4,7 @@ import torch
 
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.collate import Batches
+from pcreg.datasets.jagged import Jagged
 from pcreg.datasets.preparation import Downsampled, Preparation, scaled_clouds
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -31,7 +32,7 @@ def test_clouds_come_scale_by_scale_in_units_of_their_scale():
 
 def test_what_is_left_at_a_scale_is_what_thinning_leaves():
     preparation = Preparation(VOXEL, Augmentation(rotate=False), 1.5 * VOXEL, scales=SCALES)
-    (coarser,) = preparation._coarser([cloud := torch.from_numpy(wavy_sheet(1500))])
+    (coarser,) = preparation._coarser(Jagged.of([cloud := torch.from_numpy(wavy_sheet(1500))]))
     for scale, left in zip(SCALES[1:], coarser, strict=True):
         assert left.rows.tolist() == voxel_downsample(cloud.numpy(), scale * VOXEL).tolist()
         away = (cloud[:, None] - cloud[left.rows]).norm(dim=-1)

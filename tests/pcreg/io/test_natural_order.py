@@ -1,6 +1,6 @@
 import random
 
-from pcreg.io.natural_order import natural
+from pcreg.io.cloud import natural
 
 
 def test_numbers_are_counted_and_the_order_is_fixed():
