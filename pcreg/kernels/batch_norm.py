@@ -42,23 +42,9 @@ def batch_norm(
     """
     groups.check(len(features))
     if features.is_cuda and features.dtype != torch.float64:
-        from pcreg.kernels.triton import batch_norm as kernel
+        from pcreg.kernels.triton.batch_norm import BatchNorm
 
-        return kernel.batch_norm(features, groups, scale, shift, epsilon, running, residual, relu)
-    return plain_batch_norm(features, groups, scale, shift, epsilon, running, residual, relu)
-
-
-def plain_batch_norm(
-    features: Tensor,
-    groups: RowGroups,
-    scale: Tensor,
-    shift: Tensor,
-    epsilon: float,
-    running: RunningStatistics,
-    residual: Tensor | None,
-    relu: bool,
-) -> Tensor:
-    """`batch_norm` in plain PyTorch."""
+        return BatchNorm.apply(features, scale, shift, residual, groups, epsilon, running, relu)
     mean, variance, count, momentum = running
     parts = [
         nn.functional.batch_norm(part, mean, variance, scale, shift, True, momentum, epsilon)

@@ -54,7 +54,7 @@ def distance_sums(
     if points.is_cuda:
         from pcreg.kernels.triton.signed_distance import distance_sums as by_kernel
 
-        return by_kernel(*images, T_first_camera, batch, points, truncation, MIN_DEPTH)
+        return by_kernel(images, T_first_camera, batch, points, truncation, MIN_DEPTH)
     K = T_first_camera.shape[1]
     total, weight = torch.zeros_like(points[:, 0]), torch.zeros_like(points[:, 0])
     R, t = T_first_camera[..., :3, :3], T_first_camera[..., :3, 3]

@@ -74,8 +74,12 @@ class Triplets:
         symmetric: Symmetry = Symmetry.NONE,
     ) -> "Triplets":
         """Sort i, j, k (T,) int64 into triplets with `n_cells` kernel cells."""
-        sort = _sort_on_cpu if k.device.type == "cpu" else _sort_on_gpu
-        return Triplets(*sort(i, j, k, n_out, n_in, n_cells), n_out, n_in, symmetric)
+        if k.device.type == "cpu":
+            found = sort_triplets(i.numpy(), j.numpy(), k.numpy(), n_out, n_in, n_cells)
+            return Triplets(*map(torch.from_numpy, found), n_out, n_in, symmetric)
+        order = torch.sort((k * n_out + i) * n_in + j).indices
+        k_offsets = torch.searchsorted(k[order].contiguous(), torch.arange(n_cells + 1, device=k.device))
+        return Triplets(i[order].int(), j[order].int(), k_offsets, n_out, n_in, symmetric)
 
     @staticmethod
     def identity(n: int, device: torch.device) -> "Triplets":
@@ -98,12 +102,6 @@ class Triplets:
         return torch.repeat_interleave(
             torch.arange(self.n_cells, device=self.i.device), torch.diff(self.k_offsets)
         )
-
-    def counts(self) -> Tensor:
-        """Number of triplets of each row of the output in each cell: (K, N_out) int32."""
-        rows = self.cell_of_triplets() * self.n_out + self.i
-        counts = torch.bincount(rows, minlength=self.n_cells * self.n_out)
-        return counts.int().view(self.n_cells, self.n_out)
 
     def segments(self) -> Iterator[tuple[Tensor, Tensor]]:
         """(i, j) of each kernel cell in turn."""
@@ -131,7 +129,9 @@ class Triplets:
     def buckets(self) -> Buckets:
         """Runs of triplets that share cell and output row, found at the first call."""
         if "buckets" not in self._arrangements:
-            self._arrangements["buckets"] = self._find_buckets()
+            arrays = find_buckets(self.i.cpu().numpy(), self.k_offsets.cpu().numpy())
+            parts = (torch.from_numpy(array).to(self.i.device) for array in arrays)
+            self._arrangements["buckets"] = Buckets(*parts)
         return self._arrangements["buckets"]
 
     @property
@@ -151,19 +151,3 @@ class Triplets:
             return self
         tensors = (tensor.to(device) for tensor in (self.i, self.j, self.k_offsets))
         return Triplets(*tensors, self.n_out, self.n_in, self.symmetric)
-
-    def _find_buckets(self) -> Buckets:
-        arrays = find_buckets(self.i.cpu().numpy(), self.k_offsets.cpu().numpy())
-        return Buckets(*(torch.from_numpy(array).to(self.i.device) for array in arrays))
-
-
-def _sort_on_cpu(i, j, k, n_out, n_in, n_cells) -> tuple[Tensor, Tensor, Tensor]:
-    """i, j and k_offsets of Triplets."""
-    found = sort_triplets(i.numpy(), j.numpy(), k.numpy(), n_out, n_in, n_cells)
-    return tuple(map(torch.from_numpy, found))
-
-
-def _sort_on_gpu(i, j, k, n_out, n_in, n_cells) -> tuple[Tensor, Tensor, Tensor]:
-    order = torch.sort((k * n_out + i) * n_in + j).indices
-    k_offsets = torch.searchsorted(k[order].contiguous(), torch.arange(n_cells + 1, device=k.device))
-    return i[order].int(), j[order].int(), k_offsets

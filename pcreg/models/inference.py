@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from pcreg.arrays import Array
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.conv import Convolution, sort_triplets
-from pcreg.kernels.cpu.neighbors import Pairs, from_both_ends, pairs_within, surface_normals
+from pcreg.kernels.cpu.neighbors import from_both_ends, pairs_within, surface_normals
 from pcreg.kernels.cpu.stencil import counts, neighbours, neighbours_within
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig, rounded
 from pcreg.models.architecture import NODE_LEVEL, Architecture
@@ -160,7 +160,8 @@ def _geometry(
         rows.append(voxel_downsample(levels[-1].astype(np.float64), config.voxel * 2**level, origin))
         levels.append(levels[-1][rows[-1]])
     lengths = [np.array([len(level)]) for level in levels]
-    pairs = _finest_pairs(levels[0], lengths[0], config)
+    radii = [config.size_and_radius(0, size)[1] for size in (config.stem_kernel_size, KERNEL_SIZE)]
+    pairs = pairs_within(levels[0], lengths[0], max(config.normal_radius, *radii))
     own = None
     if config.kernel == "ppf":
         seen_from = np.broadcast_to(-low if viewpoints is None else viewpoints - low, points.shape)
@@ -192,12 +193,6 @@ def _geometry(
         down.append(convolution(i, j, k, level + 1, level))
         up.append(convolution(j, i, k, level, level + 1))
     return Geometry(stem, same, down, up, levels[NODE_LEVEL], normals[NODE_LEVEL])
-
-
-def _finest_pairs(points: Floats, lengths: Indices, config: PyramidConfig) -> Pairs:
-    """Pairs of the finest level, for the first layer, the normals and the layers behind."""
-    radii = [config.size_and_radius(0, size)[1] for size in (config.stem_kernel_size, KERNEL_SIZE)]
-    return pairs_within(points, lengths, max(config.normal_radius, *radii))
 
 
 def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pcreg.kernels.batch_norm import batch_norm, plain_batch_norm
+from pcreg.kernels.batch_norm import batch_norm
 from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups, RunningStatistics
 from tests.kernels.clouds import DEVICE, ON_GPU
 
@@ -40,11 +40,11 @@ def check(sizes, C, dtype, with_residual, relu):
     seen, expected_seen = (running(C, each) for each in (torch.float32, torch.float64))
 
     inputs = [each if each is None else each.requires_grad_() for each in (features, scale, shift, residual)]
-    out = KERNEL.batch_norm(*_arguments(inputs, groups, seen, relu))
+    out = KERNEL.BatchNorm.apply(*inputs, groups, 1e-5, seen, relu)
     given = [each for each in inputs if each is not None]
     grads = torch.autograd.grad(out, given, grad_out)
     exact = [each if each is None else each.detach().double().requires_grad_() for each in inputs]
-    expected = plain_batch_norm(*_arguments(exact, groups, expected_seen, False))
+    expected = batch_norm(*_arguments(exact, groups, expected_seen, False))
     # Where rounding decides whether a relu lets a gradient pass, both shall say the same.
     mask = (out.detach() > 0).double() if relu else torch.ones_like(expected)
     expected_grads = torch.autograd.grad(
@@ -100,7 +100,7 @@ def test_padded_rows_change_nothing_and_become_zero(padding):
         given = with_padding(features, torch.nan), scale, shift, with_padding(residual, torch.nan)
         given[1].requires_grad_(), given[2].requires_grad_()
         seen = running(C)
-        out = KERNEL.batch_norm(*given[:1], groups, *given[1:3], 1e-5, seen, given[3], True)
+        out = KERNEL.BatchNorm.apply(*given, groups, 1e-5, seen, True)
         gradients = torch.autograd.grad(out, given, with_padding(grad_out, torch.nan))
         return [out, *gradients, *seen[:3]]
 
@@ -137,5 +137,5 @@ def test_groups_that_cannot_be_are_refused(sizes, sentence):
 def test_a_norm_of_what_is_not_a_number_is_none():
     features, vector = torch.ones(4, 3, device=DEVICE), torch.ones(3, device=DEVICE)
     features[1, 1] = torch.nan
-    out = KERNEL.batch_norm(features, RowGroups((4,)), vector, vector, 1e-5, running(3), relu=True)
+    out = KERNEL.BatchNorm.apply(features, vector, vector, None, RowGroups((4,)), 1e-5, running(3), True)
     assert out.isnan().any(0).tolist() == [False, True, False]

@@ -41,7 +41,8 @@ with collected_launches() as others:
     weight_gradient.vvor(rows, rows, triplets, torch.float32)
     vector = torch.zeros(32)
     running = RunningStatistics(vector, vector, torch.tensor(0), 0.1)
-    batch_norm.batch_norm(rows, RowGroups((64,)), vector, vector, 1e-5, running, rows, True).sum().backward()
+    arguments = rows, vector, vector, rows, RowGroups((64,)), 1e-5, running, True
+    batch_norm.BatchNorm.apply(*arguments).sum().backward()
     for dtype in (torch.float32, torch.bfloat16):
         conv.point_conv(rows.to(dtype), weight.to(dtype), triplets)
 architecture = Architecture(kernel="ppf")

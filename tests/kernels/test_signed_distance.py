@@ -71,7 +71,7 @@ def both_are_alike(z, T_first_camera, batch, points):
     batch = torch.from_numpy(batch)
     wanted = distance_sums(images, poses, batch, points, TRUNCATION)
     tensors = (each.to(DEVICE) for each in (poses, batch, points))
-    total, weight = kernel(inverse.to(DEVICE), *images[1:], *tensors, TRUNCATION, 0.1)
+    total, weight = kernel((inverse.to(DEVICE), *images[1:]), *tensors, TRUNCATION, 0.1)
     # Next to a threshold a rounding decides.
     same = weight.cpu() == wanted[1]
     error = (total.cpu() - wanted[0]).abs()[same]

@@ -9,9 +9,7 @@ groups, which pad a batch, become zero.
 """
 
 import torch
-from torch import Tensor
 
-from pcreg.kernels.point_batch import PaddedRowGroups, RowGroups, RunningStatistics
 from pcreg.kernels.transfer import aligned
 from pcreg.kernels.triton import batch_norm_kernels as kernels
 from pcreg.kernels.triton.launch import launch
@@ -20,21 +18,9 @@ PARTS = 64  # of a group, a power of two
 ROWS, COLUMNS = 64, 32  # of a program at a time
 
 
-def batch_norm(
-    features: Tensor,
-    groups: RowGroups | PaddedRowGroups,
-    scale: Tensor,
-    shift: Tensor,
-    epsilon: float,
-    running: RunningStatistics,
-    residual: Tensor | None = None,
-    relu: bool = False,
-) -> Tensor:
+class BatchNorm(torch.autograd.Function):
     """pcreg.kernels.batch_norm.batch_norm on a GPU."""
-    return _BatchNorm.apply(features, scale, shift, residual, groups, epsilon, running, relu)
 
-
-class _BatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, features, scale, shift, residual, groups, epsilon, running, relu):
         features = aligned(features)

@@ -58,23 +58,8 @@ def mvmr(
     dtype = features.dtype if whole else torch.float32
     out = features.new_empty((cell_shares, n_out, M), dtype=dtype)
     ending = epilogue_arguments(epilogue, out, apply=whole)
-    arguments = (
-        features,
-        weight,
-        out,
-        sums,
-        j,
-        *tiles.tensors(),
-        *ending,
-        n_out,
-        n_tiles,
-        tiles.max_shared,
-        K,
-        column_shares,
-        cell_shares,
-        plan.deep,
-        plan.blocks,
-    )
+    counts = n_out, n_tiles, tiles.max_shared, K, column_shares, cell_shares, plan.deep, plan.blocks
+    arguments = features, weight, out, sums, j, *tiles.tensors(), *ending, *counts
     variant = plan.variant, shares == 1, dtype, epilogue_variant(ending)
     constants = plan.constants | {"SHARED": shares > 1, "EPILOGUE": epilogue is not NOTHING}
     launch(_output_stationary, n_programs, arguments, constants, variant, **plan.options)

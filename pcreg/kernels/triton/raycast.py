@@ -11,6 +11,8 @@ from pcreg.kernels.triton.launch import launch
 RAYS = 64  # of a program, one warp, which stops as soon as all of them have met something
 BOX, BALL, ROD = map(tl.constexpr, range(3))  # numbers of pcreg.kernels.raycast.Shape
 NEAREST = tl.constexpr(1e-3)  # metres: pcreg.kernels.raycast.MIN_DISTANCE
+INPUTS = ["origins", "directions", "far", "shapes", "T_unit_world", "starts", "solids", "depths"]
+OUTPUTS = ["distance", "cosine", "met"]
 NAN = tl.constexpr(tl.PropagateNan.ALL)  # NaN is a miss and must remain one
 
 
@@ -44,19 +46,7 @@ def first_hits(
 
 @triton.jit(
     do_not_specialize=["R", "blocks"],
-    do_not_specialize_on_alignment=[
-        "origins",
-        "directions",
-        "far",
-        "shapes",
-        "T_unit_world",
-        "starts",
-        "solids",
-        "depths",
-        "distance",
-        "cosine",
-        "met",
-    ],
+    do_not_specialize_on_alignment=[*INPUTS, *OUTPUTS],
 )
 def _first_hits(
     origins,  # (G, R, 3) float32 if PER_RAY, else (G, 1, 3)

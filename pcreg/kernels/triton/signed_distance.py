@@ -12,17 +12,10 @@ POINTS = 128  # of a program
 
 
 def distance_sums(
-    inverse_depth: Tensor,
-    focal: float,
-    centre: tuple[float, float],
-    jump: float,
-    T_first_camera: Tensor,
-    batch: Tensor,
-    points: Tensor,
-    truncation: float,
-    min_depth: float,
+    images: tuple, T_first_camera: Tensor, batch: Tensor, points: Tensor, truncation: float, min_depth: float
 ) -> tuple[Tensor, Tensor]:
     """Sums and counts of pcreg.kernels.signed_distance, but for rounding."""
+    inverse_depth, focal, centre, jump = images
     M, (H, W), K = len(points), inverse_depth.shape[1:], T_first_camera.shape[1]
     total, weight = torch.empty_like(points[:, 0]), torch.empty_like(points[:, 0])
     tensors = inverse_depth, T_first_camera.contiguous(), batch, points.contiguous(), total, weight
