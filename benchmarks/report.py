@@ -12,7 +12,7 @@ from datetime import date
 from importlib.metadata import distributions
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -51,7 +51,7 @@ def run(main: Callable[[], int | None]) -> None:
         sys.exit(2)
 
 
-def keep(rows: Iterable[dict[str, Value]], path: Path, device: str) -> list[dict[str, Value]]:
+def keep(rows: Iterable[dict[str, Value]], path: Path, device: str) -> None:
     """Print rows as they come; `path` holds all so far, so that a broken run loses none."""
     command = shlex.join(Path(word).name if Path(word).exists() else word for word in sys.argv[1:])
     measured = {
@@ -66,18 +66,12 @@ def keep(rows: Iterable[dict[str, Value]], path: Path, device: str) -> list[dict
         kept.append(row)
         print(", ".join(f"{key} {_text(value)}" for key, value in row.items()), flush=True)
         columns = list(dict.fromkeys(key for each in kept for key in each))
-        cells = [[_text(each.get(key)) for key in columns] for each in kept]
-        write(path, {"measured": measured, "columns": columns, "rows": cells})
+        cells = [json.dumps([_text(each.get(key)) for key in columns], ensure_ascii=False) for each in kept]
+        result = {"measured": measured, "columns": columns, "rows": []}
+        head = json.dumps(result, indent=1, ensure_ascii=False).removesuffix("[]\n}")
+        with replacing(path) as temporary:  # a line per row
+            temporary.write_text(head + "[\n  " + ",\n  ".join(cells) + "\n ]\n}\n")
     print(path)
-    return kept
-
-
-def write(path: Path, result: dict[str, Any]) -> None:
-    """Write a result as JSON with a line per row."""
-    rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in result["rows"])
-    head = json.dumps({**result, "rows": []}, indent=1, ensure_ascii=False)
-    with replacing(path) as temporary:
-        temporary.write_text(head.removesuffix("[]\n}") + f"[\n{rows}\n ]\n}}\n")
 
 
 def load(path: Path | None, voxel: float, device: str) -> "PointBatch":

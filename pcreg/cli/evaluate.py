@@ -11,6 +11,7 @@ Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.htm
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +111,7 @@ def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Meas
     named = {"descriptor": system.descriptor, "fingerprint": fingerprint, "estimator": "register"}
     setup = _setup(cfg, dataset, protocol=system, versions=runner.versions(), **named)
 
-    def measure(records: Records) -> list[dict[str, Any]]:
-        return runner.run_system(dataset, system, records, seeds=setup.seeds, workers=cfg.workers)
-
+    measure = partial(runner.run_system, dataset, system, seeds=setup.seeds, workers=cfg.workers)
     return setup, dataset, measure
 
 

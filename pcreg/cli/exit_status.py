@@ -30,8 +30,7 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
             sys.stdout.flush()
         return done
     except InputError as error:
-        _say(error)
-        return 2
+        return _refused(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -40,23 +39,19 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
             print("terminated", file=sys.stderr)
         raise
     except MemoryError as error:
-        _say(f"not enough memory ({_first_line(error)}); use fewer points, a larger voxel or fewer workers")
-        return 2
+        remedy = "use fewer points, a larger voxel or fewer workers"
+        return _refused(f"not enough memory ({_first_line(error)}); {remedy}")
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("pcreg"):
-            _say(f"{error.name} is not installed; type: make setup, or pip install -e . in an environment")
-            return 2
+            remedy = "type: make setup, or pip install -e . in an environment"
+            return _refused(f"{error.name} is not installed; {remedy}")
         if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
-            _say(f"{error.filename or 'a file'}: cannot be written ({error.strerror}); make room")
-            return 2
+            return _refused(f"{error.filename or 'a file'}: cannot be written ({error.strerror}); make room")
         if with_traceback:
             traceback.print_exc()
         more = "" if with_traceback else " and what it prints with --traceback"
-        _say(
-            f"a fault of the program ({_first_line(error)}); please report it to the maintainers with this "
-            f"command{more}"
-        )
-        return 70
+        remedy = f"please report it to the maintainers with this command{more}"
+        return _refused(f"a fault of the program ({_first_line(error)}); {remedy}", 70)
 
 
 def tolerant(stream: TextIO | None) -> TextIO:
@@ -80,8 +75,10 @@ class _Tolerant(io.FileIO):
             return len(data)
 
 
-def _say(sentence: object) -> None:
+def _refused(sentence: object, status: int = 2) -> int:
+    """Print the sentence; returns the exit status."""
     print(f"error: {sentence}", file=sys.stderr)
+    return status
 
 
 def _first_line(error: Exception) -> str:
