@@ -69,7 +69,7 @@ def _start(device: torch.device) -> None:
 
 def _search_and_estimate(geometry: PyramidConfig, device: torch.device) -> None:
     """Launch what builds a pyramid, and finds and refines a motion."""
-    from pcreg.kernels.triton.points import k_nearest, nearest, sums
+    from pcreg.kernels.triton.points import k_nearest, nearest
 
     nothing = torch.empty(0, 3, device=device)
     lengths = torch.zeros(2, dtype=torch.int64, device=device)  # a cloud is described at several scales
@@ -78,8 +78,8 @@ def _search_and_estimate(geometry: PyramidConfig, device: torch.device) -> None:
     motion = torch.eye(4, dtype=torch.float64, device=device)
     nearest.nearest_points(points, points)
     k_nearest.kth_distance(points, points, 2, 1.0)
-    sums.inlier_sums(motion[None], points.T, points.T, 1.0)
-    sums.step_sums(points, points, points, motion, 1.0)
+    nearest.inlier_sums(motion[None], points.T, points.T, 1.0)
+    nearest.step_sums(points, points, points, motion, 1.0)
 
 
 def _pyramid(sizes: Sequence[int], geometry: PyramidConfig, device: torch.device) -> Pyramid:

@@ -7,7 +7,7 @@ import torch
 pytest.importorskip("triton", reason="no triton for this platform")
 
 from pcreg.geometry.se3 import limited_rotation, residuals, se3
-from pcreg.kernels.triton.points.sums import inlier_sums, step_sums
+from pcreg.kernels.triton.points.nearest import inlier_sums, step_sums
 from pcreg.registration.estimation.consensus import MatchedPoints
 from pcreg.registration.estimation.icp import Planes
 from tests.kernels.clouds import DEVICE

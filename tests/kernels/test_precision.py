@@ -5,8 +5,8 @@ import torch
 
 pytest.importorskip("triton", reason="no triton for this platform")
 
-from pcreg.kernels.triton import precision
-from pcreg.kernels.triton.precision import parts, weight_parts
+from pcreg.kernels.triton import blocks
+from pcreg.kernels.triton.blocks import parts, weight_parts
 from tests.kernels.clouds import DEVICE
 
 
@@ -18,13 +18,13 @@ def test_three_bfloat16_parts_are_the_float32():
 
 
 def test_kept_parts_follow_their_weight_and_end_with_it():
-    before, weight = len(precision._kept), torch.randn(27, 1, 4, 8, device=DEVICE)
+    before, weight = len(blocks._kept), torch.randn(27, 1, 4, 8, device=DEVICE)
     with torch.inference_mode():
         kept = weight_parts(weight)
         assert weight_parts(weight) is kept
     weight.mul_(2)
     with torch.inference_mode():
         assert torch.equal(weight_parts(weight), parts(weight))
-    assert len(precision._kept) == before + 1
+    assert len(blocks._kept) == before + 1
     del weight
-    assert len(precision._kept) == before
+    assert len(blocks._kept) == before

@@ -17,10 +17,17 @@ from torch import Tensor
 from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
 from pcreg.kernels.tiles import ROWS, Tiles
 from pcreg.kernels.transfer import aligned
-from pcreg.kernels.triton.blocks import block, processors, stages
+from pcreg.kernels.triton.blocks import (
+    add_product,
+    block,
+    parts_of,
+    processors,
+    stages,
+    takes_parts,
+    weight_parts,
+)
 from pcreg.kernels.triton.epilogue import apply_epilogue, epilogue_arguments, epilogue_variant, reduce_parts
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.precision import add_product, parts_of, takes_parts, weight_parts
 
 MIN_CELLS = 3  # kernel cells of a program, where they are shared
 MIN_SHARES = 4  # fewer are not worth the launch that adds them up

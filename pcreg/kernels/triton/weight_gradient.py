@@ -9,9 +9,16 @@ import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.triplets import Triplets
-from pcreg.kernels.triton.blocks import block, chunk_of_program, power_of_two, stages
+from pcreg.kernels.triton.blocks import (
+    add_product,
+    block,
+    chunk_of_program,
+    parts_of,
+    power_of_two,
+    stages,
+    takes_parts,
+)
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.precision import add_product, parts_of, takes_parts
 
 MIN_RUN = 4096  # triplets
 MAX_PARTIAL_SUMS = 2**24  # numbers in the partial sums, about: 64 MiB, whatever the number of triplets

@@ -87,7 +87,7 @@ class MatchedPoints:
     def inlier_sums(self, motions: np.ndarray) -> np.ndarray:
         """Sums (H, 17) over inliers of motions (H, 4, 4): of their scores and of (1, p) (1, q)^T by rows."""
         if self.on_gpu:
-            from pcreg.kernels.triton.points.sums import inlier_sums  # comes with builds for GPUs only
+            from pcreg.kernels.triton.points.nearest import inlier_sums  # comes with builds for GPUs only
 
             p, q = self._columns
             return to_host(inlier_sums(like(motions, p), p, q, self.distance))

@@ -106,7 +106,7 @@ class Planes:
         J are the `plane_rows`, r the offsets from the planes.
         """
         if not is_on_host(source) and source.is_cuda:
-            from pcreg.kernels.triton.points.sums import step_sums
+            from pcreg.kernels.triton.points.nearest import step_sums
 
             sums = step_sums(source, self.points, self.normals, like(T, source), max_distance)
             return to_host(sums)[:6]

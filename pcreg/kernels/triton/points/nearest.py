@@ -1,4 +1,4 @@
-"""The nearest point to each query: a program per few queries goes through all points, in registers."""
+"""The nearest point to each query, and the sums of consensus and of an ICP step, all in registers."""
 
 import math
 
@@ -10,6 +10,10 @@ from torch import Tensor
 from pcreg.kernels.triton.launch import launch
 
 QUERIES, POINTS = 8, 128  # of a program, and that it compares them with at a time
+
+MATCHES = 128  # compared at a time
+
+WIDTH = 8  # of the tile with seven sums by seven
 
 
 def nearest_points(queries: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,3 +76,124 @@ def nearest_of(points, M, x, y, z, QUERIES: tl.constexpr, POINTS: tl.constexpr):
         best_at = tl.where(closer, p[None, :], best_at)
     least = tl.min(best, 1)
     return least, tl.min(tl.where(best == least[:, None], best_at, M), 1)
+
+
+def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tensor:
+    """Sums (H, 17) over the matches that motions (H, 4, 4) bring closer than `distance` metres.
+
+    Of points p (3, P) matched with q (3, P), all float64: the sum of 1 - (residual / distance)^2, then of
+    (1, p) (1, q)^T (4, 4) by rows.
+    """
+    limit = torch.full((1,), distance**2, dtype=torch.float64, device=p.device)  # numbers come in float32
+    sums = p.new_empty((len(motions), 17))
+    arguments = motions, p, q, limit, sums, p.shape[1]
+    launch(_inlier_sums, len(motions), arguments, {"MATCHES": MATCHES}, None, num_warps=4)
+    return sums
+
+
+@triton.jit(do_not_specialize=["P"], do_not_specialize_on_alignment=["motions", "p", "q", "limit", "sums"])
+def _inlier_sums(
+    motions,  # (H, 4, 4) float64, like all of it
+    p,  # (3, P)
+    q,  # (3, P)
+    limit,  # (1,) squared metres
+    sums,  # (H, 17), out
+    P,
+    MATCHES: tl.constexpr,
+):
+    h = tl.program_id(0).to(tl.int64)
+    T, most = motions + 16 * h, tl.load(limit)
+    score = tl.zeros((MATCHES,), tl.float64)
+    total = tl.zeros((MATCHES, 4, 4), tl.float64)
+    for start in range(0, P, MATCHES):
+        i = start + tl.arange(0, MATCHES)
+        px, py, pz = _column(p, i, P), _column(p + P, i, P), _column(p + 2 * P, i, P)
+        qx, qy, qz = _column(q, i, P), _column(q + P, i, P), _column(q + 2 * P, i, P)
+        dx = tl.load(T) * px + tl.load(T + 1) * py + tl.load(T + 2) * pz + tl.load(T + 3) - qx
+        dy = tl.load(T + 4) * px + tl.load(T + 5) * py + tl.load(T + 6) * pz + tl.load(T + 7) - qy
+        dz = tl.load(T + 8) * px + tl.load(T + 9) * py + tl.load(T + 10) * pz + tl.load(T + 11) - qz
+        squared = dx * dx + dy * dy + dz * dz
+        inlier = (i < P) & (squared < most)
+        score += tl.where(inlier, 1 - squared / most, 0.0)
+        products = _with_one(px, py, pz)[:, :, None] * _with_one(qx, qy, qz)[:, None, :]
+        total += tl.where(inlier[:, None, None], products, 0.0)
+    entry = 4 * tl.arange(0, 4)[:, None] + tl.arange(0, 4)[None, :]
+    tl.store(sums + 17 * h, tl.sum(score, 0))
+    tl.store(sums + 17 * h + 1 + entry, tl.sum(total, 0))
+
+
+@triton.jit
+def _column(values, i, P):
+    return tl.load(values + i, mask=i < P, other=0.0)
+
+
+@triton.jit
+def _with_one(x, y, z):
+    """Rows (MATCHES, 4) of 1, x, y, z."""
+    column = tl.arange(0, 4)[None, :]
+    row = tl.where(column == 1, x[:, None], 1.0)
+    row = tl.where(column == 2, y[:, None], row)
+    return tl.where(column == 3, z[:, None], row)
+
+
+def step_sums(source: Tensor, target: Tensor, normals: Tensor, T: Tensor, max_distance: float) -> Tensor:
+    """Sums (7, 7) of (J, r)^T (J, r) over the source points (N, 3) with a target point nearby.
+
+    J (K, 6) and r (K,) are the Jacobian rows and the offsets of source points, moved by T (4, 4), from the
+    planes of their nearest target points (M, 3) with these normals (M, 3), where these are closer than
+    `max_distance`. All float64; added up in an order that does not change.
+    """
+    source, target, normals = (rows.contiguous() for rows in (source, target, normals))
+    programs = -(-len(source) // QUERIES)
+    parts = source.new_empty((programs, WIDTH, WIDTH))
+    limit = torch.full((1,), max_distance**2, dtype=torch.float64, device=source.device)  # not float32
+    arguments = source, target, normals, T, limit, parts, len(source), len(target)
+    constants = {"WIDTH": WIDTH, "QUERIES": QUERIES, "POINTS": POINTS}
+    launch(_step_sums, programs, arguments, constants, None)
+    return parts.sum(0)[:7, :7]
+
+
+@triton.jit(
+    do_not_specialize=["Q", "M"],
+    do_not_specialize_on_alignment=["source", "target", "normals", "T", "limit", "parts"],
+)
+def _step_sums(
+    source,  # (Q, 3) float64, like all of it
+    target,  # (M, 3)
+    normals,  # (M, 3)
+    T,  # (4, 4)
+    limit,  # (1,) squared metres
+    parts,  # (programs, WIDTH, WIDTH), out
+    Q,
+    M,
+    WIDTH: tl.constexpr,
+    QUERIES: tl.constexpr,
+    POINTS: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    q = program * QUERIES + tl.arange(0, QUERIES)
+    inside = q < Q
+    sx = tl.load(source + 3 * q, mask=inside, other=0.0)
+    sy = tl.load(source + 3 * q + 1, mask=inside, other=0.0)
+    sz = tl.load(source + 3 * q + 2, mask=inside, other=0.0)
+    x = tl.load(T) * sx + tl.load(T + 1) * sy + tl.load(T + 2) * sz + tl.load(T + 3)
+    y = tl.load(T + 4) * sx + tl.load(T + 5) * sy + tl.load(T + 6) * sz + tl.load(T + 7)
+    z = tl.load(T + 8) * sx + tl.load(T + 9) * sy + tl.load(T + 10) * sz + tl.load(T + 11)
+    least, partner = nearest_of(target, M, x[:, None], y[:, None], z[:, None], QUERIES, POINTS)
+    near = inside & (least < tl.load(limit))
+    nx = tl.load(normals + 3 * partner, mask=near, other=0.0)
+    ny = tl.load(normals + 3 * partner + 1, mask=near, other=0.0)
+    nz = tl.load(normals + 3 * partner + 2, mask=near, other=0.0)
+    dx = tl.load(target + 3 * partner, mask=near, other=0.0) - x
+    dy = tl.load(target + 3 * partner + 1, mask=near, other=0.0) - y
+    dz = tl.load(target + 3 * partner + 2, mask=near, other=0.0) - z
+    column = tl.arange(0, WIDTH)[None, :]
+    row = tl.where(column == 0, (y * nz - z * ny)[:, None], 0.0)
+    row = tl.where(column == 1, (z * nx - x * nz)[:, None], row)
+    row = tl.where(column == 2, (x * ny - y * nx)[:, None], row)
+    row = tl.where(column == 3, nx[:, None], row)
+    row = tl.where(column == 4, ny[:, None], row)
+    row = tl.where(column == 5, nz[:, None], row)
+    row = tl.where(column == 6, (dx * nx + dy * ny + dz * nz)[:, None], row)
+    at = WIDTH * tl.arange(0, WIDTH)[:, None] + tl.arange(0, WIDTH)[None, :]
+    tl.store(parts + program * WIDTH * WIDTH + at, tl.sum(row[:, :, None] * row[:, None, :], 0))
