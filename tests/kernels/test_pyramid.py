@@ -52,7 +52,8 @@ def test_searching_all_layers_at_once_finds_the_same(kind, stem_kernel_size):
     on_gpu = torch.cuda.is_available()
     sizes = (3000, 0, 2000) if on_gpu else (14, 0, 8)
     batch = PointBatch.from_clouds([wavy_sheet(n, seed=n) for n in sizes])
-    geometry = PyramidConfig(voxel=0.02 if on_gpu else 0.1, stem_kernel_size=stem_kernel_size, **kind)
+    size = {"voxel": 0.02} if on_gpu else {"voxel": 0.1, "n_levels": 3}
+    geometry = PyramidConfig(**size, stem_kernel_size=stem_kernel_size, **kind)
     expected = Pyramid.build(batch, geometry)
     found = search_at_once(batch.to("cuda" if on_gpu else "cpu"), geometry)
     for level, wanted in zip(found.levels, expected.levels, strict=True):

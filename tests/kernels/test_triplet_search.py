@@ -45,7 +45,7 @@ def check_native(centres, points, centre_lengths, lengths, *rest, normals=None, 
     ("dtype", "offset", "kernel_size", "radius", "angles"),
     [
         (torch.float32, 0.0, 3, 0.2, False),
-        (torch.float32, -3.7, 5, 0.3, False),
+        (torch.float32, -3.7, 3, 0.2, False),
         (torch.float64, 1e4, 3, 0.2, False),
         (torch.float32, 0.0, 5, 0.3, True),
         (torch.float64, 0.0, 3, 0.2, True),
