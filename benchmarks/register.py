@@ -219,7 +219,8 @@ def _screen(screened: Sequence[Keypoints], pair: tuple[int, int]) -> int:
 
 
 def _evaluation(root: Path, count: int, folder: Path) -> Rate:
-    cfg = compose_config("evaluate", ["data=3dmatch", f"data.root={root}", "protocol.voxel=0.05"])
+    settings = ["data=3dmatch", f"data.root={root}", "protocol.voxel=0.05", "estimator=ransac"]
+    cfg = compose_config("evaluate", settings)
     cfg.protocol.samples = [5000]
     groups = ("descriptor", "estimator", "protocol")
     made: dict[str, Any] = {name: instantiate(cfg[name], _convert_="all") for name in groups}

@@ -17,6 +17,7 @@ from pcreg.features.base import Descriptor
 from pcreg.features.cache import FeatureCache, describe_cloud
 from pcreg.io.pairs import Pair, PairDataset
 from pcreg.registration.matching.nearest import Matcher
+from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
@@ -96,5 +97,5 @@ def _record(
 def versions(packages: Sequence[str] = ()) -> dict[str, str]:
     """Versions of the packages on which every figure depends, and of these packages."""
     installed = packages_distributions()["open3d"][0]  # builds of Open3D differ in their name
-    names = sorted({"pcreg", "torch", "numpy", "scipy", "open3d", *packages})
-    return {name: version(installed if name == "open3d" else name) for name in names}
+    names = sorted({"torch", "numpy", "scipy", "open3d", *packages})
+    return {"pcreg": VERSION} | {name: version(installed if name == "open3d" else name) for name in names}

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from pcreg.geometry import se3
 from pcreg.registration.clouds.local_frame import between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.judge.evidence import Evidence
+from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 
@@ -142,7 +142,7 @@ def record_of(registration: Registration, task: Task) -> dict[str, Any]:
         "units": list(task.units),
         "descriptor": task.descriptor,
         "seed": task.seed,
-        "version": version("pcreg"),
+        "version": VERSION,
     }
 
 
