@@ -149,12 +149,11 @@ def test_each_data_set_brings_its_protocol_and_the_shipped_weights_for_it(data, 
 
 
 @usual
-@pytest.mark.parametrize("moved", [0, 10])
-def test_the_system_registers_a_folder_of_scans(own_scans, tmp_path, moved, capsys):
+def test_the_system_registers_a_folder_of_scans(own_scans, tmp_path, capsys):
     overrides = [
         "data=folder",
         f"data.root={own_scans}",
-        f"data.moved={moved}",
+        "data.moved=10",
         "protocol=system",
         "protocol.descriptor=fpfh",
         f"out={tmp_path / 'out'}",
@@ -166,16 +165,11 @@ def test_the_system_registers_a_folder_of_scans(own_scans, tmp_path, moved, caps
     assert figures["accepted"] == figures["accepted_right"]
     assert figures["RTE_joint_mean"] < 0.05  # wherever the clouds lie
     words = capsys.readouterr().out
-    assert ("data.moved=10" in words) == bool(moved)
+    assert "data.moved=10" in words
     assert "viewpoint=auto" in words
     run = json.loads((tmp_path / "out" / "records.jsonl").read_text().splitlines()[0])["run"]
-    assert (run["protocol"]["descriptor"], run["data"]["moved"]) == ("fpfh", moved)
+    assert (run["protocol"]["descriptor"], run["data"]["moved"]) == ("fpfh", 10)
     assert "estimator" not in run
-
-
-def test_another_protocol_can_be_asked_for():
-    cfg = compose_config("evaluate", ["data=folder", "data.root=anywhere", "protocol=kitti"])
-    assert instantiate(cfg.protocol).name == "KITTI"
 
 
 @pytest.mark.parametrize(
@@ -196,14 +190,6 @@ def test_presets_hold_what_the_papers_hold(preset, expected):
     assert protocol.recall == ("rmse" if preset == "proto-c" else "information")
     assert (protocol.tau2, protocol.recall_rmse, protocol.scene_mean) == (0.05, 0.2, True)
     assert ("replaces a pair" in protocol.note) == (preset == "proto-c")
-
-
-@pytest.mark.parametrize("name", ["open3d", "ransac", "kiss"])
-def test_estimators_are_chosen_by_name(name):
-    if name == "kiss":
-        pytest.importorskip("kiss_matcher")
-    cfg = compose_config("evaluate", ["data.root=anywhere", f"estimator={name}"])
-    assert instantiate(cfg.estimator).name == name
 
 
 @pytest.mark.parametrize(

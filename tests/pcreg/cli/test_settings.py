@@ -5,7 +5,7 @@ from omegaconf import OmegaConf
 
 from pcreg.cli import config
 from pcreg.cli.config import CONFIGS, compose_config
-from pcreg.cli.settings import comments, did_you_mean, setting_help
+from pcreg.cli.settings import comments, setting_help
 from pcreg.runtime.errors import InputError
 
 GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
@@ -88,18 +88,6 @@ def test_every_experiment_composes_with_every_replay(experiment):
         assert cfg.optimizer.lr > 0
 
 
-@pytest.mark.parametrize(
-    ("word", "known", "words"),
-    [
-        ("sed", ["seed", "seeds"], "; did you mean seed?"),
-        ("voxel", ["protocol.voxel"], "; did you mean protocol.voxel?"),
-        ("colour", ["seed"], "; --help shows every key"),
-    ],
-)
-def test_the_nearest_word(word, known, words):
-    assert did_you_mean(word, known) == words
-
-
 def test_comments_are_found_by_key(tmp_path):
     (tmp_path / "a.yaml").write_text(
         "# @package _global_\n# All.\na: 1  # one\nb:\n  c: ${d}   # two: three\n  d: {}\ne: 2  # last\n"
@@ -130,8 +118,3 @@ def test_help_shows_the_values_as_they_are_set():
 def test_help_on_what_is_no_setting(capsys):
     assert config.run("evaluate", None, ["limt=2", "--help"], program="pcreg evaluate") == 2
     assert "'limt'" in capsys.readouterr().err
-
-
-def test_version(capsys):
-    assert config.run("evaluate", None, ["--version"], program="pcreg evaluate") == 0
-    assert capsys.readouterr().out.startswith("pcreg ")

@@ -37,12 +37,6 @@ def test_a_right_motion_is_status_0_and_its_result_is_a_motion_again(scans, room
     assert capsys.readouterr().out == ""
 
 
-def test_a_result_of_register_is_left_alone(scans, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main([*scans, *FAST, "--quiet"]) == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["verification"]
-
-
 def test_a_wrong_motion_is_status_1(scans, room, tmp_path, capsys):
     np.savetxt(tmp_path / "off.txt", room.T_target_source @ se3(np.eye(3), np.array([1.0, 0, 0])))
     command = [*scans[:2], str(tmp_path / "off.txt"), *FAST, "--out", str(tmp_path / "out"), "--json"]

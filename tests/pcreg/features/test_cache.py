@@ -39,13 +39,6 @@ def test_a_damaged_file_is_named(tmp_path):
         read_described(path)
 
 
-def test_a_file_that_is_gone_is_not_called_damaged(tmp_path):
-    path = FeatureCache(tmp_path, Distances(), {}).file_of(wavy_sheet(50))
-    path.unlink()
-    with pytest.raises(InputError, match=r"\.npz: kept features were removed while they were needed"):
-        read_described(path)
-
-
 def test_features_of_a_network_are_kept_as_it_gives_them(tmp_path):
     descriptor, points = FCGF(network()), wavy_sheet(600)
     kept = read_described(FeatureCache(tmp_path, descriptor, {}).file_of(points)).description

@@ -64,7 +64,7 @@ def test_the_sides_are_those_that_the_sensor_saw(cloud, voxel, away):
     assert same_side(cloud + away, away, voxel) > 0.9
 
 
-@pytest.mark.parametrize("far", [3.0, 30.0, 3e5])
+@pytest.mark.parametrize("far", [3.0, 3e5])
 def test_the_estimate_does_not_depend_on_how_far_the_origin_is(far):
     cloud = fragment(2)
     one, surface, _ = estimate(cloud + AWAY)

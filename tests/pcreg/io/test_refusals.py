@@ -47,11 +47,6 @@ def test_unreadable_file(tmp_path, suffix, content):
     refusal(path)
 
 
-def test_a_folder_is_no_cloud(tmp_path):
-    (tmp_path / "folder.ply").mkdir()
-    refusal(tmp_path / "folder.ply")
-
-
 @pytest.mark.parametrize("name", ["cloud.glb", "cloud", "cloud.doc", "cloud.ply.gz"])
 def test_wrong_extension_names_the_valid_ones(tmp_path, name):
     (tmp_path / name).write_bytes(b"1 2 3\n")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.cli import register
 from pcreg.io.cloud import read_cloud
 from pcreg.models.weights import load_weights
 from pcreg.runtime.errors import InputError
@@ -75,22 +74,3 @@ def test_an_archive_whose_names_lead_elsewhere_writes_nothing(tmp_path):
         before = sorted(tmp_path.rglob("*"))
         np.testing.assert_array_equal(read_cloud(tmp_path / "in" / "a.npz").points, np.eye(3))
         assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_an_archive_that_unpacks_to_gigabytes_is_refused(tmp_path):
-    np.savez_compressed(tmp_path / "a.npz", points=np.zeros((1_000_000, 3)))
-    with pytest.raises(InputError, match="uncompressed"):
-        read_cloud(tmp_path / "a.npz")
-
-
-def test_a_command_writes_to_its_folder_alone(tmp_path, capsys):
-    points = np.random.default_rng(0).normal(size=(2000, 3))
-    for name in ("a", "b"):
-        np.save(tmp_path / f"{name}.npy", points)
-    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    command = [str(tmp_path / "a.npy"), str(tmp_path / "b.npy"), "--voxel", "0.3", "--html"]
-    assert register.main([*command, "--out", str(tmp_path / "out")]) in (0, 1)
-    after = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir() if path.name != "out"}
-    assert after == before
-    names = ["aligned.ply", "overview.png", "result.json", "viewer.html"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names

@@ -49,29 +49,6 @@ def test_files_arrays_and_tensors_give_the_same_answer(room, tmp_path):
     assert (others.T_target_source == arrays.T_target_source).all()
 
 
-@pytest.mark.parametrize(
-    ("cloud", "words"),
-    [
-        (np.zeros((5, 2)), r"source: .* shape \(5, 2\)"),
-        (np.zeros((50, 3), dtype=complex), "complex128"),
-        (np.zeros((3, 50)), r"source: .* transposed"),
-        (np.array([["a", "b", "c"]]), "source"),
-        (np.empty((0, 3)), "source: holds no two different points"),
-        ("nowhere.ply", r"nowhere\.ply: no such file"),
-        (np.full((50, 3), np.nan), "source: holds no two different points"),
-    ],
-)
-def test_what_is_no_cloud_is_refused_by_name(room, cloud, words):
-    with pytest.raises(InputError, match=words):
-        register(cloud, room.target)
-
-
-@pytest.mark.parametrize("settings", [{"voxel": 0.0}, {"voxel": float("nan")}, {"units": ("m", "mile")}])
-def test_settings_that_cannot_be_used(room, settings):
-    with pytest.raises(InputError, match=r"voxel|mile"):
-        register(room.source, room.target, **settings)
-
-
 def test_millimetres_against_metres_are_suspected_not_guessed(room):
     with pytest.raises(InputError, match=r"source, target: .* millimetres") as caught:
         register(room.source, 1000 * room.target)
@@ -81,16 +58,13 @@ def test_millimetres_against_metres_are_suspected_not_guessed(room):
     assert correct(found, room.T_target_source)
 
 
-def test_a_refused_pair_in_millimetres_says_so(room):
-    other = stored_room(1).target[::4]
-    found = register(room.source[::4] * 1000, other * 1000, voxel=150.0)
-    assert not found.registered
-    assert any("--units mm mm" in note for note in found.notes)
-
-
-def test_a_registered_pair_in_millimetres_says_so(room):
-    found = register(room.source * 1000, room.target * 1000, voxel=100.0)
-    assert found.registered
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_pair_in_millimetres_says_so_whatever_the_verdict(room, registered):
+    source, target = (
+        (room.source, room.target) if registered else (room.source[::4], stored_room(1).target[::4])
+    )
+    found = register(source * 1000, target * 1000, voxel=100.0 if registered else 150.0)
+    assert found.registered is registered
     assert any("--units mm mm" in note for note in found.notes)
 
 
@@ -109,8 +83,7 @@ def test_a_thousandth_of_a_cloud_is_answered_or_refused(room):
             assert not found.registered or correct(found, room.T_target_source, 5, 0.3)
 
 
-@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)], ids=["as_it_is", "backwards"])
-@pytest.mark.parametrize("shift", [0.0, 25.0])
+@pytest.mark.parametrize(("order", "shift"), [(slice(None), 0.0), (slice(None, None, -1), 25.0)])
 def test_the_same_cloud_twice_is_said(room, order, shift):
     found = register(room.source, room.source[order] + shift, voxel=VOXEL, viewpoint=([0, 0, 0], [shift] * 3))
     assert found.registered
@@ -120,7 +93,7 @@ def test_the_same_cloud_twice_is_said(room, order, shift):
     )
 
 
-@pytest.mark.parametrize("share", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize("share", [0.1, 0.3])
 def test_outliers_in_both_clouds(room, share):
     rng = np.random.default_rng(0)
 
@@ -140,14 +113,6 @@ def test_a_room_of_few_points_is_no_street():
     found = register(*few)
     assert found.registered
     assert translation_error(found.T_target_source, room.T_target_source) < 0.05
-
-
-def test_half_of_the_points_removed_from_each(room):
-    rng = np.random.default_rng(0)
-    half = [points[rng.random(len(points)) < 0.5] for points in (room.source, room.target)]
-    found = register(*half, voxel=VOXEL)
-    assert found.registered
-    assert correct(found, room.T_target_source)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +173,7 @@ def test_of_a_symmetric_scene_both_answers_are_given(room):
 
 @seed(0)
 @settings(
-    max_examples=5,
+    max_examples=3,
     deadline=None,
     database=None,
     phases=[Phase.generate],  # a failure is shown as it is: to simplify it takes minutes
@@ -248,19 +213,19 @@ torch.set_num_threads(4)
 from pcreg import register
 from tests.rooms import stored_room
 source, target = (np.load(path) for path in sys.argv[1:])
-for _ in range(6):
+for _ in range(2):
     found = register(source, target, voxel=0.12)
     print(found.T_target_source.tobytes().hex(), found.confidence.hex(), found.inliers)
 """
 
 
-def test_ten_times_the_same_answer_to_the_last_bit(room, tmp_path):
-    """Four times here, with one thread in PyTorch, and six with four threads in another process."""
+def test_four_times_the_same_answer_to_the_last_bit(room, tmp_path):
+    """Twice here, with one thread, and twice with four in another process."""
     paths = [tmp_path / "source.npy", tmp_path / "target.npy"]
     for path, points in zip(paths, (room.source[::2], room.target[::2]), strict=True):
         np.save(path, points)
     answers = []
-    for _ in range(4):
+    for _ in range(2):
         found = register(*paths, voxel=0.12)
         answers.append(f"{found.T_target_source.tobytes().hex()} {found.confidence.hex()} {found.inliers}")
     assert found.registered
@@ -275,5 +240,5 @@ def test_ten_times_the_same_answer_to_the_last_bit(room, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     answers += done.stdout.splitlines()
-    assert len(answers) == 10
+    assert len(answers) == 4
     assert len(set(answers)) == 1

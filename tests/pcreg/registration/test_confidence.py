@@ -69,23 +69,6 @@ def test_few_inliers_in_a_small_overlap_are_not_believed_of_fpfh():
     assert FPFH.verdict(evidence()).registered
 
 
-@pytest.mark.parametrize(
-    "better",
-    [
-        {"matches": 900},
-        {"near_misses": 50},
-        {"inlier_thickness": 6.0},
-        {"plane_rmse": 0.2},
-        {"normal_agreement": 0.9},
-        {"contradiction": 0.02},
-        {"agreement": 0.6},
-        {"overlap_agreement": 1.5},
-    ],
-)
-def test_more_evidence_never_lowers_what_is_learned(better):
-    assert LEARNED.probability(evidence(**LITTLE | better)) > LEARNED.probability(evidence(**LITTLE))
-
-
 @BOTH
 def test_an_overlap_that_may_slide_is_never_believed(model):
     verdict = model.verdict(evidence(observability=CORRIDOR))
@@ -104,11 +87,11 @@ def test_more_of_any_term_never_lowers_the_log_odds(model):
         assert (model.log_odds(more) >= model.log_odds(values)).all()
 
 
-@pytest.mark.parametrize("inliers", range(MIN_INLIERS))
-def test_a_handful_of_matches_are_no_evidence(inliers):
-    verdict = LEARNED.verdict(evidence(inliers=inliers, free_space_violation=0.0))
-    assert not verdict.registered
-    assert verdict.confidence <= 0.5
+def test_a_handful_of_matches_are_no_evidence():
+    for inliers in range(MIN_INLIERS):
+        verdict = LEARNED.verdict(evidence(inliers=inliers, free_space_violation=0.0))
+        assert not verdict.registered
+        assert verdict.confidence <= 0.5
 
 
 def test_of_two_motions_as_good_neither_is_believed():
@@ -126,15 +109,6 @@ def test_a_poor_rival_hardly_matters():
     )
     assert verdict.registered
     assert verdict.confidence == pytest.approx(MAX_PROBABILITY, abs=0.01)
-
-
-def test_two_motions_beyond_doubt_are_ambiguous():
-    better, good = evidence(inliers=800), evidence()
-    assert LEARNED.probability(better) > LEARNED.probability(good) > MAX_PROBABILITY
-    verdict = LEARNED.verdict(better, [good])
-    assert not verdict.registered
-    assert verdict.ambiguous
-    assert "two motions fit about equally well" in verdict.reason
 
 
 def test_odds_exclude_each_other():

@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import adjoint, inverse, rotation_about, se3, transform
 from pcreg.registration.estimation.icp import Refinement
-from pcreg.registration.judge.covariance import FLOOR_VOXELS, FREE_VOXELS, _blocks, covariance
+from pcreg.registration.judge.covariance import FLOOR_VOXELS, FREE_VOXELS, covariance
 from pcreg.registration.judge.overlap import Overlap
 
 VOXEL = 0.1
@@ -90,15 +90,6 @@ def test_the_adjoint_takes_small_motions_from_frame_to_frame():
     y = adjoint(T) @ x
     np.testing.assert_allclose(Rotation.from_matrix(there[:3, :3]).as_rotvec(), y[:3], atol=1e-11)
     np.testing.assert_allclose(there[:3, 3], y[3:], atol=1e-10)
-
-
-@pytest.mark.parametrize("extent", [3.0, 300.0])
-def test_blocks_have_one_number_each_near_and_far_apart(extent):
-    points = np.random.default_rng(0).uniform(-extent, extent, (500, 3))
-    cells = np.floor((points - points.min(0)) / 0.5)
-    wanted = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
-    np.testing.assert_array_equal(_blocks(points, 0.5), wanted)
-    assert len(_blocks(points[:0], 0.5)) == 0
 
 
 @pytest.mark.parametrize("sides", [ROOM, CORRIDOR, ((2, 0.0),)], ids=["room", "corridor", "floor"])

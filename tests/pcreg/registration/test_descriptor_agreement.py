@@ -35,18 +35,6 @@ def test_surfaces_that_touch_agree_under_the_right_motion_alone(clouds):
     assert agreement.of_cloud_and_overlap(MOTION)[0] == of_right
 
 
-def test_what_is_usual_is_the_mean_and_deviation_of_all_cosines(clouds):
-    features = [
-        cloud.features - np.concatenate([each.features for each in clouds]).mean(0) for cloud in clouds
-    ]
-    source, target = (each / np.linalg.norm(each, axis=1, keepdims=True) for each in features)
-    agreement = DescriptorAgreement(*clouds, 0.1)
-    np.testing.assert_allclose(agreement.target_features, target, atol=1e-12)
-    cosines = source @ target.T
-    assert agreement.usual == pytest.approx(cosines.mean() + 0.7 * cosines.std())
-    assert agreement.deviation == pytest.approx(cosines.std())
-
-
 @pytest.mark.parametrize("change", [lambda f: 7 * f, lambda f: f + 50.0])
 def test_unit_and_offset_of_descriptors_do_not_matter(clouds, change):
     before = DescriptorAgreement(*clouds, 0.1)(MOTION[None])

@@ -72,21 +72,6 @@ def test_what_is_sure_is_not_looked_at_again(pair, monkeypatch):
     assert registered_at(pair, scales()).T_target_source is sure.T_target_source
 
 
-def test_the_mirror_test_keeps_the_settings_of_the_caller(pair, monkeypatch):
-    """But for the number of attempts."""
-    used = []
-
-    def match(scale, *_, **__):
-        used.append(scale)
-        return replace(sure, confidence=0.8)
-
-    sure = matched(pair)
-    monkeypatch.setattr(SingleScaleRegistrar, "match", match)
-    scale = replace(SCALE, iterations=1234)
-    registered_at(pair, [scale])
-    assert used == [scale, replace(scale, attempts=1)]
-
-
 @pytest.mark.parametrize(("confidence", "tried"), [(0.01, False), (0.3, True)])
 def test_another_voxel_size_is_tried_where_it_may_help(room, monkeypatch, confidence, tried):
     learned = SingleScaleRegistrar(FCGF.load(voxel=VOXEL))

@@ -58,17 +58,6 @@ def test_streets(fcgf):
     assert np.linalg.norm(found.T_target_source[:3, 3] - truth[:3, 3]) < 0.2
 
 
-def test_a_stated_viewpoint_and_all_else_comes_back_in_the_given_frame(room):
-    registrar, shift = Registrar(descriptor="fpfh", voxel=0.12), 100 * SHIFTS[0]
-    for option, place in (("sensor", np.zeros(3)), (shift, shift)):
-        source = registrar.prepare(room.source + place, viewpoint=option)
-        found = registrar.register(source, room.target + 3)
-        np.testing.assert_array_equal(found.viewpoints[0], place)
-        assert found.viewpoints[1] is None
-        given = (room.source + place)[found.matches[:, 0]], (room.target + 3)[found.matches[:, 1]]
-        np.testing.assert_allclose(found.matched_points, np.stack(given, 1), rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("unit", [2.0**-24, 1e-3, 1e-4])
 def test_stored_coordinates_are_the_same_bits_in_any_frame(unit):
     """Multiples of what files count in: their rests are often halves, and the noise of a shift tips those."""

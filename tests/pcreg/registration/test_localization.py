@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
-from pcreg.registration.clouds import prepared
-from pcreg.registration.clouds.local_frame import local_points
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
@@ -38,14 +36,6 @@ def prepared_map(rooms, registrar):
     return registrar.prepare(map_of(rooms, (0, 1)), name="map", is_map=True)
 
 
-def test_the_points_of_a_large_map_are_moved_to_its_frame_once(rooms, registrar, monkeypatch):
-    monkeypatch.setattr(prepared, "MAX_KEPT_POINTS", 100)
-    large, moves = registrar.prepare(map_of(rooms, (0, 1)), is_map=True), []
-    monkeypatch.setattr(prepared, "local_points", lambda *of: moves.append(1) or local_points(*of))
-    assert len(large._clouds(VOXEL)) > 1
-    assert len(moves) == 1
-
-
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_scan_is_found_in_its_room(rooms, registrar, prepared_map, number):
     found = registrar.register(rooms[number].source, prepared_map)
@@ -64,25 +54,6 @@ def test_a_scan_of_another_room_is_refused(rooms, registrar, prepared_map):
     found = registrar.register(rooms[2].source, prepared_map)
     assert not found.registered
     assert found.confidence < 0.7
-
-
-def test_scan_after_scan_the_answer_is_that_of_a_map_prepared_anew(rooms, registrar, prepared_map):
-    anew = registrar.prepare(map_of(rooms, (0, 1)), name="map", is_map=True)
-    first, again = (registrar.register(rooms[0].source, each) for each in (anew, prepared_map))
-    np.testing.assert_array_equal(first.T_target_source, again.T_target_source)
-    assert first.confidence == again.confidence
-
-
-def test_viewpoints_of_the_points_of_a_map_are_kept(rooms, registrar):
-    """They reach the regions, one for each point."""
-    points = map_of(rooms, (0, 1))
-    seen_from = np.concatenate(
-        [np.tile(placed(n, rooms[n].T_world_target)[:3, 3], (len(rooms[n].target), 1)) for n in (0, 1)]
-    )
-    whole = registrar.prepare(points, viewpoint=seen_from, is_map=True)
-    (region, *_) = whole.regions(registrar.at(VOXEL)).regions
-    np.testing.assert_array_equal(region.cloud.stated, seen_from[region.cloud.cloud.rows])
-    assert region.cloud.at(registrar.at(VOXEL).descriptor).viewpoint_known
 
 
 def test_a_map_of_too_few_points(rooms, registrar):

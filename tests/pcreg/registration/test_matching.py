@@ -4,7 +4,6 @@ import torch
 
 from pcreg.registration.matching import nearest as matching
 from pcreg.registration.matching.nearest import (
-    keep_mutual,
     match_within_bound,
     nearest,
     nearest_neighbors,
@@ -49,17 +48,6 @@ def test_tensors_have_the_same_matches():
         found.further_points(like(points), like(points[:257])) for like in (np.asarray, torch.from_numpy)
     )
     np.testing.assert_array_equal(further[1], there[1])
-
-
-def test_mutual_pairs_are_those_that_both_ways_confirm():
-    rng = np.random.default_rng(1)
-    a, b = rng.normal(size=(100, 8)), rng.normal(size=(80, 8))
-    pairs = mutual(a, b)
-    there, back = nearest_neighbors(a, b), nearest_neighbors(b, a)
-    both = {tuple(pair) for pair in there} & {tuple(pair[::-1]) for pair in back}
-    assert {tuple(pair) for pair in pairs} == both
-    assert (np.diff(pairs[:, 0]) > 0).all()
-    np.testing.assert_array_equal(keep_mutual(there, a, b), pairs)
 
 
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
@@ -121,11 +109,3 @@ def test_of_very_many_rows_those_of_keypoints_are_matched(compared, n, m):
     assert len(pairs) == min(max_keypoints, n, m)
     steps = np.diff(np.sort(pairs[:, 0 if n <= m else 1]))
     assert steps.max() - steps.min() <= 1
-
-
-def test_within_the_bound_all_rows_are_matched(compared):
-    rng = np.random.default_rng(3)
-    a, b = rng.normal(size=(100, 8)), rng.normal(size=(90, 8))
-    np.testing.assert_array_equal(match_within_bound(a, b).rows, mutual(a, b))
-    np.testing.assert_array_equal(match_within_bound(b, a).rows, mutual(b, a))
-    assert match_within_bound(a[:0], b).rows.shape == match_within_bound(a, b[:0]).rows.shape == (0, 2)

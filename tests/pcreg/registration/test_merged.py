@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pcreg import register
-from pcreg.geometry.normals import towards
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.geometry.viewpoint import Viewpoint
 from pcreg.registration.clouds.preprocess import downsample
@@ -38,13 +37,6 @@ def test_normals_point_to_where_each_point_was_seen_from():
     assert (found.normals[~front, 0] > 0.9).all()
     middle = downsample(points, 0.08, viewpoint=Viewpoint(np.array([-3.0, 0, 0]), known=True))
     assert (middle.normals[:, 0] < -0.9).all()  # as if the back had been seen through the wall
-
-
-def test_rows_keep_their_viewpoints(merged):
-    points, places = merged
-    found = downsample(points, VOXEL, viewpoint=Viewpoint(places, known=True))
-    np.testing.assert_array_equal(found.keypoint_viewpoint, places[found.rows])
-    np.testing.assert_array_equal(towards(found.viewpoint, found.surface, found.normals), found.normals)
 
 
 @pytest.mark.parametrize("descriptor", ["fcgf", "fpfh"])

@@ -105,8 +105,3 @@ def test_a_ball_grows_along_its_normals():
 @pytest.mark.parametrize("scene", [corridor, cube])
 def test_opposite_walls_tell_the_scale(scene):
     assert growth_observability(*scene(np.random.default_rng(0))) > 2 * MIN_OBSERVABILITY
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_a_point_has_no_scale(count):
-    assert growth_observability(np.ones((count, 3)), np.ones((count, 3))) == 0

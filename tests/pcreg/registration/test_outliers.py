@@ -18,7 +18,7 @@ def added(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.random.default_rng(0).permutation(np.concatenate([points, rows]))
 
 
-@pytest.mark.parametrize("share", [0.001, 0.1, 0.45])
+@pytest.mark.parametrize("share", [0.001, 0.45])
 def test_repeated_zeros_are_left_out_and_counted(room, share):
     zeros = np.zeros((int(share / (1 - share) * len(room.source)), 3))
     cloud = as_cloud(added(room.source, zeros), "left")

@@ -35,15 +35,6 @@ def matches(*motions: tuple[np.ndarray, int], wrong: int = 0, seed: int = 0) -> 
     return tuple(np.concatenate([*side, rng.uniform(-2, 2, (wrong, 3))]) for side in (source, target))
 
 
-def test_two_points_are_enough_where_the_vertical_is_known():
-    rng = np.random.default_rng(0)
-    a, b = random_rotation(rng), random_rotation(rng)
-    T = se3(b, np.zeros(3)) @ upright() @ se3(a.T, np.zeros(3))  # of clouds in frames that are turned
-    prior = Prior(gravity=(3 * a @ UP, b @ UP))
-    source = rng.uniform(-2, 2, (7, 2, 3))
-    np.testing.assert_allclose(prior.fit(source, transform(T, source)), np.tile(T, (7, 1, 1)), atol=1e-9)
-
-
 def test_one_match_in_fifty_is_enough_for_few_samples_where_the_vertical_is_known():
     source, target = matches((upright(), 20), wrong=980)
     settings = {"distance": DISTANCE, "iterations": 15_000}

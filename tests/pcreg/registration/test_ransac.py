@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
-from pcreg.registration.estimation.ransac import _distinct, ransac
+from pcreg.registration.estimation.ransac import ransac
 
 
 def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):
@@ -16,7 +16,7 @@ def correspondences(P=1000, inlier_ratio=0.1, noise=0.0, seed=0, offset=0.0):
     return source, target, T
 
 
-@pytest.mark.parametrize(("inlier_ratio", "n"), [(1.0, 3), (0.5, 3), (0.1, 3), (0.05, 3), (0.5, 4), (0.1, 4)])
+@pytest.mark.parametrize(("inlier_ratio", "n"), [(1.0, 3), (0.05, 3), (0.5, 4)])
 def test_the_motion_is_found_among_outliers(inlier_ratio, n):
     source, target, T = correspondences(inlier_ratio=inlier_ratio)
     estimate = ransac(source, target, distance=0.0375, n=n)
@@ -44,12 +44,6 @@ def test_same_seed_same_output_and_the_input_is_left_alone():
     np.testing.assert_array_equal(target, before[1])
 
 
-def test_seeds_differ_where_nothing_is_to_be_found():
-    source, target, _ = correspondences(P=300, inlier_ratio=0.0)
-    motions = [ransac(source, target, distance=0.0375, seed=seed).T_target_source for seed in range(3)]
-    assert len({motion.tobytes() for motion in motions}) > 1
-
-
 def test_far_from_the_origin():
     source, target, _ = correspondences(inlier_ratio=0.3, offset=np.array([5e6, 4e5, 100.0]))
     estimate = ransac(source, target, distance=0.0375)
@@ -75,15 +69,6 @@ def test_correspondences_that_cannot_agree_give_the_identity():
 def test_one_point_repeated_is_no_evidence():
     estimate = ransac(np.zeros((20, 3)), np.ones((20, 3)), distance=0.1)
     assert estimate.inliers == 0
-
-
-def test_the_search_ends_early_only_when_confident():
-    source, target, T = correspondences(P=200, inlier_ratio=0.5)
-    # One sample cannot be trusted to find the motion; the limit that was set counts.
-    poor = ransac(source, target, distance=0.0375, iterations=1)
-    good = ransac(source, target, distance=0.0375, iterations=2_000)
-    assert poor.inliers < 100 <= good.inliers
-    assert translation_error(good.T_target_source, T) < 1e-3
 
 
 def test_clean_matches_need_few_samples():
@@ -140,14 +125,6 @@ def test_where_few_matches_are_right_more_are_asked():
     assert translation_error(estimate.T_target_source, T) < 0.05
 
 
-def test_finalists_differ():
-    points = np.random.default_rng(0).uniform(-1, 1, (100, 3))
-    shifts = np.array([0.0, 0.05, 0.2, 0.24, 0.5])
-    motions = np.stack([se3(np.eye(3), np.array([shift, 0.0, 0.0])) for shift in shifts])
-    assert _distinct(motions, points, 0.1, 9)[:, 0, 3].tolist() == [0.0, 0.2, 0.5]
-    assert _distinct(motions, points, 0.1, 2)[:, 0, 3].tolist() == [0.0, 0.2]
-
-
 def test_likely_matches_are_drawn_more_often():
     source, target, T = correspondences(inlier_ratio=0.03)
     weights = np.where(np.arange(1000) < 30, 1.0, 0.03)  # half of what is drawn is right
@@ -156,9 +133,3 @@ def test_likely_matches_are_drawn_more_often():
     assert weighted.drawn < alike.drawn / 5
     assert translation_error(weighted.T_target_source, T) < 1e-3
     assert weighted.inlier_ratio == pytest.approx(0.03, abs=0.003)
-
-
-def test_a_match_without_weight_is_never_drawn():
-    source, target, _ = correspondences(inlier_ratio=0.5)
-    weights = (np.arange(1000) >= 500).astype(float)  # wrong ones alone
-    assert ransac(source, target, distance=0.0375, weights=weights, iterations=2000).inliers < 50

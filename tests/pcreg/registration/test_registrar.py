@@ -1,5 +1,4 @@
 from collections import Counter
-from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -9,12 +8,9 @@ import pytest
 from pcreg import register
 from pcreg.features.fpfh import FPFH
 from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
-from pcreg.registration import registrar as registrar_module
 from pcreg.registration.clouds import prepared
-from pcreg.registration.clouds.inputs import as_cloud
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
-from pcreg.registration.strategy import scales as scales_module
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -40,12 +36,6 @@ def test_a_known_motion_comes_back(room, found):
     assert found.inliers > 50
     assert 0 < found.rmse < VOXEL
     assert list(found.seconds) == ["describe", "match", "estimate", "refine", "verdict"]
-
-
-def test_same_seed_same_bits(room, registrar, found):
-    again = registrar.register(room.source, room.target, seed=0)
-    assert (again.T_target_source == found.T_target_source).all()
-    assert (again.inliers, again.reason) == (found.inliers, found.reason)
 
 
 def test_large_clouds_do_not_keep_their_points_and_come_out_the_same(room, registrar, found, monkeypatch):
@@ -76,24 +66,10 @@ def test_map_coordinates_lose_no_digits(room, registrar, found):
     assert np.linalg.norm(displacement, axis=1).max() < 1e-3
 
 
-@pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize(("number", "side"), [(1, "source"), (2, "target")])
 def test_different_rooms_are_not_registered(room, registrar, number, side):
     other = getattr(stored_room(number), side)
     assert not registrar.register(room.source, other).registered
-
-
-def test_noise_alone_is_not_registered(registrar):
-    source, target = np.random.default_rng(0).uniform(-2, 2, (2, 5000, 3))
-    assert not registrar.register(source, target).registered
-
-
-def test_two_bare_floors_are_not_registered(registrar):
-    """Planes fit each other in every place: that is no evidence."""
-    source, target = (
-        np.c_[np.random.default_rng(seed).uniform(-3, 3, (8000, 2)), np.full(8000, -1.5)] for seed in (0, 1)
-    )
-    assert not registrar.register(source, target).registered
 
 
 @pytest.mark.parametrize(
@@ -114,12 +90,6 @@ def test_bad_clouds_are_refused_by_name(room, registrar, points, words, side):
     with pytest.raises(InputError, match=words) as caught:
         registrar.register(**clouds)
     assert str(caught.value).startswith(f"{side}: ")
-
-
-def test_a_registration_cannot_be_changed(found):
-    with pytest.raises(AttributeError):
-        found.registered = False
-    assert replace(found, registered=False).T_target_source is found.T_target_source
 
 
 def same(one: Registration, other: Registration) -> bool:
@@ -188,21 +158,6 @@ def test_weights_are_loaded_once(clouds, monkeypatch):
     assert len(loads) == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "begun"), [({"device": "cuda"}, 1), ({"device": "cpu"}, 0), ({"descriptor": "fpfh"}, 0)]
-)
-def test_a_gpu_s_kernels_are_compiled_while_clouds_are_read(settings, begun, monkeypatch):
-    order = []
-    monkeypatch.setattr(scales_module, "choose_device", lambda name: name)
-    monkeypatch.setattr(scales_module, "compile_for", lambda weights, device: order.append(device))
-    monkeypatch.setattr(registrar_module, "as_cloud", lambda *cloud: order.append("read") or as_cloud(*cloud))
-    registrar = Registrar(**{"device": "cuda"} | settings)
-    assert order == []
-    for _ in range(2):
-        registrar.prepare(np.zeros((3, 3)))
-    assert order == ["cuda"] * begun + ["read", "read"]
-
-
 def test_matches_are_rows_of_the_clouds_as_they_were_given(clouds, registrar):
     found = registrar.register(clouds["a"], clouds["b"])
     assert found.matches.dtype == np.int64
@@ -239,17 +194,3 @@ def test_scales_of_a_pair(settings, sizes, voxels):
     far_apart = SimpleNamespace(fills=lambda voxel: False)
     clouds = (SimpleNamespace(voxel=size, extent=5.0, sample=far_apart) for size in sizes)
     assert [each.voxel for each in Registrar(**settings).scales(*clouds)] == voxels
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"descriptor": "shot"}, "descriptor shot is not known; use fcgf or fpfh"),
-        ({"descriptor": "fpfh", "weights": "w.safetensors"}, "fpfh takes no weights"),
-        ({"weights": "nowhere.safetensors"}, "no such weights"),
-        ({"voxel": -1.0}, "voxel -1.0 is no size"),
-    ],
-)
-def test_settings_are_checked_before_any_cloud(settings, words):
-    with pytest.raises(InputError, match=words):
-        Registrar(**settings)

@@ -49,13 +49,6 @@ def test_of_a_viewpoint_per_point_it_writes_places_a_voxel_apart():
     assert places[0, 0] == 10
 
 
-def test_figures_of_the_evidence_are_read_from_there():
-    one = result()
-    assert (one.inliers, one.overlap, one.rmse) == (300, 0.6, 0.01)
-    other = replace(one, evidence=evidence(inliers=7))
-    assert other.inliers == 7
-
-
 def test_it_is_saved_whole_and_a_missing_folder_is_named(tmp_path):
     result().save(tmp_path / "a.json")
     result().save(str(tmp_path / "a.json"))  # again
@@ -64,10 +57,3 @@ def test_it_is_saved_whole_and_a_missing_folder_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nowhere.a\.json: no such folder"):
         result().save(tmp_path / "nowhere" / "a.json")
     assert not (tmp_path / "nowhere").exists()
-
-
-def test_a_result_equals_itself_alone():
-    one, other = result(), result()
-    assert one == one
-    assert one != other
-    assert len({one, other, one}) == 2

@@ -23,9 +23,7 @@ def cropped(points: np.ndarray, axis: int, share: float) -> np.ndarray:
     return points[points[:, axis] <= np.quantile(points[:, axis], 1 - share)]
 
 
-@pytest.mark.parametrize(
-    ("number", "scale", "axis", "share"), [(1, 0.2, 0, 0.1), (1, 1.7, 1, 0.2), (2, 13.0, 2, 0.3)]
-)
+@pytest.mark.parametrize(("number", "scale", "axis", "share"), [(1, 0.2, 0, 0.1), (2, 13.0, 2, 0.3)])
 def test_motion_and_scale_are_found_whatever_the_unit(registrar, number, scale, axis, share):
     room = stored_room(number)
     source = cropped(room.source, axis, share) / scale
@@ -48,12 +46,6 @@ def test_a_source_that_fits_at_two_scales_is_refused(registrar):
     found = registrar.register(room.source / 3, target, scale=True)
     assert not found.registered
     assert found.reason == "the scale cannot be told: 4.5 and 3 fit about equally well"
-
-
-def test_planes_are_refused(registrar):
-    rng = np.random.default_rng(0)
-    source, target = (np.column_stack([rng.uniform(-1, 1, (3000, 2)), np.zeros(3000)]) for _ in range(2))
-    assert not registrar.register(source / 3, target, scale=True).registered
 
 
 def test_another_room_is_refused(registrar):

@@ -9,7 +9,7 @@ from pcreg.registration.matching.spatial_consistency import consistent_motions
 from tests.pcreg.registration.test_ransac import correspondences
 
 
-@pytest.mark.parametrize(("P", "inlier_ratio"), [(2000, 0.01), (1000, 0.02), (200, 0.1), (21, 1.0), (3, 1.0)])
+@pytest.mark.parametrize(("P", "inlier_ratio"), [(2000, 0.01), (200, 0.1), (3, 1.0)])
 def test_the_right_motion_is_among_them(P, inlier_ratio):
     source, target, T = correspondences(P=P, inlier_ratio=inlier_ratio, noise=0.005)
     for like in (np.asarray, torch.from_numpy):
@@ -28,13 +28,6 @@ def test_the_same_matches_give_the_same_motions_wherever_the_clouds_lie():
     np.testing.assert_array_equal(here, consistent_motions(source, target, 0.05))
     far = consistent_motions(source + 1e5, target, 0.05)
     np.testing.assert_allclose(far[:, :3, :3], here[:, :3, :3], atol=1e-6)
-
-
-def test_blocks_change_nothing(monkeypatch):
-    source, target, _ = correspondences(P=300, inlier_ratio=0.1)
-    wanted = consistent_motions(source, target, 0.05)
-    monkeypatch.setattr("pcreg.registration.matching.spatial_consistency.BLOCK_COLUMNS", 7)
-    np.testing.assert_array_equal(consistent_motions(source, target, 0.05), wanted)
 
 
 @pytest.mark.parametrize("P", [1, 2, 5])

@@ -6,7 +6,6 @@ import pytest
 from pcreg import verify
 from pcreg.geometry.se3 import adjoint, inverse, mean_displacement, rotation_about, se3
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from tests.pcreg.registration.test_api import VOXEL, correct
 from tests.rooms import stored_room
@@ -29,7 +28,7 @@ def off(room, metres: float, degrees: float = 0.0) -> np.ndarray:
     return room.T_target_source @ moved @ se3(np.eye(3), -middle)
 
 
-@pytest.mark.parametrize(("metres", "degrees"), [(0.0, 0.0), (0.03, 0.0), (0.05, 1.0)])
+@pytest.mark.parametrize(("metres", "degrees"), [(0.0, 0.0), (0.05, 1.0)])
 def test_a_motion_that_is_nearly_right_is_accepted_and_corrected(room, registrar, pair, metres, degrees):
     found = registrar.verify(*pair, off(room, metres, degrees))
     assert found.registered
@@ -78,11 +77,6 @@ def test_what_register_finds_is_verified_as_it_is(registrar, pair):
     assert found.registered
     np.testing.assert_allclose(found.T_target_source, searched.T_target_source, atol=1e-3)
     np.testing.assert_allclose(found.covariance, searched.covariance, rtol=0.2, atol=1e-6)
-
-
-def test_it_does_not_search(room, registrar, pair, monkeypatch):
-    monkeypatch.setattr(SingleScaleRegistrar, "candidates", None)
-    assert registrar.verify(*pair, room.T_target_source).registered
 
 
 def test_motion_and_covariance_are_of_the_frames_as_given(room, registrar, pair):

@@ -18,7 +18,6 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from pcreg.cli.main import main
-from pcreg.mapping import mapping
 from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime import parallel
@@ -116,10 +115,6 @@ def registered(scans, folder, workers):
     batch.run(Registrar(descriptor="fpfh", voxel=0.15), pairs, folder, workers=workers)
 
 
-def mapped(scans, folder, workers):
-    mapping.run(Registrar(descriptor="fpfh", voxel=0.15), scans, folder, workers=workers).save(folder)
-
-
 def test_a_cluster_that_cannot_be_used_is_refused(scheduler, monkeypatch):
     with pytest.raises(InputError, match="has 0 workers; start them with"), executor_of(scheduler):
         pass
@@ -169,14 +164,7 @@ def test_a_killed_scheduler_is_one_sentence_and_what_is_done_is_kept(scans, tmp_
     assert (tmp_path / "pairs.jsonl").read_text()
 
 
-@pytest.mark.parametrize(
-    ("work", "names"),
-    [
-        (registered, {"pairs.jsonl", "table.csv"}),
-        (mapped, {"pairs.jsonl", "graph.json", "poses.txt", "poses_kitti.txt"}),
-    ],
-)
-def test_a_killed_worker_costs_no_pair(work, names, scans, scheduler, victim, tmp_path, monkeypatch):
+def test_a_killed_worker_costs_no_pair(scans, scheduler, victim, tmp_path, monkeypatch):
     add = Records.add
 
     def kill_after_two(records, record):
@@ -186,14 +174,14 @@ def test_a_killed_worker_costs_no_pair(work, names, scans, scheduler, victim, tm
 
     with monkeypatch.context() as changed:
         changed.setattr(Records, "add", kill_after_two)
-        work(scans, tmp_path / "there", scheduler)
+        registered(scans, tmp_path / "there", scheduler)
     assert victim.wait(SECONDS) != 0
-    work(scans, tmp_path / "here", 0)
+    registered(scans, tmp_path / "here", 0)
     there, here = (
         {path.name: content(path) for path in (tmp_path / place).glob("*.*")} for place in ("there", "here")
     )
     assert there == here
-    assert here.keys() == names
+    assert here.keys() == {"pairs.jsonl", "table.csv"}
     assert {len(rows) for rows in here.values() if isinstance(rows, list)} == {6}
 
 

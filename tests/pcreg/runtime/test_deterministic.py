@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pcreg.features.pretrained import weights_for
 from pcreg.geometry.se3 import rotation_about, se3, transform
-from pcreg.models.weights import load_weights
 from pcreg.runtime.deterministic import ONE_THREAD
 from tests.pcreg.scenes import wavy_sheet
 
@@ -71,9 +69,3 @@ def test_contexts_that_overlap_in_two_threads_leave_each_thread_what_it_had():
             assert threads(second, ONE_THREAD.__exit__) == 3
     finally:
         torch.set_num_threads(before)
-
-
-def test_loading_weights_draws_no_random_numbers():
-    before = torch.random.get_rng_state()
-    load_weights(weights_for(0.05))
-    assert torch.equal(torch.random.get_rng_state(), before)

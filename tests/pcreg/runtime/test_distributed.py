@@ -1,14 +1,11 @@
 import os
-import signal
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from pcreg.models.weights import load_weights
 from pcreg.runtime.distributed import ALONE, init_distributed
@@ -110,39 +107,6 @@ def test_a_process_that_fails_ends_all_and_is_heard(tmp_path):
     assert status == 1
     assert "error: a.ply: holds no points; give another\n" in said
     assert time.monotonic() - start < 60
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_processes_end_with_torchrun(tmp_path):
-    script = tmp_path / "waits.py"
-    script.write_text(
-        textwrap.dedent("""
-        import os
-        import time
-        from pathlib import Path
-
-        from pcreg.runtime.distributed import init_distributed
-
-        with init_distributed("cpu") as ranks:
-            Path("number").write_text(f"{os.getpid()}")
-            time.sleep(300)
-        """)
-    )
-    run, number = torchrun(1, script), tmp_path / "number"
-    _until(lambda: number.exists() and number.read_text())
-    process = Path("/proc", number.read_text())
-    assert process.exists()
-    run.send_signal(signal.SIGKILL)
-    _until(lambda: not process.exists())
-    run.communicate()
-
-
-def _until(true: Callable[[], object]) -> None:
-    for _ in range(600):
-        if true():
-            return
-        time.sleep(0.1)
-    raise AssertionError("a minute was not enough")
 
 
 def test_two_processes_train_with_a_recorder_each(tmp_path):

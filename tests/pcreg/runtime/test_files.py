@@ -108,12 +108,6 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path, name):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder"]
 
 
-def test_an_error_about_another_file_is_not_called_one_of_writing(tmp_path):
-    with pytest.raises(FileNotFoundError, match="missing"), replacing(tmp_path / "a.txt"):
-        (tmp_path / "missing").read_text()
-    assert list(tmp_path.iterdir()) == []
-
-
 HOLDER = """
 import sys, time
 from pcreg.runtime.files import locked
@@ -139,12 +133,3 @@ def test_a_folder_is_of_one_process_until_it_ends(tmp_path):
     with locked(folder, "give another"):
         assert [path.name for path in folder.iterdir()] == [".lock"]
     assert not list(folder.iterdir())
-
-
-def test_a_folder_that_cannot_be_locked_is_refused(tmp_path):
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(InputError, match=r"file.out: cannot be locked \(.*\); give another"),
-        locked(tmp_path / "file" / "out", "give another"),
-    ):
-        pass

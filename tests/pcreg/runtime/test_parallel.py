@@ -1,9 +1,5 @@
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.clouds.preprocess import downsample_and_filter
@@ -13,26 +9,6 @@ from tests.pcreg.mutual import mutual
 
 def test_answers_come_in_the_order_of_the_items():
     assert parallel.each(lambda item: item * item, range(100)) == [item * item for item in range(100)]
-
-
-def blas_threads():
-    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
-
-
-def test_contexts_that_overlap_hold_blas_to_one_thread_until_the_last_ends():
-    seen = []
-    first, second = ExitStack(), ExitStack()  # as two threads hold them
-    with threadpool_limits(2, user_api="blas"):
-        first.enter_context(parallel.one_for_blas())
-        second.enter_context(parallel.one_for_blas())
-        seen.append(blas_threads())
-        first.close()
-        seen.append(blas_threads())
-        with ThreadPoolExecutor(1) as other:
-            seen.append(other.submit(blas_threads).result())
-        second.close()
-        seen.append(blas_threads())
-    assert seen == [{1}, {1}, {1}, {2}]
 
 
 def test_an_error_is_passed_on():

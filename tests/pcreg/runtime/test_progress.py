@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from pcreg import register
-from pcreg.runtime.progress import Steps, progress
+from pcreg.runtime.progress import Steps
 from tests.pcreg.scenes import wavy_sheet
 
 log = logging.getLogger("pcreg.somewhere")
@@ -18,14 +18,6 @@ def impatient(monkeypatch):
     monkeypatch.setattr("pcreg.runtime.progress.DELAY_SECONDS", 0.05)
 
 
-def test_what_is_no_terminal_is_left_to_errors(impatient, capsys):
-    with Steps("reading"):
-        time.sleep(0.2)
-        log.info("match: %d %%", 50)
-    captured = capsys.readouterr()
-    assert captured.out == captured.err == ""
-
-
 def test_on_a_terminal_it_is_one_line(impatient, capsys, monkeypatch):
     monkeypatch.setattr("rich.console.Console", partial(Console, force_terminal=True, width=80))
     with Steps("describe: a[1].ply"):
@@ -34,18 +26,6 @@ def test_on_a_terminal_it_is_one_line(impatient, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert captured.out == "kept apart\n"
     assert "describe: a[1].ply after" in captured.err
-
-
-def test_nothing_is_shown_while_the_log_is_held_to_errors(impatient, capsys, monkeypatch, caplog):
-    monkeypatch.setattr("rich.console.Console", partial(Console, force_terminal=True, width=80))
-    caplog.set_level(logging.ERROR, logger="pcreg")
-    with Steps("reading"):
-        assert list(progress([1, 2], "describe", 2)) == [1, 2]
-        time.sleep(0.4)
-    assert capsys.readouterr().err == ""
-    caplog.set_level(logging.WARNING, logger="pcreg")
-    assert list(progress([1, 2], "describe", 2)) == [1, 2]
-    assert "2/2" in capsys.readouterr().err
 
 
 def test_what_is_done_soon_is_not_said(capsys):

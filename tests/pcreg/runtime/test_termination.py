@@ -44,38 +44,12 @@ def test_a_signal_waits_for_the_end_and_a_second_one_does_not(number, exception)
     assert signal.getsignal(number) == usual
 
 
-def test_where_the_deferral_is_lifted_a_signal_does_not_wait():
-    done = []
-    with pytest.raises(SystemExit), deferred() as deferral:  # noqa: PT012
-        with deferral.lifted():
-            done.append("within")
-        with deferral.lifted():
-            send(signal.SIGTERM)
-            done.append("not reached")
-    with pytest.raises(SystemExit), deferred() as deferral:  # noqa: PT012
-        send(signal.SIGTERM)
-        done.append("after")
-        with deferral.lifted():
-            done.append("not reached")
-    assert done == ["within", "after"]
-
-
 def test_a_signal_is_raised_instead_of_an_error_that_came_of_it():
     with pytest.raises(SystemExit), deferred():  # noqa: PT012
         send(signal.SIGTERM)
         raise OSError("broken pipe")
     with pytest.raises(OSError, match="disk"), deferred():
         raise OSError("disk")
-
-
-def test_a_signal_that_is_ignored_stays_so():
-    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with deferred() as deferral:
-            send(signal.SIGINT)
-        assert deferral.came is None
-    finally:
-        signal.signal(signal.SIGINT, usual)
 
 
 def ended(program: str, number: int = signal.SIGTERM) -> tuple[int, float, str]:

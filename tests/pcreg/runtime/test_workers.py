@@ -44,23 +44,6 @@ def test_libraries_have_the_cores_of_their_worker_alone():
     assert given < 1.5 * alone + 0.05
 
 
-def test_loader_processes_have_one_core():
-    from pcreg.datasets.loading import load  # imports PyTorch, which the workers above do without
-
-    (seen,) = load(Loaded(), workers=1, batch_size=None)
-    assert set(seen) == {1}
-
-
-class Loaded:
-    """A data set whose one item is what its process may use."""
-
-    def __len__(self):
-        return 1
-
-    def __getitem__(self, row):
-        return [len(allowed_cores()), *(library["num_threads"] for library in threadpool_info())]
-
-
 def misbehave(item):
     if item == "refuse":
         raise InputError("this item is refused")
@@ -114,15 +97,6 @@ def test_workers_that_share_a_gpu_share_out_the_cores(monkeypatch):
     assert pools[-1] == [[core] for core in range(10, 20)]
 
 
-def test_a_worker_imports_torch_only_for_work_that_does():
-    with executor_of(1) as worker:
-        assert list(map_unordered(worker, loaded, (), ["torch"])) == [("torch", False)]
-
-
-def loaded(name):
-    return name in sys.modules
-
-
 def asked_to_stop(number, results, done):
     """Send this process a signal after the first result; the items that came are in `done`."""
     for item, _ in results:
@@ -166,14 +140,6 @@ def test_what_was_not_begun_is_dropped_with_the_iterator():
         next(results)
         results.close()
     assert len(BEGUN) < 5
-
-
-def test_any_executor_does_the_work_and_goes_on_running():
-    with ThreadPoolExecutor(2) as executor:
-        for _ in range(2):
-            with executor_of(executor) as same:
-                assert same is executor
-                assert sorted(map_unordered(same, np.add, (1,), range(50))) == [(n, n + 1) for n in range(50)]
 
 
 def test_no_workers_means_here():

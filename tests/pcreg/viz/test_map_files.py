@@ -75,10 +75,3 @@ def test_the_picture_shows_each_scan_in_its_colour(written):
     picture = np.asarray(Image.open(written[0] / "overview.png")).reshape(-1, 3).astype(int)
     for color in scan_colors(5).astype(int):
         assert (np.abs(picture - color).max(1) < 12).sum() > 1000
-
-
-def test_colours_differ():
-    colors = scan_colors(60).astype(int)
-    apart = np.abs(colors[:, None] - colors).sum(2) + 999 * np.eye(60, dtype=int)
-    assert apart.min() > 8
-    assert np.diag(apart, 1).min() > 100  # neighbours in the list

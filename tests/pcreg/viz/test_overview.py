@@ -11,18 +11,10 @@ from pcreg.viz.overview import (
     residuals,
     shown,
 )
-from pcreg.viz.render import BACKGROUND, from_above, from_the_side, oblique, render
+from pcreg.viz.render import BACKGROUND, from_above, oblique, render
 
 SHEET = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.0]), axis=-1).reshape(-1, 3)
 UP = np.array([0.0, 0.0, 1.0])
-
-
-def test_cameras_are_rotations_that_keep_up_upwards():
-    for camera in (oblique(), oblique(120, 10), from_above(), from_the_side()):
-        np.testing.assert_allclose(camera @ camera.T, np.eye(3), atol=1e-12)
-        assert np.linalg.det(camera) == pytest.approx(1)
-        assert camera[0, 2] == pytest.approx(0)  # the horizon is level
-    assert oblique()[1, 2] > 0
 
 
 def test_the_nearer_cloud_hides_the_other():
@@ -43,14 +35,7 @@ def test_where_nothing_is_the_background_shows():
     assert image.max() <= 1
 
 
-def test_what_lies_behind_an_edge_is_darker():
-    step = SHEET[SHEET[:, 0] > 0.5] + UP / 2
-    image = render([np.concatenate([SHEET, step])], [TARGET], from_above(), size=(200, 200), splat=9)
-    row = image[100].sum(1)
-    assert row[98] < row[40]
-
-
-@pytest.mark.parametrize("rows", [1, 7, 1000])
+@pytest.mark.parametrize("rows", [7, 1000])
 def test_a_picture_does_not_depend_on_its_bands(monkeypatch, rows):
     step = np.concatenate([SHEET, SHEET[SHEET[:, 0] > 0.5] + UP / 2])
     view = [step], [TARGET], oblique()
@@ -64,13 +49,6 @@ def test_strays_are_not_drawn():
     np.testing.assert_array_equal(shown(np.concatenate([strays, SHEET])), SHEET)
     assert shown(np.empty((0, 3))).shape == (0, 3)
     assert len(shown(np.tile(SHEET, (200, 1)))) <= 150_000
-
-
-def test_equal_axes():
-    """A square stays square in a wide picture."""
-    image = render([SHEET], [SOURCE], from_above(), size=(200, 100), splat=5)
-    drawn = ~np.isclose(image, BACKGROUND).all(2)
-    assert abs(int(drawn.any(0).sum()) - int(drawn.any(1).sum())) <= 5
 
 
 def test_overview_is_written_whole(tmp_path):

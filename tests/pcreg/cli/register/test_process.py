@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.pcreg.cli.register.commands import CHECKOUT, FAST, SCRIPT, refusal, run
+from tests.pcreg.cli.register.commands import CHECKOUT, FAST, SCRIPT, run
 
 
 def test_as_a_command_bad_input_is_one_sentence(scans, tmp_path):
@@ -29,22 +29,6 @@ def test_what_a_run_does_not_need_is_not_imported(scans, tmp_path):
     assert done.stdout.splitlines()[-1] == "0 []"
 
 
-def test_a_batch_has_its_folder_to_itself(scans, tmp_path, capsys):
-    hold = "with locked(sys.argv[1], ''): print(1, flush=True); time.sleep(300)"
-    code = f"import sys, time; from pcreg.runtime.files import locked\n{hold}"
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as holder:
-        try:
-            assert holder.stdout.readline()
-            pairs = tmp_path / "pairs.csv"
-            pairs.write_text(f"{scans[0]},{scans[1]}\n")
-            sentence = refusal(capsys, "--batch", pairs, "--out", tmp_path)
-        finally:
-            holder.kill()
-    assert "another run" in sentence
-    assert "--out" in sentence
-
-
 def test_a_reader_that_leaves_after_the_first_line_loses_no_file(scans, tmp_path):
     words = [sys.executable, SCRIPT, *scans, *FAST, "--descriptor", "fpfh", "--out", tmp_path]
     line = f"{shlex.join(map(str, words))} | head -1; exit ${{PIPESTATUS[0]}}"
@@ -59,18 +43,8 @@ def test_names_that_are_not_utf_8(room, scans, tmp_path):
     files = [os.fsencode(tmp_path) + name for name in (b"/caf\xe9.npy", b"/\xff\xfe.ply")]
     for file, scan in zip(files, scans, strict=True):
         os.link(scan, file)
-    command = [
-        sys.executable,
-        SCRIPT,
-        *files,
-        *FAST,
-        "--descriptor",
-        "fpfh",
-        "--html",
-        "--out",
-        tmp_path / "out",
-    ]
-    done = subprocess.run(command, capture_output=True, timeout=300)
+    options = [*FAST, "--descriptor", "fpfh", "--html", "--out", tmp_path / "out"]
+    done = subprocess.run([sys.executable, SCRIPT, *files, *options], capture_output=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, b"")
     assert files[0] + b": %d points" % len(room.source) in done.stdout
     result = json.loads((tmp_path / "out" / "result.json").read_text())

@@ -8,13 +8,6 @@ from pcreg.runtime.errors import InputError
 from tests.pcreg.io.cloud_files import POINTS, refusal
 
 
-def test_further_columns_are_ignored(tmp_path):
-    np.save(tmp_path / "a.npy", np.c_[POINTS, np.full(3, np.nan)])
-    cloud = read_cloud(tmp_path / "a.npy")
-    np.testing.assert_array_equal(cloud.points, POINTS)
-    assert cloud.dropped == 0
-
-
 @pytest.mark.parametrize("key", ["points", "pcd", "xyz", "anything"])
 def test_names_of_arrays_in_an_npz(tmp_path, key):
     extra = {} if key == "anything" else {"color": np.zeros((3, 3))}
@@ -41,17 +34,6 @@ def test_a_transposed_array_is_called_so(tmp_path, write_array, shape):
     assert "transposed" in refusal(path)
     write_array(path, np.zeros(shape).T)
     assert len(read_cloud(path).points) == 1000
-
-
-@pytest.mark.parametrize("rows", [np.array([["a", "b", "c"]]), np.ones((4, 3), dtype=complex)])
-def test_arrays_that_are_no_numbers(tmp_path, rows):
-    np.save(tmp_path / "a.npy", rows)
-    refusal(tmp_path / "a.npy")
-
-
-def test_pickled_arrays_are_refused(tmp_path):
-    np.save(tmp_path / "a.npy", np.array([{"x": 1}], dtype=object), allow_pickle=True)
-    refusal(tmp_path / "a.npy")
 
 
 def test_an_npz_says_from_where_each_point_was_seen(tmp_path):

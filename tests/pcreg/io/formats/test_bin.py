@@ -53,11 +53,6 @@ def test_rows_of_another_length_are_refused_until_it_is_stated(scan, tmp_path, c
     np.testing.assert_array_equal(stated.points, rows[:, :3].astype(np.float64))
 
 
-def test_a_statement_counts_for_more_than_the_content(scan, tmp_path):
-    scan[:, :5].copy().tofile(tmp_path / "a.bin")
-    assert len(read_cloud(tmp_path / "a.bin", columns=4).points) == 5000
-
-
 def test_statements_that_cannot_be_true(scan, tmp_path):
     scan[:3999, :5].copy().tofile(tmp_path / "a.bin")
     for columns in (4, 2, 0, -5, 33):
@@ -69,11 +64,6 @@ def test_a_truncated_scan_of_nuscenes(scan, tmp_path):
     assert "truncated" in refusal(tmp_path / "a.bin")
     (tmp_path / "a.bin").write_bytes(scan[:, :5].tobytes()[:-1])
     assert "truncated" in refusal(tmp_path / "a.bin")
-
-
-def test_few_points_are_taken_for_kitti(scan, tmp_path):
-    scan[:20, :4].copy().tofile(tmp_path / "a.bin")
-    assert len(read_cloud(tmp_path / "a.bin").points) == 20
 
 
 def test_what_is_not_finite_does_not_hinder(scan):

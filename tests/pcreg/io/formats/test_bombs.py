@@ -76,12 +76,6 @@ def test_a_laz_of_less_than_a_byte_per_point_is_read(raster, tmp_path):
     np.testing.assert_allclose(read_cloud(tmp_path / "a.laz").points, raster, atol=1e-9)
 
 
-def test_a_compressed_npz_of_few_bytes_per_point_is_read(raster, tmp_path):
-    np.savez_compressed(tmp_path / "a.npz", points=raster)
-    assert (tmp_path / "a.npz").stat().st_size < 4 * len(raster)
-    np.testing.assert_array_equal(read_cloud(tmp_path / "a.npz").points, raster)
-
-
 def test_a_compressed_pcd_of_few_bytes_per_point_is_read(raster, tmp_path):
     import open3d
 

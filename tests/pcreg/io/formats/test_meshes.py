@@ -86,9 +86,3 @@ def test_the_beginnings_of_an_off(tmp_path, start):
         start + "".join(f"{x} {y} {z} 1 0 0\n" for x, y, z in POINTS) + "3 0 1 2\n"
     )
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.off").points, POINTS)
-
-
-def test_a_binary_off_is_called_so(tmp_path):
-    (tmp_path / "a.off").write_bytes(b"OFF BINARY\n" + bytes(60))
-    with pytest.raises(InputError, match="binary"):
-        read_cloud(tmp_path / "a.off")

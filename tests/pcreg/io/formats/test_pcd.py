@@ -51,11 +51,3 @@ def test_a_pcd_says_from_where_each_point_was_seen(tmp_path, data):
     found = read_cloud(tmp_path / "a.pcd")
     np.testing.assert_array_equal(found.points, rows[[0, 2, 3], :3])
     np.testing.assert_array_equal(found.viewpoint, rows[[0, 2, 3], 3:])
-
-
-def test_viewpoints_of_zeros_alone_are_not_stated(tmp_path):
-    """So are the fields filled by tools that do not know them, as is the VIEWPOINT line."""
-    rows = np.arange(24, dtype=np.float64).reshape(4, 6)
-    rows[:, 3:] = 0
-    (tmp_path / "a.pcd").write_bytes(pcd(rows, "ascii", "x y z vp_x vp_y vp_z"))
-    assert read_cloud(tmp_path / "a.pcd").viewpoint is None

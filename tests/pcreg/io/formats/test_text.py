@@ -8,7 +8,7 @@ import pytest
 
 from pcreg.io.cloud import read_cloud
 from pcreg.runtime.errors import InputError
-from tests.pcreg.io.cloud_files import POINTS, TEXT, refusal
+from tests.pcreg.io.cloud_files import POINTS, refusal
 
 
 def lines(between: str, decimal: str = ".", head: str = "") -> str:
@@ -16,8 +16,8 @@ def lines(between: str, decimal: str = ".", head: str = "") -> str:
     return head + "\n".join(rows) + "\n"
 
 
-@pytest.mark.parametrize("suffix", TEXT)
-@pytest.mark.parametrize("head", ["", "X,Y,Z,I\n", "// made by hand\n"])
+@pytest.mark.parametrize("suffix", [".xyz", ".pts"])
+@pytest.mark.parametrize("head", ["", "X,Y,Z,I\n"])
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
 def test_byte_order_marks(tmp_path, suffix, head, encoding):
     path, mark = tmp_path / f"a{suffix}", codecs.BOM_UTF16_BE if encoding == "utf-16-be" else b""
@@ -25,9 +25,9 @@ def test_byte_order_marks(tmp_path, suffix, head, encoding):
     np.testing.assert_array_equal(read_cloud(path).points, POINTS)
 
 
-@pytest.mark.parametrize("suffix", TEXT)
-@pytest.mark.parametrize("between", [" ", "\t", "  ", ";", " ; "])
-@pytest.mark.parametrize("head", ["", "x y z i\n", "//x y z\n\n"])
+@pytest.mark.parametrize("suffix", [".xyz", ".pts"])
+@pytest.mark.parametrize("between", [" ", "\t", " ; "])
+@pytest.mark.parametrize("head", ["", "//x y z\n\n"])
 def test_decimal_commas(tmp_path, suffix, between, head):
     path = tmp_path / f"a{suffix}"
     path.write_text(lines(between, ",", head))
@@ -56,22 +56,9 @@ def test_sound_text_that_holds_no_points_is_not_called_damaged(tmp_path, text):
     assert "damaged" not in str(caught.value)
 
 
-def test_a_ply_behind_a_byte_order_mark(tmp_path):
-    header = "ply\nformat ascii 1.0\nelement vertex 3\n"
-    header += "".join(f"property double {axis}\n" for axis in "xyz") + "end_header\n"
-    (tmp_path / "a.ply").write_bytes((header + lines(" ")).encode("utf-8-sig"))
-    np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, POINTS)
-
-
 def test_laser_scans_as_csv(real_data):
     for name in ("car400.csv", "car401.csv"):
         assert len(read_cloud(real_data / f"indoor/other_scans/laser_car/{name}").points) > 10_000
-
-
-def test_pts_with_and_without_a_count(tmp_path):
-    for head in ("", "3\n"):
-        (tmp_path / "a.pts").write_text(head + "".join(f"{x} {y} {z} 7 255 0 0\n" for x, y, z in POINTS))
-        np.testing.assert_array_equal(read_cloud(tmp_path / "a.pts").points, POINTS)
 
 
 @pytest.mark.parametrize("between", [" ", "\t", ",", ", ", ";", " ; "])
@@ -91,11 +78,6 @@ def test_text_whose_heading_names_the_columns_in_another_order_or_not_at_all(tmp
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.xyz").points, POINTS)
     (tmp_path / "a.xyz").write_text("east north up\n1 2 3\n")
     assert "names no column x" in refusal(tmp_path / "a.xyz")
-
-
-def test_pts_with_a_heading_and_a_count(tmp_path):
-    (tmp_path / "a.pts").write_text("//X Y Z\n3\n" + "".join(f"{x},{y},{z}\n" for x, y, z in POINTS))
-    np.testing.assert_array_equal(read_cloud(tmp_path / "a.pts").points, POINTS)
 
 
 def test_text_takes_little_memory(tmp_path):
