@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcreg.geometry.se3 import rotation_about, rotation_error, se3, transform, translation_error
+from pcreg.geometry.se3 import rotation_error, translation_error
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 FOREIGN = ("datasets", "kernels")  # Hugging Face has packages of both names
@@ -56,32 +56,6 @@ def environment(wheel, tmp_path_factory) -> Path:
     return root
 
 
-def box(rng, low, high, count) -> np.ndarray:
-    """Points (count, 3) on the faces of a box, metres."""
-    points = rng.random((count, 3))
-    sides = rng.integers(3, size=count)
-    points[np.arange(count), sides] = rng.integers(2, size=count)
-    return np.asarray(low) + points * np.subtract(high, low)
-
-
-def furnished(rng) -> np.ndarray:
-    """Points (N, 3) in a corner with three boxes, none like another."""
-    ground, wall, side = (rng.random((6000, 3)) * [4, 3, 2] for _ in range(3))
-    ground[:, 2], wall[:, 1], side[:, 0] = 0, 3, 0
-    boxes = [((0.2, 1.8, 0), (1.3, 2.9, 0.7)), ((2, 0.5, 0), (2.5, 0.9, 1.4)), ((2.9, 2, 0), (3.8, 2.3, 0.9))]
-    return np.concatenate([ground, wall, side, *(box(rng, low, high, 3000) for low, high in boxes)])
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory) -> tuple[Path, np.ndarray]:
-    """A folder that is not the checkout, with source.npy and target.npy, and the motion between them."""
-    folder, rng = tmp_path_factory.mktemp("elsewhere"), np.random.default_rng(0)
-    T_target_source = se3(rotation_about([0, 0, 1], 40), [0.5, -1, 0.2])
-    np.save(folder / "source.npy", furnished(rng))
-    np.save(folder / "target.npy", transform(T_target_source, furnished(rng)))
-    return folder, T_target_source
-
-
 def test_every_file_is_inside_under_one_name(wheel):
     """Weights, configuration, page template and py.typed too; nothing is called datasets or kernels."""
     names = zipfile.ZipFile(wheel).namelist()
@@ -90,8 +64,9 @@ def test_every_file_is_inside_under_one_name(wheel):
     assert {Path(name) for name in names if ".dist-info/" not in name} == expected
 
 
-def test_it_registers_beside_foreign_packages_of_the_same_names(environment, pair):
-    folder, T_target_source = pair
+def test_it_registers_beside_foreign_packages_of_the_same_names(environment, room, tmp_path):
+    np.save(tmp_path / "source.npy", room.source)
+    np.save(tmp_path / "target.npy", room.target)
     code = """
 import json, kernels, datasets, pcreg, pcreg.kernels, pcreg.datasets, pcreg.configs, pcreg.weights, sys
 from pcreg.cli.main import main
@@ -102,10 +77,10 @@ from importlib.metadata import version
 assert pcreg.__version__ == version("pcreg")
 print(json.dumps({"markers": [datasets.MARKER, kernels.MARKER], "ours": ours, **found}))
 """
-    answer = json.loads(run(str(environment / "bin/python"), "-c", code, cwd=folder))
+    answer = json.loads(run(str(environment / "bin/python"), "-c", code, cwd=tmp_path))
     assert answer["markers"] == [f"foreign {name}" for name in FOREIGN]
     assert all(Path(file).is_relative_to(environment) for file in answer["ours"])
     assert answer["registered"]
-    assert rotation_error(np.array(answer["T_target_source"]), T_target_source) < 2
-    assert translation_error(np.array(answer["T_target_source"]), T_target_source) < 0.05
-    assert "usage: pcreg VERB" in run(str(environment / "bin/pcreg"), "--help", cwd=folder)
+    assert rotation_error(np.array(answer["T_target_source"]), room.T_target_source) < 2
+    assert translation_error(np.array(answer["T_target_source"]), room.T_target_source) < 0.05
+    assert "usage: pcreg VERB" in run(str(environment / "bin/pcreg"), "--help", cwd=tmp_path)

@@ -15,7 +15,7 @@ from pcreg.runtime.errors import InputError
 from tests.datasets.street import street_pose, street_scan
 
 VOXEL = 0.3
-COUNT = 8
+COUNT = 6
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def street(tmp_path_factory):
     """A folder of scans with their poses, and weights that nobody trained."""
     folder = tmp_path_factory.mktemp("finetune")
     for n in range(COUNT):
-        write_ply(folder / "street" / f"{n}.ply", street_scan(street_pose(n), seed=n, rays=6000))
+        write_ply(folder / "street" / f"{n}.ply", street_scan(street_pose(n), seed=n, rays=4000))
     lines = [" ".join(map(repr, street_pose(n)[:3].ravel().tolist())) for n in range(COUNT)]
     (folder / "street" / "poses.txt").write_text("\n".join(lines))
     with torch.random.fork_rng(devices=[]):
@@ -42,13 +42,13 @@ def configured(street, out, *overrides):
             f"weights={street / 'start.safetensors'}",
             f"out={out}",
             "data.held_out=0.5",
-            "data.neighbours=2",
+            "data.neighbours=1",
             "data.minimum_distance=0.5",
             "epochs=1",
             "workers=0",
             "device=cpu",
             "protocol.samples=[500]",
-            "protocol.iterations=1000",
+            "protocol.iterations=200",
             *overrides,
         ],
     )

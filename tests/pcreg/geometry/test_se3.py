@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import (
-    cross,
-    dot,
     enlargement,
     inverse,
     procrustes,
@@ -41,14 +39,6 @@ def test_transform_is_rotation_then_translation():
     np.testing.assert_allclose(transform(T, np.array([[1.0, 0, 5]])), [[10, 1, 5]], atol=1e-15)
 
 
-@pytest.mark.parametrize("n", [0, 1, 7, 500])
-def test_products_of_vectors_are_those_of_numpy_to_the_last_bit(n):
-    a, b = np.random.default_rng(n).normal(size=(2, n, 3))
-    for rows in (a, np.asfortranarray(a)):
-        np.testing.assert_array_equal(dot(rows, b), (a * b).sum(1))
-        np.testing.assert_array_equal(cross(rows, b), np.cross(a, b))
-
-
 def test_inverse_undoes_a_motion():
     points = np.random.default_rng(1).normal(size=(7, 3))
     np.testing.assert_allclose(transform(inverse(motion()), transform(motion(), points)), points, atol=1e-14)
@@ -82,21 +72,6 @@ def test_procrustes_never_reflects():
     source = np.random.default_rng(3).normal(size=(20, 3))
     T = procrustes(source, source * [1, 1, -1])
     assert np.linalg.det(T[:3, :3]) == pytest.approx(1)
-
-
-def test_procrustes_has_the_least_error_under_noise():
-    rng = np.random.default_rng(4)
-    source = rng.normal(size=(40, 3))
-    target = transform(motion(), source) + 0.05 * rng.normal(size=(40, 3))
-    best = procrustes(source, target)
-
-    def error(T):
-        return ((transform(T, source) - target) ** 2).sum()
-
-    for axis in np.eye(3):
-        for sign in (-1, 1):
-            assert error(best) < error(best @ se3(rotation_about(axis, sign * 0.1), np.zeros(3)))
-            assert error(best) < error(best @ se3(np.eye(3), sign * 0.001 * axis))
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 40.0])

@@ -90,16 +90,6 @@ def test_the_cpu_imports_no_torch(scans, tmp_path):
     assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
-def test_numbers_in_names_are_counted(tmp_path):
-    for name in ("scan_10", "scan_9", "scan_2"):
-        (tmp_path / f"{name}.ply").touch()
-    pairs = batch.pairs_of(str(tmp_path / "*.ply"))
-    assert [[Path(file).stem for file in pair] for pair in pairs] == [
-        ["scan_9", "scan_2"],
-        ["scan_10", "scan_9"],
-    ]
-
-
 @pytest.mark.parametrize("heading", ["source,target", "Source, Target", "SOURCE,TARGET,comment"])
 def test_a_heading_in_any_case(tmp_path, heading):
     (tmp_path / "pairs.csv").write_text(f"{heading}\na.ply,b.ply\n")
@@ -169,19 +159,6 @@ def test_descriptions_that_were_removed_or_damaged_meanwhile_are_made_again(
     monkeypatch.setattr(batch, "describe_first", spoilt)
     (record,) = batch.run(registrar, pairs, tmp_path / "out", workers=0)
     assert {**record, "seconds": 0} == {**sound, "seconds": 0}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere file names are text")
-def test_names_that_are_not_utf_8(scans, tmp_path):
-    (scans / "b.ply").rename(os.fsdecode(os.fsencode(scans) + b"/caf\xe9.ply"))
-    (scans / "pairs.csv").write_bytes(b"caf\xe9.ply,a.ply\n")
-    pairs = batch.pairs_of(str(scans / "pairs.csv"))
-    (record,) = batch.run(Registrar(descriptor="fpfh", voxel=VOXEL), pairs, tmp_path / "out", workers=0)
-    assert record["registered"]
-    assert os.fsencode(scans) + b"/caf\xe9.ply," in (tmp_path / "out" / "table.csv").read_bytes()
-    assert batch.run(Registrar(descriptor="fpfh", voxel=VOXEL), pairs, tmp_path / "out", workers=0) == [
-        record
-    ]
 
 
 def test_no_file_that_can_be_used(tmp_path):

@@ -55,7 +55,7 @@ def test_on_a_gpu_workers_do_all_of_a_pair_there(scans, tmp_path, order):
     assert there["run"]["device"] == TORCH
     answer = Registrar(device=TORCH).register(*pair)
     assert there["registered"] == answer.registered
-    np.testing.assert_allclose(there["T_target_source"], answer.T_target_source, atol=1e-9)
+    np.testing.assert_allclose(there["T_target_source"], answer.T_target_source, atol=1e-6)
 
 
 def test_a_network_on_a_gpu_is_loaded_once_by_each_process(order):

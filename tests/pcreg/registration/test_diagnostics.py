@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
-from scipy.spatial import cKDTree
 
 from pcreg.features.fcgf import FCGF
 from pcreg.features.fpfh import FPFH
 from pcreg.io.cloud import Cloud
-from pcreg.models.resunet import Architecture, ResUNet
 from pcreg.registration.clouds.local_frame import MIRROR
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.strategy import diagnostics
@@ -54,18 +52,3 @@ def test_a_mirrored_source_is_found_out(room, descriptor):
         confidence = diagnostics.mirror_confidence(scale, source, source.at(scale.descriptor), target, seed=0)
         assert (confidence > 0.8) is found
         assert (confidence < 0.2) is not found
-
-
-def test_a_mirror_image_has_the_same_learned_features(room):
-    """But for what another choice of points on coarse levels changes, as a shift by half a cell does."""
-    learned = FCGF.load(voxel=0.06)
-    assert learned.reflection_invariant
-
-    def similarity(move):
-        one, other = learned.describe(room.source), learned.describe(move(room.source))
-        rows = cKDTree(move(one.points)).query(other.points)[1]
-        return np.median((one.features[rows] * other.features).sum(1))
-
-    assert similarity(lambda points: points * MIRROR) > similarity(lambda points: points + 0.03) - 0.02
-    axes = Architecture(voxel=0.06, out_channels=8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8), kernel="grid")
-    assert not FCGF(ResUNet(axes)).reflection_invariant

@@ -61,17 +61,6 @@ def test_the_fallback_accepts_no_motion_that_fits_worse_than_the_mirror_image(
         assert any("mirrored" in note for note in found.notes) is not registered
 
 
-def test_what_is_sure_is_not_looked_at_again(pair, monkeypatch):
-    sure = replace(matched(pair), registered=True, confidence=0.99)
-    monkeypatch.setattr(SingleScaleRegistrar, "match", lambda *_, **__: sure)
-
-    def scales():
-        yield SCALE
-        pytest.fail("a further scale was tried")
-
-    assert registered_at(pair, scales()).T_target_source is sure.T_target_source
-
-
 @pytest.mark.parametrize(("confidence", "tried"), [(0.01, False), (0.3, True)])
 def test_another_voxel_size_is_tried_where_it_may_help(room, monkeypatch, confidence, tried):
     learned = SingleScaleRegistrar(FCGF.load(voxel=VOXEL))

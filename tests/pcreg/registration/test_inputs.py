@@ -6,7 +6,7 @@ import torch
 
 from pcreg import register
 from pcreg.io.cloud import write_ply
-from pcreg.registration.clouds.inputs import as_cloud, both_viewpoints, check_viewpoint
+from pcreg.registration.clouds.inputs import as_cloud, check_viewpoint
 from pcreg.runtime.errors import InputError
 
 POINTS = np.random.default_rng(0).normal(scale=4, size=(500, 3))
@@ -35,11 +35,6 @@ def test_point_clouds_of_open3d():
 def test_tensors_of_other_types(dtype):
     tensor = torch.from_numpy(POINTS + 100).to(dtype)  # whole numbers are no zeros
     np.testing.assert_array_equal(as_cloud(tensor, "left").points, tensor.double().numpy())
-
-
-def test_a_tensor_with_a_gradient():
-    tensor = torch.from_numpy(POINTS).requires_grad_()
-    np.testing.assert_array_equal(as_cloud(tensor, "left").points, POINTS)
 
 
 def test_the_array_of_the_caller_is_not_changed_nor_kept():
@@ -129,14 +124,3 @@ def test_what_is_no_viewpoint(option):
     with pytest.raises(InputError, match="use auto, sensor, or x, y, z") as caught:
         check_viewpoint(option)
     assert "\n" not in str(caught.value)
-
-
-def test_one_viewpoint_is_for_both_clouds():
-    assert both_viewpoints("sensor") == ("sensor", "sensor")
-    assert both_viewpoints(("sensor", "auto")) == ("sensor", "auto")
-    position, estimated = both_viewpoints(([1, 2, 3], "auto"))
-    np.testing.assert_array_equal(position, [1, 2, 3])
-    assert estimated == "auto"
-    np.testing.assert_array_equal(both_viewpoints([1, 2, 3])[1], [1, 2, 3])
-    with pytest.raises(InputError):
-        both_viewpoints(("sensor", "nowhere"))

@@ -7,7 +7,6 @@ from pcreg.registration.matching.nearest import (
     match_within_bound,
     nearest,
     nearest_neighbors,
-    pca_project,
 )
 from tests.pcreg.mutual import mutual
 
@@ -55,25 +54,6 @@ def test_empty_clouds_match_nothing(n, m):
     a, b = np.empty((n, 3), np.float32), np.empty((m, 3), np.float32)
     assert nearest_neighbors(a, b).shape == (0, 2)
     assert mutual(a, b).shape == (0, 2)
-
-
-def test_many_rows_are_compared_in_the_directions_in_which_they_are_long(monkeypatch):
-    rng = np.random.default_rng(0)
-    directions = np.linalg.qr(rng.normal(size=(96, 30)))[0].T
-    a, b = (
-        rng.normal(size=(rows, 30)).astype(np.float32) @ directions.astype(np.float32) for rows in (200, 150)
-    )
-    assert pca_project(a, b)[0] is a
-    monkeypatch.setattr("pcreg.registration.matching.nearest.MAX_PRODUCTS", 200 * 150 * 50)
-    fewer = pca_project(a, b)
-    assert [each.shape for each in fewer] == [(200, 50), (150, 50)]
-    np.testing.assert_array_equal(mutual(*fewer), mutual(a, b))
-    assert len(mutual(a, b)) > 20
-    monkeypatch.setattr("pcreg.registration.matching.nearest.MAX_PRODUCTS", 1)
-    assert pca_project(a, b)[1].shape == (150, 40)
-    here, there = pca_project(torch.from_numpy(a), torch.from_numpy(b))
-    np.testing.assert_allclose((here @ there.T).numpy(), a @ b.T, atol=1e-4)  # of rank 30
-    assert pca_project(a[:, :33], b[:, :33])[0].shape == (200, 33)
 
 
 @pytest.fixture

@@ -70,8 +70,3 @@ def test_a_viewpoint_of_a_point_is_finite(room):
     places[5, 1] = np.nan
     with pytest.raises(InputError, match="source: its viewpoints hold NaN"):
         register(room.source, room.target, voxel=VOXEL, viewpoint=(places, "auto"))
-
-
-def test_as_many_viewpoints_as_rows(room):
-    with pytest.raises(InputError, match="rows and 7 viewpoints"):
-        Registrar(voxel=VOXEL).prepare(room.source, viewpoint=np.zeros((7, 3)))

@@ -18,26 +18,10 @@ def test_isolated_points_are_told_from_surfaces():
     assert 300 < (kept[:, 2] == 0).sum() < 600  # cells of the sheet
 
 
-def test_a_crowd_in_one_cell_is_isolated():
-    crowd = np.random.default_rng(0).uniform(0, 0.05, (500, 3))
-    assert len(downsample_and_filter(crowd, 1.0, np.zeros(3))) == 0
-
-
 def test_a_line_is_refused_without_advice_on_the_voxel():
     line = np.linspace(0, 10, 5000)[:, None] * random_rotation(np.random.default_rng(0))[0]
     with pytest.raises(InputError, match=r"wire\.ply.* on a line"):
         downsample(line, 0.001, "wire.ply")
-
-
-def test_points_that_only_one_thinning_keeps_are_too_few():
-    """Around corners of cells counted from the sensor; from the cloud's corner, each in one cell."""
-    voxel = 0.1
-    corners = 10 * voxel * np.stack(np.meshgrid(*[np.arange(1, 5)] * 3), -1).reshape(-1, 1, 3)
-    around = 0.01 * voxel * np.stack(np.meshgrid(*[[-1, 1]] * 3), -1).reshape(1, -1, 3)
-    points = (corners + around).reshape(-1, 3)
-    assert len(downsample_and_filter(points, voxel, np.zeros(3))) == len(points)
-    with pytest.raises(InputError, match=r"islands\.ply"):
-        downsample(points, voxel, "islands.ply")
 
 
 class Heights:

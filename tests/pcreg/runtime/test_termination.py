@@ -44,14 +44,6 @@ def test_a_signal_waits_for_the_end_and_a_second_one_does_not(number, exception)
     assert signal.getsignal(number) == usual
 
 
-def test_a_signal_is_raised_instead_of_an_error_that_came_of_it():
-    with pytest.raises(SystemExit), deferred():  # noqa: PT012
-        send(signal.SIGTERM)
-        raise OSError("broken pipe")
-    with pytest.raises(OSError, match="disk"), deferred():
-        raise OSError("disk")
-
-
 def ended(program: str, number: int = signal.SIGTERM) -> tuple[int, float, str]:
     """Status, seconds and words of a program that is sent a signal when it says that it is ready."""
     command = [sys.executable, "-c", program]

@@ -2,13 +2,11 @@ import os
 import signal
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from pcreg.runtime import workers
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parallel import allowed as allowed_cores
 from pcreg.runtime.workers import executor_of, map_unordered
@@ -70,31 +68,12 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
             list(map_unordered(worker, misbehave, (), ["die"]))
 
 
-def test_workers_that_share_a_gpu_share_out_the_cores(monkeypatch):
+def test_workers_that_share_a_gpu_share_out_the_cores():
     """This machine may have no GPU: what is asked of them needs none."""
     with executor_of(1, "cuda") as worker:
         ((_, (_, allowed, threads, _)),) = map_unordered(worker, about, (0,), [1])
         assert threads == len(allowed_cores())
         assert allowed == set(allowed_cores()) or sys.platform != "linux"
-    pools = []
-
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, count, context, begin, arguments):
-            super().__init__(1)
-            pools.append([arguments[0].get() for _ in range(count)])
-
-    monkeypatch.setattr(workers, "ProcessPoolExecutor", Pool)
-    monkeypatch.setattr(workers.parallel, "allowed", lambda: list(range(10, 20)))
-    for count in (None, 3, 12):
-        with executor_of(count, "cuda"):
-            pass
-    default, three, twelve = pools
-    assert default == [[10, 14, 18], [11, 15, 19], [12, 16], [13, 17]]
-    assert [len(cores) for cores in three] == [4, 3, 3]
-    assert twelve == [[core] for core in (*range(10, 20), 10, 11)]
-    with executor_of(None):
-        pass
-    assert pools[-1] == [[core] for core in range(10, 20)]
 
 
 def asked_to_stop(number, results, done):
@@ -124,22 +103,6 @@ def test_what_is_under_way_ends_when_the_process_is_asked_to_stop():
 
 def slowly(item):
     time.sleep(0.05)
-
-
-BEGUN: list[int] = []
-
-
-def note(item):
-    BEGUN.append(item)
-    time.sleep(0.05)
-
-
-def test_what_was_not_begun_is_dropped_with_the_iterator():
-    with ThreadPoolExecutor(1) as executor:
-        results = map_unordered(executor, note, (), range(20))
-        next(results)
-        results.close()
-    assert len(BEGUN) < 5
 
 
 def test_no_workers_means_here():

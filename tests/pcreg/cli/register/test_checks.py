@@ -6,33 +6,9 @@ from pathlib import Path
 import pytest
 
 from pcreg.cli.register import main
-from pcreg.features.pretrained import weights_for
-from pcreg.models.weights_file import read_weights
-from tests.pcreg.cli.register.commands import FAST, refusal
+from tests.pcreg.cli.register.commands import refusal
 
 pytestmark = pytest.mark.usefixtures("in_process")
-
-
-@pytest.mark.parametrize("where", [["nowhere"], ["1,2"], ["1,2,x"]])
-def test_a_viewpoint_that_is_none(scans, tmp_path, capsys, where):
-    with pytest.raises(SystemExit) as stop:
-        main([*map(str, scans), "--viewpoint", *where, "--out", str(tmp_path)])
-    assert stop.value.code == 2
-    assert "use auto, sensor, or x, y, z in metres" in capsys.readouterr().err
-
-
-def test_three_viewpoints_for_two_clouds(scans, tmp_path, capsys):
-    assert "too often" in refusal(capsys, *scans, *["--viewpoint", "auto"] * 3, "--out", tmp_path)
-
-
-@pytest.mark.parametrize("voxel", ["0", "nan"])
-def test_a_voxel_that_is_no_size(scans, tmp_path, capsys, voxel):
-    message = refusal(capsys, *scans, "--voxel", voxel, "--out", tmp_path / "out")
-    assert message == f"error: voxel {float(voxel)} is no size; use a positive number of metres\n"
-
-
-def test_out_is_a_file(scans, capsys):
-    assert "--out" in refusal(capsys, *scans, "--out", scans[0])
 
 
 def test_what_is_made_to_try_out_is_removed(tmp_path, capsys):
@@ -40,26 +16,21 @@ def test_what_is_made_to_try_out_is_removed(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_negative_seed(scans, tmp_path, capsys):
-    message = refusal(capsys, *scans, "--seed", "-1", "--out", tmp_path / "out")
-    assert message == "error: seed=-1: a whole number is needed, 0 or more\n"
-
-
 @pytest.mark.parametrize(
-    "arguments", [["a.ply", "b.ply", "--voxel", "x"], ["a", "b", "--units", "m", "mile"], ["a", "b", "c"]]
+    ("arguments", "words"),
+    [
+        (["--voxel", "x"], "usage"),
+        (["--units", "m", "mile"], "usage"),
+        (["c"], "usage"),
+        (["--viewpoint", "1,2"], "use auto, sensor, or x, y, z in metres"),
+        (["--gravity", "up"], "up is no direction; use z, or X,Y,Z"),
+    ],
 )
-def test_a_misspelt_command_is_status_two(arguments, capsys):
+def test_a_misspelt_command_is_status_two(arguments, words, capsys):
     with pytest.raises(SystemExit) as caught:
-        main(arguments)
+        main(["a.ply", "b.ply", *arguments])
     assert caught.value.code == 2
-    assert "usage" in capsys.readouterr().err
-
-
-def test_weights_for_a_descriptor_that_takes_none(scans, tmp_path, capsys):
-    message = refusal(
-        capsys, *scans, "--descriptor", "fpfh", "--weights", "w.safetensors", "--out", tmp_path / "out"
-    )
-    assert "fpfh takes no weights" in message
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no checkpoint"])
@@ -71,22 +42,6 @@ def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, cont
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("batch", [False, True])
-def test_weights_are_loaded_once(scans, tmp_path, capsys, monkeypatch, batch):
-    loaded = []
-
-    def load(path, *arguments):
-        loaded.append(Path(path).name)
-        return read_weights(path, *arguments)
-
-    monkeypatch.setattr("pcreg.features.fcgf.read_weights", load)
-    (tmp_path / "pairs.csv").write_text(f"{scans[0]},{scans[1]}\n")
-    pair = ["--batch", str(tmp_path / "pairs.csv")] if batch else [*map(str, scans), "--no-picture"]
-    command = [*pair, *FAST, "--weights", str(weights_for(0.05)), "--out", str(tmp_path / "out")]
-    assert main(command) == 0
-    assert loaded == ["indoor.safetensors"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -95,10 +50,16 @@ def test_weights_are_loaded_once(scans, tmp_path, capsys, monkeypatch, batch):
         (["--batch", "l.csv", "--html"], "--batch"),
         (["--batch", "l.csv", "--units", "mm", "m"], "one unit"),
         (["--batch", "nowhere.csv"], "nowhere.csv"),
+        (["a.ply", "b.ply", "--viewpoint=auto", "--viewpoint=auto", "--viewpoint=auto"], "too often"),
+        (["a.ply", "b.ply", "--voxel", "nan"], "voxel nan is no size; use a positive number of metres"),
+        (["a.ply", "b.ply", "--seed", "-1"], "seed=-1: a whole number is needed, 0 or more"),
+        (["a.ply", "b.ply", "--out", __file__], "--out is a file"),
+        (["a.ply", "b.ply", "--descriptor", "fpfh", "--weights", "w.pt"], "fpfh takes no weights"),
         (["--batch", "nowhere/*.ply"], "nowhere/*.ply"),
     ],
 )
-def test_settings_that_contradict_each_other(arguments, words, capsys):
+def test_settings_that_contradict_each_other(arguments, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert words in refusal(capsys, *arguments)
 
 
@@ -134,13 +95,6 @@ def test_what_is_known_of_the_motion_is_checked_before_anything_is_read(tmp_path
     given = [option.format(T=T) for option in options]
     assert sentence in refusal(capsys, "nowhere.ply", "nowhere.ply", *given, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_direction_that_is_none_is_a_misspelt_command(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["a.ply", "b.ply", "--gravity", "up"])
-    assert stop.value.code == 2
-    assert "up is no direction; use z, or X,Y,Z" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("others", [["--near", "T.txt", "--within", "1", "10"], ["--batch", "*.ply"]])

@@ -84,20 +84,3 @@ def test_a_compressed_pcd_of_few_bytes_per_point_is_read(raster, tmp_path):
     open3d.io.write_point_cloud(str(tmp_path / "a.pcd"), cloud, compressed=True)
     assert (tmp_path / "a.pcd").stat().st_size < 2.6 * len(raster)
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.pcd").points, step)
-
-
-def test_real_scans_compressed_by_others_are_read(real_data, tmp_path):
-    import laspy
-
-    scans = np.load(real_data / "lidar/hdl64_city/scans.npz")
-    steps = np.stack([scans[axis][: scans["lengths"][0]] for axis in "xyz"], axis=1)
-    header = laspy.LasHeader(point_format=3, version="1.2")
-    header.scales = np.full(3, 0.01)
-    las = laspy.LasData(header)
-    las.xyz = steps * float(scans["unit_m"])
-    las.write(str(tmp_path / "a.laz"))
-    assert (tmp_path / "a.laz").stat().st_size < 2.5 * len(steps)
-    assert len(read_cloud(tmp_path / "a.laz").points) == len(steps)
-    fragment = np.load(real_data / "indoor/kitchen_fragments_dense/fragment_00_3dmatchstyle.npz")["points"]
-    np.savez_compressed(tmp_path / "a.npz", points=fragment.astype(np.float64))
-    assert len(read_cloud(tmp_path / "a.npz").points) == len(fragment)

@@ -3,7 +3,6 @@
 import struct
 
 import numpy as np
-import pytest
 
 from pcreg.io.cloud import read_cloud, write_ply
 from tests.pcreg.io.cloud_files import POINTS
@@ -32,12 +31,3 @@ def test_coloured_ply_holds_what_it_promises(tmp_path):
     assert struct.unpack("<dddBBB", body[:27]) == (*POINTS[0], 255, 0, 0)
     assert len(body) == 3 * 27
     np.testing.assert_array_equal(read_cloud(tmp_path / "a.ply").points, POINTS)
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path):
-    write_ply(tmp_path / "a.ply", POINTS)
-    before = (tmp_path / "a.ply").read_bytes()
-    with pytest.raises(IndexError):
-        write_ply(tmp_path / "a.ply", np.zeros((2, 2)))
-    assert (tmp_path / "a.ply").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["a.ply"]
