@@ -118,7 +118,7 @@ def example(page: str) -> str:
 
 
 @pytest.fixture
-def names(tmp_path, monkeypatch, room):
+def names(tmp_path, monkeypatch, room, in_process):
     """What the examples take as given."""
     monkeypatch.chdir(tmp_path)
     source, target = room.source[::2], room.target[::2]

@@ -54,6 +54,7 @@ def configured(street, out, *overrides):
     )
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_finetuning_reports_the_held_out_scans_before_and_after(street, tmp_path, capsys):
     replay = ["data@replay=folder", f"replay.root={street / 'street'}", f"replay.voxel={VOXEL}"]
     cfg = configured(street, tmp_path / "out", *replay)
