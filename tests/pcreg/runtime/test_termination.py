@@ -2,12 +2,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from pcreg.runtime.termination import STATUS, deferred, termination
+from pcreg.runtime.termination import GRACE_SECONDS, STATUS, deferred, termination
 
 ROOT = Path(__file__).parents[3]
 BOTH = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
@@ -17,14 +18,16 @@ def send(number):
     os.kill(os.getpid(), number)
 
 
-def test_sigterm_ends_with_status_143():
+def test_sigterm_ends_with_status_143(monkeypatch):
+    timers = []
+    monkeypatch.setattr(threading, "Timer", lambda *given: timers.append(given) or threading.Thread())
     usual = signal.getsignal(signal.SIGTERM)
     assert STATUS == 143
     with pytest.raises(SystemExit) as stopped, termination():
-        # Its handler alone: the signal itself would start the clock that ends this process.
-        signal.getsignal(signal.SIGTERM)(signal.SIGTERM, None)
+        send(signal.SIGTERM)
     assert stopped.value.code == 143
     assert signal.getsignal(signal.SIGTERM) == usual
+    assert timers == [(GRACE_SECONDS, os._exit, [STATUS])]  # started, it would end this process
 
 
 @pytest.mark.parametrize(("number", "exception"), BOTH)
