@@ -55,10 +55,7 @@ def _simple(points: Tensor, normals: Tensor, i: Tensor, j: Tensor, squared: Tens
 
 
 def _angles(direction: Tensor, n_one: Tensor, n_other: Tensor) -> Tensor:
-    """Three angles (P, 3), each from 0 to 1, of pairs with unit directions (P, 3) and normals (P, 3).
-
-    The frame is that of the point whose normal is the closer to the line between the two.
-    """
+    """Angles (P, 3), 0..1, of pairs with unit directions (P, 3) and normals (P, 3) of both points."""
     along_one, along_other = (n_one * direction).sum(1), (n_other * direction).sum(1)
     swap = (along_one.abs() < along_other.abs())[:, None]
     u, other = torch.where(swap, n_other, n_one), torch.where(swap, n_one, n_other)

@@ -28,10 +28,7 @@ class Size(NamedTuple):
 
 
 def weights_for(voxel: float, extent: float = math.inf) -> Path:
-    """File of the weights for clouds that suit this voxel size and are of this extent, both in metres.
-
-    Raises InputError if the file is missing.
-    """
+    """File of the weights that suit this voxel size and extent, in metres; InputError if missing."""
     is_outdoor = voxel >= MIN_OUTDOOR_VOXEL and extent >= MIN_OUTDOOR_EXTENT
     path = FOLDER / ("outdoor.safetensors" if is_outdoor else "indoor.safetensors")
     if not path.is_file():

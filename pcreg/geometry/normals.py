@@ -58,10 +58,7 @@ def planar_fraction(points: Array, voxel: float) -> float:
 
 
 def scatter_matrices(queries: Array, points: Array, radius: float, neighbors: int = NEIGHBORS) -> Array:
-    """Scatter matrices (Q, 3, 3) of up to so many `neighbors` of points (N, 3) within `radius` metres.
-
-    The `queries` (Q, 3) are some of the points, so that each has one neighbour at least, itself.
-    """
+    """Scatter matrices (Q, 3, 3) of up to `neighbors` points (N, 3) within `radius` of `queries` (Q, 3)."""
     xp = namespace(points)
     distance, rows = Index(points).query(queries, neighbors, radius)
     near = xp.isfinite(distance)
@@ -80,10 +77,7 @@ def scatter_matrices(queries: Array, points: Array, radius: float, neighbors: in
 
 
 def _centred(columns: list[Array], queries: Array, rows: Array, near: Array) -> list[Array]:
-    """Coordinates of neighbours from their mean, along each axis: three times (Q, K), 0 without a neighbour.
-
-    Neighbours are `rows` (Q, K) of three columns (N,), where they are `near`.
-    """
+    """Coordinates (Q, K) along each axis of neighbours `rows` (Q, K) from their mean; 0 where not `near`."""
     xp = namespace(rows)
     counts, centred = near.sum(1), []
     for column, own in zip(columns, queries.T, strict=True):
@@ -94,10 +88,7 @@ def _centred(columns: list[Array], queries: Array, rows: Array, near: Array) -> 
 
 
 def least_spread(scatter: Array) -> tuple[Array, Array]:
-    """Least eigenvalue (Q,) and its unit eigenvector (Q, 3) of scatter matrices (Q, 3, 3).
-
-    On a GPU the vector is zero where points lie on a line.
-    """
+    """Least eigenvalue (Q,), unit eigenvector (Q, 3) of scatter matrices; zero of a line on a GPU."""
     if is_on_host(scatter) or not scatter.is_cuda:
         values, vectors = np.linalg.eigh(to_host(scatter))
         return like(values[:, 0], scatter), like(vectors[:, :, 0], scatter)

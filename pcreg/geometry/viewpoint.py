@@ -58,10 +58,7 @@ DISTANCES_RADII = (0.6, 1.0, 1.5, 2.0, 2.7)  # and how far out, in RMS radii of 
 
 @dataclass(frozen=True)
 class Viewpoint:
-    """Place that normals point to.
-
-    It is `known` if it is stated, or the cloud itself proves that a sensor stood there.
-    """
+    """Place that normals point to; `known` if it is stated, or proved by the cloud itself."""
 
     position: Array  # (3,) float64 on the host, metres, of the whole cloud; or (N, 3), of each point
     known: bool
@@ -88,12 +85,7 @@ def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: fl
 
 
 def _surrounded(view: "View", spacing: "_Spacing", middle: np.ndarray, radius: float) -> Viewpoint:
-    """Viewpoint of a cloud all around its sensor: where spacing and range correlate most.
-
-    The search is in the plane through the middle in which the cloud spreads most. Across that plane the
-    spacing hardly changes: above a street, a place as deep below the ground correlates as well. Of such
-    places that is chosen from which the fewest points are hidden, and of those the one nearest to the plane.
-    """
+    """Viewpoint of a cloud all around its sensor: where spacing and range correlate most, near its plane."""
     from scipy.optimize import minimize  # takes 0.05 s to import
 
     variances, axes = np.linalg.eigh(np.cov((to_host(view.surface) - middle).T))
@@ -114,10 +106,7 @@ def _surrounded(view: "View", spacing: "_Spacing", middle: np.ndarray, radius: f
 
 
 def _one_sided(view: "View", middle: np.ndarray, radius: float) -> np.ndarray:
-    """Place (3,), among many, from which most of a cloud in front of its sensor is visible.
-
-    Places are screened by some of the points.
-    """
+    """Place (3,), among many, from which most of a cloud in front of its sensor is visible."""
     places = np.concatenate([middle[None], *(middle + d * radius * _directions() for d in DISTANCES_RADII)])
     scores = view.of_points(SCREENING_POINTS).scores(places)
     places = places[np.argsort(scores, kind="stable")[:SCREENED_PLACES]]
@@ -225,10 +214,7 @@ def _dot(a: Array, b: Array) -> Array:
 
 
 def _cube_cells(rays: Array) -> Array:
-    """Cell (P, N) int64 of rays (3, P, N) on P cubes, counted by cube, face, row and column.
-
-    The cells of a cube have about equal angles.
-    """
+    """Cell (P, N) int64, of about equal angles, of rays (3, P, N) on P cubes: by cube, face, row, column."""
     xp = namespace(rays)
     x, y, z = rays
     along_x, along_y, along_z = xp.abs(rays)

@@ -54,10 +54,7 @@ def voxel_downsample(points: Array, voxel: float, origin: np.ndarray | None = No
 
 
 def cells_around(points: Array, voxel: float, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest cell (3,) of points (N, 3), N > 0, and cells (3,) along each edge of their box, float64.
-
-    Raises InputError for a voxel that is too small to number them.
-    """
+    """Lowest cell (3,) of points (N, 3), N > 0, and cells (3,) along their box; InputError if too many."""
     corners = box(points).astype(np.float64)
     with np.errstate(over="ignore"):
         lowest, highest = np.floor((corners - origin) / voxel)

@@ -25,11 +25,7 @@ BISECTIONS = 12  # of the interval of sizes between these: to within half a perc
 
 
 def further_voxels(first: float, source: "Sample", target: "Sample") -> list[float]:
-    """Voxel sizes in metres to try if `first`, the larger of the two clouds' own, does not do.
-
-    Twice that, and half of it unless one cloud is too sparse: unless such cells have fewer than 2.5 of its
-    points on average.
-    """
+    """Voxel sizes, metres, to try after `first`: twice that, and half of it if both clouds fill its cells."""
     return [2 * first, *([first / 2] if source.fills(first / 2) and target.fills(first / 2) else [])]
 
 
@@ -73,10 +69,7 @@ class Sample:
         return Sample(len(points), share or 1.0, extent, counts.without_isolated(extent))
 
     def voxel(self) -> float:
-        """Voxel size in metres at which the cloud fills about 15,000 cells, to two digits.
-
-        Of a small cloud it fills fewer, so that a cell has 2.5 points on average.
-        """
+        """Voxel size in metres, to two digits, with 15,000 cells, or 2.5 points per cell of a small cloud."""
         cells = min(MAX_CELLS, self.count / POINTS_PER_CELL)
         found = self.cell_counts.smallest_voxel(self.extent, lambda voxel: self.occupied(voxel) <= cells)
         return float(f"{found:.2g}")
@@ -126,10 +119,7 @@ class CellCounts:
         return CellCounts(xp.take(self.columns, kept, axis=1))  # in C order, unlike columns[:, kept]
 
     def smallest_voxel(self, extent: float, fits: Callable[[float], bool]) -> float:
-        """Smallest voxel size that fits, where all larger ones do, of a cloud of that extent.
-
-        Or the largest one that comes into question, which is not tried.
-        """
+        """Smallest voxel size that fits, as larger ones do, for that extent; else the largest, not tried."""
         small, large = extent / MAX_VOXELS, extent / MIN_VOXELS
         for _ in range(BISECTIONS):
             middle = (small * large) ** 0.5
@@ -149,10 +139,7 @@ class CellCounts:
         return int((counts * (counts >= MIN_CROWDED_POINTS)).sum())
 
     def is_isolated(self, voxel: float) -> Array:
-        """True (S,) for points alone in their cell, as is any other in each cell of their block.
-
-        A block has four cells along each axis.
-        """
+        """True (S,) for points in blocks of 4 x 4 x 4 cells none of which holds two points."""
         xp = namespace(self.columns)
         cells, cell, counts = xp.unique(self._keys(voxel), return_inverse=True, return_counts=True)
         blocks, block = xp.unique(cells & ~WITHIN_BLOCK, return_inverse=True)
@@ -161,10 +148,7 @@ class CellCounts:
         return ~shared[block][cell]
 
     def counts(self, voxel: float) -> Array:
-        """Number of points of each occupied cell, in no particular order.
-
-        By sorting: two threads that each fill a table of all cells wait for one another's memory.
-        """
+        """Number of points of each occupied cell, in no order; sorting is faster in threads than a table."""
         return namespace(self.columns).unique(self._numbers(voxel), return_counts=True)[1]
 
     def _numbers(self, voxel: float) -> Array:

@@ -160,11 +160,7 @@ class Placement:
     def weakly_connected(
         self, triangles: np.ndarray, partners: Mapping[int, Iterable[int]]
     ) -> list[Question]:
-        """Questions if weakly connected scans lie on what is around them.
-
-        Edges close `triangles` (n,) at each scan and join it to its `partners`. Scans of maps of fewer than
-        three are left out: nothing else is around them.
-        """
+        """Questions whether scans of few `triangles` (n,) lie on those around, and on their `partners`."""
         sizes = np.bincount(self.component)
         questions = []
         for scan in np.flatnonzero((triangles < MIN_TRIANGLES) & (sizes[self.component] > 2)).tolist():

@@ -53,10 +53,7 @@ class PoseGraph:
 
 
 def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> PoseGraph:
-    """Poses of the scans, and the edges that they rest on.
-
-    Motions are compared by their displacement of `probes`, some points (P, 3) of each scan.
-    """
+    """Poses of the scans, and edges they rest on, compared by displacement of `probes` (P, 3) per scan."""
     tolerance = MAX_CLOSURE_VOXELS * voxel
     rejections = [""] * len(edges)
     triangles = closed_triangles(edges, probes, tolerance)
@@ -195,13 +192,7 @@ def _relative(edge: Edge, poses: np.ndarray) -> np.ndarray:
 
 
 def _unconfirmed(edges: Sequence[Edge], used: Sequence[int], component: np.ndarray) -> list[int]:
-    """The edges by number, of those in use, by which one scan joins two parts of a map without certainty.
-
-    All of them rest on that scan: if it looks the same from two sides they are wrong together, and agree. So
-    the most certain of them has to be as certain as an edge alone. Two that place a scan at the end of a map
-    confirm each other. Of each component all single edges are returned, or the group with the fewest edges:
-    without that, another may be confirmed.
-    """
+    """Numbers of edges in use by which one scan alone joins two parts of a map, none of them certain."""
     import networkx
 
     number_of = {frozenset((edges[number].source, edges[number].target)): number for number in used}

@@ -76,10 +76,7 @@ class Retrieval:
 
 
 def map_pairs(component: np.ndarray, inliers: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs of maps to compare (smaller, larger), by the agreeing matches (n, n) of their scans.
-
-    `component` (n,) is the map of each scan. Larger maps come first.
-    """
+    """Pairs of maps (smaller, larger), larger ones first, by matches (n, n) of scans in `component` (n,)."""
     order = np.argsort(-np.bincount(component), kind="stable")
     place = np.argsort(order)
     agree: dict[int, dict[int, int]] = defaultdict(dict)

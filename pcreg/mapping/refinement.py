@@ -86,10 +86,7 @@ def _normal_equations(
     pair: tuple[int, int],
     distance: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """J^T J (6, 6) and J^T r (6,) of a twist of the pair's source, in the frame of the map.
-
-    Those of a twist of the target have the opposite sign.
-    """
+    """J^T J (6, 6) and J^T r (6,) of a twist of the source in the map's frame; the target has -J."""
     source, target = pair
     T = inverse(poses[target]) @ poses[source]
     points = transform(T, every_nth(scans[source].surface, MAX_POINTS))

@@ -104,10 +104,7 @@ def _answer(context: Context, questions: Sequence[Question], number: int) -> Reg
 
 
 def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> DescribedCloud:
-    """Described clouds, on the host, moved by `poses` (n, 4, 4), as one, with the first point of each voxel.
-
-    Each point of the surface keeps the viewpoint of its cloud.
-    """
+    """Described clouds, on the host, moved by `poses` (n, 4, 4), as one: the first point of each voxel."""
     placed = list(zip(poses, clouds, strict=True))
     points = np.concatenate([transform(T, cloud.points) for T, cloud in placed])
     surface = np.concatenate([transform(T, cloud.surface) for T, cloud in placed])

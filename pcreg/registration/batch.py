@@ -23,7 +23,7 @@ from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Task, record_of
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError, OutputError, unless_unusable
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
@@ -127,7 +127,7 @@ def run(
 
 @dataclass(frozen=True)
 class Work:
-    """What worker processes share to register pairs of files."""
+    """Data that worker processes share to register pairs of files."""
 
     registrar: Registrar
     files: dict[str, CloudFile]
@@ -136,7 +136,7 @@ class Work:
     prior: Prior = ANY
 
     def errors(self, pair: Pair) -> list[str]:
-        """Why its files cannot be used; empty if they can."""
+        """The errors of the files of a pair that cannot be used."""
         return [self.files[path].error for path in pair if self.files[path].error]
 
     def clouds(self, pair: Pair) -> tuple[StoredCloud, StoredCloud]:
@@ -146,15 +146,10 @@ class Work:
     def cloud(self, path: str) -> StoredCloud:
         return StoredCloud(self.files[path], self.folder, self.registrar.device)
 
-    def describe(self, side: int, pair: Pair) -> None:
-        """Describe one cloud of a pair at the scale that is tried first."""
-        clouds = self.clouds(pair)
-        try:
-            clouds[side].at(next(self.registrar.scales(*clouds)).descriptor)
-        except OutputError:
-            raise
-        except InputError:  # which `register` reports
-            pass
+    def describe(self, item: tuple[int, Pair]) -> None:
+        """Describe one side of a pair at the scale that is tried first; `register` reports errors."""
+        side, clouds = item[0], self.clouds(item[1])
+        unless_unusable(lambda: clouds[side].at(next(self.registrar.scales(*clouds)).descriptor))
 
     def register(self, pair: Pair) -> dict[str, Any]:
         """The record of a pair."""
@@ -198,13 +193,9 @@ def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair])
             descriptor = next(work.registrar.scales(*work.clouds(pair))).descriptor
             for side, path in enumerate(pair):
                 first.setdefault((path, descriptor.fingerprint, descriptor.voxel), (side, pair))
-    described = map_unordered(executor, _describe_one, (work,), first.values())
+    described = map_unordered(executor, Work.describe, (work,), first.values())
     for _ in progress(described, "describe", len(first)):
         pass
-
-
-def _describe_one(work: Work, item: tuple[int, Pair]) -> None:
-    work.describe(*item)
 
 
 def registered(

@@ -46,7 +46,7 @@ class Registration:
 
     @property
     def inliers(self) -> int:
-        """How many matches the motion brings together."""
+        """The number of matches that the motion brings together."""
         return self.evidence.inliers
 
     @property

@@ -1,5 +1,10 @@
 """The exceptions that a person's input and a disk can cause."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
 
 def first_line(error: BaseException) -> str:
     """The first line of its message, or its type where there is none."""
@@ -19,3 +24,13 @@ class OutputError(InputError):
 
     Whoever skips an input that cannot be used lets this one pass: the next file could not be written either.
     """
+
+
+def unless_unusable(compute: Callable[[], Result]) -> Result | None:
+    """The result of a call; None if it raises InputError, such as for too few points."""
+    try:
+        return compute()
+    except OutputError:  # no fault of the input
+        raise
+    except InputError:
+        return None

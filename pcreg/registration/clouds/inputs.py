@@ -66,10 +66,7 @@ def check_settings(voxel: float | None, weights: str | Path | None, device: str)
 
 
 def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
-    """Return the option, `x, y, z` or a row per point as an array; InputError for anything else.
-
-    Rows may be NaN, as those of points that are left out.
-    """
+    """Return the option, x, y, z or a row, perhaps NaN, per point as an array; InputError for others."""
     if isinstance(option, str):
         if option in VIEWPOINTS:
             return option

@@ -53,10 +53,7 @@ class PreparedCloud:
 
     @property
     def points(self) -> Array:
-        """Points (N, 3) float64, metres, in the local frame.
-
-        Of more than five million they are computed each time, and on a GPU unless they are among the latest.
-        """
+        """Points (N, 3) float64, metres, in the local frame; computed each time above five million."""
         if len(self.cloud.points) > MAX_KEPT_POINTS:
             return self._local_points()
         return self._kept_points if self.device == "cpu" else _kept_on_gpu(self)

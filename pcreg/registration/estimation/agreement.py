@@ -42,10 +42,7 @@ class DescriptorAgreement:
         self.deviation = float(deviation) or 1.0  # descriptors that are all alike separate nothing
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
-        """Excess of cosines over the usual one, in standard deviations per source point: (H,).
-
-        Points that do not touch under a motion (4, 4) of the motions (H, 4, 4) count as zero.
-        """
+        """Excess (H,) of cosines, in deviations per source point; 0 where it does not touch."""
         return np.array([total / len(self.points) for total, _ in self._excess(motions)])
 
     def of_cloud_and_overlap(self, T_target_source: np.ndarray) -> tuple[float, float]:
@@ -54,11 +51,7 @@ class DescriptorAgreement:
         return total / len(self.points), total / max(count, 1)
 
     def refine(self, T_target_source: np.ndarray) -> np.ndarray:
-        """The motion (4, 4) after a few steps that bring points with like descriptors closer.
-
-        The motion itself if fewer than ten such points touch. Iterative closest points, each of which counts
-        the more the closer it is and the more alike it is.
-        """
+        """The motion (4, 4) after a few ICP steps weighted by closeness and likeness; itself if few touch."""
         T = T_target_source
         for _ in range(ITERATIONS):
             touching = self._touching(T[None])

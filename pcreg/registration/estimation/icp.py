@@ -89,10 +89,7 @@ class Planes:
         self.points, self.normals, self.index = points, normals, Index(points)
 
     def partners(self, moved: Array, max_distance: float) -> tuple[Array, Array, Array]:
-        """Moved points with a point closer than `max_distance`, the nearest points, and their normals.
-
-        All are (K, 3).
-        """
+        """Moved points (K, 3) closer than `max_distance` to a point, nearest points, and their normals."""
         xp = namespace(moved)
         distance, partner = self.index.query(moved, max_distance=max_distance)
         near = xp.nonzero(distance < np.inf)[0]
@@ -101,10 +98,7 @@ class Planes:
         return xp.take(moved, near, axis=0), *there
 
     def step_sums(self, source: Array, T: np.ndarray, max_distance: float) -> np.ndarray:
-        """Sums (6, 7) of J^T J and J^T r over the partners of source (N, 3), moved by T (4, 4).
-
-        J are the `plane_rows`, r the offsets from the planes.
-        """
+        """Sums (6, 7) of J^T J, J^T r over partners of source (N, 3) moved by T; J is `plane_rows`."""
         if not is_on_host(source) and source.is_cuda:
             from pcreg.kernels.triton.points.nearest import step_sums
 

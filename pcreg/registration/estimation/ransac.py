@@ -182,10 +182,7 @@ def _hypotheses(motions: np.ndarray, matched: MatchedPoints, prior: Prior) -> np
 
 
 def _distinct(motions: np.ndarray, points: np.ndarray, min_separation: float, max_count: int) -> np.ndarray:
-    """At most `max_count` of motions (H, 4, 4), best first, `min_separation` metres from all better ones.
-
-    Between two motions the distance is the RMS one of some of points (P, 3), moved by both.
-    """
+    """Up to `max_count` best motions (H, 4, 4) that move points (P, 3) `min_separation` metres apart, RMS."""
     probes = points[np.linspace(0, len(points) - 1, PROBE_POINTS).astype(int)]
     moved = moved_by_each(motions, probes).reshape(-1, 3 * PROBE_POINTS)  # (H, ...)
     left, kept = np.arange(len(motions)), []

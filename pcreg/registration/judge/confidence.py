@@ -16,7 +16,6 @@ from pcreg.registration.judge.confidence_terms import (
     OBSERVABILITY,
     TERMS,
     ConfidenceTerm,
-    few_inliers,
     values_of,
 )
 from pcreg.registration.judge.evidence import Evidence
@@ -124,7 +123,7 @@ class ConfidenceModel:
                 f"{alternative.inliers} with the other; the scene may repeat itself or be symmetric"
             )
         elif evidence.inliers < MIN_INLIERS:
-            reason = few_inliers(evidence)
+            reason = TERMS[0].rejection_reason(evidence)
         else:
             reason = self._most_missed(evidence).rejection_reason(evidence)
         return Verdict(registered, confidence, reason, ambiguous)

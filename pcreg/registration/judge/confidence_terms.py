@@ -17,74 +17,54 @@ class ConfidenceTerm:
 
     name: str
     value: Callable[[Evidence], float]
-    rejection_reason: Callable[[Evidence], str]
+    reason: str  # a template
+
+    def rejection_reason(self, evidence: Evidence) -> str:
+        """The reason with the numbers of the evidence."""
+        freedom = evidence.observability.free[0] if evidence.observability.free else "slide"
+        other_side = 1 - evidence.same_side_ratio
+        return self.reason.format(e=evidence, freedom=freedom, other_side=other_side)
 
 
-def few_inliers(evidence: Evidence) -> str:
-    return (
-        f"only {evidence.inliers} of {evidence.matches} matches agree, which may be chance; the clouds may "
-        "not overlap, or the voxel size may not suit them"
-    )
-
-
-def _flat(evidence: Evidence) -> str:
-    return (
-        f"the {evidence.inliers} matches that agree lie nearly in a plane, as those of two unrelated walls "
-        "or of a mirror image do"
-    )
-
-
-def _askew(evidence: Evidence) -> str:
-    return (
-        f"{evidence.overlap:.0%} of the source lies on the target, but the surfaces cross more than they "
-        "cover each other"
-    )
-
-
-def _disputed(evidence: Evidence) -> str:
-    return (
-        f"of what one sensor sees of the other cloud {evidence.contradiction:.0%} stands where it looked "
-        "through"
-    )
-
-
-def _backwards(evidence: Evidence) -> str:
-    return (
-        f"{1 - evidence.same_side_ratio:.0%} of the overlap was seen from the other side by the other "
-        "sensor, as when a scene is laid onto its mirror image"
-    )
-
-
-def _unlike(evidence: Evidence) -> str:
-    return (
-        f"{evidence.overlap:.0%} of the source lies on the target, but the surroundings of the points that "
-        "touch are not alike"
-    )
-
-
-def _unconstrained(evidence: Evidence) -> str:
-    free = evidence.observability.free[0] if evidence.observability.free else "slide"
-    return f"the surfaces that touch could {free} and still touch, so they prove little"
-
-
+FEW_INLIERS = (
+    "only {e.inliers} of {e.matches} matches agree, which may be chance; the clouds may not overlap, or the "
+    "voxel size may not suit them"
+)
+FLAT = (
+    "the {e.inliers} matches that agree lie nearly in a plane, as those of two unrelated walls or of a "
+    "mirror image do"
+)
+ASKEW = (
+    "{e.overlap:.0%} of the source lies on the target, but the surfaces cross more than they cover each other"
+)
+DISPUTED = "of what one sensor sees of the other cloud {e.contradiction:.0%} stands where it looked through"
+BACKWARDS = (
+    "{other_side:.0%} of the overlap was seen from the other side by the other sensor, as when a scene is "
+    "laid onto its mirror image"
+)
+UNLIKE = (
+    "{e.overlap:.0%} of the source lies on the target, but the surroundings of the points that touch are not "
+    "alike"
+)
+UNCONSTRAINED = "the surfaces that touch could {freedom} and still touch, so they prove little"
 OBSERVABILITY = ConfidenceTerm(  # constant from where the overlap constrains the motion well
-    "observability", lambda e: min(np.log(0.003 + e.observability.min_observability), -2.0), _unconstrained
+    "observability", lambda e: min(np.log(0.003 + e.observability.min_observability), -2.0), UNCONSTRAINED
 )
 # More of each never makes a motion less likely. Logarithms, but for what is a mean over the overlap.
 TERMS = (
-    ConfidenceTerm("agreement", lambda e: np.log(0.03 + e.inliers / max(e.matches, 1)), few_inliers),
+    ConfidenceTerm("agreement", lambda e: np.log(0.03 + e.inliers / max(e.matches, 1)), FEW_INLIERS),
     ConfidenceTerm(  # inliers over those that the density of near misses lets expect
         "above_chance",
         lambda e: np.log((e.inliers + 1) / (e.near_misses / NEIGHBORHOOD_VOLUME + 1)),
-        few_inliers,
+        FEW_INLIERS,
     ),
-    ConfidenceTerm("thickness", lambda e: np.log(0.1 + min(e.inlier_thickness, MAX_THICKNESS)), _flat),
-    ConfidenceTerm("normals", lambda e: e.normal_agreement, _askew),
-    ConfidenceTerm("planes", lambda e: -e.plane_rmse, _askew),
-    ConfidenceTerm("undisputed", lambda e: -np.log(e.contradiction), _disputed),
-    ConfidenceTerm("sides", lambda e: e.same_side_ratio, _backwards),
-    ConfidenceTerm("descriptors", lambda e: e.agreement, _unlike),
-    ConfidenceTerm("overlap_descriptors", lambda e: e.overlap_agreement, _unlike),
+    ConfidenceTerm("thickness", lambda e: np.log(0.1 + min(e.inlier_thickness, MAX_THICKNESS)), FLAT),
+    ConfidenceTerm("normals", lambda e: e.normal_agreement, ASKEW),
+    ConfidenceTerm("planes", lambda e: -e.plane_rmse, ASKEW),
+    ConfidenceTerm("undisputed", lambda e: -np.log(e.contradiction), DISPUTED),
+    ConfidenceTerm("sides", lambda e: e.same_side_ratio, BACKWARDS),
+    ConfidenceTerm("descriptors", lambda e: e.agreement, UNLIKE),
+    ConfidenceTerm("overlap_descriptors", lambda e: e.overlap_agreement, UNLIKE),
     OBSERVABILITY,
 )
 

@@ -45,11 +45,7 @@ class View(NamedTuple):
 
     @staticmethod
     def of(scan: Array, origin: np.ndarray = ORIGIN) -> "View":
-        """The view that a scan (N, 3), N > 0, is of.
-
-        In each cell the nearest point counts, so that a scan fused from several views does not contradict
-        itself.
-        """
+        """The view that a scan (N, 3), N > 0, is of: in each cell the nearest point counts."""
         xp = namespace(scan)
         cells, distance = _cells(scan - like(origin, scan))
         image = scatter_min(distance, cells, ROWS * COLUMNS)
@@ -79,10 +75,7 @@ def views_of(scan: Array, viewpoint: Array, margin: float) -> list[View]:
 
 
 def free_space_violation(points: Array, views: Sequence[View], margin: float) -> float:
-    """The fraction of points (N, 3) in front of the surface that views show in their direction.
-
-    Points in directions that a view does not cover do not count; 0 if none does.
-    """
+    """The fraction of points (N, 3), of those that views cover, in front of the surface; 0 if none is."""
     in_front, covered = _violating_and_covered([view.ranges(points) for view in views], margin)
     return float(in_front / max(covered, 1))
 
@@ -93,7 +86,7 @@ class FreeSpace:
     def __init__(
         self, source: Array, target: Array, margin: float, viewpoints: tuple[Array, Array] = (ORIGIN, ORIGIN)
     ) -> None:
-        """Of surfaces source (N, 3) and target (M, 3), N, M > 0, seen from their `viewpoints`.
+        """Surfaces source (N, 3) and target (M, 3), N, M > 0, seen from their `viewpoints`.
 
         These are (3,) or a row for each point. Points further than `margin` metres in front of a surface are
         not part of it.
@@ -103,10 +96,7 @@ class FreeSpace:
         self._views: dict[float, list[list[View]]] = {}
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
-        """The fraction (H,) of some points in free space of the other scan, mean of both ways.
-
-        Motions are (H, 4, 4), as many as RANSAC compares.
-        """
+        """The fraction (H,) of some points in free space of the other scan, mean of both ways."""
         ways = motions, np.array([inverse(T) for T in motions])
         shares = []
         for points, way, views in zip(self._some, ways, self._seen(self.margin)[::-1], strict=True):

@@ -24,10 +24,7 @@ class Overlap:
     def of(
         source: Array, target: Array, normals: Array, T_target_source: np.ndarray, distance: float
     ) -> "Overlap":
-        """The overlap of source (N, 3) and target (M, 3), N, M >= 1, with unit normals (M, 3) of the target.
-
-        Points closer than `distance` metres touch.
-        """
+        """The overlap within `distance` of source (N, 3) and target (M, 3) with its unit normals (M, 3)."""
         xp, moved = namespace(source), transform(T_target_source, source)
         apart, partner = Index(target).query(moved, max_distance=distance)
         touching = apart < distance

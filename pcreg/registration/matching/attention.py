@@ -45,10 +45,7 @@ class AttentionMatcher:
     def load(
         weights: str | Path | None, voxel: float, device: str = "cpu", with_nearest: bool = True
     ) -> "AttentionMatcher":
-        """The matcher of a .safetensors file of `pcreg train`, or the shipped one for this voxel size.
-
-        Raises InputError if it cannot be used.
-        """
+        """The matcher of a file of `pcreg train`, or that shipped for this voxel size; or InputError."""
         return AttentionMatcher(load_weights(weights or weights_for(voxel)), device, with_nearest)
 
     @property
@@ -127,10 +124,7 @@ def likely_matches(
 
 
 def joined(found: Matches, nearest: Matches) -> Matches:
-    """All matches of both; those of nearest descriptors alone have a low confidence among the found ones.
-
-    A point may be in two matches.
-    """
+    """All matches of both; nearest descriptors alone count little; a point may be in two."""
     rows, first = np.unique(np.concatenate([found.rows, nearest.rows]), axis=0, return_index=True)
     least = np.quantile(found.confidence, NEAREST_QUANTILE) if len(found.rows) else 1.0
     confidence = np.append(found.confidence, np.full(len(nearest.rows), least, np.float32))[first]

@@ -70,10 +70,7 @@ class Nearest:
 
 
 def nearest(a: Array, b: Array) -> Array:
-    """For each row of a (N, C) its nearest row of b (M, C) by Euclidean distance, M >= 1: (N,) int64.
-
-    Block by block of rows and columns of the distance matrix; on a GPU nothing is waited for.
-    """
+    """Nearest row of b (M, C), M >= 1, by Euclidean distance, for each row of a (N, C): (N,) int64."""
     xp, on_host = namespace(a), is_on_host(a)
     log.info("match: %d points with %d", len(a), len(b))
     # Moving both keeps the distances, and small differences of large histograms keep their digits;

@@ -88,10 +88,7 @@ class Prior:
         return target @ up_target - source @ up_source
 
     def fit(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The motions (..., 4, 4) that take source (..., N, 3) onto target with least squared error.
-
-        As pcreg.geometry.se3.procrustes, but about the vertical if that is given: N >= 2 points are enough.
-        """
+        """`procrustes` of source and target (..., N, 3); about the vertical, if given, for N >= 2."""
         if self.gravity is None:
             return procrustes(source, target)
         levelled = [_level(up) for up in self.gravity]  # rotations (3, 3) that turn up to z

@@ -97,11 +97,7 @@ def _distances(some: Array, points: Array) -> Array:
 
 
 def _seeds(agree: Array) -> Array:
-    """Rows (S,) of matches, ascending: the likeliest and some from everywhere.
-
-    Likely are those with a large entry in the leading eigenvector (Leordeanu and Hebert, ICCV 2005). It holds
-    one set of consistent matches, and where the clouds repeat themselves that need not be the right one.
-    """
+    """Rows (S,) of matches, ascending: the likeliest by the leading eigenvector, and some from everywhere."""
     xp, P = namespace(agree), len(agree)
     likeliest = xp.argsort(_leading_eigenvector(agree[None])[0], descending=True, stable=True)[
         : MAX_SEEDS // 2

@@ -1,4 +1,4 @@
-"""What may be wrong with a pair of clouds: notes of a sentence each, which change no answer."""
+"""Notes on possible faults of a pair of clouds, a sentence each; they change no answer."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from pcreg.registration.judge.observability import observability
 from pcreg.registration.matching.prior import ANY
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import unless_unusable
 
 MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
 MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
@@ -26,10 +26,7 @@ MAX_EXTENT_METRES = 2000.0  # rooms in millimetres are larger than that, scans s
 
 
 def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
-    """Whether both clouds have the same points, in any order and in frames that differ by a shift at most.
-
-    Surfaces are in the order of their cells.
-    """
+    """A note if both clouds have the same points, in any order; their frames may differ by a shift."""
     one, other = source.surface, target.surface
     if one.shape == other.shape and (one == other).all():
         return ["source and target hold the same points, shifted at most; is one file given twice?"]
@@ -37,7 +34,7 @@ def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
 
 
 def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
-    """Whether the extents of the clouds (N, 3), (M, 3) suggest that they are in different units."""
+    """A note if the extents of the clouds (N, 3), (M, 3) suggest that they are in different units."""
     extents = extent(source), extent(target)
     ratio = max(extents) / min(extents) if min(extents) > 0 else 1.0
     return [
@@ -49,7 +46,7 @@ def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
 
 
 def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
-    """Whether the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
+    """A note if the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
     if min(_largest_extent(source), _largest_extent(target)) <= MAX_EXTENT_METRES:
         return []
     extents = extent(source), extent(target)
@@ -62,7 +59,7 @@ def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
 
 
 def _largest_extent(points: np.ndarray) -> float:
-    """What the extent of points (N, 3) does not exceed, at a tenth of its cost."""
+    """Upper bound of the extent of points (N, 3), at a tenth of its cost."""
     return float(np.linalg.norm(np.subtract(*box(points)))) if len(points) else 0.0
 
 
@@ -76,7 +73,7 @@ def degenerate_directions(found: Registration) -> list[str]:
 
 
 def degenerate_surfaces(*clouds: DescribedCloud) -> list[str]:
-    """Which of source and target has so simple a surface that it fits itself in other places as well."""
+    """A note for source and target each, if its surface fits itself in other places as well."""
     notes = []
     for side, cloud in zip(("source", "target"), clouds, strict=True):
         kinds = [freedom.kind for freedom in observability(cloud.surface, cloud.normals).free]
@@ -95,7 +92,7 @@ def degenerate_surfaces(*clouds: DescribedCloud) -> list[str]:
 
 
 def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
-    """For which of source and target the viewpoint is estimated."""
+    """A note that names source or target if its viewpoint is estimated."""
     unknown = [
         side for side, cloud in zip(("source", "target"), clouds, strict=True) if not cloud.viewpoint_known
     ]
@@ -122,17 +119,11 @@ def mirror_confidence(
     target: DescribedCloud,
     seed: int,
 ) -> float:
-    """The confidence of registering the source with its first axis flipped.
-
-    `described` is the source as it is. One motion is tried: a source that is mirrored, and otherwise right,
-    fits at once. A prior does not hold for it.
-    """
-    try:
-        flipped = _mirrored(scale, source, described)
-    except OutputError:
-        raise
-    except InputError:  # cells of the mirrored cloud differ, and too few points may be left
+    """The confidence in one motion of the source, `described` as it is, with its first axis flipped."""
+    flipped = unless_unusable(lambda: _mirrored(scale, source, described))
+    if flipped is None:  # cells of the mirrored cloud differ, and too few points may be left
         return 0.0
+    # A source that is mirrored, and otherwise right, fits at once; a prior does not hold for it
     return replace(scale, attempts=1, prior=ANY).match(flipped, target, seed=seed).confidence
 
 

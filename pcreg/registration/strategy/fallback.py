@@ -1,4 +1,4 @@
-"""What is tried where the first scale refuses or is not confident: other scales, and the mirror image."""
+"""Further tries if the first scale refuses or is not confident: other scales, and the mirror image."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -44,42 +44,41 @@ def answer_at_scales(
     a, b = _described(first, source, target)
     clock.lap("describe")
     found = answer(first, a, b)
-    seconds = clock.seconds | found.seconds
+    clock.add(found.seconds)
+    found = replace(found, seconds=clock.seconds)
 
     def mirror_confidence() -> float:
-        clock = Clock()
+        testing = Clock()
         confidence = diagnostics.mirror_confidence(first, source, a, b, seed)
-        clock.lap("mirror_test")
-        seconds.update(clock.seconds)
+        testing.lap("mirror_test")
+        clock.add(testing.seconds)
         return confidence
 
     if found.registered:
         mirrored = mirror_confidence() if found.confidence < ACCEPT_CONFIDENCE else 0.0
         if found.confidence >= mirrored:
-            return replace(found, seconds=seconds, notes=diagnostics.notes_if_registered(found, a, b))
+            return replace(found, notes=diagnostics.notes_if_registered(found, a, b))
         return replace(
             found,
             registered=False,
             confidence=1 - mirrored,
             reason="the clouds fit better if one is mirrored",
-            seconds=seconds,
             notes=(diagnostics.MIRRORED,),
         )
     if found.confidence < first.confidence_model.min_retried_confidence:
         scales = iter(())
     tries = (lambda: _at_another_scale(scales, (source, a), (target, b), first, answer), mirror_confidence)
     (other, more), mirrored = parallel.each_on(first.descriptor.device, lambda attempt: attempt(), tries)
-    for step, value in more.items():
-        seconds[step] = round(seconds.get(step, 0.0) + value, 4)
+    clock.add(more)
     if other and other.confidence >= mirrored:
-        return replace(other, seconds=seconds, notes=diagnostics.notes_if_registered(other, a, b))
+        return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
     notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
     notes += diagnostics.unknown_viewpoints(a, b)
     notes += diagnostics.mixed_units(source.points, target.points)
     notes += diagnostics.millimetres(source.points, target.points)
     if mirrored >= MIN_CONFIDENCE:
         notes.append(diagnostics.MIRRORED)
-    return replace(found, seconds=seconds, notes=tuple(notes))
+    return replace(found, notes=tuple(notes))
 
 
 def _described(
@@ -108,17 +107,9 @@ def _at_another_scale(
     first: SingleScaleRegistrar,
     answer: Answer,
 ) -> tuple[Registration | None, dict[str, float]]:
-    """The first answer at these scales that the `first` scale confirms, and the seconds of all.
-
-    Of each cloud its description at the first scale is given, too.
-    """
+    """The first answer at these scales that `first` confirms by the clouds at its scale; seconds of all."""
     (_, a), (_, b) = source, target
-    seconds: dict[str, float] = {}
-
-    def add_seconds(more: dict[str, float]) -> None:
-        for step, value in more.items():
-            seconds[step] = seconds.get(step, 0.0) + value
-
+    total = Clock()
     for scale in scales:
         clock = Clock()
         try:
@@ -133,12 +124,12 @@ def _at_another_scale(
             continue
         clock.lap("describe")
         other = answer(scale, *described)
-        add_seconds(clock.seconds)
-        add_seconds(other.seconds)
+        total.add(clock.seconds)
+        total.add(other.seconds)
         if not other.registered:
             continue
         again = first.assess(a, b, other.T_target_source)
-        add_seconds(again.seconds)
+        total.add(again.seconds)
         confidence = (other.confidence**3 * again.confidence) ** 0.25
         if confidence >= MIN_CONFIDENCE:
             finer = min(other, again, key=lambda each: each.voxel)
@@ -146,5 +137,5 @@ def _at_another_scale(
             confirmed = replace(
                 finer, registered=True, confidence=confidence, reason=reason, alternative=None
             )
-            return confirmed, seconds
-    return None, seconds
+            return confirmed, total.seconds
+    return None, total.seconds

@@ -58,7 +58,7 @@ def locate(
 
 
 def _holds(region: PreparedCloud, scan: PreparedCloud, found: Registration, where: PreparedCloud) -> bool:
-    """Whether the middle of the scan, as registered to the region `where`, lies in this region, too."""
+    """True if the middle of the scan, registered to the region `where`, lies in this region, too."""
     T = between_given(found.T_target_source, scan.frame, where.frame)
     middle = transform(T, scan.frame.T_given_local[:3, 3] + to_host(scan.points.mean(0)))
     points = region.cloud.points
@@ -71,7 +71,7 @@ def _same_place(
     other: tuple[Registration, PreparedCloud],
     distance: float,
 ) -> bool:
-    """Whether two answers put the scan in about the same place of the map."""
+    """True if two answers put the scan in about the same place of the map."""
     motions = [
         between_given(found.T_target_source, scan.frame, region.frame) for found, region in (one, other)
     ]

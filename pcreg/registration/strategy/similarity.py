@@ -36,7 +36,7 @@ from pcreg.registration.matching.spatial_consistency import consistent_motions
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.single_scale import OVERLAP_DISTANCE_VOXELS, SingleScaleRegistrar
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import unless_unusable
 from pcreg.runtime.progress import Clock
 
 # Of the extent of the target, that the source may have; clouds that overlap by a third differ by up to 2
@@ -104,10 +104,7 @@ def register_similarity(
 
 
 def in_source_units(found: Registration) -> Registration:
-    """A registration of the source enlarged by `found.scale`, as one of the source as it was given.
-
-    The covariance, which is of a rigid motion, is left out.
-    """
+    """A registration of the enlarged source as one of the source as given, without its rigid covariance."""
     growth = enlargement(found.scale)
     viewpoint, other = found.viewpoints
     return replace(
@@ -149,11 +146,8 @@ def _fitted(
     enlarged: PreparedCloud, viewpoint: Viewpoint, target: Keypoints, at: SingleScaleRegistrar, size: float
 ) -> ProposedScale | None:
     """The scale near the `size` of an enlarged source; None if it has too few points or matches."""
-    try:
-        keypoints = Keypoints.of(enlarged.at(at.descriptor, viewpoint), at.voxel)
-    except OutputError:
-        raise
-    except InputError:
+    keypoints = unless_unusable(lambda: Keypoints.of(enlarged.at(at.descriptor, viewpoint), at.voxel))
+    if keypoints is None:
         return None
     points, partners = mutual_matches(keypoints, target)
     if len(points) < MIN_MATCHES:

@@ -237,10 +237,7 @@ class SingleScaleRegistrar:
         return found.refused(0.0, violation) if violation else found
 
     def _on_surfaces(self, verdict: Verdict, source: DescribedCloud, target: DescribedCloud) -> Verdict:
-        """The verdict, or a refusal if one of the clouds has no surface.
-
-        The evidence assumes surfaces: noise overlaps with anything, and its normals constrain any motion.
-        """
+        """The verdict, or a refusal if a cloud is noise without a surface, which the evidence assumes."""
         for side, cloud in (("source", source), ("target", target)):
             if not has_surface(cloud.surface, self.voxel):
                 confidence = min(verdict.confidence, MIN_CANDIDATE_PROBABILITY)
