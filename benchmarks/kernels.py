@@ -33,8 +33,8 @@ from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
-from pcreg.models.architecture import Architecture
 from pcreg.models.layers import PointConv, make_norm
+from pcreg.models.weights_file import Architecture
 from pcreg.runtime.device import choose_device
 
 PEERS = {"spconv": "spconv", "spconv-triton": "spconv_triton"}

@@ -18,9 +18,9 @@ from report import PRECISIONS, Value, keep, load, medians, parser, peak_mib, run
 
 from kernels import DEVICE, PEER_PRECISIONS, SNAP, VoxelGrid, VoxelResUNet, builder, parsed, peers
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.models.architecture import Architecture
 from pcreg.models.layers import PointConv
 from pcreg.models.resunet import ResUNet
+from pcreg.models.weights_file import Architecture
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""How every command ends: its exit status, and one sentence where something went wrong.
+"""Exit status of every command, and its one sentence where something went wrong.
 
 0, 1  the result of the command
 2     bad input, or a file that cannot be written

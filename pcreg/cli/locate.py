@@ -91,7 +91,7 @@ def _located(
 
 
 def _line(record: dict[str, Any]) -> list[str]:
-    """What is printed of a scan."""
+    """Columns printed for a scan."""
     if "error" in record:
         return [record["scan"], "cannot be used", "", "", "", record["error"]]
     place = [f"{row[3]:.2f}" for row in record["T_target_source"][:3]]

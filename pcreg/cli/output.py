@@ -1,4 +1,4 @@
-"""Where the output of a command goes: printed lines, log messages, and the result as JSON."""
+"""Output of a command: printed lines, log messages, and the result as JSON."""
 
 import logging
 import os

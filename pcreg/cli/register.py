@@ -128,7 +128,7 @@ def _check_search(options: argparse.Namespace) -> None:
 
 
 def _is_expanded(options: argparse.Namespace) -> bool:
-    """Whether the shell has put the names of files in the place of a pattern after --batch."""
+    """True if the shell has expanded the pattern after --batch to names of files."""
     return bool(options.batch and options.source) and not any(word.startswith("-") for word in options.more)
 
 

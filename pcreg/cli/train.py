@@ -22,9 +22,9 @@ from pcreg.datasets.loading import unwrap_loader_errors
 from pcreg.datasets.preparation import Preparation
 from pcreg.features.fcgf import FCGF
 from pcreg.io.pairs import keep_evenly
-from pcreg.models.architecture import Architecture
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import interpolate_weights, load_weights, save_weights
+from pcreg.models.weights_file import Architecture
 from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import Ranks, init_distributed

@@ -6,7 +6,7 @@ import numpy as np
 
 from pcreg.arrays import Array, Index, device_of, every_nth, is_on_host, like, namespace, to_host
 from pcreg.geometry.se3 import dot
-from pcreg.kernels.plane_fit import least_direction
+from pcreg.kernels.cpu.neighbors import least_direction
 
 NEIGHBORS = 30
 QUERIES_AT_ONCE = 1 << 11  # on the CPU: their neighbours, half a megabyte for each axis, stay in the cache

@@ -74,10 +74,7 @@ def arrange(triplets: Triplets, dtype: torch.dtype) -> Buckets | Tiles:
 
 
 class _PointConv(torch.autograd.Function):
-    """The product and both gradients; torch's dispatcher would take a step on small clouds longer.
-
-    The weight is cast to the dtype of the features here, and its gradient is rounded once, to its own dtype.
-    """
+    """Product and gradients, in the features' dtype; torch's dispatcher would be slower on small clouds."""
 
     @staticmethod
     def forward(ctx, features, weight, triplets, arrangement, back, back_arrangement, deterministic):
@@ -170,10 +167,7 @@ def plain_vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: 
 
 
 def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
-    """rows (P, C), matrix (1, C, M) -> (P, M).
-
-    With M a multiple of 16, a row was not seen to depend on the others.
-    """
+    """Product (P, M) of rows (P, C) and matrix (1, C, M)."""
     padding = MIN_ROWS - len(rows)
     if padding > 0:
         rows = torch.nn.functional.pad(rows, (0, 0, 0, padding))

@@ -61,7 +61,7 @@ class PaddedPyramid:
         )
 
     def has_room_for(self, pyramid: Pyramid) -> bool:
-        """Whether the pyramid fits into these rows."""
+        """True if the pyramid fits into these rows."""
         both = zip(self._room, _Sizes.of(pyramid), strict=True)
         return all(room >= size for own, given in both for room, size in zip(own, given, strict=True))
 

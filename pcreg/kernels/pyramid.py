@@ -191,10 +191,7 @@ def _frames(batch: PointBatch, edges: list[float], lower: float) -> Tensor:
 
 
 def _normals(batch: PointBatch, rows: list[Tensor], i: Tensor, j: Tensor) -> list[Tensor]:
-    """Normals (N, 3) of the points of each level, from the pairs of neighbours of the finest.
-
-    `rows` are the points that each further level took from the one before.
-    """
+    """Normals (N, 3) of each level, from pairs i, j of the finest; `rows` are taken from the level before."""
     if batch.viewpoints is None:
         raise ValueError("kernel=ppf needs to know from where each point was seen: give the batch viewpoints")
     normals = [surface_normals(batch.points, batch.viewpoints, i, j)]

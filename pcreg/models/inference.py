@@ -19,8 +19,7 @@ from pcreg.kernels.cpu.conv import Convolution, sort_triplets
 from pcreg.kernels.cpu.neighbors import from_both_ends, pairs_within, surface_normals
 from pcreg.kernels.cpu.stencil import counts, neighbours, neighbours_within
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig, rounded
-from pcreg.models.architecture import NODE_LEVEL, Architecture
-from pcreg.models.weights_file import StoredWeights
+from pcreg.models.weights_file import NODE_LEVEL, Architecture, StoredWeights
 from pcreg.runtime import parallel
 
 log = logging.getLogger(__name__)

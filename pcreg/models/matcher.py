@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax, normalize, scaled_dot_product_attention
 
-from pcreg.models.architecture import MatcherArchitecture
 from pcreg.models.patches import Patches
+from pcreg.models.weights_file import MatcherArchitecture
 
 N_DISTANCES = 8  # bumps over the logarithm of the distance
 MAX_DISTANCE = 64.0  # spacings of nodes; larger distances are cut off
@@ -204,11 +204,8 @@ def _products(source: Tensor, target: Tensor) -> Tensor:
 
 
 def _at(features: Tensor, rows: Tensor) -> Tensor:
-    """Features (..., L, C) in rows (..., L) int64 of features (N, C); zeros for -1.
-
-    Taking any row for -1 and masking it later has a gradient that GPUs are slow at.
-    """
-    present = rows >= 0
+    """Features (..., L, C) in rows (..., L) int64 of features (N, C); zeros for -1."""
+    present = rows >= 0  # to mask afterwards has a gradient that GPUs are slow at
     found = features.new_zeros(*rows.shape, features.shape[1])
     found[present] = features.index_select(0, rows[present])
     return found

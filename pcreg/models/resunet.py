@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.kernels.triplets import Triplets
-from pcreg.models.architecture import Architecture, MatcherArchitecture
 from pcreg.models.layers import (
     FirstConv,
     PointConv,
@@ -22,6 +21,7 @@ from pcreg.models.layers import (
     make_norm,
 )
 from pcreg.models.matcher import Matcher
+from pcreg.models.weights_file import Architecture, MatcherArchitecture
 
 
 class ResUNet(nn.Module):

@@ -13,10 +13,10 @@ from pcreg.arrays import Array, Index, to_device
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.warmup import TYPICAL, compile_ahead
-from pcreg.models.architecture import NODE_LEVEL, Architecture
 from pcreg.models.inference import NetworkOutput
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, undrawn
+from pcreg.models.weights_file import NODE_LEVEL, Architecture
 from pcreg.runtime import parallel
 from pcreg.runtime.deterministic import ONE_THREAD
 

@@ -11,9 +11,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from pcreg.models import weights_file
-from pcreg.models.architecture import Architecture
 from pcreg.models.resunet import ResUNet
-from pcreg.models.weights_file import KEY, StoredWeights, read_weights
+from pcreg.models.weights_file import KEY, Architecture, StoredWeights, read_weights
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
@@ -95,10 +94,7 @@ def _fill(network: ResUNet, tensors: dict[str, torch.Tensor]) -> ResUNet:
 
 
 class _Undrawn(TorchFunctionMode):
-    """Mode in which new tensors are not filled with random numbers.
-
-    The meta device would do, but PyTorch imports modules for three seconds to compute a shape on it.
-    """
+    """Mode in which new tensors are not filled; the meta device would import modules for three seconds."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}

@@ -20,10 +20,7 @@ def deterministic() -> Iterator[None]:
 
 
 class _OneThread:
-    """Within, PyTorch uses the calling threads alone, so that no sum depends on the number of cores.
-
-    A process that is forked later may use PyTorch, too: it would wait for ever for threads that it lacks.
-    """
+    """PyTorch on the calling thread alone: the same sums on any cores, and no hang after a fork."""
 
     def __init__(self) -> None:
         self._lock, self._inside, self._before = Lock(), 0, 1

@@ -127,7 +127,7 @@ def clear_once(folder: Path) -> None:
 
 @cache
 def _place() -> str:
-    """Where process numbers are unique, in eight digits: a host, on Linux a namespace of a container."""
+    """Eight digits for the host or container in which process numbers are unique."""
     namespace = Path("/proc/self/ns/pid")
     words = f"{platform.node()} {os.readlink(namespace) if namespace.is_symlink() else ''}"
     return hashlib.sha256(words.encode()).hexdigest()[:8]

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
-from pcreg.models.architecture import NODE_LEVEL
 from pcreg.models.patches import Patches
 from pcreg.models.resunet import ResUNet
+from pcreg.models.weights_file import NODE_LEVEL
 from pcreg.runtime.errors import InputError
 from pcreg.training.losses import Batch
 from pcreg.training.matcher_loss import MatcherLoss

@@ -203,11 +203,7 @@ class Trainer:
         self._inconsistent = False
 
     def _step(self, batch: Batch) -> Outcome:
-        """One optimiser step; the device is not waited for.
-
-        Sources and targets pass the network together, with norms of their own. Several processes step alike.
-        `_read` raises for a loss that is not finite before weights are written or validated.
-        """
+        """One optimiser step, not waiting for the device; `_read` raises for a loss that is not finite."""
         loss = self._loss(batch)
         self.optimizer.zero_grad()
         loss["total"].backward()

@@ -93,10 +93,7 @@ def _spread(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> None:
-    """Darken each pixel of an image (3, height, width) by its depth behind others.
-
-    Neighbours are at RADII. Band by band, as arrays of the whole picture leave the cache between steps.
-    """
+    """Darken pixels of an image (3, height, width) by their depth behind neighbours, band by band."""
     floor = near[covered].min()
     filled = np.where(covered, near, floor)
     padded = np.pad(filled, max(RADII), mode="edge")

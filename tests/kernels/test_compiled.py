@@ -21,7 +21,7 @@ from pcreg.kernels.point_batch import RowGroups, RunningStatistics
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton import batch_norm, blocks, launch, output_stationary, weight_gradient
 from pcreg.kernels.triton.launch import Compilation, collected_launches
-from pcreg.models.architecture import Architecture
+from pcreg.models.weights_file import Architecture
 from pcreg.models.resunet import ResUNet
 
 

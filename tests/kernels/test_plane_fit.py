@@ -7,7 +7,7 @@ import torch
 pytest.importorskip("triton", reason="no triton for this platform")
 
 from pcreg.arrays import namespace, to_device, to_host
-from pcreg.kernels import plane_fit
+from pcreg.kernels.cpu import neighbors
 from pcreg.kernels.triton import plane_fit as kernel
 from tests.kernels.clouds import DEVICE
 from tests.pcreg.devices import DEVICES
@@ -23,7 +23,7 @@ def scattered(spreads, count, seed=0):
 def least_directions(scatter, device):
     scatter = to_device(scatter, device)
     entries = (scatter[:, i, j] for i in range(3) for j in range(i, 3))
-    return to_host(plane_fit.least_direction(namespace(scatter), *entries))
+    return to_host(neighbors.least_direction(namespace(scatter), *entries))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -53,4 +53,4 @@ def test_normals_are_those_of_arrays(count):
     sums = np.stack([each.sum(1) for each in (x, y, z, x * x, x * y, x * z, y * y, y * z, z * z)], 1)
     arrays = counts, sums, towards
     found = kernel.normals_of(*(torch.from_numpy(array).to(DEVICE) for array in arrays)).cpu().numpy()
-    np.testing.assert_allclose(found, plane_fit.normals_of(np, *arrays), atol=1e-7)
+    np.testing.assert_allclose(found, neighbors.normals_of(np, *arrays), atol=1e-7)

@@ -9,8 +9,8 @@ import torch
 from pcreg.kernels import conv, warmup
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import search_at_once
-from pcreg.models.architecture import Architecture
 from pcreg.models.resunet import ResUNet
+from pcreg.models.weights_file import Architecture
 from tests.kernels.clouds import DEVICE
 from tests.pcreg.scenes import wavy_sheet
 

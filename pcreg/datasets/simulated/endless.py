@@ -110,10 +110,7 @@ class Endless:
         return self.collate(prepare(pairs, rng)) if pairs else None
 
     def _preparation(self, epochs: float) -> Preparation:
-        """The preparation of pairs after so many epochs, from small to large relative rotations.
-
-        With independent rotations from the start a network finds no matches for a long time.
-        """
+        """Preparation after so many epochs; small rotations first, as a network finds no matches else."""
         augment, start = self.preparation.augment, self.max_relative_rotation
         if epochs >= self.rotation_warmup:
             return self.preparation

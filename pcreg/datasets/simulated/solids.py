@@ -194,11 +194,7 @@ def _bounding_radii(solids: Solids) -> np.ndarray:
 def _in_view(
     solids: Solids, origins: Tensor, directions: Tensor, far: Tensor, present: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Groups and solids that may meet (N,), sorted by group and then by the depth (N,) from where on.
-
-    A ball about a solid must touch the cone about a group's rays; then a box about the solid must
-    meet their pyramid.
-    """
+    """Groups and solids that may meet (N,), by group and then by the least depth (N,)."""
     device = directions.device
     T = moved(torch.from_numpy(solids.T_world_unit[:, :3]).float(), device)
     radius = moved(torch.from_numpy(_bounding_radii(solids)).float(), device)

@@ -67,11 +67,8 @@ def _check_header(file: BinaryIO, path: Path) -> None:
 
 
 def _check_laz(file: BinaryIO, size: int, header: Any) -> None:
-    """Raise ValueError unless description, table and chunks of a .laz file of `size` bytes fit together.
-
-    lazrs does not check sizes: a damaged one makes it allocate gigabytes, and a missing item ends in a panic.
-    Layout after the specification of LASzip (Isenburg, 2013). The file keeps its place.
-    """
+    """Raise ValueError unless the tables of a .laz file of `size` bytes fit (Isenburg, 2013)."""
+    # lazrs checks no sizes: a damaged one makes it allocate gigabytes, and a missing item ends in a panic
     import lazrs
 
     at, start = file.tell(), header.offset_to_point_data

@@ -113,12 +113,7 @@ def _unpacked(
 
 
 def _decompress(packed: bytes, size: int) -> bytearray:
-    """Unpack `size` bytes of LZF: runs of up to 32 bytes, and copies of earlier bytes.
-
-    After the format of Marc Lehmann's LibLZF. A first byte below 32 is the length less one of a run that
-    follows; else its upper three bits are the length less two of a copy, 7 meaning that a further byte is
-    added, and its lower five with one more byte the distance less one.
-    """
+    """Unpack `size` bytes of LZF (LibLZF): runs of up to 32 bytes, and copies of earlier bytes."""
     out, at = bytearray(), 0
     while at < len(packed) and len(out) <= size:
         control = packed[at]
@@ -127,6 +122,7 @@ def _decompress(packed: bytes, size: int) -> bytearray:
             out += packed[at : at + control + 1]
             at += control + 1
             continue
+        # A copy: in the upper three bits its length less two, in the rest its distance less one
         length = control >> 5
         if length == 7:
             length += packed[at]

@@ -5,17 +5,17 @@ depend on the tree's rounding. Clouds are a batch: points (N, 3) of all, and len
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
-from pcreg.kernels.plane_fit import normals_of
-
 TREE_ULPS = 8  # units in the last place by which the tree's distance and ours may differ, generously
 ROWS_AT_ONCE = 1 << 12  # points whose sums are computed together, with terms of 15 MB at most
+MIN_NEIGHBORS = 4  # points, its own among them, from which a normal is taken
+MIN_VARIANCE_RATIO = 1e-5  # of a neighbourhood's variance: less in its second direction is rounding
 
 Rows = NDArray[np.int64]
 
@@ -137,10 +137,7 @@ def surface_normals(points: np.ndarray, viewpoints: np.ndarray, i: np.ndarray, j
 
 
 def _sums(points: np.ndarray, i: np.ndarray, j: np.ndarray, counts: np.ndarray) -> Iterator[np.ndarray]:
-    """Parts of the sums (N, 9) of `normals_of`, over `counts` (N,) neighbours j (T,) of each row.
-
-    Neighbours are added up one by one in the order of their rows, in the dtype of the points.
-    """
+    """Parts of the sums (N, 9) of `normals_of`, over `counts` (N,) neighbours j (T,) in order."""
     ends = np.concatenate([[0], np.cumsum(counts)])
     for start in range(0, len(points), ROWS_AT_ONCE):
         offsets = ends[start : start + ROWS_AT_ONCE + 1]
@@ -149,3 +146,42 @@ def _sums(points: np.ndarray, i: np.ndarray, j: np.ndarray, counts: np.ndarray) 
         terms = np.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], 1)
         ones, columns = np.ones(len(terms), terms.dtype), np.arange(len(terms))
         yield csr_matrix((ones, columns, offsets - offsets[0]), (len(offsets) - 1, len(terms))) @ terms
+
+
+def normals_of(xp: Any, counts: Any, sums: Any, towards: Any) -> Any:
+    """Unit normals (N, 3) to the side of `towards` (N, 3); zeros for fewer than 4 points, or all on a line.
+
+    `sums` (N, 9) are those of `counts` (N,) offsets x, y, z and of their products xx, xy, xz, yy, yz, zz, in
+    float64 as `towards` is. `xp` is numpy or torch, whose arrays all are.
+    """
+    x, y, z, *second = (sums / counts.clip(min=1)[:, None]).T
+    first = x * x, x * y, x * z, y * y, y * z, z * z
+    normals = least_direction(xp, *(a - b for a, b in zip(second, first, strict=True)))
+    normals = xp.where(((normals * towards).sum(1) < 0)[:, None], -normals, normals)
+    return normals * (counts >= MIN_NEIGHBORS)[:, None]
+
+
+def least_direction(xp: Any, xx: Any, xy: Any, xz: Any, yy: Any, yz: Any, zz: Any) -> Any:
+    """Unit eigenvector (N, 3) of the least eigenvalue of N symmetric matrices, float64 (N,) each.
+
+    By the trigonometric formula (Smith, 1961); zeros where two eigenvalues are as small.
+    """
+    trace = (xx + yy + zz).clip(min=xp.finfo(xx.dtype).tiny)
+    xx, xy, xz, yy, yz, zz = (entry / trace for entry in (xx, xy, xz, yy, yz, zz))
+    mean = (xx + yy + zz) / 3
+    a, b, c = xx - mean, yy - mean, zz - mean
+    p = xp.sqrt((a * a + b * b + c * c + 2 * (xy * xy + xz * xz + yz * yz)) / 6)
+    determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
+    cosine = (determinant / (2 * p**3).clip(min=1e-30)).clip(-1, 1)
+    least = mean + 2 * p * xp.cos((xp.arccos(cosine) + 2 * xp.pi) / 3)
+    # Each row of what is left is orthogonal to the eigenvector: so is the longest product of two.
+    a, b, c = xx - least, yy - least, zz - least
+    rows = [xp.stack(row, 1) for row in ((a, xy, xz), (xy, b, yz), (xz, yz, c))]
+    products = xp.stack([xp.linalg.cross(rows[n], rows[n - 1]) for n in range(3)])
+    first, second, third = lengths = xp.sqrt((products * products).sum(2))
+    is_first = (first >= second) & (first >= third)
+    direction = xp.where((second >= third)[:, None], products[1], products[2])
+    direction = xp.where(is_first[:, None], products[0], direction)
+    longest = xp.amax(lengths, 0)
+    clear = longest > MIN_VARIANCE_RATIO
+    return direction / xp.where(clear, longest, 1)[:, None] * clear[:, None]

@@ -155,10 +155,7 @@ def _current(device: torch.device) -> AbstractContextManager:
 
 
 def _hash_callees_first(kernel) -> None:
-    """Make the hash of a kernel the same in every process.
-
-    Triton 3.5 to 3.7 hash a kernel otherwise if the functions that it calls have not been hashed.
-    """
+    """Hash the callees of a kernel first, on which its own hash depends in Triton 3.5 to 3.7."""
     if isinstance(kernel, JITFunction) and kernel.hash is None:
         for callee in _callees(kernel.fn):
             _hash_callees_first(callee)

@@ -7,19 +7,19 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels import plane_fit
+from pcreg.kernels.cpu import neighbors
 from pcreg.kernels.triton.launch import launch
 
 BLOCK = 128  # points of a program
 STEPS = tl.constexpr(30)  # to a root; where two roots meet each halves the distance
 MIN_SLOPE = tl.constexpr(3e-8)  # where two roots meet, which are known to as much
-MIN_NEIGHBORS = tl.constexpr(plane_fit.MIN_NEIGHBORS)
-MIN_VARIANCE_RATIO = tl.constexpr(plane_fit.MIN_VARIANCE_RATIO)
+MIN_NEIGHBORS = tl.constexpr(neighbors.MIN_NEIGHBORS)
+MIN_VARIANCE_RATIO = tl.constexpr(neighbors.MIN_VARIANCE_RATIO)
 TINY = tl.constexpr(sys.float_info.min)  # PyTorch is not there where kernels are compiled
 
 
 def normals_of(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
-    """Those of pcreg.kernels.plane_fit; counts (N,) int64, sums (N, 9) and towards (N, 3) float64."""
+    """Normals as in kernels/cpu/neighbors.py; counts (N,) int64, sums (N, 9), towards (N, 3) float64."""
     N, normals = len(counts), torch.empty_like(towards)
     arguments = counts, sums, towards, normals, N
     # Variances of coinciding points are zero, as on the CPU, if their terms are rounded alike
@@ -62,7 +62,7 @@ def _normals(
 
 @triton.jit
 def _least_direction(xx, xy, xz, yy, yz, zz):
-    """As pcreg.kernels.plane_fit.least_direction, but the root of its cubic is found by Newton's steps."""
+    """As least_direction of kernels/cpu/neighbors.py, but with Newton's steps to the root of its cubic."""
     trace = tl.maximum((xx + yy) + zz, TINY)
     xx, xy, xz, yy, yz, zz = xx / trace, xy / trace, xz / trace, yy / trace, yz / trace, zz / trace
     mean = ((xx + yy) + zz) / 3

@@ -11,11 +11,11 @@ from pcreg.arrays import to_host
 from pcreg.features.base import Description
 from pcreg.features.pretrained import weights_for
 from pcreg.kernels.point_batch import PointBatch
-from pcreg.models.architecture import NODE_LEVEL
 from pcreg.models.matcher import Matcher
 from pcreg.models.patches import Patches
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, load_weights
+from pcreg.models.weights_file import NODE_LEVEL
 from pcreg.registration.matching.nearest import Matches, match_within_bound
 from pcreg.runtime.deterministic import ONE_THREAD
 from pcreg.runtime.device import choose_device

@@ -12,12 +12,11 @@ from threadpoolctl import threadpool_limits
 from pcreg.features.fcgf import FCGF
 from pcreg.features.pretrained import FOLDER
 from pcreg.geometry.se3 import rotation_about, se3, transform
-from pcreg.models.architecture import Architecture, MatcherArchitecture
 from pcreg.models.inference import InferenceResUNet
 from pcreg.models.resunet import ResUNet
 from pcreg.models.torch_inference import TorchInference
 from pcreg.models.weights import load_weights, save_weights
-from pcreg.models.weights_file import read_weights
+from pcreg.models.weights_file import Architecture, MatcherArchitecture, read_weights
 from tests.pcreg.scenes import wavy_sheet
 
 TINY = Architecture(0.05, 8, encoder=(4, 6, 8, 10), decoder=(10, 6, 4, 8), stem_kernel_size=3)

@@ -9,8 +9,8 @@ from pcreg.features.cache import FeatureCache, read_described
 from pcreg.features.fcgf import FCGF
 from pcreg.geometry.se3 import residuals
 from pcreg.io.pairs import Pair
-from pcreg.models.architecture import MatcherArchitecture
 from pcreg.models.weights import load_weights
+from pcreg.models.weights_file import MatcherArchitecture
 from pcreg.registration.matching.attention import AttentionMatcher, joined
 from pcreg.registration.matching.nearest import Matches
 from pcreg.runtime.errors import InputError

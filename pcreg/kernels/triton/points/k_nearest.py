@@ -80,10 +80,7 @@ def _kth_squared(queries: Tensor, points: Tensor, k: int, limit: Tensor) -> Tens
 
 
 def _within(queries: Tensor, points: Tensor, limit: Tensor, room: int) -> tuple[Tensor, Tensor, int]:
-    """Squared distances and rows (Q, room) of points within the limit (Q,), and the most of any query.
-
-    In no particular order; then infinity and M. A query with more than `room` leaves some out.
-    """
+    """Squared distances and rows (Q, room) within the limit (Q,), unordered, else inf and M; most found."""
     Q, M = len(queries), len(points)
     squared = queries.new_full((Q, room), torch.inf)
     rows = torch.full((Q, room), M, dtype=torch.int64, device=queries.device)
@@ -119,15 +116,13 @@ def _bound(
 
 @triton.jit
 def _are_far(boxes, start, x, y, z, limit, POINTS: tl.constexpr):
-    """True if no point of a block can be within the squared distance `limit` (QUERIES,) of its query.
-
-    Rounding is monotonic, so the box distance stays a lower bound.
-    """
+    """True if no point of a block can be within the squared distance `limit` (QUERIES,) of its query."""
     box = boxes + start // POINTS * 6
     dx = tl.maximum(tl.maximum(tl.load(box) - x, x - tl.load(box + 3)), 0.0)
     dy = tl.maximum(tl.maximum(tl.load(box + 1) - y, y - tl.load(box + 4)), 0.0)
     dz = tl.maximum(tl.maximum(tl.load(box + 2) - z, z - tl.load(box + 5)), 0.0)
     squared = (dx * dx + dy * dy) + dz * dz
+    # Rounding is monotonic, so this distance to the box is a lower bound
     return tl.max((squared <= limit[:, None]).to(tl.int32)) == 0
 
 

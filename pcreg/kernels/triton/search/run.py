@@ -105,10 +105,7 @@ class _Run:
         return counts
 
     def _count(self) -> tuple[Tensor, Tensor, Tensor, Tensor, list[Found]]:
-        """Scanned buckets, offsets and sizes of tiles, the numbers found with all k_offsets, and those found.
-
-        Waits for the device.
-        """
+        """Scanned buckets, offsets and sizes of tiles, all numbers and each `Found`; waits for the device."""
         counts, columns = self._visited(), len(Found._fields)
         n_of_size, tile_offsets = self._empty(self.totals.tiles, 2), self._empty(1 + self.totals.tiles)
         self._launch(size_tiles, self.totals.tiles, (counts, n_of_size), SEARCHES=self.n_rows, TILE=TILE)
