@@ -96,6 +96,7 @@ def _surrounded(view: "View", spacing: "_Spacing", middle: np.ndarray, radius: f
         method="Nelder-Mead",
         options={"initial_simplex": [[0, 0], [0.3, 0], [0, 0.3]], "xatol": 1e-3, "fatol": 1e-4},
     )
+    # Across the plane the spacing hardly changes: of such places that with the fewest hidden points is taken
     heights = np.linspace(-1, 1, HEIGHTS) * np.sqrt(max(variances[0], 0.0))
     heights = heights[np.argsort(np.abs(heights), kind="stable")]
     places = middle + plane @ found.x + heights[:, None] * axes[:, 0]

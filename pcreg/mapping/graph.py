@@ -205,6 +205,7 @@ def _unconfirmed(edges: Sequence[Edge], used: Sequence[int], component: np.ndarr
                 own[scan].append(number_of[frozenset(ends)])
         for scan, group in own.items():
             groups[scan].append(sorted(group))
+    # All edges of a group rest on one scan: if it looks the same from two sides they are wrong together
     found: dict[int, list[list[int]]] = defaultdict(list)
     for scan in sorted(groups):
         for group in sorted(groups[scan]):
@@ -214,5 +215,6 @@ def _unconfirmed(edges: Sequence[Edge], used: Sequence[int], component: np.ndarr
             is_confirmed = len(groups[scan]) == 1 and len(group) > 1
             if not is_certain and not is_confirmed:
                 found[component[scan]].append(group)
+    # Of each component single edges, or its smallest group: without that, another may be confirmed
     chosen = ([g for g in each if len(g) == 1] or [min(each, key=len)] for each in found.values())
     return sorted({number for some in chosen for group in some for number in group})

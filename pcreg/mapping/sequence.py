@@ -25,11 +25,7 @@ STEP_CONFIDENCE = 0.99  # of accepted steps: the bounds let none of 81 wrong reg
 def steps(
     work: Work, paths: Sequence[str], scans: Sequence[Scan], voxel: float, records: Records
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number n and record of each step from scan n to n - 1, as of a registered pair.
-
-    Lengths are multiples of `voxel`, in metres. The sensor stands at the origin of each scan. Steps on record
-    are not computed again.
-    """
+    """Number n and record of each step from scan n to n - 1; `voxel` in metres; those on record are kept."""
     motion, before = np.eye(4), None
     for n, pair in enumerate(zip(paths[1:], paths[:-1], strict=True), start=1):
         name = f"odometry: {name_of(pair)}"

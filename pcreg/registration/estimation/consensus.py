@@ -29,12 +29,7 @@ class MatchedPoints:
             self._columns = like(self.p.T, p), like(self.q.T, p)  # (3, P)
 
     def with_like_edges(self, samples: np.ndarray, min_ratio: float) -> np.ndarray:
-        """The samples, of samples (S, n), whose edges have like lengths on both sides.
-
-        The shorter over the longer is above `min_ratio`. Edge by edge, so that later edges are measured for
-        the remaining samples alone. Strict, so that a sample with a match twice, an edge of no length, is
-        refused.
-        """
+        """Samples (S, n) whose edges, shorter over longer, are above `min_ratio`; none has a match twice."""
         left = like(samples, self._p32)
         for first, second in combinations(range(samples.shape[1]), 2):
             i, j = left[:, first], left[:, second]

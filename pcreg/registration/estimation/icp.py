@@ -109,10 +109,7 @@ class Planes:
 
 
 def plane_rows(points: Array, normals: Array) -> Array:
-    """Jacobian rows (K, 6) of the distances between points (K, 3) and planes with these normals (K, 3).
-
-    They multiply a small motion of the points, (rotation, translation), radians about the origin and metres.
-    """
+    """Jacobian (K, 6), rotation first, of distances from points (K, 3) to planes with normals (K, 3)."""
     (x, y, z), (nx, ny, nz) = points.T, normals.T
     columns = [y * nz - z * ny, z * nx - x * nz, x * ny - y * nx, nx, ny, nz]
     return namespace(points).stack(columns, axis=1)

@@ -32,10 +32,7 @@ class AttentionMatcher:
     name = "attention"
 
     def __init__(self, network: ResUNet, device: str = "cpu", with_nearest: bool = True) -> None:
-        """Match by a network, and by nearest descriptors as well, whose mistakes are others, `with_nearest`.
-
-        Raises InputError for a network without a matcher.
-        """
+        """Match by a network, and `with_nearest` by nearest descriptors; InputError without a matcher."""
         if network.matcher is None:
             raise InputError("matcher=attention: these weights have no matcher; train some with one")
         self.device, self.with_nearest = choose_device(device), with_nearest
@@ -63,11 +60,9 @@ class AttentionMatcher:
         if min(len(source.points), len(target.points)) == 0:
             return Matches(np.empty((0, 2), np.int64), np.empty(0, np.float32), np.empty((0, 2), np.int64))
         found = self._likely(source, target, voxel)
-        return (
-            joined(found, match_within_bound(source.features, target.features))
-            if self.with_nearest
-            else found
-        )
+        if not self.with_nearest:
+            return found
+        return joined(found, match_within_bound(source.features, target.features))
 
     def _likely(self, source: Description, target: Description, voxel: float) -> Matches:
         with ONE_THREAD if self.device == "cpu" else nullcontext(), torch.inference_mode():
@@ -98,11 +93,7 @@ class AttentionMatcher:
 def likely_matches(
     matcher: Matcher, features: Tensor, node_features: Tensor, patches: Patches, n_source: int
 ) -> Matches:
-    """The matches of the first `n_source` points with the others, of one pair of clouds.
-
-    Each pair of points in the likeliest pairs of patches has the probability of its patches times its own;
-    those are kept that are best for both points.
-    """
+    """The matches of the first `n_source` points with the others that are likeliest for both points."""
     nodes = matcher.nodes(features, node_features, patches)
     likely = matcher.match_nodes(features, nodes, patches).log_probability[0]
     columns = likely.shape[1]
