@@ -83,7 +83,7 @@ def test_centres_beyond_the_points_and_clouds_that_only_they_have():
 
 @pytest.mark.parametrize(("stride", "kernel_size"), [(1, 1), (1, 5), (2, 3)])
 def test_voxels_are_seen_by_the_whole_cube(stride, kernel_size):
-    """Of two clouds, whose voxels hold up to three points each."""
+    """Two clouds whose voxels hold up to three points each."""
     cells, lengths = torch.randint(-3, 4, (MANY * 80, 3)), torch.tensor([MANY * 30, MANY * 50])
     centres = cells if stride == 1 else cells // stride
     points = cells.double()

@@ -61,7 +61,7 @@ def test_the_strongest_evidence_against_a_motion_is_the_reason(change, words):
 
 
 def test_few_inliers_in_a_small_overlap_are_not_believed_of_fpfh():
-    """Of two strangers, which the model before this one registered with 0.97."""
+    """Two strangers that the model before this one registered with 0.97."""
     counts = {"matches": 389, "inliers": 6, "near_misses": 11, "inlier_thickness": 0.13, "overlap": 0.1}
     touching = {"plane_rmse": 0.22, "normal_agreement": 0.91, "agreement": -0.01, "overlap_agreement": -0.12}
     seen = {"free_space_violation": 0.0, "contradiction": 0.003, "observability": Observability(0.043, ())}
