@@ -1,48 +1,58 @@
-"""Verbs with settings: compose the configuration, and say plainly what is wrong with it."""
+"""Verbs with settings: compose the configuration, check its types, explain it, and run the verb.
+
+The type of a setting is that of a parameter of what its section builds, or that of its default value.
+"""
 
 import re
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import make_dataclass
+from difflib import get_close_matches
 from importlib.resources import files
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
+import yaml
 from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException, InstantiationException
+from hydra.errors import InstantiationException
+from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import OmegaConfBaseException, ValidationError
 
-from pcreg.cli import exit_status, settings
-from pcreg.cli.output import output
-from pcreg.runtime import VERSION
+from pcreg.cli import exit_status, options
 from pcreg.runtime.errors import InputError, first_line
 
 CONFIGS = Path(str(files("pcreg.configs")))
 # The protocol of a data set that has none of its own name
 PROTOCOLS = {"3dlomatch": "3dmatch"} | dict.fromkeys(("rooms", "simulated", "streets"), "folder")
 OmegaConf.register_new_resolver("protocol_of", lambda data: PROTOCOLS.get(data, data), replace=True)
-FLAGS = {
-    "--quiet": "print nothing but errors",
-    "--verbose": "log each step on stderr",
-    "--traceback": "print where a fault of the program arose",
-    "--version": "print the version",
-    "--help": "explain the settings, as those given leave them",
-    "-h": "",
+LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
+COLUMN = 36  # where comments begin, if the value leaves room
+# By configuration, settings whose default value does not show their type.
+TYPES = {
+    "evaluate": {"out": str | None, "limit": int | None, "workers": int | str | None},
+    "train": {"name": str, "weights": str | None, "scales": list[float]}
+    | dict.fromkeys(("interpolation", "ema", "backbone_rate", "positive_radius"), float)
+    | {"validate": {"tau": float, "minimum": float}},
 }
+WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "null"}
+PLAIN = {kind: kind for kind in WORDS} | {Path: str}
 
 
 def compose_config(name: str, overrides: list[str]) -> DictConfig:
     """configs/<name>.yaml under Hydra overrides such as `data.root=/data/kitti`.
 
-    Raises InputError for a key that does not exist, a value of another type than `pcreg.cli.settings` says,
-    a mandatory key (`???`) without a value, and an interpolation of nothing.
+    Raises InputError for a key that does not exist, a value of another type, a mandatory key (`???`) without
+    a value, and an interpolation of nothing.
     """
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         groups = [each for each in overrides if (CONFIGS / re.split("[@=]", each.lstrip("+~"))[0]).is_dir()]
         base = _composed(name, groups)
-        cfg = _composed(name, overrides, settings.keys_of(base))
-    settings.check(cfg, base, settings.TYPES[name])
-    for key, value in settings.items_of(OmegaConf.to_container(cfg)):
+        cfg = _composed(name, overrides, flat(base))
+    check(cfg, base, TYPES[name])
+    for key, value in flat(cfg).items():
         if value == MISSING:
             raise InputError(f"{key} has no value; add {key}=... to the command")
     try:
@@ -52,18 +62,18 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     return cfg
 
 
-def _composed(name: str, overrides: list[str], keys: list[str] | None = None) -> DictConfig:
+def _composed(name: str, overrides: list[str], keys: Iterable[str] = (), **more: bool) -> DictConfig:
     """Compose by Hydra; InputError, with the nearest of the `keys`, for an override that it refuses."""
     try:
-        return compose(name, overrides)
+        return compose(name, overrides, **more)
     except Exception as error:  # of what is no override Hydra raises nearly anything
         lines = [first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
         remedy = "; --help shows every key"
         if unknown := re.match("Could not override '(.+)'", lines[0]):
-            lines, remedy = [f"{unknown[1]} is no setting"], settings.did_you_mean(unknown[1], keys or [])
+            lines, remedy = [f"{unknown[1]} is no setting"], did_you_mean(unknown[1], keys)
         elif choice := re.search("Could not find '(.+)/(.+)'", lines[0]):
             choices = [path.stem for path in (CONFIGS / choice[1]).glob("*.yaml")]
-            remedy = settings.did_you_mean(choice[2], choices)
+            remedy = did_you_mean(choice[2], choices)
         raise InputError(f"{': '.join(lines)}{remedy}") from error
 
 
@@ -72,37 +82,171 @@ def run(
 ) -> int:
     """Run command(cfg) under configs/<name>.yaml; returns the exit status, see `pcreg.cli.exit_status`.
 
-    The `arguments`, by default those of the process, are overrides and FLAGS. Help calls it `program`.
+    The `arguments`, by default those of the process, are overrides and flags. Help calls it `program`.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
-    flags = FLAGS.keys() & set(arguments)
-    overrides = [each for each in arguments if each not in FLAGS]
+    words = "Settings are given as KEY=VALUE. --help explains them, as those given leave them."
+    parser = options.parser_of(program, words, add_help=False, allow_abbrev=False)
+    options.add_flags(parser)
+    parser.add_argument("-h", "--help", action="store_true", help="explain flags and settings")
+    flags, overrides = parser.parse_known_args(arguments)
 
     def go() -> int:
-        if flags & {"-h", "--help"}:
-            words = (f"  {flag:13}{what}\n" for flag, what in FLAGS.items() if what)
-            print(f"usage: {program} [FLAG ...] [KEY=VALUE ...]\n\n{''.join(words)}")
-            try:
-                print(settings.setting_help(CONFIGS, name, overrides))
-            except HydraException as error:
-                raise InputError(f"{first_line(error)}; --help alone shows every key") from error
-        elif "--version" in flags:
-            print(f"pcreg {VERSION}")
-        elif flags >= {"--quiet", "--verbose"}:
-            raise InputError("--quiet and --verbose exclude each other; leave one out")
-        else:
-            try:
-                with output(quiet="--quiet" in flags, verbose="--verbose" in flags):
+        try:
+            if flags.help:
+                print(f"{parser.format_help()}\n{setting_help(name, overrides)}")
+            else:
+                with exit_status.output(quiet=flags.quiet, verbose=flags.verbose):
                     command(compose_config(name, overrides))
-            except InstantiationException as error:
-                cause = error.__cause__
-                if isinstance(cause, InputError):
-                    raise cause from error
-                section = str(error).rpartition("full_key: ")[2]
-                raise InputError(
-                    f"{section}: these settings cannot be used ({first_line(cause or error)}); --help shows "
-                    "the usual ones"
-                ) from error
+        except InstantiationException as error:
+            cause = error.__cause__
+            if isinstance(cause, InputError):
+                raise cause from error
+            section = str(error).rpartition("full_key: ")[2]
+            why = first_line(cause or error)
+            raise InputError(
+                f"{section}: these settings cannot be used ({why}); --help shows the usual ones"
+            ) from error
         return 0
 
-    return exit_status.status(go, with_traceback="--traceback" in flags)
+    return exit_status.status(go, with_traceback=flags.traceback)
+
+
+def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "") -> None:
+    """Bring the values of `cfg` to their types.
+
+    The types are `hints`, for a section those of the parameters of what it builds, or that of the value in
+    `base`, the configuration before any value is changed. Raises InputError for a value of another type and
+    for a key that `base` and `hints` lack.
+    """
+    defaults = OmegaConf.to_container(base)
+    for name in cfg:
+        full = f"{key}.{name}" if key else name
+        if name not in base and name not in hints:
+            raise InputError(f"{full} is no setting{did_you_mean(full, flat(base, key))}")
+        if OmegaConf.is_missing(cfg, name) or OmegaConf.is_interpolation(cfg, name) or name.startswith("_"):
+            continue
+        value, default, hint = cfg[name], defaults.get(name), hints.get(name, Any)
+        if name in base and OmegaConf.is_interpolation(base, name):
+            with suppress(OmegaConfBaseException):  # of a value that is missing
+                default = base[name]
+        if isinstance(value, DictConfig) and (isinstance(hint, dict) or hint not in PLAIN):
+            below = base[name] if isinstance(default, dict) else OmegaConf.create()
+            check(value, below, hint if isinstance(hint, dict) else _hints(value), full)
+        elif isinstance(default, dict) and value is not None:
+            raise InputError(f"{full}={value}: is a section; set {full}.{next(iter(default), 'KEY')}=...")
+        else:
+            hint = _supported(Any if isinstance(hint, dict) else hint)
+            if hint is Any and isinstance(default, bool | int | float | list | str):
+                hint = float if type(default) is int and "_target_" in cfg else type(default)
+                hint = list[type(default[0])] if hint is list and default else hint
+            cfg[name] = _typed(value, hint, default, full)
+
+
+def _hints(section: DictConfig) -> dict[str, Any]:
+    """The type of every parameter of what a section builds."""
+    if "_target_" not in section:
+        return {}
+    parameters = signature(get_object(section["_target_"]), eval_str=True).parameters
+    return {name: each.annotation for name, each in parameters.items()}
+
+
+def flat(node: DictConfig | dict[str, Any], key: str = "") -> dict[str, Any]:
+    """Value by key of every section and setting below a node, such as data and data.root."""
+    found: dict[str, Any] = {}
+    for name, value in (node if isinstance(node, dict) else OmegaConf.to_container(node)).items():
+        full = f"{key}.{name}" if key else name
+        found |= {full: value} | (flat(value, full) if isinstance(value, dict) else {})
+    return found
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Words to append: the key that ends most like this one, of the same section if there is one."""
+    parts = [each.rpartition(".") for each in known]
+    section, _, end = word.rpartition(".")
+    for sections in ({section}, {each for each, _, _ in parts}):
+        ends = {each[2]: "".join(each) for each in reversed(parts) if each[0] in sections}
+        if near := get_close_matches(end, ends, 1):
+            return f"; did you mean {ends[near[0]]}?"
+    return "; --help shows every key"
+
+
+def _supported(hint: Any) -> Any:
+    """The type as OmegaConf can check it; Any for others, such as a union with a list."""
+    parts = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        if any(get_origin(part) or part not in PLAIN for part in parts):
+            return Any
+        return Union[tuple(dict.fromkeys(PLAIN[part] for part in parts))]  # noqa: UP007
+    if get_origin(hint) in (list, tuple, Sequence):
+        return list[_supported(parts[0])]
+    return PLAIN.get(hint, Any)
+
+
+def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
+    """The value in its type; null passes where it is the default."""
+    if value is None and default is None:
+        return None
+    setting = OmegaConf.structured(make_dataclass("Setting", [("value", hint, MISSING)]))
+    try:
+        if hint is bool and not isinstance(value, bool):
+            raise ValidationError("OmegaConf takes any number for a switch")
+        setting.value = value
+    except ValidationError as error:
+        such = "" if default is None or isinstance(default, str) else f", such as {default}"
+        raise InputError(f"{key}={value}: {_words(hint)} is needed{such}") from error
+    return OmegaConf.to_container(setting)["value"]
+
+
+def _words(hint: Any) -> str:
+    if get_origin(hint) is list:
+        return f"a list, each {_words(get_args(hint)[0])},"
+    return " or ".join(map(_words, get_args(hint))) or WORDS.get(hint, "a list")
+
+
+def setting_help(name: str, overrides: list[str]) -> str:
+    """The groups of settings with their choices, and all settings as the overrides leave them.
+
+    Comments are those of configs/NAME.yaml and of the files of the groups. Raises InputError for overrides
+    that cannot be composed.
+    """
+    if name == "train" and not any(each.startswith("experiment=") for each in overrides):
+        overrides = ["~experiment", *overrides]  # which has to be chosen, but for help
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = _composed(name, overrides, return_hydra_config=True)
+    words = {}
+    for place, choice in cfg.hydra.runtime.choices.items():
+        group, _, section = place.partition("@")
+        if choice and (CONFIGS / group).is_dir():
+            # The comments of the chosen file take the place of those of its siblings.
+            for path in sorted((CONFIGS / group).glob("*.yaml"), key=lambda path: path.stem == choice):
+                for key, comment in comments(path).items():
+                    if key or path.stem == choice:
+                        words[f"{section or group}{f'.{key}' if key else ''}"] = comment
+    words |= comments(CONFIGS / f"{name}.yaml")
+    lines = ["Groups of settings and their choices:"]
+    for group in sorted(each for each in CONFIGS.iterdir() if each.is_dir()):
+        lines.append(f"  {group.name}: {', '.join(sorted(path.stem for path in group.glob('*.yaml')))}")
+    lines.append("")
+    for key, value in flat(cfg).items():
+        _, _, last = key.rpartition(".")
+        if key.partition(".")[0] == "hydra" or last.startswith("_"):  # the latter says which class is built
+            continue
+        flow = yaml.safe_dump(value, default_flow_style=True, width=1000).removesuffix("...\n").strip()
+        shown = "" if isinstance(value, dict) else f" {value if isinstance(value, str) and value else flow}"
+        line = f"{'  ' * key.count('.')}{last}:{shown}"
+        lines.append(f"{line:{COLUMN}}  # {words[key]}" if words.get(key) else line)
+    return "\n".join(lines)
+
+
+def comments(path: Path) -> dict[str, str]:
+    """The comments of a configuration file by key, such as augment.jitter; under "" its first line's."""
+    found, parents = {}, [""]
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# ") and not line.startswith("# @") and not found:
+            found[""] = line[2:]
+        if match := LINE.match(line):
+            indent, key, comment = match.groups()
+            parents[len(indent) // 2 + 1 :] = [key]
+            if comment:
+                found[".".join(parents[1:])] = comment
+    return found

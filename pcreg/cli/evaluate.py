@@ -23,7 +23,6 @@ from pcreg.datasets.altered import EveryBeam, Moved
 from pcreg.evaluation import runner
 from pcreg.evaluation.protocol import Protocol, Setup, caption
 from pcreg.evaluation.report import report
-from pcreg.evaluation.system import System
 from pcreg.evaluation.tables import measured, per_scene, tables
 from pcreg.features.cache import FeatureCache
 from pcreg.io.pairs import PairDataset, keep_evenly
@@ -49,7 +48,7 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
     """Evaluate as configured; returns the figures at the first number of samples."""
     _check(cfg)
     protocol = instantiate(cfg.protocol, _convert_="all")
-    if isinstance(protocol, System):
+    if isinstance(protocol, runner.System):
         setup, dataset, measure = _system(cfg, protocol)
     else:
         setup, dataset, measure = _descriptor_and_estimator(cfg, protocol)
@@ -95,7 +94,7 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
     return setup, dataset, measure
 
 
-def _system(cfg: DictConfig, protocol: System) -> tuple[Setup, PairDataset, Measure]:
+def _system(cfg: DictConfig, protocol: runner.System) -> tuple[Setup, PairDataset, Measure]:
     """Setup, data and measurement of the system; InputError if a group that it does not use was chosen."""
     for group, default in DEFAULT_CHOICES.items():
         with open_dict(cfg):

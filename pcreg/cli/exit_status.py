@@ -1,4 +1,4 @@
-"""Exit status of every command, and its one sentence where something went wrong.
+"""Output of every command, its exit status, and its one sentence where something went wrong.
 
 0, 1  the result of the command
 2     bad input, or a file that cannot be written
@@ -8,16 +8,21 @@
 """
 
 import io
+import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TextIO
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import WRITE_ERRORS
 from pcreg.runtime.termination import STATUS as TERMINATED
 from pcreg.runtime.termination import termination
+
+# Loggers, with all below them, whose messages at INFO are shown without --verbose.
+MILESTONES = ("pcreg.datasets", "pcreg.mapping", "pcreg.registration.batch", "pcreg.training")
 
 
 def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
@@ -83,3 +88,39 @@ def _refused(sentence: object, status: int = 2) -> int:
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+@contextmanager
+def output(*, quiet: bool = False, verbose: bool = False, json: bool = False) -> Iterator[TextIO]:
+    """Within, printed words go to stdout, logged ones to stderr; gives the stream of a result as JSON.
+
+    `json` sends printed words to stderr, so that stdout holds the result alone. With `quiet` nothing is
+    printed or logged but errors, and no progress is shown. `verbose` shows each step that the library logs.
+    """
+    logger, shown = logging.getLogger("pcreg"), _Shown(logging.INFO)
+    if not verbose:
+        shown.addFilter(_is_milestone)
+    with ExitStack() as stack:
+        stdout = sys.stdout
+        if quiet:
+            words = stack.enter_context(open(os.devnull, "w", encoding="utf-8", errors="surrogateescape"))
+            stack.enter_context(redirect_stdout(words))
+        elif json:
+            stack.enter_context(redirect_stdout(sys.stderr))
+        level = logger.level
+        logger.setLevel(logging.ERROR if quiet else logging.INFO)
+        logger.addHandler(shown)
+        stack.callback(logger.setLevel, level)
+        stack.callback(logger.removeHandler, shown)
+        yield stdout
+
+
+class _Shown(logging.Handler):
+    """Writes messages to what stderr is at the time: a bar that is shown there makes room for them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(record.getMessage(), file=sys.stderr)
+
+
+def _is_milestone(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.INFO or record.name.startswith(MILESTONES)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pcreg.cli import exit_status
-from pcreg.cli.output import output
 from pcreg.io.cloud import MAX_COLUMNS
 from pcreg.registration.clouds.inputs import (
     METRES,
@@ -24,10 +23,20 @@ from pcreg.runtime.errors import InputError
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
-def parser_of(program: str, description: str) -> argparse.ArgumentParser:
+def parser_of(program: str, description: str, **settings: Any) -> argparse.ArgumentParser:
     """A parser that prints the description as it is."""
     formatter = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(program, description=description, formatter_class=formatter)
+    return argparse.ArgumentParser(program, description=description, formatter_class=formatter, **settings)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of every verb that may take long."""
+    verbosity = parser.add_mutually_exclusive_group()
+    quiet = "print nothing but errors; the exit status is the answer"
+    verbosity.add_argument("--quiet", action="store_true", help=quiet)
+    verbosity.add_argument("--verbose", action="store_true", help="log each step on stderr")
+    parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
+    parser.add_argument("--version", action="version", version=f"pcreg {VERSION}")
 
 
 def add_options(
@@ -62,12 +71,7 @@ def add_options(
     add("--weights", type=Path, metavar="W", help=weights)
     add("--device", default="cpu", help="that computes: cpu, cuda or auto (default: %(default)s)")
     add("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
-    verbosity = parser.add_mutually_exclusive_group()
-    quiet = "print nothing but errors; the exit status is the answer"
-    verbosity.add_argument("--quiet", action="store_true", help=quiet)
-    verbosity.add_argument("--verbose", action="store_true", help="log each step on stderr")
-    add("--traceback", action="store_true", help="print where a fault of the program arose")
-    add("--version", action="version", version=f"pcreg {VERSION}")
+    add_flags(parser)
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +112,7 @@ def run(options: argparse.Namespace, command: Callable[[argparse.Namespace, Text
     """
 
     def go() -> int:
-        with output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
+        with exit_status.output(quiet=options.quiet, verbose=options.verbose, json=options.json) as stdout:
             return 0 if command(options, stdout) else 1
 
     return exit_status.status(go, with_traceback=options.traceback)

@@ -11,7 +11,7 @@ from torch.multiprocessing.reductions import reduce_tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from pcreg.runtime import parallel
-from pcreg.runtime.deterministic import ONE_THREAD
+from pcreg.runtime.device import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.termination import end_with_parent
 

@@ -1,29 +1,38 @@
 """One self-contained HTML file of a benchmark: tables, charts, and pictures of the worst pairs."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import imsave
 
 from pcreg.evaluation import metrics
-from pcreg.evaluation.charts import charts
 from pcreg.evaluation.protocol import Setup, caption
-from pcreg.evaluation.tables import per_scene, tables
+from pcreg.evaluation.tables import Records, per_scene, tables
+from pcreg.evaluation.trial import TAU_FACTORS
 from pcreg.geometry.se3 import transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import PairDataset
+from pcreg.viz.files import write_page
 from pcreg.viz.overview import SOURCE, TARGET
-from pcreg.viz.page import write_page
 from pcreg.viz.render import render
 
 PICTURES = 20
 SIZE = (480, 360)
+BINS = 10  # of overlap
+PASSED, FAILED = "#1f7eb0", "#f59234"  # blue and orange of the pictures
+STYLE = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "pcreg"}
+STYLE |= {"axes.grid": True, "grid.alpha": 0.3}
 
 
 def report(
-    records: Sequence[dict[str, Any]],
+    records: Records,
     setup: Setup,
     dataset: PairDataset,
     path: str | Path,
@@ -45,9 +54,7 @@ def report(
     )
 
 
-def failures(
-    records: Sequence[dict[str, Any]], setup: Setup, dataset: PairDataset, count: int
-) -> list[dict[str, Any]]:
+def failures(records: Records, setup: Setup, dataset: PairDataset, count: int) -> list[dict[str, Any]]:
     """Rows, pictures (JPEG or None) and words of the `count` pairs with the largest RMSE or no estimate."""
     rows = metrics.rows(records, setup.protocol.samples[0], setup.seeds[0])
     rows.sort(key=lambda row: np.inf if row["rmse"] is None else row["rmse"], reverse=True)
@@ -75,8 +82,6 @@ def _pictures(row: dict[str, Any], setup: Setup, dataset: PairDataset) -> dict[s
 
 def _jpeg(image: np.ndarray) -> bytes:
     """The bytes of an RGB image (H, W, 3) in 0..1."""
-    from matplotlib.image import imsave
-
     buffer = io.BytesIO()
     imsave(buffer, np.ascontiguousarray(np.clip(image, 0, 1)), format="jpg", pil_kwargs={"quality": 85})
     return buffer.getvalue()
@@ -95,3 +100,101 @@ def _figures(row: dict[str, Any], setup: Setup) -> str:
         found = f"{accepted} with confidence {row['confidence']:.2f}: {row['reason']}"
     overlap = "unknown" if row["overlap_measured"] is None else f"{row['overlap_measured']:.2f}"
     return f"{errors}, {verdict}; overlap {overlap}, {found}"
+
+
+def charts(records: Records, setup: Setup) -> dict[str, bytes]:
+    """All charts by title, as SVG: recall against thresholds, errors, success against overlap."""
+    draw = {
+        "Recall against thresholds": (4 if metrics.all_trials_have(records, "IR") else 2, _recall_curves),
+        "Errors": (3, _histograms),
+        "Success against overlap": (1, _overlap),
+    }
+    return {title: _drawn(count, partial(fill, records, setup)) for title, (count, fill) in draw.items()}
+
+
+def recall_curve(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """The fraction of values (P,) below each threshold (K,): (K,). NaN is below none."""
+    return (np.asarray(values)[:, None] < thresholds).mean(0)
+
+
+def success_by_overlap(overlap: np.ndarray, success: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Success rate (BINS,), NaN where there is no pair, and pairs (BINS,) in equal bins of overlap 0..1."""
+    which = np.clip((np.asarray(overlap) * BINS).astype(int), 0, BINS - 1)
+    pairs = np.bincount(which, minlength=BINS)
+    passed = np.bincount(which, weights=np.asarray(success, dtype=float), minlength=BINS)
+    return np.divide(passed, pairs, out=np.full(BINS, np.nan), where=pairs > 0), pairs
+
+
+def _drawn(count: int, fill: Callable[[Sequence[Axes]], None]) -> bytes:
+    """The SVG of `count` charts, four in two rows, fewer side by side."""
+    columns = 2 if count == 4 else count
+    rows = -(-count // columns)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(4.6 * columns + (count == 1) * 2, 3.1 * rows), layout="constrained")
+        fill(np.ravel(figure.subplots(rows, columns)))
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def _recall_curves(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
+    """Recall by RRE and RTE, and FMR by inlier distance and ratio on four axes; a line per N."""
+    protocol = setup.protocol
+    RRE, tau2 = np.linspace(0, 15, 151), np.linspace(0, 0.3, 151)
+    RTE = np.linspace(0, 2.0 if protocol.gates else 10 * protocol.tau1, 151)
+    labels = [("RRE below, deg", "pairs, %"), ("RTE below, m", "pairs, %")]
+    if len(axes) == 4:
+        labels += [
+            ("inlier distance τ1, m", f"pairs with IR > {protocol.tau2:g}, %"),
+            ("inlier ratio τ2", f"pairs with IR > τ2 at {protocol.tau1:g} m, %"),
+        ]
+    for samples in protocol.samples:
+        runs = [metrics.rows(records, samples, seed) for seed in setup.seeds]
+        curves = [
+            (RRE, [recall_curve(metrics.column(run, "RRE"), RRE) for run in runs]),
+            (RTE, [recall_curve(metrics.column(run, "RTE"), RTE) for run in runs]),
+        ]
+        if len(axes) == 4:
+            by_tau1 = [(np.array([row["IR_curve"] for row in run]) > protocol.tau2).mean(0) for run in runs]
+            by_tau2 = [(metrics.column(run, "IR")[:, None] > tau2).mean(0) for run in runs]
+            curves += [(TAU_FACTORS * protocol.tau1, by_tau1), (tau2, by_tau2)]
+        for axis, (x, found) in zip(axes, curves, strict=True):
+            label = "all" if samples is None else str(samples)
+            axis.plot(x, 100 * np.mean(found, axis=0), label=label, linewidth=1.3)
+    for axis, (x, y) in zip(axes, labels, strict=True):
+        axis.set(xlabel=x, ylabel=y, ylim=(0, 101))
+    axes[0].legend(title="N", fontsize=8, loc="lower right")
+
+
+def _histograms(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
+    """RTE, RRE and RMSE of all pairs at the first N, on a logarithmic axis, by success."""
+    rows = [r for seed in setup.seeds for r in metrics.rows(records, setup.protocol.samples[0], seed)]
+    passed = metrics.succeeded(rows, setup.protocol)
+    for axis, key, label in zip(axes, ("RTE", "RRE", "rmse"), ("RTE, m", "RRE, deg", "RMSE, m"), strict=True):
+        values = np.maximum(metrics.column(rows, key), 1e-3)  # the axis is logarithmic
+        finite = np.isfinite(values)
+        if finite.any():
+            low, high = np.log10(values[finite].min()), np.log10(values[finite].max())
+            stacked = [values[finite & passed], values[finite & ~passed]]
+            bins = np.logspace(low - 0.05, high + 0.05, 41)
+            axis.hist(stacked, bins, stacked=True, color=[PASSED, FAILED], label=["registered", "not"])
+            axis.set_xscale("log")
+        missing = int((~finite).sum())
+        axis.set(xlabel=label + (f" ({missing} without estimate)" if missing else ""), ylabel="pairs x seeds")
+    axes[0].legend(fontsize=8)
+
+
+def _overlap(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
+    """The success rate per tenth of overlap, with the number of pairs."""
+    samples = setup.protocol.samples[0]
+    overlap = metrics.column(records, "overlap_measured")
+    runs = [metrics.succeeded(metrics.rows(records, samples, s), setup.protocol) for s in setup.seeds]
+    usable = np.isfinite(overlap)
+    rate, pairs = success_by_overlap(overlap[usable], np.mean(runs, axis=0)[usable])
+    middle, height = (np.arange(BINS) + 0.5) / BINS, 100 * np.nan_to_num(rate)
+    axes[0].bar(middle, height, width=0.9 / BINS, color=PASSED)
+    for x, y, count in zip(middle, height, pairs, strict=True):
+        if count:
+            axes[0].annotate(str(count), (x, y), ha="center", va="bottom", fontsize=8)
+    labels = {"xlabel": "overlap of the source, measured; above: pairs", "ylabel": "registered, %"}
+    axes[0].set(**labels, ylim=(0, 108))

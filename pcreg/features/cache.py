@@ -17,7 +17,7 @@ import numpy as np
 
 from pcreg.features.base import Description, Descriptor, Nodes
 from pcreg.io.pairs import PairDataset, points_of
-from pcreg.runtime.deterministic import deterministic
+from pcreg.runtime.device import deterministic
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 from pcreg.runtime.records import DESCRIBING, code_fingerprint

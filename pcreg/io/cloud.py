@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.geometry.se3 import box
-from pcreg.io.formats.arrays import read_npy, read_npz, viewpoints_of_npz
-from pcreg.io.formats.bin import read_bin
+from pcreg.io.formats.arrays import read_bin, read_npy, read_npz, viewpoints_of_npz
 from pcreg.io.formats.e57 import read_e57, viewpoint_of_e57
 from pcreg.io.formats.las import read_las
 from pcreg.io.formats.meshes import read_obj, read_off, read_stl

@@ -18,7 +18,7 @@ from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, undrawn
 from pcreg.models.weights_file import NODE_LEVEL, Architecture
 from pcreg.runtime import parallel
-from pcreg.runtime.deterministic import ONE_THREAD
+from pcreg.runtime.device import ONE_THREAD
 
 if TYPE_CHECKING:
     from pcreg.kernels.triton.launch import Compilation

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from pcreg.models import weights_file
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights_file import KEY, Architecture, StoredWeights, read_weights
-from pcreg.runtime.deterministic import ONE_THREAD
+from pcreg.runtime.device import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 

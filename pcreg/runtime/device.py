@@ -1,7 +1,10 @@
-"""Devices and libraries that not every machine has."""
+"""Devices and libraries that not every machine has, and PyTorch made to repeat its results."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from threading import Lock
 from typing import Any
 
 from pcreg.runtime.errors import InputError
@@ -36,3 +39,43 @@ def load_open3d() -> Any:
             f"Open3D cannot be loaded ({error}); install it (pip install open3d) and the system library that "
             "is named, on Debian and Ubuntu one of libusb-1.0-0, libegl1, libgl1 and libx11-6"
         ) from error
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """Have PyTorch add sums up in a fixed order, where it can: on a GPU, and with threads on a CPU."""
+    import torch
+
+    before = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warn_only)
+
+
+class _OneThread:
+    """PyTorch on the calling thread alone: the same sums on any cores, and no hang after a fork."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, 1
+
+    def __enter__(self) -> None:
+        import torch
+
+        with self._lock:
+            if self._inside == 0:
+                self._before = torch.get_num_threads()
+            self._inside += 1
+            torch.set_num_threads(1)
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        with self._lock:
+            self._inside -= 1
+            torch.set_num_threads(self._before)
+
+
+ONE_THREAD = _OneThread()

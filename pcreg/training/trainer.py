@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import save_weights
-from pcreg.runtime.deterministic import deterministic
+from pcreg.runtime.device import deterministic
 from pcreg.runtime.distributed import ALONE, Ranks
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import is_shown

@@ -17,10 +17,9 @@ from pcreg.io.cloud import write_ply
 from pcreg.mapping.map import COLORED, VIEWED, Map, folder_of
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.runtime.files import replacing
+from pcreg.viz.files import packed, write_page
 from pcreg.viz.overview import byte, font, principal_axes
-from pcreg.viz.page import write_page
 from pcreg.viz.render import BACKGROUND, from_above, from_the_side, render
-from pcreg.viz.viewer import packed
 
 SIZE = (900, 800)  # pixels of a view of the picture
 PICTURE_POINTS = 1_500_000  # of all scans

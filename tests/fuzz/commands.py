@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.cli import register
-from pcreg.cli.config import compose_config
-from pcreg.cli.settings import keys_of
+from pcreg.cli.config import compose_config, flat
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import wavy_sheet
 
@@ -77,7 +76,7 @@ def _register(rng: random.Random, folder: Path) -> str:
 def _settings(rng: random.Random) -> str:
     name = rng.choice(["evaluate", "train"])
     overrides = ["data.root=x", *(["experiment=folder"] if name == "train" else [])]
-    keys = [key for key in keys_of(compose_config(name, overrides)) if "_target_" not in key]
+    keys = [key for key in flat(compose_config(name, overrides)) if "_target_" not in key]
     for _ in range(rng.randrange(4)):
         key = rng.choice(keys)
         if rng.random() < 0.2:

@@ -17,8 +17,7 @@ from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, load_weights
 from pcreg.models.weights_file import NODE_LEVEL
 from pcreg.registration.matching.nearest import Matches, match_within_bound
-from pcreg.runtime.deterministic import ONE_THREAD
-from pcreg.runtime.device import choose_device
+from pcreg.runtime.device import ONE_THREAD, choose_device
 from pcreg.runtime.errors import InputError
 
 MAX_PAIRS = 1024  # of patches, whose points are matched

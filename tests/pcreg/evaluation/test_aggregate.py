@@ -7,7 +7,7 @@ import pytest
 
 from pcreg.evaluation import metrics
 from pcreg.evaluation.protocol import Protocol, Setup, caption
-from pcreg.evaluation.system import INDOOR_GATES, OUTDOOR_GATES
+from pcreg.evaluation.runner import INDOOR_GATES, OUTDOOR_GATES
 from pcreg.evaluation.tables import Table, cell, heading, measured, per_scene, published, tables
 from pcreg.runtime.errors import InputError
 

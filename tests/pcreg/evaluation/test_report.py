@@ -8,9 +8,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from pcreg.evaluation.charts import recall_curve, success_by_overlap
 from pcreg.evaluation.protocol import Setup
-from pcreg.evaluation.report import failures, report
+from pcreg.evaluation.report import failures, recall_curve, report, success_by_overlap
 from tests.pcreg.evaluation.toys import PROTOCOL, Rooms, run
 
 SETUP = Setup("rooms <3", PROTOCOL, "distances", "", "ransac", (0, 1), {"numpy": "2"})

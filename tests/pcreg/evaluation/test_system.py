@@ -9,7 +9,7 @@ import pytest
 from pcreg.evaluation import metrics, runner
 from pcreg.evaluation.protocol import Setup, caption
 from pcreg.evaluation.report import report
-from pcreg.evaluation.system import INDOOR_GATES, OUTDOOR_GATES, System
+from pcreg.evaluation.runner import INDOOR_GATES, OUTDOOR_GATES, System
 from pcreg.evaluation.tables import measured, tables
 from pcreg.geometry.se3 import se3
 from pcreg.runtime.errors import InputError

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from pcreg.geometry.se3 import rotation_about, se3, transform
-from pcreg.runtime.deterministic import ONE_THREAD
+from pcreg.runtime.device import ONE_THREAD
 from tests.pcreg.scenes import wavy_sheet
 
 ROOT = Path(__file__).parents[3]

@@ -11,8 +11,8 @@ import pytest
 
 from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.registration.result import Registration
+from pcreg.viz.files import viewer
 from pcreg.viz.overview import MAX_DRAWN_POINTS
-from pcreg.viz.viewer import viewer
 from tests.pcreg.evaluation.test_report import BROWSERS
 from tests.pcreg.evidences import evidence
 from tests.pcreg.scenes import wavy_sheet

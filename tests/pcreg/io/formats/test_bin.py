@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcreg.io.cloud import read_cloud
-from pcreg.io.formats.bin import likely_columns
+from pcreg.io.formats.arrays import likely_columns
 from pcreg.runtime.errors import InputError
 
 
