@@ -16,6 +16,7 @@ from pcreg.runtime.errors import InputError
 
 BEAM_SPACING = 0.4  # degrees of elevation that are dropped together: that of 64 beams, about
 BANDS = int(182 / BEAM_SPACING)
+BEHIND_EITHER = 0.7  # chance of each cloud of a pair that `behind` chooses
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -36,6 +37,9 @@ class Augmentation:
     drop: float = 0.0  # largest fraction of its points that are dropped at random
     beams: float = 0.0  # largest fraction of a spinning sensor's beams that are dropped
     viewpoint: float = 0.0  # fraction of the clouds whose origin moves along a ray, away from the sensor
+    behind: float = (
+        0.0  # fraction of the pairs of which most have one cloud, or both, with its origin behind it
+    )
 
     def __post_init__(self):
         low, high = self.scale
@@ -49,7 +53,7 @@ class Augmentation:
             raise InputError(
                 f"augment.max_relative_rotation={self.max_relative_rotation}: give degrees from 0 to 180"
             )
-        for name in ("crop", "drop", "beams", "viewpoint"):
+        for name in ("crop", "drop", "beams", "viewpoint", "behind"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"augment.{name}={getattr(self, name)}: give a share from 0 to below 1")
 
@@ -58,7 +62,7 @@ class Augmentation:
     ) -> tuple[Jagged, list[Floats]]:
         """Crop, drop, scale and move viewpoints, each cloud in its own frame: points (N, 3), T (4, 4)."""
         if self.crop or self.drop or self.beams:
-            clouds = clouds.take(self._kept(clouds, rng).nonzero()[:, 0])
+            clouds = clouds.take(self.kept(clouds, rng).nonzero()[:, 0])
         factor = rng.uniform(*self.scale, len(motions))
         points = clouds.points * clouds.of_points(np.tile(factor, 2))[:, None]
         places = self._viewpoints(clouds, points, rng)
@@ -91,17 +95,25 @@ class Augmentation:
         return Jagged(points, clouds.sizes), moved
 
     def _viewpoints(self, clouds: Jagged, points: Tensor, rng: np.random.Generator) -> Floats:
-        """New origins (B, 3) of clouds of `points` (N, 3) in free space, mostly zeros: few normals flip."""
-        places = np.zeros((len(clouds.sizes), 3))
+        """New origins (B, 3) of clouds of `points` (N, 3), mostly zeros.
+
+        Most are in free space, so that few normals flip; those behind the clouds flip most of them.
+        """
+        places, sizes = np.zeros((len(clouds.sizes), 3)), np.array(clouds.sizes)
+        first = np.cumsum(sizes) - sizes
         if self.viewpoint:
-            sizes = np.array(clouds.sizes)
             moved = np.flatnonzero((rng.random(len(sizes)) < self.viewpoint) & (sizes > 0))
-            rows = (np.cumsum(sizes) - sizes + rng.integers(np.maximum(sizes, 1)))[moved]
+            rows = (first + rng.integers(np.maximum(sizes, 1)))[moved]
             found = points[to_device(torch.from_numpy(rows), points.device)].cpu().numpy()
             places[moved] = rng.uniform(0, 0.5, (len(moved), 1)) * found
+        if self.behind:
+            count = len(sizes) // 2
+            chosen = (rng.random(count) < self.behind) & (rng.random((2, count)) < BEHIND_EITHER)
+            for n in np.flatnonzero(chosen.ravel() & (sizes > 0)):
+                places[n] = rng.uniform(1, 3) * behind(points[first[n] : first[n] + sizes[n]])
         return places
 
-    def _kept(self, clouds: Jagged, rng: np.random.Generator) -> Tensor:
+    def kept(self, clouds: Jagged, rng: np.random.Generator) -> Tensor:
         """Mask (N,) of the points that are neither cropped nor dropped."""
         points, count = clouds.points, len(clouds.sizes)
         noise = _noise(points, rng)
@@ -121,6 +133,13 @@ class Augmentation:
             uniform = torch.rand((count, BANDS), generator=noise, device=points.device)
             kept &= ~(uniform < share)[clouds.cloud, bands]
         return kept
+
+
+def behind(points: Tensor) -> Floats:
+    """A place (3,) behind the middle of a cloud (N, 3) that was seen from the origin, its radius away."""
+    middle = points.mean(0)
+    radius = (points - middle).square().sum(1).mean().sqrt()
+    return (middle + radius * torch.nn.functional.normalize(middle, dim=0)).cpu().numpy()
 
 
 def _rank(clouds: Jagged, values: Tensor) -> Tensor:

@@ -30,6 +30,12 @@ class Recording:
         """T_target_source (4, 4) between two of the clouds."""
         return inverse(self.T_world_cloud[target]) @ self.T_world_cloud[source]
 
+    def scaled(self, factor: float) -> "Recording":
+        """The recording with all lengths times `factor`."""
+        T = self.T_world_cloud.copy()
+        T[:, :3, 3] *= factor
+        return Recording([cloud * factor for cloud in self.clouds], T)
+
 
 # (seed, index, device) -> the recording of scene number `index`
 Recorder = Callable[[int, int, str], Recording]

@@ -41,6 +41,7 @@ class DepthCamera:
     noise: float = 0.05  # sigma of the disparity, pixels: 1.1 mm at 1 m, 10 mm at 3 m
     distortion: float = 0.06  # likewise
     wander: float = 1.0  # sigma of where an edge is seen, pixels of this image
+    dull: float = 0.03  # share of the solids that return no light
     tile: tuple[int, int] = (12, 16)  # rows and columns of rays that are cast together
 
     @property
@@ -69,7 +70,7 @@ class DepthCamera:
         origins = T_world_camera[:, :3, 3].repeat_interleave(len(directions) // F, 0)[:, None]
         hits = cast(solids, origins, directions, self.far * 1.3)
         relief = moved(torch.from_numpy(solids.relief).float(), device)
-        dull = torch.rand(len(solids), generator=generator, device=device) < 0.03
+        dull = torch.rand(len(solids), generator=generator, device=device) < self.dull
         solid = hits.solid.clamp(min=0)
         at = origins + hits.distance.clamp(max=self.far * 2)[..., None] * directions
         bump = relief[solid] * _waves(at, generator) / hits.cosine.clamp(min=0.35)

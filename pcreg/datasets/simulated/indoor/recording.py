@@ -55,7 +55,7 @@ def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: 
     sway /= sway.std(0)
     smooth += sway[:, :5] * [0.03, 0.03, 0.03, np.radians(3), np.radians(4)]
     roll = np.radians(rng.normal(0, 3) + rng.uniform(1, 6) * sway[:, 5])
-    poses = _looking(smooth[:, :3], smooth[:, 3], smooth[:, 4], roll)
+    poses = looking(smooth[:, :3], smooth[:, 3], smooth[:, 4], roll)
     within = np.linspace(0, SPAN * SAMPLES, frames).round().astype(int)
     at = np.arange(fragments)[:, None] * SAMPLES + within
     return poses[at]
@@ -63,7 +63,7 @@ def camera_path(rng: np.random.Generator, scene: Scene, fragments: int, frames: 
 
 def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Camera positions and target points, (count, 3) each."""
-    places, blocked = _free_places(scene)
+    places, blocked = free_places(scene)
     low, high = extents(scene.solids)
     middle = (low + high) / 2
     inside = np.zeros(len(middle), bool)
@@ -87,7 +87,7 @@ def _stations(rng: np.random.Generator, scene: Scene, count: int) -> tuple[np.nd
     return eyes[order], targets[order]
 
 
-def _free_places(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
+def free_places(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     """Grid points (N, 2) on the floors, and their costs (N,), high near tall things."""
     low, high = extents(scene.solids)
     tall = (high[:, 2] > 0.95) & (low[:, 2] < 1.9)
@@ -110,7 +110,7 @@ def _cells(low: np.ndarray, high: np.ndarray, corner: np.ndarray) -> list[list[i
     return np.c_[(low - corner) / CELL, (high - corner) / CELL].round().astype(int).clip(0).tolist()
 
 
-def _looking(eye: np.ndarray, yaw: np.ndarray, pitch: np.ndarray, roll: np.ndarray) -> np.ndarray:
+def looking(eye: np.ndarray, yaw: np.ndarray, pitch: np.ndarray, roll: np.ndarray) -> np.ndarray:
     """T_world_camera (F, 4, 4) of cameras at eye (F, 3), angles in radians."""
     forward = np.stack([np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), np.sin(pitch)], 1)
     right = np.stack([np.sin(yaw), -np.cos(yaw), np.zeros_like(yaw)], 1)
@@ -137,7 +137,7 @@ def record(
     `frames` images; those of fewer than MIN_POINTS are left out. The same arguments on the same machine give
     the same clouds.
     """
-    rng, generator = _random(seed, index, device)
+    rng, generator = random_of(seed, index, device)
     camera = camera or _kinect(rng)  # sensors differ
     scene = indoor_scene(rng, None if house is None else np.random.default_rng([seed, house, HOUSE]))
     return _fragments(rng, generator, scene, camera, int(rng.integers(15, 31)), frames)
@@ -150,7 +150,7 @@ def record_by_two(seed: int, index: int, device: torch.device | str = "cpu") -> 
     and noise, and fuses its 8 to 15 fragments from another number of images on another lattice; or its
     clouds are single images. About half of the pairs are of both cameras.
     """
-    rng, generator = _random(seed, index, device)
+    rng, generator = random_of(seed, index, device)
     first, scene = _kinect(rng), indoor_scene(rng)
     parts = [_fragments(rng, generator, scene, first, int(rng.integers(8, 16)), 8)]
     width, height = SIZES[int(rng.integers(len(SIZES)))]
@@ -182,11 +182,13 @@ def record_scans(
 
     The same arguments on the same machine give the same clouds.
     """
-    rng, generator = _random(seed, index, device)
+    rng, generator = random_of(seed, index, device)
     return _images(rng, generator, indoor_scene(rng), camera, scans)
 
 
-def _random(seed: int, index: int, device: torch.device | str) -> tuple[np.random.Generator, torch.Generator]:
+def random_of(
+    seed: int, index: int, device: torch.device | str
+) -> tuple[np.random.Generator, torch.Generator]:
     rng = np.random.default_rng([seed, index])
     return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
 

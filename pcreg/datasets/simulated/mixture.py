@@ -1,0 +1,115 @@
+"""All kinds of scenes in one unit: every recording is scaled so that its voxel becomes that of rooms.
+
+A network knows no unit of length. A scene's voxel is that at which it is to be described: fixed in rooms and
+streets, elsewhere about what `pcreg.geometry.voxel_size` gives, as at inference.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from pcreg.datasets.augment import Augmentation
+from pcreg.datasets.jagged import Jagged
+from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
+from pcreg.datasets.simulated.recorded import Recording
+from pcreg.geometry.voxel_size import Sample
+from pcreg.kernels.grid import grid_sample
+
+VOXEL = 0.05  # metres, after scaling
+STREET_VOXEL = 0.3  # metres
+SHARES = {"rooms": 0.35, "streets": 0.3, "objects": 0.15, "terrestrial": 0.1, "sparse": 0.1}
+STEP = (5**0.5 - 1) / 2  # of a sequence that meets every share evenly
+MIXTURE = 2  # distinguishes what is drawn here from what the scene draws
+
+BEAMS = 0.5  # share of a LiDAR's beams that may be missing
+SPACINGS = (0.02, 0.1)  # metres, of sparse rooms
+FACTORS = (0.75, 1.25)  # range of a voxel, as a share of what suits the clouds
+FINE = 0.4  # voxels: spacing of what scanners give too densely
+MIN_POINTS = 500  # of a cloud
+
+
+def record(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+    """Recording `index` of a kind by SHARES, its voxel scaled to VOXEL: any run of scenes has them evenly."""
+    return RECORDERS[kind_of(index)](seed, index, device)
+
+
+def kind_of(index: int) -> str:
+    """The kind of scene number `index`."""
+    bounds = np.cumsum(list(SHARES.values()))
+    return list(SHARES)[int(np.searchsorted(bounds / bounds[-1], index * STEP % 1, side="right"))]
+
+
+def rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+    """Fragments of rooms by one camera, or by two that differ."""
+    by = indoor.record if _random(seed, index).random() < 0.5 else indoor.record_by_two
+    return by(seed, index, device)
+
+
+def streets(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+    """Streets and halls by two LiDARs, some without some of their beams."""
+    recording, rng = outdoor.record_by_two(seed, index, device), _random(seed, index)
+    clouds = Jagged.of(recording.clouds)
+    kept = clouds.take(Augmentation(beams=BEAMS).kept(clouds, rng).nonzero()[:, 0])
+    return _usable(Recording(kept.split(), recording.T_world_cloud)).scaled(VOXEL / STREET_VOXEL)
+
+
+def single_objects(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+    """Scans of objects."""
+    return _at_own_voxel(_usable(objects.record(seed, index, device)), _random(seed, index))
+
+
+def scanned_sites(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+    """Scans of a terrestrial scanner."""
+    recording = _usable(terrestrial.record(seed, index, device))
+    scaled = _at_own_voxel(recording, _random(seed, index))
+    return Recording([_thinned(cloud, FINE * VOXEL) for cloud in scaled.clouds], scaled.T_world_cloud)
+
+
+def sparse_rooms(seed: int, index: int, device: torch.device | str = "cpu") -> Recording:
+    """Rooms as phones and robots give them: on a lattice, or points at random, 2 to 10 cm apart."""
+    rng = _random(seed, index)
+    by = (indoor.record, indoor.record_by_two, indoor.record_scans)[rng.integers(3)]
+    recording, spacing = by(seed, index, device), float(np.exp(rng.uniform(*np.log(SPACINGS))))
+    clouds = [_thinned(cloud, spacing) for cloud in recording.clouds]
+    if rng.random() < 0.5:
+        dense = [_thinned(cloud, spacing / 2) for cloud in recording.clouds]
+        clouds = [
+            cloud[torch.from_numpy(rng.permutation(len(cloud))[: len(thin)]).to(cloud.device)]
+            for cloud, thin in zip(dense, clouds, strict=True)
+        ]
+    return _at_own_voxel(_usable(Recording(clouds, recording.T_world_cloud)), rng, 0.05)
+
+
+RECORDERS: dict[str, Callable[[int, int, torch.device | str], Recording]] = {
+    "rooms": rooms,
+    "streets": streets,
+    "objects": single_objects,
+    "terrestrial": scanned_sites,
+    "sparse": sparse_rooms,
+}
+
+
+def _random(seed: int, index: int) -> np.random.Generator:
+    return np.random.default_rng([seed, index, MIXTURE])
+
+
+def _usable(recording: Recording) -> Recording:
+    """The clouds with enough points."""
+    kept = [n for n, cloud in enumerate(recording.clouds) if len(cloud) >= MIN_POINTS]
+    return Recording([recording.clouds[n] for n in kept], recording.T_world_cloud[kept])
+
+
+def _at_own_voxel(recording: Recording, rng: np.random.Generator, least: float = 0.0) -> Recording:
+    """The recording scaled to a voxel near the one that suits the sparsest of three of its clouds."""
+    clouds = recording.clouds
+    some = [clouds[n] for n in sorted({0, len(clouds) // 2, len(clouds) - 1})] if clouds else []
+    own = max((Sample.of(cloud.double(), "simulated").voxel() for cloud in some), default=VOXEL)
+    return recording.scaled(VOXEL / max(least, own * rng.uniform(*FACTORS)))
+
+
+def _thinned(cloud: torch.Tensor, spacing: float) -> torch.Tensor:
+    """One point per cell."""
+    lengths = torch.tensor([len(cloud)], device=cloud.device)
+    origin = torch.zeros(1, 3, dtype=torch.float64, device=cloud.device)
+    return cloud[grid_sample(cloud, lengths, spacing, origin)]

@@ -1,0 +1,73 @@
+"""Recordings by a terrestrial laser scanner that stands still: rooms, and sites outdoors.
+
+It scans all around in even angles, so that the density falls with the range.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from pcreg.datasets.simulated.indoor.recording import free_places, random_of
+from pcreg.datasets.simulated.indoor.scene import indoor_scene
+from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
+from pcreg.datasets.simulated.outdoor.ground import Ground
+from pcreg.datasets.simulated.outdoor.lidar import sweeps
+from pcreg.datasets.simulated.outdoor.lidar_models import SpinningLidar
+from pcreg.datasets.simulated.outdoor.recording import outdoor_scene
+from pcreg.datasets.simulated.outdoor.site import Scene, Things
+from pcreg.datasets.simulated.recorded import Recording
+from pcreg.geometry.se3 import rotation_about, se3
+
+INDOOR_SHARE = 0.4
+STATIONS = (4, 8)
+RANGES = (20.0, 80.0)  # metres
+NOISES = (0.001, 0.008)  # metres
+ROWS, COLUMNS = (128, 192, 256, 320), (512, 768, 1024)  # of directions between -60 and 85 degrees
+TRIPOD = np.array([[-0.15, -0.15, -2.0], [0.15, 0.15, -0.1]])
+MINUTES = 240.0  # seconds from station to station
+
+
+def record(
+    seed: int, index: int, device: torch.device | str = "cpu", *, stations: int | None = None
+) -> Recording:
+    """Recording `index`: scans of one scene from 4 to 8 stations.
+
+    The same arguments on the same machine give the same clouds.
+    """
+    rng, generator = random_of(seed, index, device)
+    count = stations or int(rng.integers(STATIONS[0], STATIONS[1] + 1))
+    rows, columns = int(rng.choice(ROWS)), int(rng.choice(COLUMNS))
+    scanner = SpinningLidar(
+        tuple(np.linspace(85, -60, rows)),
+        columns,
+        far=rng.uniform(*RANGES),
+        near=0.3,
+        noise=float(np.exp(rng.uniform(*np.log(NOISES)))),
+        min_return=1e-6,
+    )
+    scene, T_world_scanner = (_room if rng.random() < INDOOR_SHARE else _site)(rng, count)
+    still = np.zeros((len(T_world_scanner), 3))
+    drive = Drive(T_world_scanner, MINUTES * np.arange(len(still)), still, still)
+    return Recording(sweeps(scene, scanner, drive, TRIPOD, generator), T_world_scanner)
+
+
+def _room(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
+    """A room, and stations (count, 4, 4) on its floors."""
+    room = indoor_scene(rng)
+    places, cost = free_places(room)
+    chosen = places[np.argsort(cost + rng.uniform(0, 1, len(cost)))[:count]]
+    T = [
+        se3(rotation_about((0, 0, 1), rng.uniform(0, 360)), np.array([*place, rng.uniform(1.1, 1.8)]))
+        for place in chosen
+    ]
+    return Scene("room", Ground(), Things.of(room.solids), (), (), relief=rng.uniform(0, 0.3)), np.stack(T)
+
+
+def _site(rng: np.random.Generator, count: int) -> tuple[Scene, np.ndarray]:
+    """A site, and stations (count, 4, 4) at most along one way through it."""
+    scene = outdoor_scene(rng)
+    drive = drive_through(rng, scene, Carrier.ROOF)
+    last = len(drive.T_world_sensor) - 1
+    drive = replace(drive, T_world_sensor=drive.T_world_sensor[np.linspace(0, last, count).astype(int)])
+    return replace(scene, things=scene.things.where(~in_way(scene, drive))), drive.T_world_sensor

@@ -1,0 +1,73 @@
+"""Kinds of scenes in one unit: each as it is described, and all of them beside one another."""
+
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from pcreg.datasets.simulated import indoor, objects, outdoor, terrestrial
+from pcreg.datasets.simulated.mixture import RECORDERS, SHARES, VOXEL, kind_of, record
+from pcreg.datasets.simulated.recorded import Recording, ScenePairs
+from pcreg.geometry.se3 import transform
+from pcreg.registration.matching.nearest import nearest_neighbors
+
+
+@pytest.fixture(autouse=True)
+def few_clouds(monkeypatch):
+    """Recordings of a few clouds each, which take a second."""
+    monkeypatch.setattr(objects, "record", partial(objects.record, views=3))
+    monkeypatch.setattr(terrestrial, "record", partial(terrestrial.record, stations=2))
+    monkeypatch.setattr(outdoor, "record_by_two", partial(outdoor.record, kind="hall", model="VLP-16"))
+    scans = partial(indoor.record_scans, scans=3)
+    for name in ("record", "record_by_two", "record_scans"):
+        monkeypatch.setattr(indoor, name, scans)
+
+
+def best_pair(recording: Recording) -> tuple[int, int, float]:
+    scene = ScenePairs.of(recording, VOXEL, 0.05)
+    best = scene.overlap.argmax()
+    return *scene.pairs[best].tolist(), float(scene.overlap[best])
+
+
+@pytest.mark.parametrize("kind", SHARES)
+@pytest.mark.parametrize("index", range(2))
+def test_a_recording_repeats_and_its_clouds_are_voxels_apart_and_overlap(kind, index):
+    recording, again = (RECORDERS[kind](3, index) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(recording.clouds, again.clouds, strict=True))
+    assert not torch.equal(recording.clouds[0], RECORDERS[kind](4, index).clouds[0])
+    source, target, overlap = best_pair(recording)
+    assert overlap > 0.1
+    T, cloud = recording.motion(source, target), recording.clouds[source].double().numpy()
+    at, others = transform(T, cloud), recording.clouds[target].double().numpy()
+    off = np.linalg.norm(at - others[nearest_neighbors(at, others)[:, 1]], axis=1)
+    assert (off < 2 * VOXEL).mean() > 0.5 * overlap * min(1, len(others) / len(cloud))
+    for points in (cloud, others):
+        assert 300 < len(np.unique(np.floor(points / VOXEL), axis=0)) < 100_000
+        assert 40 < np.linalg.norm(np.ptp(points, axis=0)) / VOXEL < 4000
+
+
+def test_objects_have_the_sizes_of_objects():
+    sizes = [float(np.ptp(objects.record(2, n).clouds[0].numpy(), axis=0).max()) for n in range(6)]
+    assert min(sizes) > 0.02
+    assert max(sizes) < 5
+    assert max(sizes) > 3 * min(sizes)
+
+
+def test_terrestrial_scans_are_denser_near_the_scanner():
+    for index in range(2):
+        distance = terrestrial.record(1, index).clouds[0].norm(dim=1)
+        near, far = distance.quantile(0.2), distance.quantile(0.8)
+        assert (distance < near).float().mean() / near**2 > (distance < far).float().mean() / far**2
+        assert distance.max() < 81
+
+
+def test_every_run_of_scenes_has_all_kinds_in_their_shares():
+    """Two workers take every second scene each."""
+    for start in (0, 501):
+        kinds = [kind_of(index) for index in range(start, start + 200, 2)]
+        assert set(kinds[:20]) == set(SHARES)
+        assert all(abs(Counter(kinds)[kind] - 100 * share) < 5 for kind, share in SHARES.items())
+    index = next(n for n in range(20) if kind_of(n) == "objects")
+    assert torch.equal(record(2, index).clouds[0], RECORDERS["objects"](2, index).clouds[0])
