@@ -26,7 +26,7 @@ from pcreg.runtime.errors import InputError, first_line
 
 CONFIGS = Path(str(files("pcreg.configs")))
 # The protocol of a data set that has none of its own name
-PROTOCOLS = {"3dlomatch": "3dmatch"} | dict.fromkeys(("rooms", "simulated", "streets"), "folder")
+PROTOCOLS = {"3dlomatch": "3dmatch"} | dict.fromkeys(("rooms", "simulated", "streets", "kinds"), "folder")
 OmegaConf.register_new_resolver("protocol_of", lambda data: PROTOCOLS.get(data, data), replace=True)
 LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
 COLUMN = 36  # where comments begin, if the value leaves room

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcreg.datasets.augment import behind
 from pcreg.features.pretrained import MIN_OUTDOOR_VOXEL
-from pcreg.geometry.se3 import inverse, transform
+from pcreg.geometry.se3 import inverse, se3, transform
 from pcreg.io.pairs import Pair
 from pcreg.kernels.transfer import moved
 from pcreg.runtime.device import choose_device
@@ -90,8 +91,9 @@ class Recorded:
     """Record up to `per_scene` pairs of each of `count` scenes; scene n depends on (seed, n) alone.
 
     `voxel` in metres is the spacing at which the descriptors see the clouds; overlap is estimated with
-    cells four times as large. `apart` has as many pairs of a scene without overlap. Raises InputError for
-    counts below one.
+    cells four times as large. `apart` has as many pairs of a scene without overlap. The origin of `behind`
+    clouds of a pair, 1 for the source and 2 for both, lies behind them instead of at the sensor. Raises
+    InputError for counts below one.
     """
 
     name = "simulated scenes"
@@ -107,12 +109,13 @@ class Recorded:
         per_scene: int = 5,
         minimum_overlap: float = 0.1,
         device: str = "auto",
+        behind: int = 0,
     ) -> None:
         if count < 1 or per_scene < 1:
             raise InputError(f"count is {count}, per_scene {per_scene}; ask for at least one of each")
         self.record, self.voxel, self.seed = record, voxel, seed
         self.count, self.per_scene, self.minimum_overlap = count, per_scene, minimum_overlap
-        self.device = choose_device(device)
+        self.device, self.behind = choose_device(device), behind
         self._clouds: dict[str, np.ndarray] = {}
 
     @property
@@ -146,10 +149,17 @@ class Recorded:
         return pairs, apart
 
     def _pair(self, recording: Recording, index: int, source: int, target: int, overlap: float) -> Pair:
-        names = [f"scene-{index}/{n}" for n in (source, target)]
-        for name, n in zip(names, (source, target), strict=True):
-            self._clouds[name] = recording.clouds[n].double().cpu().numpy()
-        return Pair(*names, recording.motion(source, target), scene=f"scene-{index}", overlap=overlap)
+        names, moves = [], []
+        for side, n in enumerate((source, target)):
+            cloud, place = recording.clouds[n].double(), np.zeros(3)
+            if is_behind := side < self.behind:
+                place = 2 * behind(cloud)
+            names.append(f"scene-{index}/{n}" + ("-behind" if is_behind else ""))
+            self._clouds[names[-1]] = cloud.cpu().numpy() - place
+            moves.append(se3(np.eye(3), -place))
+        T = moves[1] @ recording.motion(source, target) @ inverse(moves[0])
+        moved = (moves[0], moves[1]) if self.behind else None
+        return Pair(*names, T, scene=f"scene-{index}", overlap=overlap, moves=moved)
 
     def cloud(self, name: str) -> np.ndarray:
         if self._drawn and name not in self._clouds:

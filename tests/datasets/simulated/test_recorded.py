@@ -37,6 +37,23 @@ def test_clouds_apart_share_nothing_and_have_a_motion():
     assert recorded.cloud(recorded.apart[0].source).shape == (500, 3)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_origins_behind_clouds_keep_the_truth(recorded, count):
+    behind = Recorded(record, voxel=0.05, count=2, per_scene=2, device="cpu", behind=count)
+    for pair, before in zip(behind.pairs, recorded.pairs, strict=True):
+        assert [name.endswith("-behind") for name in (pair.source, pair.target)] == [True, count == 2]
+        source, target = behind.cloud(pair.source), recorded.cloud(before.target)
+        offset = behind.cloud(pair.target)[0] - target[0]
+        np.testing.assert_allclose(
+            transform(pair.T_target_source, source),
+            transform(before.T_target_source, recorded.cloud(before.source)) + offset,
+            atol=1e-9,
+        )
+        assert (np.linalg.norm(offset) > 0.5) == (count == 2)
+        seen = np.linalg.norm(recorded.cloud(before.source).mean(0))
+        assert source.mean(0) @ recorded.cloud(before.source).mean(0) < -0.5 * seen**2
+
+
 def test_other_names_and_counts_are_refused(recorded):
     with pytest.raises(InputError, match="scene-9/0: no such cloud"):
         recorded.cloud("scene-9/0")
