@@ -29,7 +29,7 @@ class Index:
             from pcreg.kernels.triton.points import k_nearest, nearest  # comes with builds for GPUs only
 
             if k == 1:
-                return nearest.nearest_within(queries, self.points, max_distance)
+                return nearest.nearest_points(queries, self.points, max_distance)
             return k_nearest.k_nearest(queries, self.points, k, max_distance)
         distance, row = self._tree.query(
             to_host(queries),

@@ -76,7 +76,7 @@ def _search_and_estimate(geometry: PyramidConfig, device: torch.device) -> None:
     search_at_once(PointBatch(nothing, lengths, nothing), geometry)
     points = torch.zeros(2, 3, dtype=torch.float64, device=device)
     motion = torch.eye(4, dtype=torch.float64, device=device)
-    nearest.nearest_points(points, points)
+    nearest.nearest_points(points, points, 1.0)
     k_nearest.kth_distance(points, points, 2, 1.0)
     nearest.inlier_sums(motion[None], points.T, points.T, 1.0)
     nearest.step_sums(points, points, points, motion, 1.0)

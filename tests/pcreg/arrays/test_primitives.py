@@ -69,7 +69,7 @@ def test_kernels_find_the_points_of_a_tree(Q, M, k, radius):
     kth = to_host(k_nearest.kth_distance(*both, k, radius))
     np.testing.assert_allclose(kth, expected[:, -1], rtol=1e-14)
     if k == 1:
-        distance, row = (to_host(each) for each in nearest.nearest_within(*both, radius))
+        distance, row = (to_host(each) for each in nearest.nearest_points(*both, radius))
         np.testing.assert_array_equal(row, found[1][:, 0])
         np.testing.assert_allclose(distance, expected[:, 0], rtol=1e-14)
 
@@ -78,7 +78,7 @@ def test_of_equally_far_points_the_first_are_found():
     nearest, k_nearest = kernels()
     points, queries = np.ones((70, 3)), np.zeros((3, 3))
     both = tensors(queries, points)
-    assert nearest.nearest_points(*both)[1].tolist() == [0, 0, 0]
+    assert nearest.nearest_points(*both, np.inf)[1].tolist() == [0, 0, 0]
     assert k_nearest.k_nearest(*both, 2, np.inf)[1].tolist() == [[0, 1]] * 3
 
 

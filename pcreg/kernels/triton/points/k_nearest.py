@@ -23,7 +23,7 @@ from pcreg.kernels.triton.launch import launch
 QUERIES = 4
 COUNTED, COLLECTED = 1024, 256
 MAX_STEPS = 64  # of the search
-# Few queries among many points are searched for among every 16th point first: k of those bound the distance.
+# However far neighbours of few queries are searched for among every 16th point first: k of those bound them.
 EVERY_NTH, MIN_POINTS, MAX_QUERIES = 16, 1000, 4000
 ROOM = 64  # times k points within that bound: 16 on average, for 2,000 queries never four times that
 TIES = 34  # points collected beyond k, as far as the k-th
@@ -38,7 +38,7 @@ def k_nearest(queries: Tensor, points: Tensor, k: int, max_distance: float) -> t
     queries, points = queries.contiguous(), points.contiguous()
     limit, is_exact, room = _limit(queries, points, max_distance), True, k + TIES
     some = points[::EVERY_NTH]
-    if len(queries) <= MAX_QUERIES and len(some) >= max(k, MIN_POINTS):
+    if math.isinf(max_distance) and len(queries) <= MAX_QUERIES and len(some) >= max(k, MIN_POINTS):
         bound, is_exact, room = _kth_squared(queries, some.contiguous(), k, limit), False, ROOM * k
     else:
         bound = _kth_squared(queries, points, k, limit)
@@ -64,9 +64,10 @@ def kth_distance(queries: Tensor, points: Tensor, k: int, max_distance: float) -
 
 def _limit(queries: Tensor, points: Tensor, max_distance: float) -> Tensor:
     """Squared distance (Q,) that no counted point is beyond."""
+    if math.isfinite(max_distance):
+        return queries.new_full((len(queries),), math.nextafter(max_distance**2, 0.0))
     both = torch.cat([queries, points])
-    farthest = 2 * (both.amax(0) - both.amin(0)).square().sum()
-    return farthest.clamp(max=math.nextafter(max_distance**2, 0.0)).repeat(len(queries))
+    return (2 * (both.amax(0) - both.amin(0)).square().sum()).repeat(len(queries))
 
 
 def _kth_squared(queries: Tensor, points: Tensor, k: int, limit: Tensor) -> Tensor:

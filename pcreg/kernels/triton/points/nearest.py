@@ -1,6 +1,7 @@
-"""The nearest point to each query, and the sums of consensus and of an ICP step, all in registers."""
+"""The nearest point to each query, and the sums of consensus and of an ICP step, all in registers.
 
-import math
+Limits are annotated, as Triton would take numbers in float32.
+"""
 
 import torch
 import triton
@@ -16,36 +17,29 @@ MATCHES = 128  # compared at a time
 WIDTH = 8  # of the tile with seven sums by seven
 
 
-def nearest_points(queries: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+def nearest_points(queries: Tensor, points: Tensor, max_distance: float) -> tuple[Tensor, Tensor]:
     """Return metres (Q,) from queries (Q, 3) to the nearest of points (M, 3), and its row (Q,) int64.
 
-    Of equally near points the first. Both float64, contiguous, M >= 1.
+    Of equally near points the first; infinity and M where none is closer than `max_distance`. Both float64,
+    M >= 1.
     """
     Q, M = len(queries), len(points)
-    squared, rows = queries.new_empty(Q), torch.empty(Q, dtype=torch.int64, device=queries.device)
+    distance, rows = queries.new_empty(Q), torch.empty(Q, dtype=torch.int64, device=queries.device)
     constants = {"QUERIES": QUERIES, "POINTS": POINTS}
-    arguments = queries, points, squared, rows, Q, M
+    arguments = queries.contiguous(), points.contiguous(), distance, rows, max_distance, Q, M
     launch(_nearest, -(-Q // QUERIES), arguments, constants, None, num_warps=4, enable_fp_fusion=False)
-    return squared.sqrt_(), rows
-
-
-def nearest_within(queries: Tensor, points: Tensor, max_distance: float) -> tuple[Tensor, Tensor]:
-    """`nearest_points` closer than `max_distance`; elsewhere infinity and row M."""
-    distance, row = nearest_points(queries.contiguous(), points.contiguous())
-    if math.isinf(max_distance):
-        return distance, row
-    near = distance < max_distance
-    return torch.where(near, distance, torch.inf), torch.where(near, row, len(points))
+    return distance, rows
 
 
 @triton.jit(
-    do_not_specialize=["Q", "M"], do_not_specialize_on_alignment=["queries", "points", "squared", "rows"]
+    do_not_specialize=["Q", "M"], do_not_specialize_on_alignment=["queries", "points", "distance", "rows"]
 )
 def _nearest(
     queries,  # (Q, 3) float64
     points,  # (M, 3) float64
-    squared,  # (Q,), out, like the next
+    distance,  # (Q,), out, like the next
     rows,  # (Q,)
+    max_distance: tl.float64,
     Q,
     M,
     QUERIES: tl.constexpr,
@@ -56,8 +50,10 @@ def _nearest(
     y = tl.load(queries + 3 * q + 1, mask=q < Q, other=0.0)[:, None]
     z = tl.load(queries + 3 * q + 2, mask=q < Q, other=0.0)[:, None]
     least, first = nearest_of(points, M, x, y, z, QUERIES, POINTS)
-    tl.store(squared + q, least, mask=q < Q)
-    tl.store(rows + q, first.to(tl.int64), mask=q < Q)
+    least = tl.sqrt(least)
+    near = least < max_distance
+    tl.store(distance + q, tl.where(near, least, float("inf")), mask=q < Q)
+    tl.store(rows + q, tl.where(near, first, M).to(tl.int64), mask=q < Q)
 
 
 @triton.jit
@@ -84,25 +80,24 @@ def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tenso
     Of points p (3, P) matched with q (3, P), all float64: the sum of 1 - (residual / distance)^2, then of
     (1, p) (1, q)^T (4, 4) by rows.
     """
-    limit = torch.full((1,), distance**2, dtype=torch.float64, device=p.device)  # numbers come in float32
     sums = p.new_empty((len(motions), 17))
-    arguments = motions, p, q, limit, sums, p.shape[1]
+    arguments = motions, p, q, sums, distance**2, p.shape[1]
     launch(_inlier_sums, len(motions), arguments, {"MATCHES": MATCHES}, None, num_warps=4)
     return sums
 
 
-@triton.jit(do_not_specialize=["P"], do_not_specialize_on_alignment=["motions", "p", "q", "limit", "sums"])
+@triton.jit(do_not_specialize=["P"], do_not_specialize_on_alignment=["motions", "p", "q", "sums"])
 def _inlier_sums(
     motions,  # (H, 4, 4) float64, like all of it
     p,  # (3, P)
     q,  # (3, P)
-    limit,  # (1,) squared metres
     sums,  # (H, 17), out
+    most: tl.float64,  # squared metres
     P,
     MATCHES: tl.constexpr,
 ):
     h = tl.program_id(0).to(tl.int64)
-    T, most = motions + 16 * h, tl.load(limit)
+    T = motions + 16 * h
     score = tl.zeros((MATCHES,), tl.float64)
     total = tl.zeros((MATCHES, 4, 4), tl.float64)
     for start in range(0, P, MATCHES):
@@ -146,8 +141,7 @@ def step_sums(source: Tensor, target: Tensor, normals: Tensor, T: Tensor, max_di
     source, target, normals = (rows.contiguous() for rows in (source, target, normals))
     programs = -(-len(source) // QUERIES)
     parts = source.new_empty((programs, WIDTH, WIDTH))
-    limit = torch.full((1,), max_distance**2, dtype=torch.float64, device=source.device)  # not float32
-    arguments = source, target, normals, T, limit, parts, len(source), len(target)
+    arguments = source, target, normals, T, parts, max_distance**2, len(source), len(target)
     constants = {"WIDTH": WIDTH, "QUERIES": QUERIES, "POINTS": POINTS}
     launch(_step_sums, programs, arguments, constants, None)
     return parts.sum(0)[:7, :7]
@@ -155,15 +149,15 @@ def step_sums(source: Tensor, target: Tensor, normals: Tensor, T: Tensor, max_di
 
 @triton.jit(
     do_not_specialize=["Q", "M"],
-    do_not_specialize_on_alignment=["source", "target", "normals", "T", "limit", "parts"],
+    do_not_specialize_on_alignment=["source", "target", "normals", "T", "parts"],
 )
 def _step_sums(
     source,  # (Q, 3) float64, like all of it
     target,  # (M, 3)
     normals,  # (M, 3)
     T,  # (4, 4)
-    limit,  # (1,) squared metres
     parts,  # (programs, WIDTH, WIDTH), out
+    most: tl.float64,  # squared metres
     Q,
     M,
     WIDTH: tl.constexpr,
@@ -180,7 +174,7 @@ def _step_sums(
     y = tl.load(T + 4) * sx + tl.load(T + 5) * sy + tl.load(T + 6) * sz + tl.load(T + 7)
     z = tl.load(T + 8) * sx + tl.load(T + 9) * sy + tl.load(T + 10) * sz + tl.load(T + 11)
     least, partner = nearest_of(target, M, x[:, None], y[:, None], z[:, None], QUERIES, POINTS)
-    near = inside & (least < tl.load(limit))
+    near = inside & (least < most)
     nx = tl.load(normals + 3 * partner, mask=near, other=0.0)
     ny = tl.load(normals + 3 * partner + 1, mask=near, other=0.0)
     nz = tl.load(normals + 3 * partner + 2, mask=near, other=0.0)
