@@ -4,12 +4,12 @@ Every other length of a registration is a multiple of it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.arrays import Array, like, namespace, to_host
+from pcreg.arrays import Array, is_on_host, like, namespace, take, to_host
 from pcreg.runtime.errors import InputError
 
 MAX_CELLS = 15_000  # occupied cells: an RGB-D fragment at 2.5 to 3 cm, a LiDAR scan at 0.2 to 0.4 m
@@ -22,6 +22,7 @@ MIN_CROWDED_POINTS = 8  # in a cell; isolated points are detected at the scale w
 WITHIN_BLOCK = 3 + (3 << 20) + (3 << 40)  # of a cell's number: cells are taken together four by four by four
 MIN_VOXELS, MAX_VOXELS = 10, 4000  # along the extent
 BISECTIONS = 12  # of the interval of sizes between these: to within half a percent
+GPU_BISECTIONS = 3  # for each wait, which takes a GPU longer than to count cells of seven sizes
 
 
 def further_voxels(first: float, source: "Sample", target: "Sample") -> list[float]:
@@ -64,23 +65,23 @@ class Sample:
         rows = xp.nonzero(inside)[0]
         share = len(rows) / len(some)
         if share > 0:
-            columns = xp.take(columns, rows, axis=1)
+            columns = take(columns, rows, 1)
         counts = CellCounts(xp.astype(columns - xp.min(columns, axis=1, keepdims=True), xp.float32))
         return Sample(len(points), share or 1.0, extent, counts.without_isolated(extent))
 
     def voxel(self) -> float:
         """Voxel size in metres, to two digits, with 15,000 cells, or 2.5 points per cell of a small cloud."""
         cells = min(MAX_CELLS, self.count / POINTS_PER_CELL)
-        found = self.cell_counts.smallest_voxel(self.extent, lambda voxel: self.occupied(voxel) <= cells)
+        found = self.cell_counts.smallest_voxel(self.extent, lambda voxels: self.occupied(voxels) <= cells)
         return float(f"{found:.2g}")
 
     def fills(self, voxel: float) -> bool:
         """True if cells of this size have 2.5 points or more on average."""
-        return self.occupied(voxel) <= min(SAMPLE_POINTS, self.count) / POINTS_PER_CELL
+        return bool(self.occupied([voxel])[0] <= min(SAMPLE_POINTS, self.count) / POINTS_PER_CELL)
 
-    def occupied(self, voxel: float) -> float:
-        """Number of cells that the cloud fills, counting those beyond the middle 90 % in proportion."""
-        return self.cell_counts.occupied(voxel) / self.kept
+    def occupied(self, voxels: Sequence[float]) -> np.ndarray:
+        """Numbers of cells that the cloud fills, counting those beyond the middle 90 % in proportion."""
+        return self.cell_counts.occupied(voxels) / self.kept
 
 
 def _extent_between(low: np.ndarray, high: np.ndarray, name: str) -> float:
@@ -93,7 +94,7 @@ def _extent_between(low: np.ndarray, high: np.ndarray, name: str) -> float:
 
 
 class CellCounts:
-    """Number of points of each occupied cell, for one cell size after another."""
+    """Numbers of points in the cells of grids, by cell sizes (V,) in metres."""
 
     def __init__(self, columns: Array) -> None:
         """Count points (3, S) float32 from zero on."""
@@ -108,68 +109,84 @@ class CellCounts:
         scan.
         """
 
-        def crowded(voxel: float) -> bool:
-            return 2 * self.crowded(voxel) >= self.columns.shape[1]
+        def crowded(voxels: Sequence[float]) -> np.ndarray:
+            return 2 * self.crowded(voxels) >= self.columns.shape[1]
 
         voxel = self.smallest_voxel(extent, crowded)
-        if voxel == extent / MIN_VOXELS and not crowded(voxel):  # too few points to decide
+        if voxel == extent / MIN_VOXELS and not crowded([voxel])[0]:  # too few points to decide
             return self
         xp = namespace(self.columns)
         kept = xp.nonzero(~self.is_isolated(voxel))[0]
-        return CellCounts(xp.take(self.columns, kept, axis=1))  # in C order, unlike columns[:, kept]
+        return CellCounts(take(self.columns, kept, 1))  # in C order, unlike columns[:, kept]
 
-    def smallest_voxel(self, extent: float, fits: Callable[[float], bool]) -> float:
+    def smallest_voxel(self, extent: float, fits: Callable[[Sequence[float]], np.ndarray]) -> float:
         """Smallest voxel size that fits, as larger ones do, for that extent; else the largest, not tried."""
         small, large = extent / MAX_VOXELS, extent / MIN_VOXELS
-        for _ in range(BISECTIONS):
-            middle = (small * large) ** 0.5
-            if fits(middle):
-                large = middle
-            else:
-                small = middle
+        at_once = 1 if is_on_host(self.columns) else GPU_BISECTIONS
+        for _ in range(0, BISECTIONS, at_once):
+            sizes = _bisected(small, large, at_once)
+            fitting = [False, *fits(sizes[1:-1]), True]
+            low, high = 0, len(sizes) - 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if fitting[middle] else (middle, high)
+            small, large = sizes[low], sizes[high]
         return large
 
-    def occupied(self, voxel: float) -> int:
-        """Number of cells of `voxel` metres that hold points."""
-        return len(self.counts(voxel))
+    def occupied(self, voxels: Sequence[float]) -> np.ndarray:
+        """Numbers (V,) of cells that hold points."""
+        numbers = self._in_order(voxels)
+        return min(numbers.shape[1], 1) + to_host((numbers[:, 1:] != numbers[:, :-1]).sum(1))
 
-    def crowded(self, voxel: float) -> int:
-        """Number of points in cells that hold eight or more."""
-        counts = self.counts(voxel)
-        return int((counts * (counts >= MIN_CROWDED_POINTS)).sum())
+    def crowded(self, voxels: Sequence[float]) -> np.ndarray:
+        """Numbers (V,) of points in cells that hold eight or more."""
+        numbers, others = self._in_order(voxels), MIN_CROWDED_POINTS - 1
+        # Of n >= 8 points in a cell n - 7 have the seventh after them in it, and of these n - 8 the next too
+        full = numbers[:, others:] == numbers[:, :-others]
+        return to_host(MIN_CROWDED_POINTS * full.sum(1) - others * (full[:, 1:] & full[:, :-1]).sum(1))
 
     def is_isolated(self, voxel: float) -> Array:
         """True (S,) for points in blocks of 4 x 4 x 4 cells none of which holds two points."""
         xp = namespace(self.columns)
-        cells, cell, counts = xp.unique(self._keys(voxel), return_inverse=True, return_counts=True)
+        cells, cell, counts = xp.unique(self._keys([voxel])[0], return_inverse=True, return_counts=True)
         blocks, block = xp.unique(cells & ~WITHIN_BLOCK, return_inverse=True)
         shared = xp.zeros_like(blocks, dtype=xp.bool)
         shared[block[counts > 1]] = True
         return ~shared[block][cell]
 
-    def counts(self, voxel: float) -> Array:
-        """Number of points of each occupied cell, in no order; sorting is faster in threads than a table."""
-        return namespace(self.columns).unique(self._numbers(voxel), return_counts=True)[1]
+    def _in_order(self, voxels: Sequence[float]) -> Array:
+        """Number (V, S) of each point's cell, ascending; sorting is faster in threads than a table."""
+        return namespace(self.columns).sort(self._numbers(voxels), stable=False)
 
-    def _numbers(self, voxel: float) -> Array:
-        """Number (S,) of each point's cell, in 32 bits if these do: they are sorted twice as fast."""
-        _, ny, nz = shape = ((self.highest * _scale(voxel)).astype(np.int64) + 1).tolist()
-        if math.prod(shape) > np.iinfo(np.int32).max:
-            return self._keys(voxel)
-        x, y, z = self._cells(voxel)
+    def _numbers(self, voxels: Sequence[float]) -> Array:
+        """Number (V, S) of each point's cell, in 32 bits if these do: they are sorted twice as fast."""
+        shapes = (self.highest * _scales(voxels)[:, None]).astype(np.int64) + 1
+        if max(map(math.prod, shapes.tolist())) > np.iinfo(np.int32).max:
+            return self._keys(voxels)
+        x, y, z = self._cells(voxels)
+        _, ny, nz = like(shapes.astype(np.int32).T, x)[:, :, None]
         return (x * ny + y) * nz + z
 
-    def _keys(self, voxel: float) -> Array:
-        """Number (S,) int64 of each point's cell, in blocks of bits by axis."""
+    def _keys(self, voxels: Sequence[float]) -> Array:
+        """Number (V, S) int64 of each point's cell, in blocks of bits by axis."""
         xp = namespace(self.columns)
-        x, y, z = xp.astype(self._cells(voxel), xp.int64)
+        x, y, z = xp.astype(self._cells(voxels), xp.int64)
         return x + (y << 20) + (z << 40)
 
-    def _cells(self, voxel: float) -> Array:
-        xp = namespace(self.columns)
-        return xp.astype(self.columns * _scale(voxel), xp.int32)
+    def _cells(self, voxels: Sequence[float]) -> Array:
+        """Cell (3, V, S) int32 of each point."""
+        xp, scales = namespace(self.columns), like(_scales(voxels), self.columns)
+        return xp.astype(self.columns[:, None] * scales[:, None], xp.int32)
 
 
-def _scale(voxel: float) -> float:
-    """Cells per metre, rounded to float32."""
-    return float(np.float32(1 / voxel))
+def _scales(voxels: Sequence[float]) -> np.ndarray:
+    """Cells (V,) per metre, rounded to float32."""
+    return (1 / np.asarray(voxels)).astype(np.float32)
+
+
+def _bisected(small: float, large: float, times: int) -> list[float]:
+    """Both sizes and, ascending, those between them that so many bisections may try."""
+    if times == 0:
+        return [small, large]
+    middle = (small * large) ** 0.5
+    return _bisected(small, middle, times - 1)[:-1] + _bisected(middle, large, times - 1)
