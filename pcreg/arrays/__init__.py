@@ -21,6 +21,7 @@ from pcreg.arrays.namespace import (
     is_on_host,
     like,
     namespace,
+    take,
     to_device,
     to_host,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "like",
     "namespace",
     "scatter_min",
+    "take",
     "to_device",
     "to_host",
 ]

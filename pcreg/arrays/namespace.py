@@ -38,6 +38,13 @@ def to_host(array: Any) -> np.ndarray:
     return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
 
 
+def take(array: Array, rows: Array, axis: int = 0) -> Array:
+    """Return rows (M,) int64 of an array (N, ...), or columns along another axis, in C order."""
+    if is_on_host(array):
+        return array.take(rows, axis)
+    return array.index_select(axis, rows)  # the namespace's has three launches more, for negative rows
+
+
 def _tensor(array: Any, device: Any) -> Array:
     import torch
 

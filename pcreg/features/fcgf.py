@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcreg.arrays import Array, namespace, to_device
+from pcreg.arrays import Array, take, to_device
 from pcreg.features.base import Description, Nodes
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_grid import voxel_downsample
@@ -99,10 +99,10 @@ class FCGF:
     def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
         """Describe a cloud, as of `pcreg.features.base.Descriptor`. Repeats to the last bit."""
         points = to_device(points, self.device)
-        xp, rows = namespace(points), voxel_downsample(points, self.voxel)
-        kept, seen_from = xp.take(points, rows, axis=0), None
+        rows = voxel_downsample(points, self.voxel)
+        kept, seen_from = take(points, rows), None
         if viewpoints is not None:
-            seen_from = xp.take(to_device(viewpoints, self.device), rows, axis=0)
+            seen_from = take(to_device(viewpoints, self.device), rows)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
         found = self.network.describe(kept, seen_from, self.voxel, self.scales)
         return Description(kept, found.features, nodes=self._nodes(found))

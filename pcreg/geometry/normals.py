@@ -1,15 +1,14 @@
 """Normals of the surface that points were taken from, and how planar it is."""
 
-from itertools import combinations_with_replacement
-
 import numpy as np
 
-from pcreg.arrays import Array, Index, device_of, every_nth, is_on_host, like, namespace, to_host
+from pcreg.arrays import Array, Index, device_of, every_nth, is_on_host, like, namespace, take, to_host
 from pcreg.geometry.se3 import dot
-from pcreg.kernels.cpu.neighbors import least_direction
 
 NEIGHBORS = 30
-QUERIES_AT_ONCE = 1 << 11  # on the CPU: their neighbours, half a megabyte for each axis, stay in the cache
+# Axes of the products in a symmetric matrix (3, 3), and which product each entry is
+FIRST, SECOND, ENTRIES = [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2], [0, 1, 2, 1, 3, 4, 2, 4, 5]
+QUERIES_AT_ONCE = 1 << 9  # on the CPU: their neighbours, a third of a megabyte, stay in the cache
 
 RADIUS_VOXELS = 3.0  # of the neighbourhood that is planar or not
 MAX_QUERY_POINTS = 2_000  # the standard error of a fraction of 0.05 is then 0.005
@@ -62,29 +61,28 @@ def scatter_matrices(queries: Array, points: Array, radius: float, neighbors: in
     xp = namespace(points)
     distance, rows = Index(points).query(queries, neighbors, radius)
     near = xp.isfinite(distance)
-    rows[~near] = 0  # of any point: it does not count
-    columns = [points[:, axis] for axis in range(3)]
-    if is_on_host(points):
-        columns = [np.ascontiguousarray(column) for column in columns]
+    rows *= near  # of any point, if none is near: it does not count
+    columns = xp.stack([points[:, axis] for axis in range(3)])
     at_once = QUERIES_AT_ONCE if is_on_host(points) else max(1, len(queries))
-    found = xp.empty((len(queries), 3, 3), dtype=points.dtype, device=device_of(points))
+    found = xp.empty((len(queries), 9), dtype=points.dtype, device=device_of(points))
     for start in range(0, len(queries), at_once):
         some = slice(start, start + at_once)
         centred = _centred(columns, queries[some], rows[some], near[some])
-        for a, b in combinations_with_replacement(range(3), 2):
-            found[some, a, b] = found[some, b, a] = xp.einsum("qk,qk->q", centred[a], centred[b])
-    return found
+        # Stacked, as a list of rows would be brought to a GPU
+        first, second = (xp.stack([centred[axis] for axis in axes]) for axes in (FIRST, SECOND))
+        products = xp.einsum("pqk,pqk->pq", first, second)
+        found[some] = xp.stack([products[product] for product in ENTRIES], axis=1)
+    return found.reshape(-1, 3, 3)
 
 
-def _centred(columns: list[Array], queries: Array, rows: Array, near: Array) -> list[Array]:
-    """Coordinates (Q, K) along each axis of neighbours `rows` (Q, K) from their mean; 0 where not `near`."""
-    xp = namespace(rows)
-    counts, centred = near.sum(1), []
-    for column, own in zip(columns, queries.T, strict=True):
-        offsets = (xp.take(column, rows.reshape(-1)).reshape(rows.shape) - own[:, None]) * near
-        offsets -= (offsets.sum(1) / counts)[:, None]
-        centred.append(offsets * near)
-    return centred
+def _centred(columns: Array, queries: Array, rows: Array, near: Array) -> Array:
+    """Coordinates (3, Q, K) of neighbours `rows` (Q, K) among (3, N) from their mean; 0 if not `near`."""
+    offsets = take(columns, rows.reshape(-1), 1).reshape(3, *rows.shape)
+    offsets -= queries.T[:, :, None]
+    offsets *= near
+    offsets -= (offsets.sum(2) / near.sum(1))[:, :, None]
+    offsets *= near
+    return offsets
 
 
 def least_spread(scatter: Array) -> tuple[Array, Array]:
@@ -92,6 +90,11 @@ def least_spread(scatter: Array) -> tuple[Array, Array]:
     if is_on_host(scatter) or not scatter.is_cuda:
         values, vectors = np.linalg.eigh(to_host(scatter))
         return like(values[:, 0], scatter), like(vectors[:, :, 0], scatter)
-    entries = (scatter[:, a, b] for a in range(3) for b in range(a, 3))
-    direction = least_direction(namespace(scatter), *entries)  # in closed form: a GPU's eigh takes longer
+    from pcreg.kernels.triton import plane_fit  # in closed form: a GPU's eigh takes longer
+
+    xp, entries = namespace(scatter), [scatter[:, a, b] for a in range(3) for b in range(a, 3)]
+    none = xp.zeros_like(entries[0])
+    counts = xp.full_like(none, NEIGHBORS, dtype=xp.int64)
+    sums = xp.stack([none, none, none, *entries], axis=1)
+    direction = plane_fit.normals_of(counts, sums, xp.zeros_like(scatter[:, 0]))
     return dot(direction, (scatter @ direction[:, :, None])[:, :, 0]), direction

@@ -26,6 +26,7 @@ from pcreg.arrays import (
     like,
     namespace,
     scatter_min,
+    take,
     to_host,
 )
 from pcreg.geometry.se3 import dot
@@ -147,7 +148,7 @@ class _Spacing:
 
 def _where(chosen: np.ndarray, points: Array) -> Array:
     """Points (N, 3) in the mask (N,)."""
-    return namespace(points).take(points, like(np.flatnonzero(chosen), points), axis=0)
+    return take(points, like(np.flatnonzero(chosen), points))
 
 
 def _standardized(values: np.ndarray) -> np.ndarray:

@@ -67,24 +67,26 @@ def cells_around(points: Array, voxel: float, origin: np.ndarray) -> tuple[np.nd
 def _nearest(points: Array, voxel: float, origin: np.ndarray, lowest: np.ndarray, shape: np.ndarray) -> Array:
     """`voxel_downsample` of points (N, 3), N > 0, in a box of cells that may be larger than theirs."""
     xp = namespace(points)
-    size = like(np.float64(voxel), points)  # a GPU would multiply by the inverse of a number
-    key = xp.zeros_like(points[:, 0], dtype=xp.int64)
-    inside = []
-    for axis in range(3):
-        position = (points[:, axis] - origin[axis]) / size
-        cell = xp.floor(position)
-        position -= cell  # in [0, 1)
-        key *= int(shape[axis])
-        key += xp.astype(cell - lowest[axis], xp.int64)
-        inside.append(position)
+    # An array of sizes, as a GPU would multiply by the inverse of a number
+    corner, size, first = like(np.stack([origin, np.full(3, voxel), lowest]), points)[:, :, None]
+    inside = xp.stack([points[:, axis] for axis in range(3)])
+    inside -= corner
+    inside /= size
+    cells = xp.floor(inside)
+    inside -= cells  # in [0, 1)
+    cells -= first
+    key, y, z = xp.astype(cells, xp.int64)
+    for along, cell in ((shape[1], y), (shape[2], z)):
+        key *= int(along)
+        key += cell
     if (key[1:] > key[:-1]).all():  # downsampled before
         return xp.arange(len(points), device=device_of(points))
-    from_centre = xp.zeros_like(inside[0])
-    for position in inside:
-        from_centre += (position - 0.5) ** 2
-    cells = math.prod(map(int, shape))
-    if cells <= MAX_TABLE_CELLS * len(points):
-        rows = _by_table(key, from_centre, cells)
+    from_centre, y, z = (inside - 0.5) ** 2
+    from_centre += y
+    from_centre += z
+    count = math.prod(map(int, shape))
+    if count <= MAX_TABLE_CELLS * len(points):
+        rows = _by_table(key, from_centre, count)
     else:
         rows = _by_sorting(key, from_centre)
     key = key[rows]

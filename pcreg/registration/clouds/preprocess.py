@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, like, namespace, to_host
+from pcreg.arrays import Array, Index, like, namespace, take, to_host
 from pcreg.features.base import Description, Descriptor
 from pcreg.geometry.normals import normals_of, towards
 from pcreg.geometry.se3 import box
@@ -72,9 +72,8 @@ def downsample(
     if not np.isfinite(corners).all():
         raise InputError(f"{name}: values that are not finite; pass finite rows x y z")
     log.info("describe: %s, %d points, voxel %g m", name, len(points), voxel)
-    xp = namespace(points)
     surface_rows = downsample_and_filter(points, voxel, corners[0])
-    surface = xp.take(points, surface_rows, axis=0)
+    surface = take(points, surface_rows)
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
     normals = normals_of(surface, NORMAL_RADIUS * voxel)
@@ -90,7 +89,7 @@ def downsample(
         viewpoint=seen_from,
         viewpoint_known=chosen.known,
         origin=origin,
-        keypoints=xp.take(points, rows, axis=0),
+        keypoints=take(points, rows),
         keypoint_viewpoint=chosen.of_rows(rows),
         rows=rows,
     )
@@ -124,7 +123,7 @@ def downsample_and_filter(points: Array, voxel: float, origin: np.ndarray) -> Ar
     which would count as an object in the free space of the other sensor.
     """
     rows = voxel_downsample(points, voxel, origin)
-    kept = namespace(points).take(points, rows, axis=0)
+    kept = take(points, rows)
     return rows[have_neighbors(kept, MIN_NEIGHBORS, 2 * voxel)]
 
 

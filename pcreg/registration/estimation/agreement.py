@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, to_host
+from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, take, to_host
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import moved_by_each, procrustes
 
@@ -28,8 +28,7 @@ class DescriptorAgreement:
         """Compare clouds with N and M points, at least one each; points within `distance` metres touch."""
         xp, self.distance = namespace(target.features), distance
         points, self.index = every_nth(source.points, MAX_POINTS), Index(like(target.points, target.features))
-        self.points, self._points = to_host(points), like(points, source.features)
-        self.target_points = to_host(target.points)
+        self.points, self.target_points = to_host(points), to_host(target.points)
         mean = xp.mean(xp.concat([source.features, target.features], axis=0), axis=0)
         self.features = _unit(every_nth(source.features, MAX_POINTS), mean)
         self.target_features = _unit(target.features, mean)
@@ -72,15 +71,15 @@ class DescriptorAgreement:
 
     def _touching(self, motions: np.ndarray) -> "Touching":
         """Compare all points as motions (H, 4, 4) move them, where the descriptors are."""
-        moved = moved_by_each(motions, self._points).reshape(-1, 3)
+        moved = like(moved_by_each(motions, self.points).reshape(-1, 3), self.features)
         xp = namespace(moved)
         distances, nearest = self.index.query(moved, max_distance=self.distance)
-        points = xp.nonzero(distances < np.inf)[0]
-        target = xp.take(nearest, points, axis=0)
-        source = points if len(motions) == 1 else points % len(self.points)
-        features = xp.take(self.features, source, axis=0), xp.take(self.target_features, target, axis=0)
-        cosines = xp.einsum("nc,nc->n", *features)
-        return Touching(*map(to_host, (points, target, xp.take(distances, points, axis=0), cosines)))
+        # Compared with the last one where none is near: to choose the points first is a wait for the device
+        partners = take(self.target_features, nearest.clip(max=len(self.target_points) - 1))
+        cosines = xp.einsum("nc,hnc->hn", self.features, partners.reshape(-1, *self.features.shape))
+        distances, nearest, cosines = map(to_host, (distances, nearest, cosines.reshape(-1)))
+        points = np.flatnonzero(distances < np.inf)
+        return Touching(points, nearest[points], distances[points], cosines[points])
 
 
 class Touching(NamedTuple):

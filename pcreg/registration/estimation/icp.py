@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, to_host
+from pcreg.arrays import Array, Index, every_nth, is_on_host, like, namespace, take, to_host
 from pcreg.geometry.se3 import dot, enlargement, lengths, se3, transform
 
 MAX_ITERATIONS = 30  # of either stage; right motions take 5 to 15, wrong ones do not converge
@@ -93,9 +93,9 @@ class Planes:
         xp = namespace(moved)
         distance, partner = self.index.query(moved, max_distance=max_distance)
         near = xp.nonzero(distance < np.inf)[0]
-        partner = xp.take(partner, near, axis=0)
-        there = (xp.take(rows, partner, axis=0) for rows in (self.points, self.normals))
-        return xp.take(moved, near, axis=0), *there
+        partner = take(partner, near)
+        there = (take(rows, partner) for rows in (self.points, self.normals))
+        return take(moved, near), *there
 
     def step_sums(self, source: Array, T: np.ndarray, max_distance: float) -> np.ndarray:
         """Sums (6, 7) of J^T J, J^T r over partners of source (N, 3) moved by T; J is `plane_rows`."""

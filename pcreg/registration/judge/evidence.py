@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.arrays import like, namespace, to_host
+from pcreg.arrays import like, namespace, take, to_host
 from pcreg.geometry.se3 import dot, residuals
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
@@ -67,7 +67,7 @@ def gather_evidence(
     xp, count = namespace(overlap.offsets), len(overlap.offsets)
     enough = count >= MIN_TOUCHING
     turned = like(source.normals, overlap.normals) @ like(T[:3, :3], overlap.normals).T
-    cosine = dot(xp.take(turned, overlap.rows, axis=0), overlap.normals)
+    cosine = dot(take(turned, overlap.rows), overlap.normals)
     offset, parallel = overlap.offsets / voxel, xp.abs(cosine)
     sums = [xp.mean(offset**2), xp.mean(parallel)] if enough else []
     sides = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, parallel)]

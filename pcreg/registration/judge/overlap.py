@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pcreg.arrays import Array, Index, namespace
+from pcreg.arrays import Array, Index, namespace, take
 from pcreg.geometry.se3 import dot, transform
 
 
@@ -30,7 +30,7 @@ class Overlap:
         touching = apart < distance
         touched = Index(moved).query(target, max_distance=distance)[0] < distance
         rows = xp.nonzero(touching)[0]
-        partner = xp.take(partner, rows, axis=0)
-        points, there = xp.take(moved, rows, axis=0), xp.take(normals, partner, axis=0)
-        offsets = dot(xp.take(target, partner, axis=0) - points, there)
+        partner = take(partner, rows)
+        points, there = take(moved, rows), take(normals, partner)
+        offsets = dot(take(target, partner) - points, there)
         return Overlap(moved, touching, touched, rows, points, there, offsets)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array, like, namespace, to_host
+from pcreg.arrays import Array, like, take, to_host
 from pcreg.features.base import Descriptor
 from pcreg.geometry.normals import has_surface
 from pcreg.geometry.se3 import mean_displacement, residuals
@@ -252,4 +252,4 @@ def _coordinates(matches: np.ndarray, source: DescribedCloud, target: DescribedC
 
 def _taken(array: Array, rows: np.ndarray) -> np.ndarray:
     """Some rows (P,) of an array, on the host."""
-    return to_host(namespace(array).take(array, like(rows, array), axis=0))
+    return to_host(take(array, like(rows, array)))
