@@ -27,7 +27,7 @@ from pcreg.evaluation.tables import measured, per_scene, tables
 from pcreg.features.cache import FeatureCache
 from pcreg.io.pairs import PairDataset, keep_evenly
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import locked, replacing
+from pcreg.runtime.files import locked, write_text
 from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
@@ -58,8 +58,7 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
     folder = Path(cfg.out or f"outputs/evaluate/{name}")
     with locked(folder, "give this run an out= of its own"):
         records = Records(folder / "records.jsonl", _identity(cfg, setup))
-        with replacing(folder / "config.yaml") as temporary:
-            temporary.write_text(OmegaConf.to_yaml(cfg, resolve=True))
+        write_text(folder / "config.yaml", OmegaConf.to_yaml(cfg, resolve=True))
         scored = measure(records)
         print(_write(folder, scored, setup))
         report(scored, setup, dataset, folder / "report.html")
@@ -174,8 +173,6 @@ def _write(folder: Path, scored: list[dict[str, Any]], setup: Setup) -> str:
     words, found = caption(scored, setup), tables(scored, setup)
     shown = "\n\n".join([f"# {setup.title}", words, *(table.markdown() for table in found)])
     scenes = [per_scene(scored, setup, samples) for samples in setup.protocol.samples]
-    with replacing(folder / "table.md") as temporary:
-        temporary.write_text("\n\n".join([shown, *(table.markdown() for table in scenes)]) + "\n")
-    with replacing(folder / "table.tex") as temporary:
-        temporary.write_text("\n\n".join(table.latex(words) for table in [*found, *scenes]) + "\n")
+    write_text(folder / "table.md", "\n\n".join([shown, *(table.markdown() for table in scenes)]) + "\n")
+    write_text(folder / "table.tex", "\n\n".join(table.latex(words) for table in [*found, *scenes]) + "\n")
     return shown

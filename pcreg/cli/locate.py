@@ -13,7 +13,7 @@ from pcreg.mapping.map import COLORED, VIEWED
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.runtime.errors import InputError, OutputError
-from pcreg.runtime.files import check_folder, replacing
+from pcreg.runtime.files import check_folder, write_text
 from pcreg.runtime.progress import progress
 
 DESCRIPTION = """\
@@ -66,8 +66,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     if all("error" in record for record in located):
         raise InputError(located[0]["error"])
     print(tabulate([_line(record) for record in located], headers=["scan", "", "x", "y", "z", ""]))
-    with replacing(options.out / "located.json") as temporary:
-        temporary.write_text(json.dumps(located, indent=1) + "\n")
+    write_text(options.out / "located.json", json.dumps(located, indent=1) + "\n")
     print(f"written: {options.out / 'located.json'}")
     return all(record.get("registered") for record in located)
 

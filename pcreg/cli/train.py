@@ -29,7 +29,7 @@ from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import Ranks, init_distributed
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import locked, replacing
+from pcreg.runtime.files import locked, write_text
 from pcreg.training.matcher_trainer import MatcherTrainer
 from pcreg.training.trainer import Trainer
 from pcreg.training.validation import check_pairs, compare, feature_match_recall
@@ -117,8 +117,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
         if cfg.resume and trainer.resume() and ranks.first:
             print(f"resuming {folder} at epoch {trainer.state.epoch}, batch {trainer.state.batch}")
         if ranks.first:
-            with replacing(folder / "config.yaml") as temporary:
-                temporary.write_text(OmegaConf.to_yaml(cfg))
+            write_text(folder / "config.yaml", OmegaConf.to_yaml(cfg))
 
         def validate(network: ResUNet) -> dict[str, float]:
             descriptor, chosen = FCGF(network, device, scales=tuple(cfg.scales)), cfg.validate

@@ -13,7 +13,7 @@ from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import SUFFIXES, natural, read_cloud
 from pcreg.io.motion import read_poses, rigid
 from pcreg.io.pairs import Pair, evenly
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.progress import progress
 
 Listed = tuple[str, str, np.ndarray]  # source, target and T_target_source
@@ -156,13 +156,9 @@ class Folder:
             fields = line.partition("#")[0].split()
             if not fields:
                 continue
-            try:
+            usual = "a line is `source target`, then nothing or the 16 numbers of T_target_source"
+            with refusing(f"{path}, line {number}: {{error}}; {usual}", ValueError):
                 pair = self._pair(fields)
-            except ValueError as error:
-                raise InputError(
-                    f"{path}, line {number}: {error}; "
-                    "a line is `source target`, then nothing or the 16 numbers of T_target_source"
-                ) from error
             if names.issuperset(pair[:2]):
                 listed.append(pair)
         if not listed:

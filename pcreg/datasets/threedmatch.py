@@ -15,7 +15,7 @@ from pcreg.datasets.pickles import load_pickle, load_pth
 from pcreg.io.cloud import read_cloud
 from pcreg.io.motion import rigid
 from pcreg.io.pairs import Pair
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 
 # Places of the pair lists of a benchmark; the first that exists is read. Logs come first, as they alone have
 # the information matrices of the official recall.
@@ -79,13 +79,10 @@ def read_log(path: Path, size: int) -> dict[tuple[int, int], np.ndarray]:
     An entry is a line `i j count` and the matrix; blanks and tabs are mixed in the wild. The motion
     of gt.log takes fragment j into fragment i. Raises InputError for a file that breaks off.
     """
-    try:
+    content = f"`i j count` and {size} x {size} matrices"
+    damaged = f"{path}: is no list of {content}; it may be truncated or damaged: download it again"
+    with refusing(damaged, OSError, ValueError):
         entries = np.array(path.read_text().split(), dtype=np.float64).reshape(-1, 3 + size * size)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: is no list of `i j count` and {size} x {size} matrices; "
-            "it may be truncated or damaged: download it again"
-        ) from error
     return {(int(row[0]), int(row[1])): row[3:].reshape(size, size) for row in entries}
 
 
@@ -135,34 +132,22 @@ def _pairs_of_log(scene: str, log: Path) -> Iterator[Pair]:
 
 def _motion(path: Path, pair: str, matrix: np.ndarray) -> np.ndarray:
     """The motion (4, 4) of a pair by its upper rows; InputError unless it is rigid."""
-    try:
+    damaged = f"{path}: the motion of pair {pair} is {{error}}; the file is damaged: download it again"
+    with refusing(damaged, ValueError):
         return rigid(matrix)
-    except ValueError as error:
-        raise InputError(
-            f"{path}: the motion of pair {pair} is {error}; the file is damaged: download it again"
-        ) from error
 
 
 def _read_overlaps(path: Path) -> dict[tuple[int, int], float]:
-    try:
+    damaged = f"{path}: is no list of `i,j,overlap` ({{error}}); it may be damaged: download it again"
+    with refusing(damaged, ValueError):
         rows = np.loadtxt(path, delimiter=",", ndmin=2)
         return {(int(i), int(j)): float(overlap) for i, j, overlap in rows}
-    except ValueError as error:
-        raise InputError(
-            f"{path}: is no list of `i,j,overlap` ({error}); it may be damaged: download it again"
-        ) from error
 
 
 def _pairs_of_pickle(path: Path) -> list[Pair]:
-    try:
+    words = "is no pair list of Predator or GeoTransformer ({error}); docs/data.md says where to get one"
+    with refusing(f"{path}: {words}", KeyError, TypeError, ValueError):
         return [_pickled_pair(path, *row) for row in _rows_of_pickle(path)]
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path}: is no pair list of Predator or GeoTransformer ({type(error).__name__}: {error}); "
-            "docs/data.md says where to get one"
-        ) from error
 
 
 def _rows_of_pickle(path: Path) -> Iterator[tuple]:

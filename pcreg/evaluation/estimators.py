@@ -17,7 +17,7 @@ from pcreg.registration.estimation.ransac import ransac
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.matching.nearest import Matches
 from pcreg.runtime.device import load_open3d
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import refusing
 
 FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface lie in free space
 
@@ -114,12 +114,9 @@ class KissMatcher:
     packages = ("kiss-matcher",)
 
     def __init__(self) -> None:
-        try:
+        missing = "estimator=kiss: needs the package kiss-matcher; type: pip install kiss-matcher"
+        with refusing(missing, PackageNotFoundError):
             version("kiss-matcher")
-        except PackageNotFoundError as error:
-            raise InputError(
-                "estimator=kiss: needs the package kiss-matcher; type: pip install kiss-matcher"
-            ) from error
 
     def estimate(
         self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int

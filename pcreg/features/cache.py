@@ -18,7 +18,7 @@ import numpy as np
 from pcreg.features.base import Description, Descriptor, Nodes
 from pcreg.io.pairs import PairDataset, points_of
 from pcreg.runtime.device import deterministic
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import replacing
 from pcreg.runtime.records import DESCRIBING, code_fingerprint
 
@@ -64,17 +64,16 @@ def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> P
 
 def read_described(path: Path) -> Described:
     """Read a file of the cache; InputError if it is damaged, or was removed."""
-    try:
-        with np.load(path) as arrays:
-            nodes = [arrays[name] for name in NODE_ARRAYS if name in arrays]
-            found = Description(arrays["points"], arrays["features"], nodes=Nodes(*nodes) if nodes else None)
-            return Described(found, float(arrays["seconds"]))
-    except FileNotFoundError as error:
+    if not path.is_file():
         raise InputError(
             f"{path}: kept features were removed while they were needed; leave the folder and run again"
-        ) from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: kept features are damaged; delete the file and run again") from error
+        )
+    damaged = f"{path}: kept features are damaged; delete the file and run again"
+    errors = OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile
+    with refusing(damaged, *errors), np.load(path) as arrays:
+        nodes = [arrays[name] for name in NODE_ARRAYS if name in arrays]
+        found = Description(arrays["points"], arrays["features"], nodes=Nodes(*nodes) if nodes else None)
+        return Described(found, float(arrays["seconds"]))
 
 
 def _arrays(found: Description) -> dict[str, np.ndarray]:

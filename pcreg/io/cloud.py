@@ -21,7 +21,7 @@ from pcreg.io.formats.pcd import read_pcd, viewpoint_of_pcd
 from pcreg.io.formats.ply import read_ply
 from pcreg.io.formats.text import read_pts, read_xyz
 from pcreg.runtime import cached_property
-from pcreg.runtime.errors import InputError, first_line
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import replacing
 
 MAX_COLUMNS = 32  # an array with more columns than that and than rows is transposed
@@ -97,20 +97,15 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
         raise InputError(f"{path}: the file is empty; write it again")
     if reader is read_bin:
         reader = partial(read_bin, columns=columns)
-    try:
-        # A damaged file makes libraries warn about its numbers; what is not finite is dropped below.
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rows = reader(path)
-            viewpoint_of = _VIEWPOINTS.get(path.suffix.lower())
-            viewpoint = viewpoint_of(path) if viewpoint_of else None
-    except InputError:
-        raise
-    except Exception as error:  # a damaged file can raise nearly anything
-        raise InputError(
-            f"{path}: cannot be read as {path.suffix} ({first_line(error)}); "
-            "it may be truncated or damaged: write it again"
-        ) from error
+    damaged = (
+        f"{path}: cannot be read as {path.suffix} ({{error}}); it may be truncated or damaged: write it again"
+    )
+    # A damaged file can raise nearly anything, and makes libraries warn about its numbers.
+    with refusing(damaged, Exception), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = reader(path)
+        viewpoint_of = _VIEWPOINTS.get(path.suffix.lower())
+        viewpoint = viewpoint_of(path) if viewpoint_of else None
     cloud = cloud_of(rows, str(path))
     if viewpoint is not None and viewpoint.ndim == 2:
         viewpoint = cloud.viewpoints_of_points(viewpoint, str(path))
@@ -180,16 +175,12 @@ def write_ply_parts(
 _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".ply": read_ply,
     ".pcd": read_pcd,
-    ".xyz": read_xyz,
-    ".txt": read_xyz,
-    ".csv": read_xyz,
-    ".asc": read_xyz,
+    **dict.fromkeys((".xyz", ".txt", ".csv", ".asc"), read_xyz),
     ".pts": read_pts,
     ".npy": read_npy,
     ".npz": read_npz,
     ".bin": read_bin,
-    ".las": read_las,
-    ".laz": read_las,
+    **dict.fromkeys((".las", ".laz"), read_las),
     ".e57": read_e57,
     ".obj": read_obj,
     ".off": read_off,

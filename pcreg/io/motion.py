@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import rigid_motion, se3
 from pcreg.io.cloud import expanded
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 
 # Of the entries of R R^T from the identity. Rotations of the published pair lists of 3DMatch, products of
 # many small ones, are off by up to 1.4e-3.
@@ -50,7 +50,8 @@ def read_poses(path: Path) -> np.ndarray:
     A line is the 12 numbers of a 3 x 4 matrix, row by row (KITTI), or `time tx ty tz qx qy qz qw`
     (TUM); the time is not used. `#` starts a comment. Raises InputError for anything else.
     """
-    try:
+    usual = "a line is 12 numbers (KITTI) or `time tx ty tz qx qy qz qw` (TUM)"
+    with refusing(f"{path}: cannot be read as poses ({{error}}); {usual}", OSError, ValueError, IndexError):
         lines = np.loadtxt(path, ndmin=2)
         if lines.size == 0:
             raise ValueError("no line with numbers")
@@ -60,11 +61,6 @@ def read_poses(path: Path) -> np.ndarray:
             rotations = Rotation.from_quat(lines[:, 4:]).as_matrix()
             return np.stack([rigid(se3(R, t)) for R, t in zip(rotations, lines[:, 1:4], strict=True)])
         raise ValueError(f"{lines.shape[1]} numbers in a line")
-    except (OSError, ValueError, IndexError) as error:
-        raise InputError(
-            f"{path}: cannot be read as poses ({error}); a line is 12 numbers (KITTI) "
-            "or `time tx ty tz qx qy qz qw` (TUM)"
-        ) from error
 
 
 def rigid(matrix: np.ndarray) -> np.ndarray:

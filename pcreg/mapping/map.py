@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import transform
-from pcreg.runtime.files import replacing
+from pcreg.runtime.files import replacing, write_text
 
 # Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
 COLORED, VIEWED = "map.ply", "map.npz"
@@ -110,8 +110,7 @@ class Map:
             OutputError: a file cannot be written.
         """
         paths = [Path(folder) / "graph.json"]
-        with replacing(paths[0]) as temporary:
-            temporary.write_text(json.dumps(self.to_dict(), indent=1) + "\n")
+        write_text(paths[0], json.dumps(self.to_dict(), indent=1) + "\n")
         for number in range(1, self.count + 1):
             rows, own = self.scans(number), folder_of(Path(folder), number)
             T, names = self.T_map_scan[rows], "".join(f"# {row} {self.names[row]}\n" for row in rows)

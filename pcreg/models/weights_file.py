@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pcreg.kernels.pyramid_config import KERNELS, PyramidConfig
 from pcreg.runtime import cached_property
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 
 KEY = "pcreg.architecture"  # in the file's metadata
 NODE_LEVEL = 2  # level whose points are the nodes of a matcher, in cells of four voxels
@@ -183,13 +183,9 @@ def _opened(path: Path) -> Iterator[Any]:
 
     if not path.is_file():
         raise InputError(f"{path}: no such weights; check the path")
-    try:
-        with safe_open(path, framework="np") as file:
-            yield file
-    except (SafetensorError, OSError) as error:
-        raise InputError(
-            f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
-        ) from error
+    damaged = f"{path}: is no .safetensors file, or a damaged one; use weights of `pcreg train`"
+    with refusing(damaged, SafetensorError, OSError), safe_open(path, framework="np") as file:
+        yield file
 
 
 def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
@@ -197,15 +193,12 @@ def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
         raise InputError(
             f"{path}: does not say which network it belongs to; use weights written by `pcreg train`"
         )
-    try:
+    other = f"{path}: was written for another kind of network ({{error}}); use weights of this version"
+    with refusing(other, ValueError, TypeError, AttributeError):
         fields = _with_tuples(json.loads(metadata[KEY]))
         if fields.get("matcher"):
             fields["matcher"] = MatcherArchitecture(**_with_tuples(fields["matcher"]))
         return Architecture(**fields)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path}: was written for another kind of network ({error}); use weights of this version"
-        ) from error
 
 
 def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:

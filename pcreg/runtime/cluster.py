@@ -14,7 +14,7 @@ from distributed.comm import CommClosedError, connect
 from distributed.security import Security
 
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError, first_line
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.records import code_fingerprint
 
 MAX_SECONDS = 20  # until a scheduler answers
@@ -38,14 +38,13 @@ class Share(WorkerPlugin):
 @contextmanager
 def executor_at(address: str, device: str) -> Iterator[Executor]:
     """The workers of a scheduler; InputError for none, several threads in one, or another pcreg."""
-    try:
+    remedy = (
+        "start one with `dask scheduler` and give the address that it prints, such as tcp://10.0.0.1:8786"
+    )
+    unreachable = f"{address or 'no address'}: no Dask scheduler answers ({{error}}); {remedy}"
+    with refusing(unreachable, OSError, RuntimeError, TypeError, ValueError):
         asyncio.run(_connect(address))  # a Client that cannot connect goes on trying
         client = Client(address, timeout=MAX_SECONDS, set_as_default=False)
-    except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{address or 'no address'}: no Dask scheduler answers ({first_line(error)}); start one with "
-            "`dask scheduler` and give the address that it prints, such as tcp://10.0.0.1:8786"
-        ) from error
     with client:
         workers = client.scheduler_info(-1)["workers"].values()
         if not workers or max(worker["nthreads"] for worker in workers) > 1:
@@ -72,9 +71,8 @@ async def _connect(address: str) -> None:
 
 def _check_code(client: Client, address: str) -> None:
     """Raise InputError unless all workers run the code of this process."""
-    try:
+    # An exception of what unpickles there, such as ModuleNotFoundError
+    with refusing(f"{address}: a worker cannot run pcreg ({{error}}); install it there", Exception):
         theirs = set(client.run(code_fingerprint, ".").values())
-    except Exception as error:  # of what unpickles there, such as ModuleNotFoundError
-        raise InputError(f"{address}: a worker cannot run pcreg ({error}); install it there") from error
     if theirs != {code_fingerprint(".")}:
         raise InputError(f"{address}: a worker has another version of pcreg; install this one there")

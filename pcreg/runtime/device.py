@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 
 
 def choose_device(name: str) -> str:
@@ -32,13 +32,12 @@ def choose_device(name: str) -> str:
 
 def load_open3d() -> Any:
     """Open3D; InputError with the remedy if it, or a system library that it needs, is missing."""
-    try:
+    remedy = (
+        "install it (pip install open3d) and the system library that is named, on Debian and Ubuntu one of "
+        "libusb-1.0-0, libegl1, libgl1 and libx11-6"
+    )
+    with refusing(f"Open3D cannot be loaded ({{error}}); {remedy}", ImportError, OSError):
         return import_module("open3d")
-    except (ImportError, OSError) as error:
-        raise InputError(
-            f"Open3D cannot be loaded ({error}); install it (pip install open3d) and the system library that "
-            "is named, on Debian and Ubuntu one of libusb-1.0-0, libegl1, libgl1 and libx11-6"
-        ) from error
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The exceptions that a person's input and a disk can cause."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -24,6 +25,17 @@ class OutputError(InputError):
 
     Whoever skips an input that cannot be used lets this one pass: the next file could not be written either.
     """
+
+
+@contextmanager
+def refusing(sentence: str, *errors: type[Exception]) -> Iterator[None]:
+    """Raise InputError with a sentence in place of these errors; `{error}` in it is their first line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except errors as error:
+        raise InputError(sentence.replace("{error}", first_line(error))) from error
 
 
 def unless_unusable(compute: Callable[[], Result]) -> Result | None:

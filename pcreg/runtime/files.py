@@ -49,6 +49,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file of text in one step, as `replacing`; names of files that are no text keep their bytes."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
 @contextmanager
 def writing(path: Path, under_name: Path | None = None) -> Iterator[None]:
     """Raise OutputError, naming `path`, where it cannot be written.

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import replacing, writing
+from pcreg.runtime.errors import InputError, refusing
+from pcreg.runtime.files import write_text, writing
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -69,8 +69,7 @@ class Records:
         ordered = sorted(self.by_pair, key=lambda name: place.get(name, len(place)))
         if ordered != list(self.by_pair):
             self.by_pair = {name: self.by_pair[name] for name in ordered}
-            with replacing(self.path) as temporary:
-                temporary.write_text("".join(json.dumps(r) + "\n" for r in self.by_pair.values()))
+            write_text(self.path, "".join(json.dumps(r) + "\n" for r in self.by_pair.values()))
 
     def _whole_lines(self) -> list[dict[str, Any]]:
         """The records of the file, from which an incomplete last line is removed."""
@@ -78,15 +77,13 @@ class Records:
             return []
         whole, newline, rest = self.path.read_text().rpartition("\n")
         if rest:
-            with replacing(self.path) as temporary:
-                temporary.write_text(whole + newline)
+            write_text(self.path, whole + newline)
         records = []
         for number, line in enumerate(whole.splitlines(), start=1):
-            try:
+            damaged = f"{self.path}: line {number} is damaged; delete that line"
+            with refusing(damaged, ValueError, KeyError, TypeError):
                 record = json.loads(line)
                 records.append({"pair": record["pair"], "run": record["run"], **record})
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{self.path}: line {number} is damaged; delete that line") from error
         return records
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pcreg.runtime import parallel
 from pcreg.runtime.device import choose_device
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import refusing
 from pcreg.runtime.files import clear_once, mark
 from pcreg.runtime.termination import Deferral, deferred, end_with_parent
 
@@ -28,6 +28,10 @@ Workers = int | Executor | str | None
 # An H100 with 16 cores refused 8.4, 15.7, 23.3 and 27.9 pairs a second of prepared clouds of 21,000 points
 # with 1, 2, 4 and 8 processes; of rooms of 270,000 points, not prepared, it did 9.8, 14.5, 20.9 and 23.8.
 PER_GPU = 4
+BROKEN = (
+    "a worker process ended unexpectedly, probably out of memory; run again with fewer: workers=1 (what is "
+    "done is kept)"
+)
 
 
 @contextmanager
@@ -39,12 +43,9 @@ def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | No
     if isinstance(workers, Executor):
         yield workers
     elif isinstance(workers, str):
-        try:
+        missing = f"{workers}: a cluster needs dask; install it: .venv/bin/pip install '.[cluster]'"
+        with refusing(missing, ImportError):
             from pcreg.runtime.cluster import executor_at  # dask takes a second to import
-        except ImportError as error:
-            raise InputError(
-                f"{workers}: a cluster needs dask; install it: .venv/bin/pip install '.[cluster]'"
-            ) from error
         with executor_at(workers, device) as executor:
             yield executor
     elif workers == 0:
@@ -81,15 +82,11 @@ def map_unordered(
     with TemporaryDirectory(prefix=f"pcreg.{mark()}-") as folder:
         work = Path(folder) / "work.pickle"
         work.write_bytes(pickle.dumps((function, shared)))
+        words = "finishing what is under way; Ctrl-C again stops at once"
         try:
-            with deferred("finishing what is under way; Ctrl-C again stops at once") as deferral:
+            with refusing(BROKEN, BrokenExecutor), deferred(words) as deferral:
                 pending = {executor.submit(_call, os.getcwd(), work, item): item for item in items}
                 yield from _completed(pending, deferral)
-        except BrokenExecutor as error:
-            raise InputError(
-                "a worker process ended unexpectedly, probably out of memory; "
-                "run again with fewer: workers=1 (what is done is kept)"
-            ) from error
         finally:
             for future in pending:
                 future.cancel()
@@ -115,17 +112,13 @@ def _begin(cores_of_next: Any) -> None:
 
 @lru_cache(maxsize=1)
 def _work(path: Path) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    try:
-        work: tuple[Callable[..., Any], tuple[Any, ...]] = pickle.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise InputError(f"{path.parent}: a worker does not see it; set TMPDIR to a shared folder") from error
-    return work
+    unseen = f"{path.parent}: a worker does not see it; set TMPDIR to a shared folder"
+    with refusing(unseen, FileNotFoundError):
+        return pickle.loads(path.read_bytes())
 
 
 def _call(folder: str, path: Path, item: Any) -> Any:
-    try:
+    with refusing(f"{folder}: a worker does not see this folder; work in a shared one", OSError):
         os.chdir(folder)  # a worker of a cluster may have several callers by turns
-    except OSError as error:
-        raise InputError(f"{folder}: a worker does not see this folder; work in a shared one") from error
     function, shared = _work(path)
     return function(*shared, item)

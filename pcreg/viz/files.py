@@ -17,7 +17,7 @@ from pcreg.arrays import every_nth
 from pcreg.geometry.se3 import se3, transform
 from pcreg.io.cloud import Cloud, write_ply_parts
 from pcreg.registration.result import Registration, Task, record_of
-from pcreg.runtime.files import replacing
+from pcreg.runtime.files import write_text
 from pcreg.runtime.progress import Clock
 from pcreg.viz.overview import SOURCE, TARGET, overview, principal_axes, residuals, shown
 
@@ -43,8 +43,7 @@ def write(
     """
     clock = Clock()
     paths = [folder / "result.json", folder / "aligned.ply"]
-    with replacing(paths[0]) as temporary:
-        temporary.write_text(json.dumps(result(clouds, registration, task), indent=2) + "\n")
+    write_text(paths[0], json.dumps(result(clouds, registration, task), indent=2) + "\n")
     source, target = (cloud.points for cloud in clouds)
     T_target_source = registration.T_target_source
     write_aligned(paths[1], source, target, T_target_source)
@@ -160,5 +159,4 @@ def write_page(path: str | Path, package: str, template: str, **values: Any) -> 
     )
     environment.filters["base64"] = lambda content: b64encode(content).decode()
     page = environment.get_template(template).render(values)
-    with replacing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8", errors="surrogateescape")
+    write_text(path, page)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.io.formats.bounds import check_count, check_expansion
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, refusing
 
 CHUNK_POINTS = 1 << 16  # unpacked at a time
 HEADER_BYTES = 48
@@ -47,11 +47,8 @@ def viewpoint_of_e57(path: Path) -> np.ndarray | None:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple["pye57.E57", list["pye57.ScanHeader"]]]:  # noqa: F821
     """Open the file; yields it with the headers of its scans."""
-    try:
+    with refusing(f"{path}: .e57 needs pye57; type: pip install 'pcreg[e57]'", ImportError):
         import pye57
-    except ImportError as error:
-        raise InputError(f"{path}: .e57 needs pye57; type: pip install 'pcreg[e57]'") from error
-
     _check_header(path)
     file = pye57.E57(str(path))
     try:
