@@ -1,5 +1,6 @@
 """Point cloud registration with learned descriptors on native points."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pcreg.features.fcgf import FCGF
@@ -28,16 +29,12 @@ __all__ = [
     "register_all",
     "verify",
 ]
+# Modules of names that are looked up at their first use, for what they import
+LATE = {"Map": "pcreg.mapping.map", "register_all": "pcreg.mapping.mapping"}
 
 
 def __getattr__(name: str) -> Any:
-    """Names that are looked up at their first use, for what they import."""
-    if name == "Map":
-        from pcreg.mapping.map import Map
-
-        return Map
-    if name == "register_all":
-        from pcreg.mapping.mapping import register_all
-
-        return register_all
+    """Import one of LATE."""
+    if name in LATE:
+        return getattr(import_module(LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

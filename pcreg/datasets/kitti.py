@@ -7,15 +7,21 @@ test 8-10 555. Any sequence laid out in the same way can be read.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pcreg.datasets.icp_truth import Start, corrections
+from pcreg.geometry.se3 import transform
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import read_cloud
 from pcreg.io.motion import read_poses, rigid
 from pcreg.io.pairs import Pair, evenly
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.progress import progress
+from pcreg.runtime.records import Records, code_fingerprint
+from pcreg.runtime.workers import Workers, executor_of, map_unordered
 
 TRUTHS = ("icp", "icp-fcgf-compat", "odometry")
 WINDOW = 100  # frames in which a partner is searched, the first included
@@ -23,6 +29,20 @@ TEST = (8, 9, 10)
 REMOVED = {(8, 15, 58)}  # left out by FCGF and its followers
 MIN_SIZE = 0.4  # of the median size of a sequence's files; a smaller one is truncated, not sparse
 POINT_BYTES = 16  # x y z reflectance, float32
+
+# Of corrections by ICP, FCGF's: one point per voxel, partners within a distance, metres
+ICP = {"method": "point to point", "voxel": 0.05, "distance": 0.2, "iterations": 200}
+REMEDY = "name another folder with data.cache=FOLDER, or delete this file to compute it anew"
+
+
+@dataclass(frozen=True)
+class Start:
+    """A pair of scans with its initial motion."""
+
+    name: str
+    source: Path
+    target: Path
+    T_target_source: np.ndarray  # (4, 4) float64
 
 
 class Kitti:
@@ -34,12 +54,9 @@ class Kitti:
     multiply by mistake (FCGF issue 65); published tables stand on it, about 3 cm from the other.
     truth `odometry`: the poses as they are, about 25 cm from either.
 
-    Corrections are computed when `pairs` is first asked for, about a second each, by `workers` processes
-    (one per core by default), and kept under `cache` (default root/icp). Velodyne and camera are related
-    by each sequence's own calib.txt. Scans are read one at a time.
-
-    Raises InputError for poses or calibration that are missing or damaged, and, unless `skip_broken`, for
-    scans that are: then their pairs are `left_out`.
+    Corrections are computed by `workers` when `pairs` is first asked for, about a second each, and kept under
+    `cache` (default root/icp). Raises InputError for poses, calibration or scans that are missing or damaged;
+    with `skip_broken` the pairs of such scans are `left_out`.
     """
 
     outdoor = True
@@ -116,6 +133,53 @@ class Kitti:
 
 def _pair(start: Start, T: np.ndarray, T_compat: np.ndarray | None = None) -> Pair:
     return Pair(*start.name.split("->"), T, T_compat=T_compat, scene=start.name.partition("/")[0])
+
+
+def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
+    """The motion (4, 4) that takes source (N, 3), already moved by T_target_source, onto target (M, 3)."""
+    import open3d
+
+    registration = open3d.pipelines.registration
+    moved = transform(T_target_source, source[voxel_downsample(source, ICP["voxel"])])
+    target = target[voxel_downsample(target, ICP["voxel"])]
+    return registration.registration_icp(
+        *(open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points)) for points in (moved, target)),
+        ICP["distance"],
+        np.eye(4),
+        registration.TransformationEstimationPointToPoint(),
+        registration.ICPConvergenceCriteria(max_iteration=ICP["iterations"]),
+    ).transformation
+
+
+def corrections(starts: Sequence[Start], path: Path, workers: Workers = None) -> list[np.ndarray]:
+    """`icp` of every pair (4, 4), as recorded in `path`; the rest is computed by `workers`, and recorded.
+
+    Raises InputError for records of other code, settings or starts, and OutputError if none can be written.
+    """
+    settings = ICP | {
+        "code": code_fingerprint("arrays", "geometry", "io", "datasets/kitti.py"),
+        "open3d": version(packages_distributions()["open3d"][0]),  # builds of Open3D differ in their name
+    }
+    records = Records(path, settings, REMEDY)
+    for start in starts:
+        record = records.by_pair.get(start.name)
+        if record and not np.allclose(record["start"], start.T_target_source, rtol=0, atol=1e-9):
+            raise InputError(f"{path}: made from other poses or another calibration; {REMEDY}")
+    todo = [start for start in starts if start.name not in records.by_pair]
+    with executor_of(workers) as executor:
+        computed = map_unordered(executor, _correct, (), todo)
+        for _, record in progress(computed, "ground truth by ICP", len(todo)):
+            try:
+                records.add(record)
+            except OutputError as error:
+                raise OutputError(f"{error} with data.cache=FOLDER") from error
+    return [np.array(records.by_pair[start.name]["correction"]) for start in starts]
+
+
+def _correct(start: Start) -> dict[str, Any]:
+    source, target = (read_cloud(path).points for path in (start.source, start.target))
+    correction = icp(source, target, start.T_target_source)
+    return {"pair": start.name, "start": start.T_target_source.tolist(), "correction": correction.tolist()}
 
 
 def distance_pairs(positions: np.ndarray, distance: float = 10.0) -> list[tuple[int, int]]:

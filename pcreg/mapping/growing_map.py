@@ -11,18 +11,23 @@ from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import Retrieval, probability_of, propose
 from pcreg.mapping.refinement import refine_jointly
-from pcreg.mapping.sequence import steps
 from pcreg.mapping.submap import Context, Scan
-from pcreg.registration.batch import Pair, name_of, registered, stamp_of
+from pcreg.registration.batch import Pair, Work, name_of, registered, stamp_of
+from pcreg.registration.estimation.icp import Refinement
+from pcreg.registration.judge.covariance import covariance
+from pcreg.registration.judge.overlap import Overlap
 from pcreg.registration.matching.prior import Prior
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.result import Registration
+from pcreg.registration.strategy import gicp
+from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import map_unordered
 
 ROUND_PAIRS = 16  # registered before the pose graph is solved again, or a quarter of the scans
 MAX_PAIRS_PER_SCAN = 5
+STEP_CONFIDENCE = 0.99  # of accepted steps: the bounds let none of 81 wrong registrations pass (gicp.py)
 UNPROVEN = "joins two maps, and the scans around it do not confirm that"
 
 
@@ -63,8 +68,8 @@ class GrowingMap:
         return [edge for edge, rejection in edges if not rejection]
 
     def follow(self) -> None:
-        """Join each scan to the one before it by odometry, where that is accepted."""
-        found = steps(self.work, self.paths, self.scans, self.voxel, self.records)
+        """Join each scan to the one before it by odometry; the pair of a rejected step is one like others."""
+        found = _steps(self.work, self.paths, self.scans, self.voxel, self.records)
         for n, record in progress(found, "odometry", len(self.scans) - 1):
             if record["registered"]:
                 self._take(n, n - 1, record)
@@ -210,3 +215,61 @@ class GrowingMap:
             )
         why = tuple(errors.get(path, "") for path in paths)
         return Map(tuple(paths), why, T_map_scan, numbers, tuple(edges), self.voxel)
+
+
+def _steps(
+    work: Work, paths: Sequence[str], scans: Sequence[Scan], voxel: float, records: Records
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number n and record of each step of odometry from scan n to n - 1; `voxel` in metres.
+
+    A step begins with the motion of the step before, or from rest if that fails.
+    """
+    motion, before = np.eye(4), None
+    for n, pair in enumerate(zip(paths[1:], paths[:-1], strict=True), start=1):
+        name = f"odometry: {name_of(pair)}"
+        record = records.by_pair.get(name)
+        if record is None or record["stamp"] != stamp_of(pair):
+            target = before or _prepared(work, pair[1], voxel)
+            before = source = _prepared(work, pair[0], voxel)
+            record = _step((source, target), motion, scans[n], scans[n - 1], voxel, pair)
+            records.add(record | {"pair": name, "stamp": stamp_of(pair)})
+        else:
+            before = None
+        motion = np.array(record["T_target_source"]) if record["registered"] else np.eye(4)
+        yield n, record
+
+
+def _prepared(work: Work, path: str, voxel: float) -> gicp.Scan | InputError:
+    """The scan, or the error why it cannot be used."""
+    try:
+        return gicp.Scan(work.cloud(path).cloud.points, voxel, path)
+    except InputError as error:
+        return error
+
+
+def _step(
+    sides: tuple[gicp.Scan | InputError, ...], guess: np.ndarray, a: Scan, b: Scan, voxel: float, pair: Pair
+) -> dict[str, Any]:
+    """The record of one step, from scan a to b."""
+    record = {"source": pair[0], "target": pair[1], "registered": False, "confidence": 0.0, "error": ""}
+    for side in sides:
+        if isinstance(side, InputError):
+            return record | {"reason": f"odometry: {side}"}
+    guesses = (guess, np.eye(4)) if (guess != np.eye(4)).any() else (guess,)
+    for start in guesses:
+        fit = gicp.register_scans(*sides, start)
+        if not (rejection := fit.rejection()):
+            break
+    if rejection:
+        return record | {"reason": f"odometry: the scans {rejection}"}
+    local = b.frame.T_local_given @ fit.T_target_source @ a.frame.T_given_local
+    overlap = Overlap.of(a.surface, b.surface, b.normals, local, voxel)
+    found = covariance(overlap, Refinement(local, fit.overlap, 0.0, voxel))
+    to_given = adjoint(a.frame.T_given_local)
+    return record | {
+        "registered": True,
+        "confidence": STEP_CONFIDENCE,
+        "reason": f"odometry: {fit.overlap:.0%} of the scan lies on the one before it",
+        "T_target_source": fit.T_target_source.tolist(),
+        "covariance": (to_given @ found @ to_given.T).tolist(),
+    }

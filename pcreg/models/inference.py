@@ -197,14 +197,12 @@ def _geometry(
 def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
     """Shapes of the tensors that describe points, by their names in pcreg.models.resunet.ResUNet."""
     e, d = architecture.encoder, architecture.decoder
-    widths = {"1": (1, e[0]), "2": (e[0], e[1]), "3": (e[1], e[2]), "4": (e[2], e[3]), "4_tr": (e[3], d[3])}
-    widths |= {"3_tr": (d[3] + e[2], d[2]), "2_tr": (d[2] + e[1], d[1])}
     shapes: dict[str, tuple[int, ...]] = {
         "conv1_tr.weight": (d[0], d[1] + e[0]),
         "final.weight": (architecture.out_channels, d[0]),
         "final.bias": (architecture.out_channels,),
     }
-    for layer, (n_in, n_out) in widths.items():
+    for layer, (n_in, n_out) in architecture.layers.items():
         kernel_size = architecture.stem_kernel_size if layer == "1" else KERNEL_SIZE
         shapes[f"conv{layer}.weight"] = (kernel_size**3, 1, n_in, n_out)
         shapes |= {f"block{layer}.conv{n}.weight": (KERNEL_SIZE**3, 1, n_out, n_out) for n in (1, 2)}

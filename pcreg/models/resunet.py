@@ -32,20 +32,11 @@ class ResUNet(nn.Module):
         super().__init__()
         self.architecture, self.checkpointing = architecture, checkpointing
         e, d = architecture.encoder, architecture.decoder
-        self.conv1 = FirstConv(e[0], architecture.stem_kernel_size)
-        self.norm1, self.block1 = make_norm(e[0]), ResidualBlock(e[0])
-        self.conv2 = PointConv(e[0], e[1])
-        self.norm2, self.block2 = make_norm(e[1]), ResidualBlock(e[1])
-        self.conv3 = PointConv(e[1], e[2])
-        self.norm3, self.block3 = make_norm(e[2]), ResidualBlock(e[2])
-        self.conv4 = PointConv(e[2], e[3])
-        self.norm4, self.block4 = make_norm(e[3]), ResidualBlock(e[3])
-        self.conv4_tr = PointConv(e[3], d[3])
-        self.norm4_tr, self.block4_tr = make_norm(d[3]), ResidualBlock(d[3])
-        self.conv3_tr = PointConv(d[3] + e[2], d[2])
-        self.norm3_tr, self.block3_tr = make_norm(d[2]), ResidualBlock(d[2])
-        self.conv2_tr = PointConv(d[2] + e[1], d[1])
-        self.norm2_tr, self.block2_tr = make_norm(d[1]), ResidualBlock(d[1])
+        for name, (n_in, n_out) in architecture.layers.items():
+            first = FirstConv(n_out, architecture.stem_kernel_size) if name == "1" else None
+            self.add_module(f"conv{name}", first or PointConv(n_in, n_out))
+            self.add_module(f"norm{name}", make_norm(n_out))
+            self.add_module(f"block{name}", ResidualBlock(n_out))
         self.conv1_tr = nn.Linear(d[1] + e[0], d[0], bias=False)
         self.final = nn.Linear(d[0], architecture.out_channels)
         self.matcher = architecture.matcher and Matcher(architecture.matcher, e[2] + d[3])
@@ -86,21 +77,20 @@ class ResUNet(nn.Module):
         n, device = len(pyramid.levels[0]), pyramid.stem.device
         identity = None if torch.is_grad_enabled() else Triplets.identity(n, device)
 
-        def onto(level: int, conv, norm, block, features, into) -> Tensor:
+        def onto(level: int, name: str, features: Tensor, into: Triplets | None) -> Tensor:
+            parts = (getattr(self, f"{part}{name}") for part in ("conv", "norm", "block"))
             checkpointing = self.checkpointing and torch.is_grad_enabled()
             convolve = checkpointed_level if checkpointing else convolve_level
-            return convolve(conv, norm, block, features, into, same[level], groups[level])
+            return convolve(*parts, features, into, same[level], groups[level])
 
-        level1 = onto(0, self.conv1, self.norm1, self.block1, pyramid.stem, identity)
-        level2 = onto(1, self.conv2, self.norm2, self.block2, level1, down[0])
-        level3 = onto(2, self.conv3, self.norm3, self.block3, level2, down[1])
-        level4 = onto(3, self.conv4, self.norm4, self.block4, level3, down[2])
+        level1 = onto(0, "1", pyramid.stem, identity)
+        level2 = onto(1, "2", level1, down[0])
+        level3 = onto(2, "3", level2, down[1])
+        level4 = onto(3, "4", level3, down[2])
 
-        out = onto(2, self.conv4_tr, self.norm4_tr, self.block4_tr, level4, up[2])
-        nodes = torch.cat([out, level3], 1)
-        out = onto(1, self.conv3_tr, self.norm3_tr, self.block3_tr, nodes, up[1])
-        out = torch.cat([out, level2], 1)
-        out = onto(0, self.conv2_tr, self.norm2_tr, self.block2_tr, out, up[0])
+        nodes = torch.cat([onto(2, "4_tr", level4, up[2]), level3], 1)
+        out = torch.cat([onto(1, "3_tr", nodes, up[1]), level2], 1)
+        out = onto(0, "2_tr", out, up[0])
         out = linear(self.conv1_tr, torch.cat([out, level1], 1), identity, relu=True)
         out = linear(self.final, out, identity)
         return nn.functional.normalize(out), nodes

@@ -94,6 +94,14 @@ class Architecture:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
     @property
+    def layers(self) -> dict[str, tuple[int, int]]:
+        """Channels into and out of the convolution of each layer, by name, in the order of the data."""
+        e, d = self.encoder, self.decoder
+        down = {"1": (1, e[0]), "2": (e[0], e[1]), "3": (e[1], e[2]), "4": (e[2], e[3])}
+        up = {"4_tr": (e[3], d[3]), "3_tr": (d[3] + e[2], d[2]), "2_tr": (d[2] + e[1], d[1])}
+        return down | up
+
+    @property
     def geometry(self) -> PyramidConfig:
         """Levels and neighbourhoods that the network takes."""
         return PyramidConfig(

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-import pcreg.datasets.icp_truth
+import pcreg.datasets.kitti
 from pcreg.datasets.kitti import Kitti
 from pcreg.runtime.errors import InputError
 
@@ -14,7 +14,7 @@ def test_corrections_are_computed_once_and_shared_by_both_orders(tree, monkeypat
     root, _ = tree
     first = Kitti(root, 8, workers=0).pairs[0]
     assert [path.name for path in (root / "icp").iterdir()] == ["icp.jsonl"]
-    monkeypatch.setattr(pcreg.datasets.icp_truth, "icp", None)  # a second run would fail
+    monkeypatch.setattr(pcreg.datasets.kitti, "icp", None)  # a second run would fail
     np.testing.assert_array_equal(Kitti(root, 8).pairs[0].T_target_source, first.T_target_source)
     assert len(Kitti(root, 8, truth="icp-fcgf-compat").pairs) == 1
 

@@ -7,7 +7,6 @@ import shutil
 import numpy as np
 import pytest
 
-import pcreg.datasets.icp_truth
 import pcreg.datasets.kitti
 from pcreg.datasets.kitti import Kitti, distance_pairs
 from pcreg.geometry.se3 import rotation_about, rotation_error, se3, translation_error
@@ -206,7 +205,7 @@ def test_real_drive_agrees_with_an_independent_truth(real_data, tmp_path, capsys
     target, source, T_true = int(row[0]), int(row[1]), row[8:].reshape(4, 4)
     odometry = dataset.drives["90"].motion(source, target)
     clouds = (dataset.cloud(f"90/{frame:06d}") for frame in (source, target))
-    refined = pcreg.datasets.icp_truth.icp(*clouds, odometry) @ odometry
+    refined = pcreg.datasets.kitti.icp(*clouds, odometry) @ odometry
     assert translation_error(odometry, T_true) > 0.04
     assert translation_error(refined, T_true) < 0.02
     assert rotation_error(refined, T_true) < 0.1

@@ -24,7 +24,7 @@ def graph():
         ("registration.batch", REGISTERING),
         ("evaluation.runner", EVALUATING),
         ("datasets.altered", EVALUATING),
-        ("datasets.icp_truth", ("arrays", "geometry", "io", "datasets/icp_truth.py")),
+        ("datasets.kitti", ("arrays", "geometry", "io", "datasets/kitti.py")),
         ("datasets.odometry", ("arrays", "geometry", "io", "registration", "datasets/odometry.py")),
     ],
 )
