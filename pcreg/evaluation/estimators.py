@@ -4,6 +4,7 @@ They run in worker processes that are pinned to one core (on Linux): the threads
 stream of random numbers, so its results repeat with one thread only.
 """
 
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol as Interface
 
@@ -22,21 +23,34 @@ from pcreg.runtime.errors import refusing
 FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface lie in free space
 
 
+@dataclass(frozen=True)
+class Matched:
+    """Input of an estimator, and matches for inlier ratios."""
+
+    source: Description
+    target: Description
+    matches: Matches  # for the estimator; its one-way matches join each source point to its nearest
+    mutual: np.ndarray  # (Q, 2)
+    seconds: float
+
+    @property
+    def sides(self) -> tuple[np.ndarray, np.ndarray]:
+        """The points (P, 3) of source and target that the matches join."""
+        source, target = self.matches.rows.T
+        return self.source.points[source], self.target.points[target]
+
+
 class Estimator(Interface):
     """Interface of an estimator."""
 
     name: str
     packages: tuple[str, ...]  # whose versions the estimates depend on
 
-    def estimate(
-        self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
-    ) -> np.ndarray | None:
+    def estimate(self, given: Matched, protocol: Protocol, seed: int) -> np.ndarray | None:
         """Estimate a motion; results repeat on one core of the same machine.
 
         Args:
-            source: described points (N, 3), metres.
-            target: described points (M, 3), metres.
-            matches: rows of source and target (P, 2), `protocol.n` or more.
+            given: two clouds and `protocol.n` matches or more.
             protocol: the settings of RANSAC.
             seed: of 31 bits.
 
@@ -52,19 +66,17 @@ class Open3DRansac:
     name = "open3d"
     packages = ("open3d",)
 
-    def estimate(
-        self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
-    ) -> np.ndarray | None:
+    def estimate(self, given: Matched, protocol: Protocol, seed: int) -> np.ndarray | None:
         open3d = load_open3d()
         registration = open3d.pipelines.registration
         checkers = [registration.CorrespondenceCheckerBasedOnDistance(protocol.distance)]
         if protocol.edge_length is not None:
             checkers.insert(0, registration.CorrespondenceCheckerBasedOnEdgeLength(protocol.edge_length))
         open3d.utility.random.seed(seed)
-        points = (open3d.utility.Vector3dVector(cloud.points) for cloud in (source, target))
+        points = (open3d.utility.Vector3dVector(cloud.points) for cloud in (given.source, given.target))
         found = registration.registration_ransac_based_on_correspondence(
             *map(open3d.geometry.PointCloud, points),
-            open3d.utility.Vector2iVector(matches.rows),
+            open3d.utility.Vector2iVector(given.matches.rows),
             protocol.distance,
             registration.TransformationEstimationPointToPoint(False),
             protocol.n,
@@ -80,13 +92,11 @@ class NativeRansac:
     name = "ransac"
     packages = ("pcreg",)
 
-    def estimate(
-        self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
-    ) -> np.ndarray | None:
+    def estimate(self, given: Matched, protocol: Protocol, seed: int) -> np.ndarray | None:
+        source, target, matches = given.source, given.target, given.matches
         agreement = DescriptorAgreement(source, target, protocol.distance)
         found = ransac(
-            source.points[matches.rows[:, 0]],
-            target.points[matches.rows[:, 1]],
+            *given.sides,
             distance=protocol.distance,
             iterations=protocol.iterations,
             confidence=protocol.confidence,
@@ -118,14 +128,11 @@ class KissMatcher:
         with refusing(missing, PackageNotFoundError):
             version("kiss-matcher")
 
-    def estimate(
-        self, source: Description, target: Description, matches: Matches, protocol: Protocol, seed: int
-    ) -> np.ndarray | None:
+    def estimate(self, given: Matched, protocol: Protocol, seed: int) -> np.ndarray | None:
         import kiss_matcher
 
         matcher = kiss_matcher.KISSMatcher(kiss_matcher.KISSMatcherConfig(protocol.distance))
-        sides = source.points[matches.rows[:, 0]], target.points[matches.rows[:, 1]]
-        solution = matcher.prune_and_solve(*(list(side.astype(np.float32)) for side in sides))
+        solution = matcher.prune_and_solve(*(list(side.astype(np.float32)) for side in given.sides))
         if not solution.valid:
             return None
         return se3(solution.rotation, np.ravel(solution.translation))

@@ -6,7 +6,7 @@ A trial is one number of samples with one seed. Seconds are CPU time.
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pcreg.evaluation import metrics
-from pcreg.evaluation.estimators import Estimator
+from pcreg.evaluation.estimators import Estimator, Matched
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
 from pcreg.features.cache import read_described
@@ -24,17 +24,6 @@ from pcreg.io.pairs import Pair
 from pcreg.registration.matching.nearest import Matcher, Matches, Nearest
 
 TAU_FACTORS = np.arange(1, 31) / 10  # of tau1, the thresholds of the curve of inlier ratios
-
-
-@dataclass(frozen=True)
-class Matched:
-    """Input of an estimator, and matches for inlier ratios."""
-
-    source: Description
-    target: Description
-    matches: Matches  # for the estimator; its one-way matches join each source point to its nearest
-    mutual: np.ndarray  # (Q, 2)
-    seconds: float
 
 
 NEAREST = Nearest()
@@ -55,9 +44,8 @@ def score(
     for samples, seed, matched in draws(pair, *clouds, protocol, seeds, matcher):
         start, T = process_time(), None
         if len(matched.matches.rows) >= protocol.n:
-            given = matched.source, matched.target, matched.matches
             # Open3D takes seeds of 31 bits.
-            T = estimator.estimate(*given, protocol, _checksum(f"{seed} {pair.name} {samples}") >> 1)
+            T = estimator.estimate(matched, protocol, _checksum(f"{seed} {pair.name} {samples}") >> 1)
         seconds = {"match": matched.seconds, "estimate": process_time() - start}
         drawn = {"samples": samples, "seed": seed}
         trials.append(drawn | _trial(pair, clouds[0].points, matched, T, protocol) | {"seconds": seconds})

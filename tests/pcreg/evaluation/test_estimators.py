@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pcreg.evaluation.estimators import KissMatcher, NativeRansac, Open3DRansac
+from pcreg.evaluation.estimators import KissMatcher, Matched, NativeRansac, Open3DRansac
 from pcreg.evaluation.protocol import Protocol
 from pcreg.features.base import Description
 from pcreg.geometry.se3 import random_rotation, rotation_error, se3, transform, translation_error
@@ -35,9 +35,13 @@ def described(points):
     return Description(points, np.ones((len(points), 1), dtype=np.float32))
 
 
+def given(source, target, matches):
+    return Matched(source, target, Matches(matches), matches, 0.0)
+
+
 def test_a_known_motion_is_found_among_wrong_matches(estimator):
     source, target, matches, T = problem()
-    found = estimator.estimate(source, target, Matches(matches), PROTOCOL, 7)
+    found = estimator.estimate(given(source, target, matches), PROTOCOL, 7)
     assert found.dtype == np.float64
     assert translation_error(found, T) < 0.03
     assert rotation_error(found, T) < 1.0
@@ -52,8 +56,8 @@ def test_ransac_of_open3d_scores_on_all_points_given():
     right, wrong = np.column_stack([np.arange(5, 9)] * 2), np.column_stack([np.arange(5), 300 + np.arange(5)])
     matches = np.concatenate([wrong, right])
     estimate = Open3DRansac().estimate
-    found = estimate(described(source), described(target), Matches(matches), PROTOCOL, 0)
+    found = estimate(given(described(source), described(target), matches), PROTOCOL, 0)
     assert translation_error(found, np.eye(4)) < 0.01
     own = np.column_stack([np.arange(9)] * 2)
     matched = described(source[matches[:, 0]]), described(target[matches[:, 1]])
-    assert translation_error(estimate(*matched, Matches(own), PROTOCOL, 0), T_wrong) < 0.01
+    assert translation_error(estimate(given(*matched, own), PROTOCOL, 0), T_wrong) < 0.01

@@ -18,9 +18,8 @@ from tests.pcreg.evaluation.toys import PROTOCOL, Distances, Noisy, Nothing, Roo
 class OnMatches(NativeRansac):
     """By the matches alone, which are exact: points without a partner would pull at a refined motion."""
 
-    def estimate(self, source, target, matches, protocol, seed):
-        sides = source.points[matches.rows[:, 0]], target.points[matches.rows[:, 1]]
-        return ransac(*sides, distance=protocol.distance, seed=seed).T_target_source
+    def estimate(self, given, protocol, seed):
+        return ransac(*given.sides, distance=protocol.distance, seed=seed).T_target_source
 
 
 def test_known_motions_are_found_and_every_cloud_is_described_once(tmp_path):
