@@ -85,9 +85,7 @@ def write_list(options: argparse.Namespace) -> list[str]:
         names.append((one[7 * n % len(one)], other[11 * n % len(other)]))
     pairs = [tuple(_fragment(options.root, name) for name in pair) for pair in names]
     for path, folder in options.lidar:
-        scans = sorted(
-            (each for each in folder.iterdir() if each.is_file()), key=lambda each: natural(each.name)
-        )
+        scans = sorted(filter(Path.is_file, folder.iterdir()), key=lambda each: natural(each.name))
         rows = np.loadtxt(path, usecols=(0, 1), dtype=int, ndmin=2)
         pairs += [(scans[j], scans[i]) for i, j in evenly(list(rows), LIDAR // len(options.lidar))]
     for source, target in pairs:

@@ -66,11 +66,10 @@ def keep(rows: Iterable[dict[str, Value]], path: Path, device: str) -> None:
         kept.append(row)
         print(", ".join(f"{key} {_text(value)}" for key, value in row.items()), flush=True)
         columns = list(dict.fromkeys(key for each in kept for key in each))
-        cells = [json.dumps([_text(each.get(key)) for key in columns], ensure_ascii=False) for each in kept]
-        result = {"measured": measured, "columns": columns, "rows": []}
-        head = json.dumps(result, indent=1, ensure_ascii=False).removesuffix("[]\n}")
-        with replacing(path) as temporary:  # a line per row
-            temporary.write_text(head + "[\n  " + ",\n  ".join(cells) + "\n ]\n}\n")
+        cells = [[_text(each.get(key)) for key in columns] for each in kept]
+        result = {"measured": measured, "columns": columns, "rows": cells}
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     print(path)
 
 

@@ -19,17 +19,15 @@ VERBS = {
     "train": "train descriptors on pairs of clouds",
     "publish": "publish the weights of a training, with a card",
 }
-HELP = "\n".join(
-    [
-        "usage: pcreg VERB ...",
-        "",
-        "Point cloud registration with learned descriptors on native points.",
-        "",
-        *(f"  {verb:10}{what}" for verb, what in VERBS.items()),
-        "",
-        "pcreg VERB --help explains a verb, pcreg --version says which version this is.",
-    ]
-)
+LISTED = "\n".join(f"  {verb:10}{what}" for verb, what in VERBS.items())
+HELP = f"""\
+usage: pcreg VERB ...
+
+Point cloud registration with learned descriptors on native points.
+
+{LISTED}
+
+pcreg VERB --help explains a verb, pcreg --version says which version this is."""
 
 
 def main(arguments: list[str] | None = None) -> int:

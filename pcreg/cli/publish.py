@@ -57,7 +57,7 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
     return 0
 
 
-def _card(weights: Path, network: ResUNet, training: Path, data: str | None, measured: list[Path]) -> str:
+def _card(weights: Path, network: ResUNet, training: Path, data: str | None, folders: list[Path]) -> str:
     """Markdown about the file `weights`: network, training data, and measured figures."""
     settings = _read(training / "config.yaml", "is no folder of a training; give what `pcreg train` wrote")
     trained, architecture = OmegaConf.create(settings), network.architecture
@@ -77,32 +77,32 @@ def _card(weights: Path, network: ResUNet, training: Path, data: str | None, mea
         )
     before = f", from the weights `{start}` of an earlier training," if start else ""
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    tables = [_read(folder / "table.md", "give folders that `pcreg evaluate` wrote") for folder in measured]
-    lines = [
-        f"# {weights.name}",
-        "",
-        f"- Network: ResUNet on native points, {parameters:,} parameters, encoder {architecture.encoder}, "
-        f"decoder {architecture.decoder}, first layer of {architecture.stem_kernel_size}^3 cells; "
-        f"{kind}.",
-        f"- Input: points alone, one per cell of {architecture.voxel:g} m. "
-        f"Output: {architecture.out_channels} numbers of unit length per point.",
-        f"- Trained on: {data}",
-        f"- SHA-256: {hashlib.sha256(weights.read_bytes()).hexdigest()}",
-        f"- Checksum of the numbers, as tables name it: {fingerprint(network)}",
-        "",
-        "## What was measured",
-        "",
-        *("\n\n".join(tables) or "Nothing yet.").splitlines(),
-        "",
-        "## How it was trained",
-        "",
-        f"`pcreg train experiment={trained.name}`{before} with these settings:",
-        "",
-        "```yaml",
-        settings.strip(),
-        "```",
-    ]
-    return "\n".join(lines) + "\n"
+    tables = [_read(folder / "table.md", "give folders that `pcreg evaluate` wrote") for folder in folders]
+    measured = "\n\n".join(tables).strip() or "Nothing yet."
+    widths = f"encoder {architecture.encoder}, decoder {architecture.decoder}"
+    return f"""\
+# {weights.name}
+
+- Network: ResUNet on native points, {parameters:,} parameters, {widths}, first layer of \
+{architecture.stem_kernel_size}^3 cells; {kind}.
+- Input: points alone, one per cell of {architecture.voxel:g} m. \
+Output: {architecture.out_channels} numbers of unit length per point.
+- Trained on: {data}
+- SHA-256: {hashlib.sha256(weights.read_bytes()).hexdigest()}
+- Checksum of the numbers, as tables name it: {fingerprint(network)}
+
+## What was measured
+
+{measured}
+
+## How it was trained
+
+`pcreg train experiment={trained.name}`{before} with these settings:
+
+```yaml
+{settings.strip()}
+```
+"""
 
 
 def _read(path: Path, remedy: str) -> str:

@@ -26,22 +26,14 @@ DOWNSAMPLED_IN_MEMORY = 64  # neighbours in a list are mostly neighbours in time
 class Folder:
     """Pairs of the clouds in `root`, by their file names.
 
-    `poses.txt` has a line per cloud in natural order (scan_2 before scan_10); see `read_poses`. `pairs.txt`
-    has lines `source target`, optionally followed by the 16 numbers of T_target_source, row by row; poses.txt
-    is the truth of other lines. All listed pairs are kept.
+    `poses.txt` has a line per cloud in natural order (scan_2 before scan_10). `pairs.txt` has lines `source
+    target`, optionally with the 16 numbers of T_target_source; poses.txt is the truth of other lines. Without
+    it each scan is tried with its `neighbours` nearest scans, and pairs with `minimum_overlap` are kept, the
+    later scan as source. With neither list odometry proposes the pairs of consecutive scans, each with its
+    sensor at the origin, and those that fit poorly are dropped; results are kept under `cache`.
 
-    Without pairs.txt each scan is tried with its `neighbours` nearest scans from `minimum_distance` metres
-    on, or with as many spread evenly up to a `maximum_distance`; `proposals` limits them, spread evenly.
-    Pairs with `minimum_overlap` are kept, the later scan as source. Overlap is the fraction of source points,
-    one per `voxel` metres, with a target point within 1.5 voxels.
-
-    With neither list the scans have to be in the order of a drive or walk, each with its sensor at the
-    origin. Odometry proposes the pairs, each is registered by itself, and those that fit poorly are dropped
-    and counted in the log. The results are kept under `cache` (default root/odometry).
-
-    `split` takes the pairs within the last scans (`held_out`, a fraction of all), within those before
-    (`train`), or all. Clouds are first read for `pairs`. Raises InputError for a missing folder, for lists
-    that do not fit the clouds, and if no pair is left.
+    Clouds are first read for `pairs`. Raises InputError for a missing folder, for lists that do not fit the
+    clouds, and if no pair is left. configs/data/folder.yaml explains the other settings.
     """
 
     name = "own scans"

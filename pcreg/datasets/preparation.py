@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pcreg.datasets.augment import Augmentation
 from pcreg.datasets.jagged import Jagged
+from pcreg.features.fcgf import check_scales
 from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.stencil import radius_search
@@ -61,11 +62,11 @@ class Preparation:
     scales: Sequence[float] = (1.0,)  # voxel sizes at which the network sees each cloud, in units of `voxel`
 
     def __post_init__(self):
-        scales = list(self.scales)
-        if scales[:1] != [1] or not all(1 < scale < np.inf for scale in scales[1:]):
-            raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
+        scales = check_scales(self.scales)
         if self.snap and len(scales) > 1:
-            raise InputError(f"scales={scales}: a network with model.snap=true sees one; give scales=[1]")
+            raise InputError(
+                f"scales={list(scales)}: a network with model.snap=true sees one; give scales=[1]"
+            )
 
     def __call__(self, pairs: list[RawPair], rng: np.random.Generator) -> list[Sample]:
         """Prepare pairs; each step takes all clouds at once, the sources and then the targets."""

@@ -33,11 +33,9 @@ FRAGMENT_FOLDERS = ("", "fragments", "test", "train", "data/test", "data/train")
 class ThreeDMatch:
     """The pairs of one list: `3DMatch` or `3DLoMatch` (test), `train` or `val`.
 
-    The source of a test pair is the fragment with the larger number. Clouds are called
-    SCENE/cloud_bin_N in every layout. `pairs` is the whole list: a fragment that is not on the disk
-    is refused by `cloud`. `scenes` names the scenes to keep, all by default.
-
-    Raises InputError if there is no such list under `root`, or it is damaged.
+    Clouds are called SCENE/cloud_bin_N; of a test pair the one with the larger number is the source. `pairs`
+    is the whole list, or that of `scenes`: a fragment that is not on the disk is refused by `cloud`. Raises
+    InputError if there is no such list under `root`, or it is damaged.
     """
 
     left_out = ()

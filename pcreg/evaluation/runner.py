@@ -124,10 +124,9 @@ def run(
 ) -> list[dict[str, Any]]:
     """Score all pairs of the data set into `records`; returns one record per pair, in their order.
 
-    Pairs on record are not done again. Records do not depend on the number of `workers` (processes, one per
-    core by default, or an executor; with 0, in this process, an estimator that draws its own random numbers
-    may not repeat). Raises InputError if there are no pairs, and if descriptor and protocol differ in voxel
-    size.
+    Pairs on record are not done again, and records do not depend on the number of `workers`, but for 0: here
+    an estimator that draws its own random numbers may not repeat. Raises InputError if there are no pairs,
+    and if descriptor and protocol differ in voxel size.
     """
     if descriptor.voxel != protocol.voxel:
         raise InputError(

@@ -12,7 +12,7 @@ from pcreg.arrays import Array, take, to_device
 from pcreg.features.base import Description, Nodes
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.models.inference import InferenceResUNet, NetworkOutput
+from pcreg.models.inference import InferenceResUNet
 from pcreg.models.weights_file import read_architecture, read_weights
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
@@ -45,9 +45,7 @@ class FCGF:
         The network has no unit of length: with twice the voxel size its receptive field has twice the width.
         A network in PyTorch is moved to the `device`; one for inference is on the CPU.
         """
-        if not _usable(scales):
-            raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
-        self.scales = tuple(scales)
+        self.scales = check_scales(scales)
         if isinstance(network, InferenceResUNet):
             self.device, self.network = "cpu", network
         else:
@@ -105,13 +103,8 @@ class FCGF:
             seen_from = take(to_device(viewpoints, self.device), rows)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
         found = self.network.describe(kept, seen_from, self.voxel, self.scales)
-        return Description(kept, found.features, nodes=self._nodes(found))
-
-    def _nodes(self, output: NetworkOutput) -> Nodes | None:
-        """Nodes for a matcher, if the network has one."""
-        if self.network.architecture.matcher is None:
-            return None
-        return Nodes(output.nodes, output.node_normals, output.node_features)
+        nodes = Nodes(*found[1:]) if self.network.architecture.matcher else None
+        return Description(kept, found.features, nodes=nodes)
 
 
 def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":
@@ -138,8 +131,9 @@ def compile_for(weights: str | Path | None, device: str) -> "Compilation":
     return compile_kernels(read_architecture(weights or weights_for(0.0)), device)
 
 
-def _usable(scales: Sequence[float]) -> bool:
-    """True for 1 and then larger finite numbers."""
-    if not isinstance(scales, Sequence) or not all(isinstance(scale, int | float) for scale in scales):
-        return False
-    return len(scales) > 0 and scales[0] == 1 and all(1 < scale < np.inf for scale in scales[1:])
+def check_scales(scales: Sequence[float]) -> tuple[float, ...]:
+    """Return the scales; InputError unless they are 1 and then larger finite numbers."""
+    numbers = isinstance(scales, Sequence) and all(isinstance(scale, int | float) for scale in scales)
+    if not numbers or list(scales[:1]) != [1] or not all(1 < scale < np.inf for scale in scales[1:]):
+        raise InputError(f"scales={scales}: give 1 first and then larger ones, such as [1, 1.4, 2]")
+    return tuple(scales)

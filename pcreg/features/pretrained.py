@@ -50,9 +50,8 @@ def checksum() -> str:
 def scales(trained: float, sizes: Sequence[float]) -> list[float]:
     """Voxel sizes to try with weights that were `trained` at one, for clouds that suit `sizes`, best first.
 
-    The voxel size of the training, if the first of the clouds' own sizes is near it; the others in
-    proportion, but none below half of the clouds' own finest, which would cost time and gain nothing. A room
-    of few points is described at its own size: at a finer one half of its points are isolated.
+    First the voxel size of the training, if the clouds' own is near it and they are no room of few points,
+    half of which would be isolated there. The others are in proportion, but none below half of the finest.
     """
     near = trained / MAX_VOXEL_RATIO <= sizes[0] <= trained * MAX_VOXEL_RATIO
     is_sparse_room = trained < MIN_OUTDOOR_VOXEL <= sizes[0]

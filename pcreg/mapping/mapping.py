@@ -124,11 +124,9 @@ def run(
 ) -> Map:
     """The map of the scans in these files, in any order.
 
-    The `prior`, such as a vertical, holds between every two of them. Each scan of a `sequence` is joined to
-    the one before it by odometry, which needs small_gicp, and the sensor at the origin of each scan.
-    Descriptions and the records of pairs are kept in `folder`, and pairs recorded there are not done again.
-    `workers` are those of a batch. Raises InputError if fewer than two scans are named or can be used, for
-    settings that differ from those of the records, and if a worker lacks the registrar's device.
+    The `prior` holds between every two of them. Pairs recorded in `folder` are not done again. Raises
+    InputError if fewer than two scans are named or can be used, for settings that differ from those of the
+    records, and if a worker lacks the registrar's device.
     """
     if len(set(paths)) < 2:
         raise InputError(f"{len(set(paths))} scans are no map; name two or more")

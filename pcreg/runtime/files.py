@@ -26,9 +26,8 @@ MAX_AGE_SECONDS = 86_400.0  # after which no process writes a file any more, on 
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary name, of the same suffix, beside `path`; on success it becomes `path` in one step.
 
-    After an exception nothing is left behind and an older `path` is untouched. Writers that set a mode of
-    their own leave that of the umask. Raises OutputError if the place cannot be written to; an OSError about
-    any other file passes.
+    After an exception nothing is left behind and an older `path` is untouched. Raises OutputError if the
+    place cannot be written to; an OSError about any other file passes.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.stem}.{mark()}{path.suffix}")
@@ -41,7 +40,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
             temporary.touch()
             mode = temporary.stat().st_mode
             yield temporary
-            temporary.chmod(mode)
+            temporary.chmod(mode)  # some writers set their own
         with writing(path):
             os.replace(temporary, path)
     finally:

@@ -60,9 +60,8 @@ def cores_for(points: int) -> int:
 class one_for_blas:
     """Within, each product of matrices is computed by the thread that calls it.
 
-    Ours have three columns or some dozens, or run on several threads anyway; BLAS would spread each over all
-    cores and wait for them actively. The limit is one number for the process: the first of several callers
-    sets it, the last one restores it.
+    BLAS would spread our narrow matrices over all cores and wait for them actively. The limit is one number
+    for the process: the first of several callers sets it, the last one restores it.
     """
 
     _lock, _inside, _limits = Lock(), 0, None

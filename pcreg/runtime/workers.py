@@ -68,10 +68,9 @@ def map_unordered(
 ) -> Iterator[tuple[Any, Any]]:
     """Yield (item, function(*shared, item)) as calls are done, in any order; here if there is no executor.
 
-    Function, arguments and results must be picklable. `shared` is for what is large: each worker reads it
-    once, from a file in the folder for temporary files, which a cluster must share ($TMPDIR). Workers work
-    in the folder of this process. Ctrl-C and SIGTERM let the calls under way end, and yield them, before they
-    are raised; a second one does not wait.
+    Function, arguments and results must be picklable. Each worker reads `shared` once, from a file in the
+    folder for temporary files, which a cluster must share ($TMPDIR). Ctrl-C and SIGTERM let the calls under
+    way end, and yield them, before they are raised; a second one does not wait.
     """
     if executor is None:
         for item in items:

@@ -46,10 +46,9 @@ def overview(
     """Write a picture of source (N, 3) and target (M, 3) before and after T_target_source, atomically.
 
     A third column colours the moved source by its distance to the target, up to `limit` metres.
-    `T_view_target` (4, 4) takes the target into a frame whose z is up; the target's principal axes, z
-    along the shortest, if left out. `cameras` (3, 3) see that frame, a row each: from above and from
-    the side if left out. Points that end up higher than `ceiling` metres in that frame are left out, so
-    that one looks into a room. The suffix of `path` chooses the format.
+    `T_view_target` (4, 4) takes the target into a frame whose z is up, by default its principal axes.
+    `cameras` (3, 3) see that frame, a row each, by default from above and from the side. Points higher than
+    `ceiling` metres there are left out, so that one looks into a room.
     """
     source, target = parallel.each(shown, (source, target))
     distance = residuals(source, target, T_target_source, limit)
