@@ -1,11 +1,10 @@
 """Kernels compiled for a GPU without one."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+
+from tests.processes import python
 
 pytest.importorskip("triton", reason="no triton for this platform")
 
@@ -56,14 +55,5 @@ print(*(key[0].__name__ for key in launch._loaded))
 def test_kernels_compile_for_a_gpu(tmp_path):
     """The interpreter, by which other tests run kernels, takes more than the compiler does."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    result = subprocess.run(
-        [sys.executable, "-c", COMPILE_ALL],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env=environment | {"TRITON_CACHE_DIR": str(tmp_path)},
-        cwd=Path(__file__).parents[2],
-    )
-    assert result.returncode == 0, result.stderr
-    names = set(result.stdout.split())
+    names = set(python("-c", COMPILE_ALL, env=environment | {"TRITON_CACHE_DIR": str(tmp_path)}).split())
     assert {"visit", "_output_stationary", "_nearest", "_search", "_collect", "_step_sums"} <= names

@@ -1,9 +1,11 @@
 """All formats side by side: the same points, dtype and order from each."""
 
+import random
+
 import numpy as np
 import pytest
 
-from pcreg.io.cloud import read_cloud
+from pcreg.io.cloud import natural, read_cloud
 from tests.pcreg.io.cloud_files import ALL, MARKED, POINTS, TEXT, ascii_ply, pcd, write
 
 
@@ -55,3 +57,11 @@ def test_no_points_at_all_are_an_empty_cloud(tmp_path, suffix):
     path = tmp_path / f"cloud{suffix}"
     write(path, np.empty((0, 3)))
     assert read_cloud(path).points.shape == (0, 3)
+
+
+def test_numbers_are_counted_and_the_order_is_fixed():
+    names = ["scan", "scan_2", "scan_02", "scan_10", "scan_10b", "scan_\u00b2", "1", "01"]
+    ordered = sorted(names, key=natural)
+    assert ordered.index("scan_2") < ordered.index("scan_10") < ordered.index("scan_10b")
+    for seed in range(5):
+        assert sorted(random.Random(seed).sample(names, len(names)), key=natural) == ordered

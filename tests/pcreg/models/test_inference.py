@@ -1,7 +1,5 @@
 """The network without PyTorch gives what the one in PyTorch gives."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,13 +9,13 @@ from threadpoolctl import threadpool_limits
 
 from pcreg.features.fcgf import FCGF
 from pcreg.features.pretrained import FOLDER
-from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.models.inference import InferenceResUNet
 from pcreg.models.resunet import ResUNet
 from pcreg.models.torch_inference import TorchInference
 from pcreg.models.weights import load_weights, save_weights
 from pcreg.models.weights_file import Architecture, MatcherArchitecture, read_weights
-from tests.pcreg.scenes import wavy_sheet
+from tests.pcreg.scenes import moved_sheet, wavy_sheet
+from tests.processes import python
 
 TINY = Architecture(0.05, 8, encoder=(4, 6, 8, 10), decoder=(10, 6, 4, 8), stem_kernel_size=3)
 
@@ -98,13 +96,8 @@ def test_pytorch_is_for_what_the_other_leaves_out(architecture, kind, tmp_path):
 
 
 def test_registering_on_the_cpu_imports_no_pytorch(tmp_path):
-    source = wavy_sheet(3000)
-    np.save(tmp_path / "a.npy", source)
-    np.save(tmp_path / "b.npy", transform(se3(rotation_about([0, 0, 1], 20), np.full(3, 0.2)), source))
     program = (
         "import sys, pcreg; found = pcreg.register(*sys.argv[1:]); "
         "print(found.registered, 'FCGF' in pcreg.__all__, 'torch' in sys.modules)"
     )
-    command = [sys.executable, "-c", program, str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.stdout.split() == ["True", "True", "False"], done.stderr
+    assert python("-c", program, *moved_sheet(tmp_path)).split() == ["True", "True", "False"]

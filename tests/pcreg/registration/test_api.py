@@ -1,11 +1,8 @@
 """The one call, on clouds as people have them: damaged, mixed up, in other units, at other places."""
 
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +22,7 @@ from pcreg.geometry.se3 import (
 )
 from pcreg.io.cloud import write_ply
 from pcreg.runtime.errors import InputError
+from tests.processes import python
 from tests.rooms import stored_room
 
 VOXEL = 0.1  # coarse: a registration in less than a second
@@ -230,15 +228,6 @@ def test_four_times_the_same_answer_to_the_last_bit(room, tmp_path):
         answers.append(f"{found.T_target_source.tobytes().hex()} {found.confidence.hex()} {found.inliers}")
     assert found.registered
     threads = {f"{name}_NUM_THREADS": "4" for name in ("OMP", "OPENBLAS", "MKL")}
-    done = subprocess.run(
-        [sys.executable, "-c", REPEAT, *map(str, paths)],
-        cwd=Path(__file__).resolve().parents[3],
-        env=os.environ | threads,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    answers += done.stdout.splitlines()
+    answers += python("-c", REPEAT, *paths, env=os.environ | threads).splitlines()
     assert len(answers) == 4
     assert len(set(answers)) == 1

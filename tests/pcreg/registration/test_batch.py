@@ -14,6 +14,7 @@ from pcreg.geometry.se3 import rotation_error
 from pcreg.registration import batch
 from pcreg.registration.registrar import Registrar
 from pcreg.runtime.errors import InputError
+from tests.processes import python
 
 VOXEL = 0.1
 
@@ -86,8 +87,7 @@ def test_the_cpu_imports_no_torch(scans, tmp_path):
         f"{[(str(scans / 'b.ply'), str(scans / 'a.ply'))]}, batch.Path({str(tmp_path / 'out')!r}), "
         "workers=0); print('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.stdout.splitlines()[-1] == "False", done.stderr
+    assert python("-c", program).splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize("heading", ["source,target", "Source, Target", "SOURCE,TARGET,comment"])
@@ -114,24 +114,10 @@ def limited() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
 def test_a_full_disk_stops_the_run_and_blames_no_pair(scans, tmp_path, capsys):
-    words = [
-        "--batch",
-        scans / "pairs.csv",
-        "--descriptor",
-        "fpfh",
-        "--voxel",
-        VOXEL,
-        "--out",
-        tmp_path / "out",
-    ]
-    command = ["register", *map(str, words)]
-    full = subprocess.run(
-        [sys.executable, "-m", "pcreg", *command],
-        capture_output=True,
-        text=True,
-        preexec_fn=limited,
-        timeout=300,
-    )
+    options = "--descriptor", "fpfh", "--voxel", str(VOXEL), "--out", str(tmp_path / "out")
+    command = ["register", "--batch", str(scans / "pairs.csv"), *options]
+    program = [sys.executable, "-m", "pcreg", *command]
+    full = subprocess.run(program, capture_output=True, text=True, preexec_fn=limited, timeout=300)
     assert full.returncode == 2, full.stderr
     last = full.stderr.splitlines()[-1]
     assert last.startswith("error: ")

@@ -1,8 +1,38 @@
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
 from pcreg.runtime import device
+from pcreg.runtime.device import ONE_THREAD
 from pcreg.runtime.errors import InputError
+from tests.pcreg.scenes import moved_sheet
+from tests.processes import python
+
+FORKED = """
+import multiprocessing
+import numpy as np
+import torch
+import sys
+torch.set_num_threads(4)
+from pcreg import register
+
+def answer():
+    found = register(*sys.argv[1:], voxel=0.1)
+    return found.T_target_source.tolist(), found.confidence
+
+def child(results):
+    results.put(answer())
+
+if __name__ == "__main__":
+    expected = answer()
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    process = context.Process(target=child, args=(results,), daemon=True)
+    process.start()
+    assert results.get(timeout=40) == expected
+"""
 
 
 def test_a_gpu_without_triton_is_not_used(monkeypatch):
@@ -26,3 +56,25 @@ def test_a_missing_system_library_is_named_with_the_package_that_has_it(monkeypa
     monkeypatch.setattr(device, "import_module", failing)
     with pytest.raises(InputError, match=r"libusb-1\.0\.so\.0.*install .* libusb-1\.0-0"):
         device.load_open3d()
+
+
+def test_a_forked_child_registers_what_its_parent_registered(tmp_path):
+    python("-c", FORKED, *moved_sheet(tmp_path), env=os.environ | {"OMP_NUM_THREADS": "4"})
+
+
+def test_contexts_that_overlap_in_two_threads_leave_each_thread_what_it_had():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+
+            def threads(executor, do=None):
+                return executor.submit(lambda: (do and do(), torch.get_num_threads())[1]).result()
+
+            assert (threads(first), threads(second)) == (3, 3)
+            assert threads(first, ONE_THREAD.__enter__) == threads(second, ONE_THREAD.__enter__) == 1
+            assert threads(first, ONE_THREAD.__exit__) == 3
+            assert threads(second) == 1
+            assert threads(second, ONE_THREAD.__exit__) == 3
+    finally:
+        torch.set_num_threads(before)

@@ -1,15 +1,12 @@
 """The command line and a registration without what Windows lacks: fcntl, fork, signals, affinities."""
 
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pcreg.cli.main import VERBS
-
-ROOT = Path(__file__).parents[3]
+from tests.processes import python
 
 WITHOUT = """
 import os, signal, sys
@@ -38,13 +35,7 @@ for arguments in eval(sys.argv[1]):
 
 def without(*commands: list[str]) -> None:
     """Run these commands in one process that lacks what Windows lacks."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", WITHOUT, repr(commands)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    python("-W", "ignore", "-c", WITHOUT, repr(commands))
 
 
 def test_help_of_every_verb():

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from tests.pcreg.cli.register.commands import CHECKOUT, FAST, SCRIPT, run
+from tests.pcreg.cli.register.commands import FAST, SCRIPT, run
+from tests.processes import python
 
 
 def test_as_a_command_bad_input_is_one_sentence(scans, tmp_path):
@@ -25,8 +26,7 @@ def test_what_a_run_does_not_need_is_not_imported(scans, tmp_path):
         f"import sys; from pcreg.cli.main import main; status = main({arguments}); "
         "print(status, sorted({'torch', 'matplotlib'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=CHECKOUT)
-    assert done.stdout.splitlines()[-1] == "0 []"
+    assert python("-c", program).splitlines()[-1] == "0 []"
 
 
 def test_a_reader_that_leaves_after_the_first_line_loses_no_file(scans, tmp_path):

@@ -1,8 +1,6 @@
 """Small files that would fill the memory are refused soon, and sound ones that shrink far are read."""
 
 import resource
-import subprocess
-import sys
 from pathlib import Path
 from time import perf_counter
 
@@ -14,6 +12,7 @@ from pcreg.io.formats.bounds import MAX_POINTS, MAX_UNCHECKED_BYTES, check_expan
 from pcreg.runtime.errors import InputError
 from tests.pcreg.io.cloud_files import write
 from tests.pcreg.io.formats.bombs import BOMBS
+from tests.processes import python
 
 ALLOWANCE = 2 * MAX_UNCHECKED_BYTES  # bytes by which the whole process may grow
 
@@ -42,11 +41,8 @@ def test_bombs_are_refused_soon_and_in_little_memory(tmp_path):
     for name, make in BOMBS.items():
         make(tmp_path / name)
         assert (tmp_path / name).stat().st_size < 200_000
-    command = [sys.executable, "-c", f"from {__name__} import *; read_bombs(Path({str(tmp_path)!r}))"]
-    root = Path(__file__).resolve().parents[4]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, f"after {done.stdout.split()[-1:]}: {done.stderr[-2000:]}"
-    assert done.stdout.split() == list(BOMBS)
+    read = python("-c", f"from {__name__} import *; read_bombs(Path({str(tmp_path)!r}))")
+    assert read.split() == list(BOMBS)
 
 
 def test_no_size_of_file_unlocks_more_than_the_maximum(tmp_path):
