@@ -36,19 +36,16 @@ def own_scans(tmp_path):
     return root
 
 
+def settings(scans, folder, *more: str) -> list[str]:
+    """Of a run on own scans by one worker, which keeps everything in a folder."""
+    where = [f"data.root={scans}", f"out={folder / 'out'}", f"cache={folder / 'features'}"]
+    return ["data=folder", *where, "workers=1", *more]
+
+
 @usual
 def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path, capsys, monkeypatch):
-    overrides = [
-        "data=folder",
-        f"data.root={own_scans}",
-        "data.voxel=0.05",
-        "descriptor=fpfh",
-        f"out={tmp_path / 'out'}",
-        f"cache={tmp_path / 'features'}",
-        "workers=1",
-        "protocol.iterations=2000",
-        "protocol.samples=[500]",
-    ]
+    small = "protocol.iterations=2000", "protocol.samples=[500]"
+    overrides = settings(own_scans, tmp_path, "descriptor=fpfh", *small)
     figures = evaluate(compose_config("evaluate", [*overrides, "limit=2"]))
     assert (figures["pairs"], figures["RR_2m_5deg"]) == (2, 1.0)
     assert figures["RTE_joint_mean"] < 0.05
@@ -82,14 +79,8 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
 
 @usual
 def test_quiet_and_verbose(own_scans, tmp_path, capsys):
-    command = ["data=folder", f"data.root={own_scans}", "data.voxel=0.05", "descriptor=fpfh", "workers=1"]
-    command += [
-        "limit=1",
-        "seeds=[0]",
-        "protocol.iterations=2000",
-        f"out={tmp_path / 'out'}",
-        f"cache={tmp_path / 'features'}",
-    ]
+    small = "limit=1", "seeds=[0]", "protocol.iterations=2000"
+    command = settings(own_scans, tmp_path, "descriptor=fpfh", *small)
     assert main(["--quiet", *command]) == 0
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
@@ -103,25 +94,15 @@ def test_quiet_and_verbose(own_scans, tmp_path, capsys):
 
 def test_a_damaged_cloud_leaves_nothing_behind(own_scans, tmp_path):
     (own_scans / "scan_1.ply").write_text("not a cloud")
-    overrides = ["data=folder", f"data.root={own_scans}", f"out={tmp_path / 'out'}"]
     with pytest.raises(InputError, match=r"scan_1\.ply"):
-        evaluate(compose_config("evaluate", overrides))
+        evaluate(compose_config("evaluate", settings(own_scans, tmp_path)))
     assert not (tmp_path / "out").exists()
 
 
 def test_a_trained_network_describes_in_worker_processes(own_scans, tmp_path):
     save_weights(tmp_path / "tiny.safetensors", network())
-    overrides = [
-        "data=folder",
-        f"data.root={own_scans}",
-        "descriptor=fcgf",
-        f"descriptor.weights={tmp_path / 'tiny.safetensors'}",
-        "estimator=ransac",
-        f"out={tmp_path / 'out'}",
-        f"cache={tmp_path / 'features'}",
-        "workers=1",
-        "seeds=[5]",
-    ]
+    weights = f"descriptor.weights={tmp_path / 'tiny.safetensors'}"
+    overrides = settings(own_scans, tmp_path, weights, "estimator=ransac", "seeds=[5]")
     assert evaluate(compose_config("evaluate", overrides))["pairs"] == 3
     checksum = f"{fingerprint(network())}, scales 1, 1.4, 2"
     assert f"fcgf (weights {checksum})" in (tmp_path / "out" / "table.md").read_text()
@@ -150,16 +131,8 @@ def test_each_data_set_brings_its_protocol_and_the_shipped_weights_for_it(data, 
 
 @usual
 def test_the_system_registers_a_folder_of_scans(own_scans, tmp_path, capsys):
-    overrides = [
-        "data=folder",
-        f"data.root={own_scans}",
-        "data.moved=10",
-        "protocol=system",
-        "protocol.descriptor=fpfh",
-        f"out={tmp_path / 'out'}",
-        "workers=1",
-        "seeds=[0]",
-    ]
+    system = "protocol=system", "protocol.descriptor=fpfh"
+    overrides = settings(own_scans, tmp_path, *system, "data.moved=10", "seeds=[0]")
     figures = evaluate(compose_config("evaluate", overrides))
     assert (figures["pairs"], figures["RR_0.3m_15deg"]) == (3, 1.0)
     assert figures["accepted"] == figures["accepted_right"]
@@ -242,15 +215,8 @@ def test_bad_input_is_one_sentence_and_status_2(overrides, named, tmp_path, caps
 
 @usual
 def test_close_fragments_of_a_real_room(real_data, tmp_path):
-    overrides = [
-        f"data.root={real_data / 'indoor/3dmatch'}",
-        "data.scenes=[sun3d-hotel_umd-maryland_hotel3]",
-        "limit=1",
-        "seeds=[0]",
-        "workers=1",
-        f"out={tmp_path / 'out'}",
-        f"cache={tmp_path / 'features'}",
-    ]
+    hotel = "data=3dmatch", "data.scenes=[sun3d-hotel_umd-maryland_hotel3]"
+    overrides = settings(real_data / "indoor/3dmatch", tmp_path, *hotel, "limit=1", "seeds=[0]")
     figures = evaluate(compose_config("evaluate", overrides))
     assert (figures["pairs"], figures["pairs_RR"]) == (1, 0)  # neighbours: no official recall
     assert figures["FMR"] == figures["RR_rmse"] == 1.0

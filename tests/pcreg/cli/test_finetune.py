@@ -34,24 +34,10 @@ def street(tmp_path_factory):
 
 
 def configured(street, out, *overrides):
-    return compose_config(
-        "train",
-        [
-            "experiment=finetune",
-            f"data.root={street / 'street'}",
-            f"weights={street / 'start.safetensors'}",
-            f"out={out}",
-            "data.held_out=0.5",
-            "data.neighbours=1",
-            "data.minimum_distance=0.5",
-            "epochs=1",
-            "workers=0",
-            "device=cpu",
-            "protocol.samples=[500]",
-            "protocol.iterations=200",
-            *overrides,
-        ],
-    )
+    files = f"data.root={street / 'street'}", f"weights={street / 'start.safetensors'}", f"out={out}"
+    data = "data.held_out=0.5", "data.neighbours=1", "data.minimum_distance=0.5"
+    small = "epochs=1", "workers=0", "device=cpu", "protocol.samples=[500]", "protocol.iterations=200"
+    return compose_config("train", ["experiment=finetune", *files, *data, *small, *overrides])
 
 
 @pytest.mark.usefixtures("in_process")

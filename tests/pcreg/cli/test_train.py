@@ -23,6 +23,7 @@ from pcreg.training.checkpoint import load_checkpoint
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import T
 
+TINY = ["model.encoder=[4,4,8,8]", "model.decoder=[8,8,8,8]", "batches.batch_size=1", "device=cpu"]
 SHIPPED = FOLDER / "outdoor.safetensors"
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -122,20 +123,8 @@ def test_a_validation_set_without_pairs_is_refused_before_anything_is_trained(tm
 
 
 def test_a_training_from_files_to_usable_weights(scans, tmp_path):
-    cfg = compose_config(
-        "train",
-        [
-            "experiment=folder",
-            f"data.root={scans}",
-            f"out={tmp_path / 'out'}",
-            "model.encoder=[4,4,8,8]",
-            "model.decoder=[8,8,8,8]",
-            "epochs=2",
-            "batches.batch_size=1",
-            "workers=0",
-            "device=cpu",
-        ],
-    )
+    own = [f"data.root={scans}", f"out={tmp_path / 'out'}", "epochs=2", "workers=0"]
+    cfg = compose_config("train", ["experiment=folder", *own, *TINY])
     figures = train(cfg)
     assert set(figures) == {"feature_match_recall", "inlier_ratio"}
     files = {path.name for path in (tmp_path / "out").iterdir()}
@@ -148,9 +137,6 @@ def test_a_training_from_files_to_usable_weights(scans, tmp_path):
     cfg.batches.batch_size = 2
     with pytest.raises(InputError, match="batch_size"):
         train(cfg)
-
-
-TINY = ["model.encoder=[4,4,8,8]", "model.decoder=[8,8,8,8]", "batches.batch_size=1", "device=cpu"]
 
 
 def test_the_last_bits_do_not_depend_on_the_number_of_workers(scans, tmp_path):

@@ -30,11 +30,7 @@ def test_answers_do_not_depend_on_the_number_of_threads(monkeypatch):
 
     def answers(number):
         monkeypatch.setattr(parallel, "cores", lambda: number)
-        return (
-            voxel_downsample(points, 0.1),
-            downsample_and_filter(points, 0.3, np.zeros(3)),
-            mutual(a, b),
-        )
+        return (voxel_downsample(points, 0.1), downsample_and_filter(points, 0.3, np.zeros(3)), mutual(a, b))
 
     alone = answers(1)
     for _ in range(3):

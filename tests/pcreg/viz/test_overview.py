@@ -2,15 +2,7 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import transform
-from pcreg.viz.overview import (
-    SOURCE,
-    TARGET,
-    overview,
-    principal_axes,
-    residual_colors,
-    residuals,
-    shown,
-)
+from pcreg.viz.overview import SOURCE, TARGET, overview, principal_axes, residual_colors, residuals, shown
 from pcreg.viz.render import BACKGROUND, from_above, oblique, render
 
 SHEET = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.0]), axis=-1).reshape(-1, 3)
