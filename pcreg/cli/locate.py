@@ -12,7 +12,7 @@ from pcreg.cli import options as shared
 from pcreg.mapping.map import COLORED, VIEWED
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.prepared_map import PreparedMap
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder, write_text
 from pcreg.runtime.progress import progress
 
@@ -81,8 +81,6 @@ def _located(
                 path, units=options.units[0], columns=options.columns, viewpoint=options.viewpoint
             )
             found = registrar.register(scan, target, seed=options.seed)
-        except OutputError:
-            raise
         except InputError as error:
             yield {"scan": str(path), "error": str(error)}
         else:

@@ -29,7 +29,7 @@ from pcreg.registration.result import Registration
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime import VERSION, cached_property
 from pcreg.runtime.device import choose_device
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
@@ -94,8 +94,6 @@ def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pai
         start = clock()
         try:
             found = system.register(source, target, seed)
-        except OutputError:  # no fault of the clouds
-            raise
         except InputError as error:
             found, trial = None, REFUSED | {"reason": str(error)} | motion_errors(pair, None, source)
         seconds = {"register": clock() - start}

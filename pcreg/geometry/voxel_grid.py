@@ -44,11 +44,11 @@ def voxel_downsample(points: Array, voxel: float, origin: np.ndarray | None = No
     def nearest(rows: Array | slice) -> Array:
         return _nearest(points[rows], voxel, origin, lowest, shape)
 
-    size, each = (BLOCK_POINTS, parallel.each) if is_on_host(points) else (GPU_BLOCK_POINTS, parallel.in_turn)
+    device, size = ("cpu", BLOCK_POINTS) if is_on_host(points) else ("cuda", GPU_BLOCK_POINTS)
     starts = range(0, len(points), size)
     if len(starts) == 1:
         return nearest(slice(None))
-    found = each(lambda start: start + nearest(slice(start, start + size)), starts)
+    found = parallel.each(lambda start: start + nearest(slice(start, start + size)), starts, device)
     rows = namespace(points).concat(found)
     return rows[nearest(rows)]  # the best of the whole is the best of its block
 

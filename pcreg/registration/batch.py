@@ -23,7 +23,7 @@ from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Task, record_of
-from pcreg.runtime.errors import InputError, OutputError, unless_unusable
+from pcreg.runtime.errors import InputError, unless_unusable
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
@@ -158,8 +158,6 @@ class Work:
             return refused | {"error": "; ".join(errors)}
         try:
             found = self.registrar.register(*self.clouds(pair), seed=self.seed, prior=self.prior)
-        except OutputError:  # no fault of the clouds
-            raise
         except InputError as error:
             return refused | {"error": str(error)}
         units = self.files[pair[0]].units, self.files[pair[1]].units

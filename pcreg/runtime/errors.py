@@ -20,11 +20,8 @@ class InputError(ValueError):
     """
 
 
-class OutputError(InputError):
-    """A file that cannot be written: the fault of the disk or the folder, never of what was read.
-
-    Whoever skips an input that cannot be used lets this one pass: the next file could not be written either.
-    """
+class OutputError(Exception):
+    """A file that cannot be written: the fault of the disk or the folder, and no InputError."""
 
 
 @contextmanager
@@ -42,7 +39,5 @@ def unless_unusable(compute: Callable[[], Result]) -> Result | None:
     """The result of a call; None if it raises InputError, such as for too few points."""
     try:
         return compute()
-    except OutputError:  # no fault of the input
-        raise
     except InputError:
         return None

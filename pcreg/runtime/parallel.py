@@ -85,20 +85,13 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def each(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """`do` of each item, in their order, on threads; it pays where NumPy or SciPy does most of the work."""
+def each(do: Callable[[Item], Answer], items: Iterable[Item], device: str = "cpu") -> list[Answer]:
+    """`do` of each item, in their order, on threads; it pays where NumPy or SciPy does most of the work.
+
+    Where a GPU does, threads would wait for Python's lock: there it is done in turn.
+    """
     items = list(items)
-    if min(len(items), cores()) < 2:
+    if device != "cpu" or min(len(items), cores()) < 2:
         return [do(item) for item in items]
     with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(do, items))
-
-
-def in_turn(do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """Do as `each` without threads, which wait for Python's lock where a GPU does most of the work."""
-    return [do(item) for item in items]
-
-
-def each_on(device: str, do: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """Do as `each` on a CPU, and as `in_turn` on a GPU."""
-    return (each if device == "cpu" else in_turn)(do, items)

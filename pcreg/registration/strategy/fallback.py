@@ -10,7 +10,7 @@ from pcreg.registration.result import Registration
 from pcreg.registration.strategy import diagnostics
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError
 from pcreg.runtime.progress import Clock
 
 ACCEPT_CONFIDENCE = 0.95  # from which no fallback is tried
@@ -68,7 +68,7 @@ def answer_at_scales(
     if found.confidence < first.confidence_model.min_retried_confidence:
         scales = iter(())
     tries = (lambda: _at_another_scale(scales, (source, a), (target, b), first, answer), mirror_confidence)
-    (other, more), mirrored = parallel.each_on(first.descriptor.device, lambda attempt: attempt(), tries)
+    (other, more), mirrored = parallel.each(lambda attempt: attempt(), tries, first.descriptor.device)
     clock.add(more)
     if other and other.confidence >= mirrored:
         return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
@@ -86,11 +86,8 @@ def _described(
 ) -> tuple[DescribedCloud, DescribedCloud]:
     """Both clouds at the first scale; InputError, with what may be wrong, if too few points are left."""
     try:
-        a, b = parallel.each_on(
-            first.descriptor.device, lambda cloud: cloud.at(first.descriptor), (source, target)
-        )
-    except OutputError:  # no fault of the clouds
-        raise
+        descriptor = first.descriptor
+        a, b = parallel.each(lambda cloud: cloud.at(descriptor), (source, target), descriptor.device)
     except InputError as error:
         if mixed := diagnostics.mixed_units(source.points, target.points):  # then no voxel size suits both
             names = source.name or "source", target.name or "target"
@@ -113,13 +110,11 @@ def _at_another_scale(
     for scale in scales:
         clock = Clock()
         try:
-            described = parallel.each_on(
-                scale.descriptor.device,
+            described = parallel.each(
                 lambda pair, descriptor=scale.descriptor: pair[0].at(descriptor, pair[1].seen_from),
                 (source, target),
+                scale.descriptor.device,
             )
-        except OutputError:
-            raise
         except InputError:  # too few points at this scale
             continue
         clock.lap("describe")

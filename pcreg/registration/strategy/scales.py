@@ -54,7 +54,7 @@ class Scales:
         if self.voxel is not None:
             yield self.at(self.voxel)
             return
-        own = float(max(parallel.each_on(self.device, lambda cloud: cloud.voxel, (source, target))))
+        own = float(max(parallel.each(lambda cloud: cloud.voxel, (source, target), self.device)))
         size = Size(own, max(source.extent, target.extent))
         yield self.at(self.usable(size)[0], size)
         for voxel in self.usable(size, further_voxels(own, source.sample, target.sample))[1:]:
