@@ -116,8 +116,8 @@ def _system(cfg: DictConfig, protocol: runner.System) -> tuple[Setup, PairDatase
 def _setup(cfg: DictConfig, dataset: PairDataset, **named: Any) -> Setup:
     data = {key: cfg.data[key] for key, value in UNALTERED.items() if cfg.data[key] != value}
     altered = tuple(f"data.{key}={value:g}" for key, value in data.items())
-    about = {"seeds": tuple(cfg.seeds), "alterations": altered}
-    return Setup(benchmark=dataset.name, left_out=tuple(dataset.left_out), **about, **named)
+    left_out, seeds = tuple(dataset.left_out), tuple(cfg.seeds)
+    return Setup(dataset.name, seeds=seeds, alterations=altered, left_out=left_out, **named)
 
 
 def _dataset(cfg: DictConfig) -> PairDataset:

@@ -19,7 +19,7 @@ import numpy as np
 from pcreg.geometry.se3 import inverse
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.io.pairs import Pair
-from pcreg.registration.strategy.gicp import Fit, Scan, register_scans, small_gicp
+from pcreg.registration.strategy.gicp import Fit, Scan, register_from, small_gicp
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records, code_fingerprint
@@ -117,12 +117,7 @@ class Odometry:
         """The fit on record, or of the first guess that is accepted, or that overlaps most."""
         name = f"{self.names[source]}->{self.names[target]}"
         if (record := self._records.by_pair.get(name)) is None:
-            fits: list[Fit] = []
-            for guess in guesses:
-                fits.append(register_scans(self._scan(source), self._scan(target), guess))
-                if not fits[-1].rejection():
-                    break
-            best = fits[-1] if not fits[-1].rejection() else max(fits, key=lambda each: each.overlap)
+            best = register_from(self._scan(source), self._scan(target), *guesses)
             record = {"pair": name, **asdict(best), "T_target_source": best.T_target_source.tolist()}
             try:
                 self._records.add(record)

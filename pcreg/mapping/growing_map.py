@@ -255,12 +255,8 @@ def _step(
     for side in sides:
         if isinstance(side, InputError):
             return record | {"reason": f"odometry: {side}"}
-    guesses = (guess, np.eye(4)) if (guess != np.eye(4)).any() else (guess,)
-    for start in guesses:
-        fit = gicp.register_scans(*sides, start)
-        if not (rejection := fit.rejection()):
-            break
-    if rejection:
+    fit = gicp.register_from(*sides, guess, np.eye(4))
+    if rejection := fit.rejection():
         return record | {"reason": f"odometry: the scans {rejection}"}
     local = b.frame.T_local_given @ fit.T_target_source @ a.frame.T_given_local
     overlap = Overlap.of(a.surface, b.surface, b.normals, local, voxel)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pcreg.datasets.loading import load, unwrap_loader_errors
+from pcreg.datasets.collate import load, unwrap_loader_errors
 from pcreg.runtime.errors import InputError
 
 
@@ -59,7 +59,7 @@ def test_what_is_loaded_is_made_by_one_thread(workers):
 
 ORPHANS = """
 import os, sys, time
-from pcreg.datasets.loading import load
+from pcreg.datasets.collate import load
 
 class Slow:
     def __len__(self):

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from pcreg.datasets.collate import Collate, TrainingBatch
-from pcreg.datasets.loading import can_share, load
+from pcreg.datasets.collate import Collate, TrainingBatch, can_share, load
 from pcreg.datasets.preparation import Preparation, RawPair
 from pcreg.datasets.simulated.recorded import Recorder, ScenePairs
 from pcreg.kernels.pyramid import PyramidConfig

@@ -91,6 +91,16 @@ def register_scans(source: Scan, target: Scan, guess: np.ndarray) -> Fit:
     )
 
 
+def register_from(source: Scan, target: Scan, *guesses: np.ndarray) -> Fit:
+    """The fit of the first guess (4, 4) that is accepted, else the one that overlaps most."""
+    fits: list[Fit] = []
+    for guess in guesses:
+        fits.append(register_scans(source, target, guess))
+        if not fits[-1].rejection():
+            return fits[-1]
+    return max(fits, key=lambda fit: fit.overlap)
+
+
 def small_gicp():
     """The package; InputError, with the command that installs it, where it is missing."""
     try:
