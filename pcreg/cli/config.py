@@ -151,7 +151,7 @@ def _hints(section: DictConfig) -> dict[str, Any]:
 
 
 def flat(node: DictConfig | dict[str, Any], key: str = "") -> dict[str, Any]:
-    """Value by key of every section and setting below a node, such as data and data.root."""
+    """Sections and settings below a node by key, such as data and data.root."""
     found: dict[str, Any] = {}
     for name, value in (node if isinstance(node, dict) else OmegaConf.to_container(node)).items():
         full = f"{key}.{name}" if key else name

@@ -26,7 +26,7 @@ class OutputError(Exception):
 
 @contextmanager
 def refusing(sentence: str, *errors: type[Exception]) -> Iterator[None]:
-    """Raise InputError with a sentence in place of these errors; `{error}` in it is their first line."""
+    """Raise InputError in place of these errors; `{error}` in the sentence is their first line."""
     try:
         yield
     except InputError:

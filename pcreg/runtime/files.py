@@ -49,7 +49,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a file of text in one step, as `replacing`; names of files that are no text keep their bytes."""
+    """Write a text in one step, as `replacing`; file names in it keep bytes that are no UTF-8."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
 
