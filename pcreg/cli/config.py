@@ -85,7 +85,8 @@ def run(
     The `arguments`, by default those of the process, are overrides and flags. Help calls it `program`.
     """
     words = "Settings are given as KEY=VALUE. --help explains them, as those given leave them."
-    parser = options.parser_of(program, words, add_help=False, allow_abbrev=False)
+    usage = f"{program} [FLAG ...] [KEY=VALUE ...]"
+    parser = options.parser_of(program, words, usage=usage, add_help=False, allow_abbrev=False)
     options.add_flags(parser)
     parser.add_argument("-h", "--help", action="store_true", help="explain flags and settings")
     flags, overrides = parser.parse_known_args(arguments)

@@ -155,20 +155,18 @@ def write_ply_parts(
     path: str | Path, count: int, parts: Iterable[tuple[np.ndarray, np.ndarray | None]], *, colored: bool
 ) -> None:
     """Write `count` points in parts, which need not fit into memory together, as `write_ply`."""
-    fields = [("x", "<f8"), ("y", "<f8"), ("z", "<f8")]
-    if colored:
-        fields += [("red", "u1"), ("green", "u1"), ("blue", "u1")]
+    colors = ("red", "green", "blue") if colored else ()
+    fields = [*((name, "<f8") for name in "xyz"), *((name, "u1") for name in colors)]
     kinds = {"<f8": "double", "u1": "uchar"}
     properties = "".join(f"property {kinds[kind]} {name}\n" for name, kind in fields)
     header = f"ply\nformat binary_little_endian 1.0\nelement vertex {count}\n{properties}end_header\n"
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(header.encode())
-        for points, colors in parts:
+        for points, paint in parts:
             rows = np.empty(len(points), dtype=fields)
-            for column, name in enumerate("xyz"):
-                rows[name] = points[:, column]
-            for column, (name, _) in enumerate(fields[3:]):
-                rows[name] = colors[..., column]
+            for values, names in ((points, "xyz"), (paint, colors)):
+                for column, name in enumerate(names):
+                    rows[name] = values[..., column]
             file.write(rows)
 
 

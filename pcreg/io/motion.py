@@ -27,8 +27,7 @@ def read_motion(path: str | Path) -> np.ndarray:
         if text.lstrip().startswith("{"):
             matrix = json.loads(text)["T_target_source"]
         else:
-            words = re.sub(r"#.*|[\[\],]", " ", text).split()
-            matrix = np.array([float(word) for word in words])
+            matrix = np.array(re.sub(r"#.*|[\[\],]", " ", text).split(), dtype=np.float64)
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; name one that holds a motion") from error
     except OSError as error:

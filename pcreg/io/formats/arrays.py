@@ -88,23 +88,15 @@ def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
 
     Raises InputError for a size that is no whole number of rows, and for content of neither kind.
     """
-    values = path.stat().st_size // 4
-    whole = path.stat().st_size % 4 == 0
+    size, rows = path.stat().st_size, f"of rows of {columns} float32"
     if columns is None:
-        columns = _columns_by_content(path, values) if whole else None
+        columns = None if size % 4 else _columns_by_content(path, size // 4)
+        rows = "of 16-byte KITTI points, nor look like 20-byte ones of nuScenes"
     elif not 3 <= columns <= 32:
         raise InputError(f"{path}: rows of {columns} columns hold no points; say 3 to 32 with --columns")
-    elif not whole or values % columns:
-        raise InputError(
-            f"{path}: {path.stat().st_size} bytes are no whole number of rows of {columns} float32; the file "
-            "is truncated, or has another number of columns: say it with --columns"
-        )
-    if columns is None:
-        raise InputError(
-            f"{path}: {path.stat().st_size} bytes are no whole number of 16-byte KITTI points, nor look like "
-            "20-byte ones of nuScenes; the file is truncated, or has another number of columns: say it "
-            "with --columns"
-        )
+    if columns is None or size % (4 * columns):
+        remedy = "the file is truncated, or has another number of columns: say it with --columns"
+        raise InputError(f"{path}: {size} bytes are no whole number {rows}; {remedy}")
     return np.memmap(path, "<f4", "r").reshape(-1, columns)
 
 
