@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.image import imsave
 
 from pcreg.evaluation import metrics
 from pcreg.evaluation.protocol import Setup, caption
@@ -20,7 +19,7 @@ from pcreg.geometry.se3 import transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import PairDataset
 from pcreg.viz.files import write_page
-from pcreg.viz.overview import SOURCE, TARGET
+from pcreg.viz.overview import SOURCE, TARGET, as_image
 from pcreg.viz.render import render
 
 PICTURES = 20
@@ -74,17 +73,11 @@ def _pictures(row: dict[str, Any], setup: Setup, dataset: PairDataset) -> dict[s
     def picture(T: list[list[float]] | None) -> bytes | None:
         if T is None:
             return None
-        clouds = [transform(np.array(T), source), target]
-        return _jpeg(render(clouds, [SOURCE, TARGET], camera, size=SIZE, splat=3))
+        clouds, jpeg = [transform(np.array(T), source), target], io.BytesIO()
+        as_image(render(clouds, [SOURCE, TARGET], camera, size=SIZE, splat=3)).save(jpeg, "jpeg", quality=85)
+        return jpeg.getvalue()
 
     return {"estimated": picture(row["T_target_source"]), "true": picture(row["truth"])}
-
-
-def _jpeg(image: np.ndarray) -> bytes:
-    """The bytes of an RGB image (H, W, 3) in 0..1."""
-    buffer = io.BytesIO()
-    imsave(buffer, np.ascontiguousarray(np.clip(image, 0, 1)), format="jpg", pil_kwargs={"quality": 85})
-    return buffer.getvalue()
 
 
 def _figures(row: dict[str, Any], setup: Setup) -> str:

@@ -18,7 +18,7 @@ from pcreg.mapping.map import COLORED, VIEWED, Map, folder_of
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.runtime.files import replacing
 from pcreg.viz.files import packed, write_page
-from pcreg.viz.overview import byte, font, principal_axes
+from pcreg.viz.overview import as_image, byte, font, principal_axes
 from pcreg.viz.render import BACKGROUND, from_above, from_the_side, render
 
 SIZE = (900, 800)  # pixels of a view of the picture
@@ -99,9 +99,8 @@ def map_overview(scans: list[np.ndarray], colors: np.ndarray, path: str | Path, 
     page = Image.new("RGB", (2 * SIZE[0] + 30, SIZE[1] + 60), byte(BACKGROUND))
     ImageDraw.Draw(page).text((page.width // 2, 28), title, (0, 0, 0), font(22), anchor="mm")
     for column, camera in enumerate((from_above(), from_the_side())):
-        image = render(drawn, list(colors / 255), camera, size=SIZE, splat=3)
-        panel = Image.fromarray(np.rint(255 * image).astype(np.uint8))
-        page.paste(panel, (10 + (SIZE[0] + 10) * column, 50))
+        panel = render(drawn, list(colors / 255), camera, size=SIZE, splat=3)
+        page.paste(as_image(panel), (10 + (SIZE[0] + 10) * column, 50))
     with replacing(path) as temporary:
         page.save(temporary, compress_level=2)
 

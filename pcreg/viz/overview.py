@@ -122,8 +122,13 @@ def show(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) ->
 
 def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray) -> Image.Image:
     width, height = (round(SUPERSAMPLING * side) for side in PANEL)
-    image = render(clouds, colors, camera, size=(width, height), splat=4)
-    return Image.fromarray(np.rint(255 * image).astype(np.uint8)).resize(PANEL, Image.Resampling.LANCZOS)
+    image = as_image(render(clouds, colors, camera, size=(width, height), splat=4))
+    return image.resize(PANEL, Image.Resampling.LANCZOS)
+
+
+def as_image(pixels: np.ndarray) -> Image.Image:
+    """The image of RGB values (height, width, 3) in 0..1."""
+    return Image.fromarray(np.rint(255 * pixels.clip(0, 1)).astype(np.uint8))
 
 
 def byte(color: np.ndarray) -> tuple[int, ...]:
