@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from pcreg.io.cloud import read_cloud
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run(main: Callable[[], int | None]) -> None:
     """Run a benchmark; bad input ends it with one sentence and exit status 2."""
     try:
         sys.exit(main())
-    except (InputError, OutputError) as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TextIO
 
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import WRITE_ERRORS
 from pcreg.runtime.termination import STATUS as TERMINATED
 from pcreg.runtime.termination import termination
@@ -34,7 +34,7 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
             done = command()
             sys.stdout.flush()
         return done
-    except (InputError, OutputError) as error:
+    except InputError as error:
         return _refused(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -11,8 +12,9 @@ from tabulate import tabulate
 from pcreg.cli import options as shared
 from pcreg.mapping.map import COLORED, VIEWED
 from pcreg.registration.registrar import Registrar
+from pcreg.registration.result import Registration
 from pcreg.registration.strategy.prepared_map import PreparedMap
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import check_folder, write_text
 from pcreg.runtime.progress import progress
 
@@ -75,16 +77,15 @@ def _located(
     options: argparse.Namespace, registrar: Registrar, target: PreparedMap
 ) -> Iterator[dict[str, Any]]:
     """A record per scan; one that cannot be used spoils no other."""
+    settings = {"units": options.units[0], "columns": options.columns, "viewpoint": options.viewpoint}
+
+    def find(path: Path) -> Registration:
+        return registrar.register(registrar.prepare(path, **settings), target, seed=options.seed)
+
     for path in options.scans:
-        try:
-            scan = registrar.prepare(
-                path, units=options.units[0], columns=options.columns, viewpoint=options.viewpoint
-            )
-            found = registrar.register(scan, target, seed=options.seed)
-        except InputError as error:
-            yield {"scan": str(path), "error": str(error)}
-        else:
-            yield {"scan": str(path), **found.to_dict(), "seconds": found.seconds}
+        found, error = attempted(partial(find, path))
+        answer = found.to_dict() | {"seconds": found.seconds} if found else {"error": error}
+        yield {"scan": str(path), **answer}
 
 
 def _line(record: dict[str, Any]) -> list[str]:

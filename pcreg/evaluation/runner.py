@@ -29,7 +29,7 @@ from pcreg.registration.result import Registration
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime import VERSION, cached_property
 from pcreg.runtime.device import choose_device
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
@@ -92,11 +92,9 @@ def score_system(dataset: PairDataset, system: System, seeds: Sequence[int], pai
     overlap, trials = None, []
     for seed in seeds:
         start = clock()
-        try:
-            found = system.register(source, target, seed)
-        except InputError as error:
-            found, trial = None, REFUSED | {"reason": str(error)} | motion_errors(pair, None, source)
+        found, reason = attempted(partial(system.register, source, target, seed))
         seconds = {"register": clock() - start}
+        trial = REFUSED | {"reason": reason} | motion_errors(pair, None, source)
         if found:
             a, b = (cloud[voxel_downsample(cloud, found.voxel)] for cloud in (source, target))
             if overlap is None:

@@ -28,7 +28,7 @@ from pcreg.registration.clouds.stored import CloudFile
 from pcreg.registration.matching.prior import ANY, Prior, Up
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.gicp import small_gicp
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
@@ -183,7 +183,6 @@ def _described(
 def _describe(work: Work, voxel: float, size: Size, path: str) -> Scan | str:
     """One scan, or the error why it cannot be used."""
     cloud = work.cloud(path)
-    try:
-        return Scan.of(cloud.at(work.registrar.at(voxel, size).descriptor), cloud.frame, voxel)
-    except InputError as error:
-        return str(error)
+    descriptor = work.registrar.at(voxel, size).descriptor
+    found, error = attempted(lambda: Scan.of(cloud.at(descriptor), cloud.frame, voxel))
+    return found or error

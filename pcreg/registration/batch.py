@@ -23,7 +23,7 @@ from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Task, record_of
-from pcreg.runtime.errors import InputError, unless_unusable
+from pcreg.runtime.errors import InputError, attempted, unless_unusable
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import REGISTERING, Records, code_fingerprint
@@ -156,10 +156,10 @@ class Work:
         refused = {"source": pair[0], "target": pair[1], "registered": False}
         if errors := self.errors(pair):
             return refused | {"error": "; ".join(errors)}
-        try:
-            found = self.registrar.register(*self.clouds(pair), seed=self.seed, prior=self.prior)
-        except InputError as error:
-            return refused | {"error": str(error)}
+        clouds = self.clouds(pair)
+        found, error = attempted(lambda: self.registrar.register(*clouds, seed=self.seed, prior=self.prior))
+        if found is None:
+            return refused | {"error": error}
         units = self.files[pair[0]].units, self.files[pair[1]].units
         record = record_of(found, Task(pair, units, self.registrar.descriptor, self.seed))
         return record | {"seconds": found.seconds, "error": ""}

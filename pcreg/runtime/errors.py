@@ -20,8 +20,8 @@ class InputError(ValueError):
     """
 
 
-class OutputError(Exception):
-    """A file that cannot be written: the fault of the disk or the folder, and no InputError."""
+class OutputError(InputError):
+    """A file that cannot be written: the fault of the disk or the folder, never of what was read."""
 
 
 @contextmanager
@@ -35,9 +35,19 @@ def refusing(sentence: str, *errors: type[Exception]) -> Iterator[None]:
         raise InputError(sentence.replace("{error}", first_line(error))) from error
 
 
-def unless_unusable(compute: Callable[[], Result]) -> Result | None:
-    """The result of a call; None if it raises InputError, such as for too few points."""
+def attempted(compute: Callable[[], Result]) -> tuple[Result | None, str]:
+    """The result of a call, or the sentence of its InputError, such as for too few points.
+
+    OutputError passes: the next file could not be written either.
+    """
     try:
-        return compute()
-    except InputError:
-        return None
+        return compute(), ""
+    except OutputError:
+        raise
+    except InputError as error:
+        return None, str(error)
+
+
+def unless_unusable(compute: Callable[[], Result]) -> Result | None:
+    """The result of a call; None if it raises InputError, as by `attempted`."""
+    return attempted(compute)[0]

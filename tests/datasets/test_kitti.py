@@ -12,7 +12,7 @@ from pcreg.datasets.kitti import Kitti, distance_pairs
 from pcreg.geometry.se3 import rotation_about, rotation_error, se3, translation_error
 from pcreg.io.motion import read_poses
 from pcreg.io.pairs import evenly, keep_evenly
-from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.errors import InputError
 from tests.datasets.kitti_tree import Y, Z, line, write_tree
 
 
@@ -258,5 +258,5 @@ def test_a_cache_of_other_code_or_poses_is_refused(tree, old, new, named):
 def test_cache_that_cannot_be_written_is_bad_input(tree):
     root, _ = tree
     (root / "file").write_text("")
-    with pytest.raises(OutputError, match=r"data.cache=FOLDER"):
+    with pytest.raises(InputError, match=r"data.cache=FOLDER"):
         _ = Kitti(root, 8, cache=root / "file", workers=0).pairs

@@ -10,7 +10,7 @@ from pcreg.registration.result import Registration
 from pcreg.registration.strategy import diagnostics
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import parallel
-from pcreg.runtime.errors import InputError
+from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.progress import Clock
 
 ACCEPT_CONFIDENCE = 0.95  # from which no fallback is tried
@@ -88,6 +88,8 @@ def _described(
     try:
         descriptor = first.descriptor
         a, b = parallel.each(lambda cloud: cloud.at(descriptor), (source, target), descriptor.device)
+    except OutputError:  # no fault of the clouds
+        raise
     except InputError as error:
         if mixed := diagnostics.mixed_units(source.points, target.points):  # then no voxel size suits both
             names = source.name or "source", target.name or "target"
@@ -115,6 +117,8 @@ def _at_another_scale(
                 (source, target),
                 scale.descriptor.device,
             )
+        except OutputError:
+            raise
         except InputError:  # too few points at this scale
             continue
         clock.lap("describe")
