@@ -269,11 +269,8 @@ def parsed(made: argparse.ArgumentParser, **defaults: Any) -> argparse.Namespace
     made.add_argument("--voxel", type=float, nargs="+", help="metres (default: %(default)s)")
     made.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: %(default)s")
     made.add_argument("--runs", type=int, help="default: %(default)s")
-    made.add_argument("--threads", type=int, default=torch.get_num_threads())
     made.set_defaults(device=DEVICE, **defaults)
-    options = made.parse_args()
-    torch.set_num_threads(options.threads)
-    return options
+    return made.parse_args()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,11 @@
 """Put the tables of docs/results/*.json into the pages of docs/benchmarks/.
 
-    python benchmarks/pages.py            # after a new result
-    python benchmarks/pages.py --check    # exit status 1 if a page is not what would be written
-
 A page names a table by `<!-- table: NAME -->`; what follows, up to `<!-- end -->`, is written here. Scripts
 write their results with --out docs/results.
 """
 
-import argparse
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +15,8 @@ BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--check", action="store_true")
-    check = made.parse_args().check
-    stale = [page for page in sorted(PAGES.glob("*.md")) if page.read_text() != filled(page.read_text())]
-    for page in stale:
-        if check:
-            print(f"error: {page}: is not of docs/results; run python benchmarks/pages.py", file=sys.stderr)
-        else:
-            page.write_text(filled(page.read_text()))
-    sys.exit(1 if check and stale else 0)
+    for page in PAGES.glob("*.md"):
+        page.write_text(filled(page.read_text()))
 
 
 def filled(page: str) -> str:
