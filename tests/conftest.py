@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from pcreg.runtime.workers import executor_of
+from tests.processes import CHECKOUT
 from tests.rooms import Room, stored_room
 
 # Without a GPU the Triton kernels run in Triton's interpreter, on CPU tensors. Read when Triton is imported.
@@ -19,7 +20,6 @@ torch.set_num_threads(1)
 # A job in the background of a shell is started with Ctrl-C ignored, and so is what the tests start and stop.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 REAL_DATA = CHECKOUT.parent / "shared" / "data"
 
 

@@ -15,8 +15,8 @@ from pcreg.cli.config import CONFIGS, compose_config
 from pcreg.cli.register import parsed
 from pcreg.geometry.se3 import rotation_error
 from pcreg.io.cloud import write_ply
+from tests.processes import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 PAGES = [
     CHECKOUT / "README.md",
     *sorted(CHECKOUT.glob("docs/**/*.md")),

@@ -2,13 +2,11 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import pcreg
-
-CHECKOUT = Path(__file__).resolve().parents[1]
+from tests.processes import CHECKOUT
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="the generator needs Python 3.11")
 

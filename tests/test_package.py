@@ -12,9 +12,7 @@ import pcreg.datasets
 import pcreg.kernels
 import pcreg.weights
 from pcreg.cli.main import main
-from tests.processes import python
-
-CHECKOUT = Path(__file__).resolve().parents[1]
+from tests.processes import CHECKOUT, python
 
 
 @pytest.mark.parametrize("package", [pcreg, pcreg.configs, pcreg.datasets, pcreg.kernels, pcreg.weights])

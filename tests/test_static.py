@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+from tests.processes import CHECKOUT
 
 
 @pytest.mark.parametrize("tool", ["lint-imports", "mypy"])

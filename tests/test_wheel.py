@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pcreg.geometry.se3 import rotation_error, translation_error
+from tests.processes import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 FOREIGN = ("datasets", "kernels")  # Hugging Face has packages of both names
 
 

@@ -4,13 +4,10 @@ import re
 import subprocess
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 
 from pcreg.cli.main import VERBS, main
-
-CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def test_help_lists_the_verbs(capsys):

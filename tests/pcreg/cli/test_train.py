@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,10 +21,10 @@ from pcreg.runtime.errors import InputError
 from pcreg.training.checkpoint import load_checkpoint
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import T
+from tests.processes import CHECKOUT
 
 TINY = ["model.encoder=[4,4,8,8]", "model.decoder=[8,8,8,8]", "batches.batch_size=1", "device=cpu"]
 SHIPPED = FOLDER / "outdoor.safetensors"
-CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("experiment", ["3dmatch-paper", "kitti-paper"])

@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 
 from tests.pcreg.evaluation.toys import ONE_DRAW, Distances, Rooms, run, untimed
-
-CHECKOUT = Path(__file__).resolve().parents[3]
+from tests.processes import CHECKOUT
 
 SLOW_RUN = """
 import sys

@@ -59,7 +59,7 @@ def test_records_do_not_depend_on_the_number_of_workers(tmp_path):
         with executor_of(count) as executor:
             found = map_unordered(executor, score, shared, dataset.pairs)
             found = sorted(found, key=lambda each: each[0].name)
-            scored.append(untimed(record for _, record in found))
+            scored.append(untimed([record for _, record in found]))
     one, two = scored
     assert one == two
     trials = [trial for record in one for trial in record["trials"]]

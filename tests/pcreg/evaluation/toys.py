@@ -97,35 +97,17 @@ class Rooms:
         return transform(inverse(self.poses[name]), self.rooms[name[0]])
 
 
-def run(
-    folder,
-    dataset=None,
-    descriptor=None,
-    protocol=PROTOCOL,
-    estimator=None,
-    seeds=(0, 1),
-    workers=0,
-    cache=None,
-    **about,
-):
-    records = Records(folder / "records.jsonl", {"seeds": list(seeds), **about})
+def run(folder, dataset=None, descriptor=None, protocol=PROTOCOL, estimator=None, cache=None, **about):
+    settings = {name: about.pop(name, usual) for name, usual in (("seeds", (0, 1)), ("workers", 0))}
+    records = Records(folder / "records.jsonl", {"seeds": list(settings["seeds"]), **about})
     descriptor = descriptor or Distances()
     features = FeatureCache(cache or folder / "features", descriptor, {})
-    return runner.run(
-        dataset or Rooms(),
-        descriptor,
-        estimator or NativeRansac(),
-        protocol,
-        records,
-        features,
-        seeds=seeds,
-        workers=workers,
-    )
+    parts = dataset or Rooms(), descriptor, estimator or NativeRansac(), protocol, records, features
+    return runner.run(*parts, **settings)
 
 
-def untimed(records):
-    """Records without what may differ between two runs: how long it took."""
-    return [
-        {**record, "describe_seconds": None, "trials": [{**t, "seconds": None} for t in record["trials"]]}
-        for record in records
-    ]
+def untimed(value):
+    """Without what may differ between two runs: how long it took."""
+    if isinstance(value, dict):
+        return {key: untimed(each) for key, each in value.items() if "seconds" not in key}
+    return [untimed(each) for each in value] if isinstance(value, list) else value

@@ -11,7 +11,6 @@ import sys
 import time
 from contextlib import contextmanager
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,10 +23,11 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import executor_of, map_unordered
+from tests.pcreg.evaluation.toys import untimed
+from tests.processes import CHECKOUT
 from tests.rooms import stored_room
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed (the cluster extra)")
-CHECKOUT = Path(__file__).resolve().parents[3]
 SECONDS = 180  # of a busy machine; it takes five
 
 
@@ -93,13 +93,6 @@ def scans(tmp_path_factory):
     for number, path in enumerate(paths):
         np.save(path, (room.source, room.target)[number % 2][number // 2 :: 2])
     return paths
-
-
-def untimed(value):
-    """A record without its seconds."""
-    if isinstance(value, dict):
-        return {key: untimed(each) for key, each in value.items() if "seconds" not in key}
-    return [untimed(each) for each in value] if isinstance(value, list) else value
 
 
 def content(path):

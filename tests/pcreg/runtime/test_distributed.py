@@ -11,8 +11,7 @@ from pcreg.models.weights import load_weights
 from pcreg.runtime.distributed import ALONE, init_distributed
 from pcreg.training.checkpoint import load_checkpoint
 from tests.pcreg.tiny import VOXEL, Sheets, T
-
-ROOT = Path(__file__).parents[3]
+from tests.processes import CHECKOUT
 
 
 def torchrun(processes: int, script: Path, *arguments: str) -> subprocess.Popen:
@@ -23,7 +22,7 @@ def torchrun(processes: int, script: Path, *arguments: str) -> subprocess.Popen:
         stderr=subprocess.STDOUT,
         text=True,
         cwd=script.parent,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
     )
 
 
@@ -122,7 +121,7 @@ def test_two_processes_train_with_a_recorder_each(tmp_path):
         model.encoder=[4,4,8,8] model.decoder=[8,8,8,8] loss.positives_per_pair=64
         batches.record.path=tests.pcreg.tiny.record batches.pool=2 batches.per_epoch=3 batches.batch_size=1
     """
-    status, said = ended(torchrun(2, ROOT / "train.py", *settings.split()))
+    status, said = ended(torchrun(2, CHECKOUT / "train.py", *settings.split()))
     assert status == 0, said
     assert "epoch 1: feature match recall" in said
     checkpoint = load_checkpoint(out / "last.pt")

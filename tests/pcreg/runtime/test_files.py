@@ -11,8 +11,7 @@ import pytest
 from pcreg.runtime import files
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import locked, replacing
-
-ROOT = Path(__file__).parents[3]
+from tests.processes import CHECKOUT
 
 KILLED = """
 import os, signal, sys
@@ -45,7 +44,7 @@ def write(folder):
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
-    run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT)
+    run = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=CHECKOUT)
     assert run.returncode < 0
     (half,) = tmp_path.iterdir()
     assert half.read_text() == "half"
@@ -110,7 +109,7 @@ with locked(sys.argv[1], "wait"):
 def test_a_folder_is_of_one_process_until_it_ends(tmp_path):
     folder = tmp_path / "new" / "out"
     command = [sys.executable, "-c", HOLDER, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as holder:
         try:
             assert holder.stdout.readline() == "locked\n"
             message = rf"{folder}: another run \(process {holder.pid} on .*\) is writing there; give another"

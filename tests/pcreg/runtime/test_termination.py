@@ -4,13 +4,12 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from pcreg.runtime.termination import GRACE_SECONDS, STATUS, deferred, termination
+from tests.processes import CHECKOUT
 
-ROOT = Path(__file__).parents[3]
 BOTH = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
 
 
@@ -51,7 +50,7 @@ def ended(program: str, number: int = signal.SIGTERM) -> tuple[int, float, str]:
     """Status, seconds and words of a program that is sent a signal when it says that it is ready."""
     command = [sys.executable, "-c", program]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=CHECKOUT
     ) as run:
         assert run.stdout.readline() == "ready\n"
         start = time.monotonic()
@@ -83,7 +82,7 @@ time.sleep(30)
 
 def test_a_child_ends_with_a_parent_that_is_killed():
     command = [sys.executable, "-c", FAMILY]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as parent:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as parent:
         start = time.monotonic()
         time.sleep(2)
         parent.kill()

@@ -2,11 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 from pcreg.cli.register import main
+from tests.processes import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[4]
 SCRIPT = CHECKOUT / "register.py"
 FAST = ["--voxel", "0.08"]
 
