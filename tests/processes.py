@@ -15,3 +15,10 @@ def python(*words: object, env: Mapping[str, str] = os.environ, timeout: int = 2
     done = subprocess.run(command, cwd=CHECKOUT, env=env, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
     return done.stdout
+
+
+def started(*words: object, **options: object) -> subprocess.Popen[str]:
+    """A process of Python with these words, whose output is read."""
+    usual = {"stdout": subprocess.PIPE, "text": True, "cwd": CHECKOUT}
+    usual["env"] = os.environ | {"PYTHONPATH": str(CHECKOUT)}
+    return subprocess.Popen([sys.executable, *map(str, words)], **usual | options)

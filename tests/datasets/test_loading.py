@@ -1,15 +1,13 @@
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
 
 from pcreg.datasets.collate import load, unwrap_loader_errors
 from pcreg.runtime.errors import InputError
+from tests.processes import started
 
 
 class Refuses:
@@ -81,13 +79,7 @@ if __name__ == "__main__":
 def test_loader_processes_end_with_the_training(tmp_path):
     script = tmp_path / "orphans.py"
     script.write_text(ORPHANS)
-    with subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-        start_new_session=True,
-    ) as training:
+    with started(script, start_new_session=True) as training:
         try:
             assert sorted(training.stdout.read(4).split()) == ["0", "1"]
             training.kill()

@@ -7,6 +7,7 @@ import pytest
 
 from pcreg.cli import exit_status
 from pcreg.runtime.errors import InputError, OutputError
+from tests.processes import started
 
 
 def raising(error: BaseException):
@@ -61,9 +62,7 @@ sys.exit(command.status(main))
 
 def test_a_reader_that_has_left_does_not_stop_a_command(tmp_path):
     done = tmp_path / "done"
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, done], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    process = started("-c", PROGRAM, done, stderr=subprocess.PIPE, text=False)
     assert process.stdout.readline() == b"0\n"
     process.stdout.close()
     assert process.stderr.read() == b"caf\xe9 caf\xc3\xa9\n"

@@ -2,7 +2,6 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 
@@ -21,7 +20,7 @@ from pcreg.runtime.errors import InputError
 from pcreg.training.checkpoint import load_checkpoint
 from tests.pcreg.scenes import wavy_sheet
 from tests.pcreg.tiny import T
-from tests.processes import CHECKOUT
+from tests.processes import started
 
 TINY = ["model.encoder=[4,4,8,8]", "model.decoder=[8,8,8,8]", "batches.batch_size=1", "device=cpu"]
 SHIPPED = FOLDER / "outdoor.safetensors"
@@ -157,19 +156,11 @@ def test_the_last_bits_do_not_depend_on_the_number_of_workers(scans, tmp_path):
 @pytest.fixture
 def training(scans, tmp_path):
     """A training without end, in a process, from its first step on."""
-    with subprocess.Popen(
-        [
-            *(sys.executable, "train.py", "experiment=folder", f"data.root={scans}", *TINY),
-            *(f"out={tmp_path / 'out'}", "epochs=100000", "validate.every=100000", "validate.points=100"),
-            "workers=2",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=CHECKOUT,
-        start_new_session=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    ) as process:
+    endless = "epochs=100000", "validate.every=100000", "validate.points=100", "workers=2"
+    settings = "experiment=folder", f"data.root={scans}", f"out={tmp_path / 'out'}", *TINY, *endless
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    streams = {"stderr": subprocess.STDOUT, "start_new_session": True}
+    with started("train.py", *settings, env=environment, **streams) as process:
         deadline = time.monotonic() + 60
         while not (tmp_path / "out" / "last.pt").exists() and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -2,12 +2,11 @@
 
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 from tests.pcreg.evaluation.toys import ONE_DRAW, Distances, Rooms, run, untimed
-from tests.processes import CHECKOUT
+from tests.processes import started
 
 SLOW_RUN = """
 import sys
@@ -36,13 +35,7 @@ def test_an_interruption_keeps_what_was_done_and_leaves_no_process(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(SLOW_RUN)
     path = tmp_path / "records.jsonl"
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path)],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(CHECKOUT), "PATH": ""},
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    process = started(script, tmp_path, stderr=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 60
     while not path.is_file() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,6 +1,4 @@
-import os
 import subprocess
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -11,19 +9,12 @@ from pcreg.models.weights import load_weights
 from pcreg.runtime.distributed import ALONE, init_distributed
 from pcreg.training.checkpoint import load_checkpoint
 from tests.pcreg.tiny import VOXEL, Sheets, T
-from tests.processes import CHECKOUT
+from tests.processes import CHECKOUT, started
 
 
 def torchrun(processes: int, script: Path, *arguments: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    return subprocess.Popen(
-        [*command, str(script), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=script.parent,
-        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
-    )
+    words = "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", script, *arguments
+    return started(*words, stderr=subprocess.STDOUT, cwd=script.parent)
 
 
 def ended(run: subprocess.Popen) -> tuple[int, str]:

@@ -11,7 +11,7 @@ import pytest
 from pcreg.runtime import files
 from pcreg.runtime.errors import InputError, OutputError
 from pcreg.runtime.files import locked, replacing
-from tests.processes import CHECKOUT
+from tests.processes import CHECKOUT, started
 
 KILLED = """
 import os, signal, sys
@@ -108,8 +108,7 @@ with locked(sys.argv[1], "wait"):
 
 def test_a_folder_is_of_one_process_until_it_ends(tmp_path):
     folder = tmp_path / "new" / "out"
-    command = [sys.executable, "-c", HOLDER, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as holder:
+    with started("-c", HOLDER, folder) as holder:
         try:
             assert holder.stdout.readline() == "locked\n"
             message = rf"{folder}: another run \(process {holder.pid} on .*\) is writing there; give another"

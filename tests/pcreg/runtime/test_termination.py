@@ -1,14 +1,13 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 from pcreg.runtime.termination import GRACE_SECONDS, STATUS, deferred, termination
-from tests.processes import CHECKOUT
+from tests.processes import started
 
 BOTH = [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
 
@@ -48,10 +47,7 @@ def test_a_signal_waits_for_the_end_and_a_second_one_does_not(number, exception)
 
 def ended(program: str, number: int = signal.SIGTERM) -> tuple[int, float, str]:
     """Status, seconds and words of a program that is sent a signal when it says that it is ready."""
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=CHECKOUT
-    ) as run:
+    with started("-c", program, stderr=subprocess.PIPE) as run:
         assert run.stdout.readline() == "ready\n"
         start = time.monotonic()
         run.send_signal(number)
@@ -81,8 +77,7 @@ time.sleep(30)
 
 
 def test_a_child_ends_with_a_parent_that_is_killed():
-    command = [sys.executable, "-c", FAMILY]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as parent:
+    with started("-c", FAMILY) as parent:
         start = time.monotonic()
         time.sleep(2)
         parent.kill()
