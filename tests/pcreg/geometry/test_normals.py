@@ -20,10 +20,7 @@ def ball(rng: np.random.Generator, count: int, radius: float = 2.0) -> np.ndarra
 
 
 # Kinds of noise with a pair of clouds that overlap and matches would register
-NOISE = {
-    "cube": (2000, 17, lambda rng, n: box(rng, n, (4, 4, 4))),
-    "ball": (10_000, 4, ball),
-}
+NOISE = {"cube": (2000, 17, lambda rng, n: box(rng, n, (4, 4, 4))), "ball": (10_000, 4, ball)}
 
 
 def test_variation_of_a_plane_a_line_and_a_cross():

@@ -114,13 +114,7 @@ def test_a_room_of_few_points_is_no_street():
 
 
 @pytest.mark.parametrize(
-    "planes",
-    [
-        [(2, -1.5)],
-        [(2, -1.5), (2, 1.5)],
-        [(2, -1.5), (0, 3.0)],
-    ],
-    ids=["one", "parallel", "crossing"],
+    "planes", [[(2, -1.5)], [(2, -1.5), (2, 1.5)], [(2, -1.5), (0, 3.0)]], ids=["one", "parallel", "crossing"]
 )
 def test_planes_alone_are_refused(planes):
     """Each cloud sees them through another window, so that only the planes themselves could match."""

@@ -3,11 +3,7 @@ import pytest
 import torch
 
 from pcreg.registration.matching import nearest as matching
-from pcreg.registration.matching.nearest import (
-    match_within_bound,
-    nearest,
-    nearest_neighbors,
-)
+from pcreg.registration.matching.nearest import match_within_bound, nearest, nearest_neighbors
 from tests.pcreg.mutual import mutual
 
 A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])

@@ -23,8 +23,8 @@ from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import executor_of, map_unordered
+from tests import processes
 from tests.pcreg.evaluation.toys import untimed
-from tests.processes import CHECKOUT
 from tests.rooms import stored_room
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed (the cluster extra)")
@@ -34,9 +34,8 @@ SECONDS = 180  # of a busy machine; it takes five
 @contextmanager
 def started(*arguments):
     """A process of dask's command line."""
-    command = [sys.executable, "-c", "from dask.__main__ import main; main()", *map(str, arguments)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, **quiet)
+    process = processes.started("-c", "from dask.__main__ import main; main()", *arguments, **quiet)
     try:
         yield process
     finally:
@@ -46,8 +45,7 @@ def started(*arguments):
 
 @contextmanager
 def worker(address):
-    options = ["--nthreads", 1, "--no-nanny", "--no-dashboard"]
-    with started("worker", address, *options) as process:
+    with started("worker", address, "--nthreads", 1, "--no-nanny", "--no-dashboard") as process:
         yield process
 
 
