@@ -93,13 +93,12 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     check_folder(options.out)
     with locked(options.out, "name another folder with --out"):
         registrar = shared.registrar_of(options)
+        read_as = {"units": options.units, "columns": options.columns, "viewpoint": options.viewpoint}
         found = mapping.run(
             registrar,
             paths,
             options.out,
-            unit=options.units,
-            viewpoint=options.viewpoint,
-            columns=options.columns,
+            **read_as,
             prior=prior,
             sequence=options.sequence,
             workers=options.cluster,
@@ -112,9 +111,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
             written = write_map(
                 options.out,
                 found,
-                lambda row: registrar.prepare(
-                    paths[row], units=options.units, columns=options.columns, viewpoint=options.viewpoint
-                ),
+                lambda row: registrar.prepare(paths[row], **read_as),
                 picture=not options.no_picture,
             )
     print(f"written: {', '.join(map(str, written))}")

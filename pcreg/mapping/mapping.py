@@ -87,7 +87,7 @@ def register_all(
             registrar,
             [_file(cloud, number, kept / "scans") for number, cloud in enumerate(clouds)],
             kept,
-            unit=units,
+            units=units,
             viewpoint=viewpoint,
             columns=columns,
             prior=Prior(gravity=gravity),
@@ -114,7 +114,7 @@ def run(
     paths: Sequence[str],
     folder: Path,
     *,
-    unit: str = "m",
+    units: str = "m",
     viewpoint: ViewpointOption = "auto",
     columns: int | None = None,
     prior: Prior = ANY,
@@ -133,10 +133,10 @@ def run(
     option = check_viewpoint(viewpoint)
     if sequence:
         small_gicp()  # refused before anything is read
-    settings = settings_of(registrar, unit, option, columns, prior, seed) | {"sequence": sequence}
+    settings = settings_of(registrar, units, option, columns, prior, seed) | {"sequence": sequence}
     records = Records(folder / "pairs.jsonl", settings, "name another folder with --out")
     with executor_of(workers, registrar.device) as executor:
-        files = [CloudFile(path, unit, columns, option) for path in paths]
+        files = [CloudFile(path, units, columns, option) for path in paths]
         found = examined_files(executor, registrar, files, True)
         work = Work(registrar, found, folder / "descriptions", seed, prior)
         voxel, size = common_scale(registrar, [file for file in found.values() if not file.error])
