@@ -34,7 +34,7 @@ COLUMN = 36  # where comments begin, if the value leaves room
 TYPES = {
     "evaluate": {"out": str | None, "limit": int | None, "workers": int | str | None},
     "train": {"name": str, "weights": str | None, "scales": list[float]}
-    | dict.fromkeys(("interpolation", "ema", "backbone_rate", "positive_radius"), float)
+    | dict.fromkeys(("interpolation", "ema", "positive_radius"), float)
     | {"validate": {"tau": float, "minimum": float}},
 }
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "null"}

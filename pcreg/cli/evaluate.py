@@ -31,7 +31,7 @@ from pcreg.runtime.files import locked, write_text
 from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
 
 # Groups that the system does not use, with their default choice in configs/evaluate.yaml
-DEFAULT_CHOICES = {"descriptor": "fcgf", "matcher": "nearest", "estimator": "open3d"}
+DEFAULT_CHOICES = {"descriptor": "fcgf", "estimator": "open3d"}
 UNALTERED = {"beams": 1, "moved": 0}  # settings of data that leave the clouds as they are
 Measure = Callable[[Records], list[dict[str, Any]]]
 
@@ -53,8 +53,7 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
     else:
         setup, dataset, measure = _descriptor_and_estimator(cfg, protocol)
 
-    descriptor = f"{setup.descriptor}-attention" if setup.matcher else setup.descriptor
-    name = f"{setup.benchmark}-{protocol.name}-{descriptor}-{setup.estimator}".replace(" ", "-")
+    name = f"{setup.benchmark}-{protocol.name}-{setup.descriptor}-{setup.estimator}".replace(" ", "-")
     folder = Path(cfg.out or f"outputs/evaluate/{name}")
     with locked(folder, "give this run an out= of its own"):
         records = Records(folder / "records.jsonl", _identity(cfg, setup))
@@ -67,8 +66,7 @@ def evaluate(cfg: DictConfig) -> dict[str, float]:
 
 
 def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setup, PairDataset, Measure]:
-    parts = (instantiate(cfg[group], _convert_="all") for group in DEFAULT_CHOICES)
-    descriptor, matcher, estimator = parts
+    descriptor, estimator = (instantiate(cfg[group], _convert_="all") for group in DEFAULT_CHOICES)
     dataset = _dataset(cfg)
     print(f"descriptor: {descriptor.label}")
     setup = _setup(
@@ -79,7 +77,6 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
         fingerprint=descriptor.fingerprint,
         estimator=estimator.name,
         versions=runner.versions(estimator.packages),
-        matcher=matcher.fingerprint,
     )
 
     def measure(records: Records) -> list[dict[str, Any]]:
@@ -87,7 +84,7 @@ def _descriptor_and_estimator(cfg: DictConfig, protocol: Protocol) -> tuple[Setu
         settings = {key: value for key, value in _plain(cfg.descriptor).items() if key != "weights"}
         identity = {"descriptor": settings, "weights": setup.fingerprint, "versions": runner.versions()}
         features = FeatureCache(cfg.cache, descriptor, identity)
-        about = {"seeds": setup.seeds, "workers": cfg.workers, "matcher": matcher}
+        about = {"seeds": setup.seeds, "workers": cfg.workers}
         return runner.run(dataset, descriptor, estimator, protocol, records, features, **about)
 
     return setup, dataset, measure
@@ -158,7 +155,7 @@ def _identity(cfg: DictConfig, setup: Setup) -> dict[str, Any]:
     settings["data"].pop("workers", None)
     return settings | {
         "code": code_fingerprint(*EVALUATING),
-        "weights_checksum": setup.fingerprint + setup.matcher,
+        "weights_checksum": setup.fingerprint,
         "versions": setup.versions,
         "left_out": list(setup.left_out),
     }

@@ -62,9 +62,6 @@ def _card(weights: Path, network: ResUNet, training: Path, data: str | None, fol
     settings = _read(training / "config.yaml", "is no folder of a training; give what `pcreg train` wrote")
     trained, architecture = OmegaConf.create(settings), network.architecture
     start, kind = OmegaConf.select(trained, "weights"), KERNELS[architecture.kernel]
-    if matcher := architecture.matcher:
-        size = f"{len(matcher.layers)} layers, {matcher.width} wide"
-        kind += f"; and a matcher that looks at both clouds (`matcher=attention`), {size}"
     if not data:
         record = OmegaConf.select(trained, "batches.record.path")
         if record not in SIMULATED:

@@ -8,7 +8,6 @@ Run again, the same command continues from the last checkpoint in `out`.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -25,12 +24,10 @@ from pcreg.io.pairs import keep_evenly
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import interpolate_weights, load_weights, save_weights
 from pcreg.models.weights_file import Architecture
-from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.distributed import Ranks, init_distributed
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import locked, write_text
-from pcreg.training.matcher_trainer import MatcherTrainer
 from pcreg.training.trainer import Trainer
 from pcreg.training.validation import check_pairs, compare, feature_match_recall
 
@@ -38,7 +35,7 @@ from pcreg.training.validation import check_pairs, compare, feature_match_recall
 NON_IDENTITY_KEYS = {"out", "resume", "device", "workers", "checkpointing", "interpolation", "epochs"}
 NON_IDENTITY_KEYS |= {"checkpoint_every", "validate", "validation"}
 
-MINIMUMS = dict.fromkeys(("seed", "workers", "positive_radius", "backbone_rate"), 0)
+MINIMUMS = dict.fromkeys(("seed", "workers", "positive_radius"), 0)
 MINIMUMS |= dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), 1)
 MINIMUMS |= {f"validate.{key}": 1 for key in ("every", "pairs", "points")}
 
@@ -58,10 +55,6 @@ def train(cfg: DictConfig) -> dict[str, float]:
         raise InputError(
             f"interpolation={cfg.interpolation}: give a share from 0 to below 1 of the weights=... to start "
             "from"
-        )
-    if cfg.get("matcher") and (cfg.interpolation or cfg.get("protocol")):
-        raise InputError(
-            "model@matcher=matcher: is trained without interpolation and protocol; leave them out"
         )
     device = choose_device(cfg.device)
     with _one_core_left(), init_distributed(device) as ranks:
@@ -96,11 +89,8 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
             validation = instantiate(cfg.validation)
             keep_evenly(validation, cfg.validate.pairs)
             check_pairs(validation)
-    optimizer = optimizer_of(cfg, _parameters(network, cfg), device)
-    kind = Trainer
-    if cfg.get("matcher"):
-        kind = partial(MatcherTrainer, matcher_loss=instantiate(cfg.matcher_loss))
-    trainer = kind(
+    optimizer = optimizer_of(cfg, network.parameters(), device)
+    trainer = Trainer(
         network,
         optimizer,
         folder,
@@ -121,9 +111,8 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
         def validate(network: ResUNet) -> dict[str, float]:
             descriptor, chosen = FCGF(network, device, scales=tuple(cfg.scales)), cfg.validate
-            matcher = AttentionMatcher(network, device, with_nearest=False) if cfg.get("matcher") else None
             bounds = chosen.points, chosen.tau, chosen.minimum
-            return feature_match_recall(descriptor, validation, *bounds, matcher)
+            return feature_match_recall(descriptor, validation, *bounds)
 
         if ranks.first:
             print(f"training on {batches} on {device}, validating on {len(validation.pairs)} pairs; {folder}")
@@ -169,26 +158,8 @@ def _network(cfg: DictConfig) -> ResUNet:
             network.checkpointing = cfg.checkpointing
         else:
             network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
-        if cfg.get("matcher"):
-            channels = network.architecture.out_channels * len(cfg.scales)
-            matcher = instantiate(cfg.get("matcher"), descriptor_channels=channels, _convert_="all")
-            network = network.with_matcher(matcher)
-            if cfg.weights and not cfg.backbone_rate:
-                network.train_matcher_alone()
-        elif network.matcher:  # it would not fit the descriptors that come out
-            network = network.with_matcher(None)
     network.frozen_norms = cfg.frozen_norms
     return network
-
-
-def _parameters(network: ResUNet, cfg: DictConfig) -> list[dict[str, Any]]:
-    """Groups of parameters: a new matcher at its rate, trained weights beside it at a share of that."""
-    matcher = list(network.matcher.parameters()) if network.matcher else []
-    own = {id(parameter) for parameter in matcher}
-    others = [each for each in network.parameters() if id(each) not in own and each.requires_grad]
-    rate = cfg.optimizer.lr * (cfg.backbone_rate if matcher and cfg.weights else 1.0)
-    groups = [{"params": others, "lr": rate}, {"params": matcher}]
-    return [group for group in groups if group["params"]]
 
 
 def _identity(settings: dict[str, Any]) -> dict[str, Any]:

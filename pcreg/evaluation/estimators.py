@@ -103,7 +103,6 @@ class NativeRansac:
             seed=seed,
             n=protocol.n,
             edge_length=protocol.edge_length or 0.0,
-            weights=matches.confidence,
             one_way=matches.further_points(source.points, target.points),
             agreement=agreement,
             free_space=FreeSpace(

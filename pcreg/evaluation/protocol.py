@@ -104,7 +104,6 @@ class Setup:
     seeds: tuple[int, ...]
     versions: dict[str, str]
     alterations: tuple[str, ...] = ()  # of the benchmark's clouds, as settings
-    matcher: str = ""  # fingerprint of the weights of a learned matcher; "": nearest descriptors
     left_out: tuple[str, ...] = ()  # pairs of the benchmark that are not in this run, with the reason
 
     @property
@@ -124,7 +123,6 @@ def caption(records: Sequence[dict[str, Any]], setup: Setup) -> str:
     parts = [
         f"{len(records)} pairs of {scenes} scene{'' if scenes == 1 else 's'}",
         f"descriptor {setup.descriptor}{weights}",
-        *([f"matcher attention (weights {setup.matcher})"] if setup.matcher else []),
         f"estimator {setup.estimator}",
         f"protocol {setup.protocol.name}: {', '.join(settings)}",
         *setup.alterations,

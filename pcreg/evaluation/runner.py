@@ -16,14 +16,13 @@ import numpy as np
 
 from pcreg.evaluation.estimators import Estimator
 from pcreg.evaluation.protocol import Protocol, Scoring
-from pcreg.evaluation.trial import NEAREST, fields_of, motion_errors, score
+from pcreg.evaluation.trial import fields_of, motion_errors, score
 from pcreg.features.base import Descriptor
 from pcreg.features.cache import FeatureCache, describe_cloud
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.pairs import Pair, PairDataset, points_of
 from pcreg.registration.clouds.inputs import VIEWPOINTS
-from pcreg.registration.matching.nearest import Matcher
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.result import Registration
 from pcreg.registration.strategy.scales import DESCRIPTORS
@@ -116,7 +115,6 @@ def run(
     *,
     seeds: Sequence[int] = (0,),
     workers: Workers = None,
-    matcher: Matcher = NEAREST,
 ) -> list[dict[str, Any]]:
     """Score all pairs of the data set into `records`; returns one record per pair, in their order.
 
@@ -135,7 +133,7 @@ def run(
         describing = executor if descriptor.device == "cpu" else None  # a GPU is not shared by processes
         described = map_unordered(describing, describe_cloud, (dataset, features), names)
         files = dict(progress(described, f"{descriptor.name} features", len(names)))
-        scoring = partial(score, matcher=matcher), (files, protocol, estimator, tuple(seeds))
+        scoring = score, (files, protocol, estimator, tuple(seeds))
         return _record(records, dataset, executor, scoring, f"{protocol.name}, {estimator.name}")
 
 

@@ -21,12 +21,9 @@ from pcreg.features.cache import read_described
 from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import residuals, rotation_error, translation_error
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching.nearest import Matcher, Matches, Nearest
+from pcreg.registration.matching.nearest import Matches, match_all
 
 TAU_FACTORS = np.arange(1, 31) / 10  # of tau1, the thresholds of the curve of inlier ratios
-
-
-NEAREST = Nearest()
 
 
 def score(
@@ -35,13 +32,12 @@ def score(
     estimator: Estimator,
     seeds: Sequence[int],
     pair: Pair,
-    matcher: Matcher = NEAREST,
 ) -> dict[str, Any]:
     """The record of a pair, from the files of descriptions by cloud; errors are None without a motion."""
     source, target = (read_described(files[name]) for name in (pair.source, pair.target))
     clouds = source.description, target.description
     trials = []
-    for samples, seed, matched in draws(pair, *clouds, protocol, seeds, matcher):
+    for samples, seed, matched in draws(pair, *clouds, protocol, seeds):
         start, T = process_time(), None
         if len(matched.matches.rows) >= protocol.n:
             # Open3D takes seeds of 31 bits.
@@ -71,25 +67,24 @@ def draws(
     target: Description,
     protocol: Protocol,
     seeds: Sequence[int],
-    matcher: Matcher = NEAREST,
 ) -> Iterator[tuple[int | None, int, Matched]]:
     """Samples, seed and matches of every trial; a smaller draw is part of a larger one of the same seed."""
     if protocol.draw == "matches":
         start = process_time()
-        found = matcher.match(source, target, protocol.voxel)
+        found = match_all(source.features, target.features)
         seconds = process_time() - start
     for seed in seeds:
         if protocol.draw == "matches":
             order = _order(seed, pair.name, len(found.rows))
             for samples in protocol.samples:
-                drawn = found.of_rows(order[:samples])
+                drawn = Matches(found.rows[order[:samples]])
                 yield samples, seed, _of_matches(source, target, drawn, protocol, seconds)
         else:
             named = (pair.source, source), (pair.target, target)
             orders = [_order(seed, name, len(cloud.points)) for name, cloud in named]
             for samples in protocol.samples:
                 rows = [order[:samples] for order in orders]
-                yield samples, seed, _of_points(source, target, rows, protocol, matcher)
+                yield samples, seed, _of_points(source, target, rows, protocol)
 
 
 def _order(seed: int, name: str, count: int) -> np.ndarray:
@@ -98,12 +93,12 @@ def _order(seed: int, name: str, count: int) -> np.ndarray:
 
 
 def _of_points(
-    source: Description, target: Description, drawn: list[np.ndarray], protocol: Protocol, matcher: Matcher
+    source: Description, target: Description, drawn: list[np.ndarray], protocol: Protocol
 ) -> Matched:
     """Matches among the points in these rows of either cloud."""
     start = process_time()
     a, b = (cloud.of_rows(rows) for cloud, rows in zip((source, target), drawn, strict=True))
-    found = matcher.match(a, b, protocol.voxel)
+    found = match_all(a.features, b.features)
     seconds = process_time() - start
     matches = found if protocol.mutual or found.one_way is None else replace(found, rows=found.one_way)
     if protocol.fit == "drawn":

@@ -4,7 +4,7 @@ Every descriptor downsamples the cloud to one original point per voxel cell and 
 one feature row each. Features are compared by Euclidean distance.
 """
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -23,20 +23,9 @@ class Rows:
         """Return the same arrays on another device: NumPy for `cpu`, else tensors."""
         moved = {each.name: getattr(self, each.name) for each in fields(self)}
         for name, value in moved.items():
-            if isinstance(value, Rows):
-                moved[name] = value.on(device)
-            elif getattr(value, "ndim", 0) and value.shape != (3,):  # one place is always on the host
+            if getattr(value, "ndim", 0) and value.shape != (3,):  # one place is always on the host
                 moved[name] = to_device(value, device)
         return replace(self, **moved)
-
-
-@dataclass(frozen=True)
-class Nodes(Rows):
-    """Points of a coarse level of a network that matches clouds, too (pcreg.models.matcher)."""
-
-    points: Array  # (K, 3) float64, metres, in the frame of the cloud
-    normals: Array  # (K, 3) float32, of unit length or zero
-    features: Array  # (K, D) float32
 
 
 @dataclass(frozen=True)
@@ -45,11 +34,10 @@ class Description(Rows):
 
     points: Array  # (M, 3) float64, metres, rows of the cloud that was described
     features: Array  # (M, C) float32
-    nodes: Nodes | None = field(default=None, kw_only=True)  # by a network with a matcher
 
     def of_rows(self, rows: NDArray[np.int64]) -> "Description":
-        """Description of some of the points, with all nodes."""
-        return Description(self.points[rows], self.features[rows], nodes=self.nodes)
+        """Description of some of the points."""
+        return Description(self.points[rows], self.features[rows])
 
 
 class Descriptor(Protocol):

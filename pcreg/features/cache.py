@@ -15,14 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.features.base import Description, Descriptor, Nodes
+from pcreg.features.base import Description, Descriptor
 from pcreg.io.pairs import PairDataset, points_of
 from pcreg.runtime.device import deterministic
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import replacing
 from pcreg.runtime.records import DESCRIBING, code_fingerprint
-
-NODE_ARRAYS = ("node_points", "node_normals", "node_features")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class FeatureCache:
                 found = self.descriptor.describe(points).on("cpu")
             seconds = clock() - start
             with replacing(path) as temporary:
-                np.savez(temporary, **_arrays(found), seconds=seconds)
+                np.savez(temporary, points=found.points, features=found.features, seconds=seconds)
         return path
 
 
@@ -71,14 +69,7 @@ def read_described(path: Path) -> Described:
     damaged = f"{path}: kept features are damaged; delete the file and run again"
     errors = OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile
     with refusing(damaged, *errors), np.load(path) as arrays:
-        nodes = [arrays[name] for name in NODE_ARRAYS if name in arrays]
-        found = Description(arrays["points"], arrays["features"], nodes=Nodes(*nodes) if nodes else None)
-        return Described(found, float(arrays["seconds"]))
-
-
-def _arrays(found: Description) -> dict[str, np.ndarray]:
-    nodes = (found.nodes.points, found.nodes.normals, found.nodes.features) if found.nodes else ()
-    return {"points": found.points, "features": found.features} | dict(zip(NODE_ARRAYS, nodes, strict=False))
+        return Described(Description(arrays["points"], arrays["features"]), float(arrays["seconds"]))
 
 
 def _digest(content: bytes) -> str:

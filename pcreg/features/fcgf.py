@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pcreg.arrays import Array, take, to_device
-from pcreg.features.base import Description, Nodes
+from pcreg.features.base import Description
 from pcreg.features.pretrained import weights_for
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.models.inference import InferenceResUNet
@@ -102,9 +102,7 @@ class FCGF:
         if viewpoints is not None:
             seen_from = take(to_device(viewpoints, self.device), rows)
         log.info("describe: %d points, in cells of %g m", len(kept), self.voxel)
-        found = self.network.describe(kept, seen_from, self.voxel, self.scales)
-        nodes = Nodes(*found[1:]) if self.network.architecture.matcher else None
-        return Description(kept, found.features, nodes=nodes)
+        return Description(kept, self.network.describe(kept, seen_from, self.voxel, self.scales))
 
 
 def _load(weights: str | Path, device: str) -> "ResUNet | InferenceResUNet":

@@ -37,7 +37,7 @@ def compile_ahead(
     """Begin to compile, in threads, the kernels of a registration by the network that `make` makes.
 
     Args:
-        make: Makes a network with a method `features` that takes a Pyramid; its weights may hold anything.
+        make: Makes a network that takes a Pyramid; its weights may hold anything.
         geometry: That of the network.
         device: A GPU.
         cores: Threads to compile in, at most.
@@ -53,7 +53,7 @@ def compile_ahead(
     with collected_launches() as launches:
         _search_and_estimate(geometry, device)
         for levels in sizes:
-            network.features(_pyramid(levels, geometry, device))
+            network(_pyramid(levels, geometry, device))
     return Compilation(launches, cores)
 
 

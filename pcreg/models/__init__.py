@@ -1,1 +1,1 @@
-"""The network that describes points, a matcher of two clouds, and their weights."""
+"""The network that describes points, and its weights."""

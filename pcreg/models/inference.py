@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from pcreg.arrays import Array
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.conv import Convolution, sort_triplets
 from pcreg.kernels.cpu.neighbors import from_both_ends, pairs_within, surface_normals
 from pcreg.kernels.cpu.stencil import counts, neighbours, neighbours_within
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig, rounded
-from pcreg.models.weights_file import NODE_LEVEL, Architecture, StoredWeights
+from pcreg.models.weights_file import Architecture, StoredWeights
 from pcreg.runtime import parallel
 
 log = logging.getLogger(__name__)
@@ -31,15 +30,6 @@ Floats = NDArray[np.float32]
 Indices = NDArray[np.int64]
 
 
-class NetworkOutput(NamedTuple):
-    """Descriptors of N points, and M nodes, which are points of a coarse level; tensors on a GPU."""
-
-    features: Array  # (N, C) float32, of unit length
-    nodes: Array  # (M, 3) float64, metres, in the frame of the points
-    node_normals: Array  # (M, 3) float32
-    node_features: Array  # (M, D) float32
-
-
 class Geometry(NamedTuple):
     """Counterpart of pcreg.kernels.pyramid.Pyramid for one cloud."""
 
@@ -47,18 +37,15 @@ class Geometry(NamedTuple):
     same: list[Convolution]
     down: list[Convolution]
     up: list[Convolution]
-    nodes: Floats
-    node_normals: Floats
 
 
 class InferenceResUNet:
     """Network without `snap` from points to one descriptor per point."""
 
     def __init__(self, stored: StoredWeights) -> None:
-        """Leaves out the weights of a matcher; InputError for weights that do not fit their architecture."""
-        self.architecture = stored.architecture
-        tensors = {name: each for name, each in stored.tensors.items() if not name.startswith("matcher.")}
-        replace(stored, tensors=tensors).check(_shapes(stored.architecture))
+        """Raises InputError for weights that do not fit their architecture."""
+        self.architecture, tensors = stored.architecture, stored.tensors
+        stored.check(_shapes(stored.architecture))
         self._head = [np.ascontiguousarray(tensors[f"{name}.weight"].T) for name in ("conv1_tr", "final")]
         self._bias = tensors["final.bias"]
         with ThreadPoolExecutor(1) as thread:  # both take equally long
@@ -72,19 +59,17 @@ class InferenceResUNet:
         viewpoints: NDArray[np.float64] | None,
         voxel: float,
         scales: Sequence[float] = (1.0,),
-    ) -> NetworkOutput:
-        """Describe points (N, 3), one per `voxel` in metres, seen from `viewpoints` (N, 3) or the origin.
+    ) -> Floats:
+        """Descriptors (N, C) of points (N, 3), one per `voxel` metres, seen from `viewpoints` or the origin.
 
         Descriptors at several `scales`, multiples of the voxel size of which the first is 1, stand side by
         side, of unit length together. A point that the cloud downsampled to a scale does not hold has the
-        descriptor of the nearest point that it holds. Nodes are those of the first scale.
+        descriptor of the nearest point that it holds.
         """
         with parallel.one_for_blas():
             first = self._describe(points, viewpoints, voxel)
             others = [self._at_scale(points, viewpoints, scale * voxel) for scale in scales[1:]]
-            features = np.concatenate([first.features, *others], 1) / np.float32(len(scales) ** 0.5)
-            low = points.min(0) if len(points) else 0.0
-            return first._replace(features=features, nodes=first.nodes.astype(np.float64) + low)
+            return np.concatenate([first, *others], 1) / np.float32(len(scales) ** 0.5)
 
     def _at_scale(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
@@ -93,17 +78,17 @@ class InferenceResUNet:
         rows = voxel_downsample(points, voxel)
         downsampled = points[rows]
         seen_from = None if viewpoints is None else viewpoints[rows]
-        features = self._describe(downsampled, seen_from, voxel).features
+        features = self._describe(downsampled, seen_from, voxel)
         return features[cKDTree(downsampled).query(points)[1]] if len(points) else features
 
     def _describe(
         self, points: NDArray[np.float64], viewpoints: NDArray[np.float64] | None, voxel: float
-    ) -> NetworkOutput:
-        """Describe points at one scale, with nodes relative to the lower corner of the cloud, in float32."""
+    ) -> Floats:
+        """Describe points at one scale."""
         log.info("describe: %d points, in cells of %g m", len(points), voxel)
         return self._forward(_geometry(points, viewpoints, replace(self.architecture.geometry, voxel=voxel)))
 
-    def _forward(self, geometry: Geometry) -> NetworkOutput:
+    def _forward(self, geometry: Geometry) -> Floats:
         same, down, up = geometry.same, geometry.down, geometry.up
         weight, bias = self._layers["conv1"]
         level1 = self._block("1", geometry.stem.T.astype(np.float32) @ weight[:, 0] + bias, same[0])
@@ -111,14 +96,14 @@ class InferenceResUNet:
         level3 = self._block("3", self._conv("conv3", level2, down[1]), same[2])
         level4 = self._block("4", self._conv("conv4", level3, down[2]), same[3])
         out = self._block("4_tr", self._conv("conv4_tr", level4, up[2]), same[2])
-        nodes = np.concatenate([out, level3], 1)
-        out = self._block("3_tr", self._conv("conv3_tr", nodes, up[1]), same[1])
+        out = np.concatenate([out, level3], 1)
+        out = self._block("3_tr", self._conv("conv3_tr", out, up[1]), same[1])
         out = np.concatenate([out, level2], 1)
         out = self._block("2_tr", self._conv("conv2_tr", out, up[0]), same[0])
         first, last = self._head
         out = np.maximum(np.concatenate([out, level1], 1) @ first, 0) @ last + self._bias
         out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), np.float32(1e-12))
-        return NetworkOutput(out, geometry.nodes, geometry.node_normals, nodes)
+        return out
 
     def _block(self, layer: str, features: Floats, within: Convolution) -> Floats:
         """A residual block."""
@@ -191,7 +176,7 @@ def _geometry(
         i, j, k = search(level + 1, level)
         down.append(convolution(i, j, k, level + 1, level))
         up.append(convolution(j, i, k, level, level + 1))
-    return Geometry(stem, same, down, up, levels[NODE_LEVEL], normals[NODE_LEVEL])
+    return Geometry(stem, same, down, up)
 
 
 def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:

@@ -20,8 +20,7 @@ from pcreg.models.layers import (
     linear,
     make_norm,
 )
-from pcreg.models.matcher import Matcher
-from pcreg.models.weights_file import Architecture, MatcherArchitecture
+from pcreg.models.weights_file import Architecture
 
 
 class ResUNet(nn.Module):
@@ -39,39 +38,18 @@ class ResUNet(nn.Module):
             self.add_module(f"block{name}", ResidualBlock(n_out))
         self.conv1_tr = nn.Linear(d[1] + e[0], d[0], bias=False)
         self.final = nn.Linear(d[0], architecture.out_channels)
-        self.matcher = architecture.matcher and Matcher(architecture.matcher, e[2] + d[3])
         self.frozen_norms = False
 
     def train(self, mode: bool = True) -> "ResUNet":
-        """Set the mode; norms of parts not trained, and all with `frozen_norms`, keep their statistics."""
+        """Set the mode; norms keep their statistics with `frozen_norms`."""
         super().train(mode)
-        for part in self.children():
-            if self.frozen_norms or not any(parameter.requires_grad for parameter in part.parameters()):
-                for layer in part.modules():
-                    if isinstance(layer, nn.BatchNorm1d):
-                        layer.eval()
+        for layer in self.modules():
+            if self.frozen_norms and isinstance(layer, nn.BatchNorm1d):
+                layer.eval()
         return self
-
-    def train_matcher_alone(self) -> None:
-        """Keep the weights that describe points from now on."""
-        for name, parameter in self.named_parameters():
-            parameter.requires_grad_(name.startswith("matcher."))
-
-    def with_matcher(self, architecture: MatcherArchitecture | None) -> "ResUNet":
-        """Copy the network with a matcher, new if there was none, or without one for None."""
-        network = ResUNet(replace(self.architecture, matcher=architecture), self.checkpointing)
-        network.load_state_dict(self.state_dict(), strict=False)
-        return network
 
     def forward(self, pyramid: Pyramid) -> Tensor:
         """Descriptors (N, out_channels), of unit length, of the points of pyramid.levels[0]."""
-        return self.features(pyramid)[0]
-
-    def features(self, pyramid: Pyramid) -> tuple[Tensor, Tensor]:
-        """Descriptors, and features (M, C) of the points of pyramid.levels[NODE_LEVEL].
-
-        The latter are those of the decoder and of the encoder at this level, side by side.
-        """
         same, down, groups = pyramid.same, pyramid.down, pyramid.row_groups
         up = [triplets.transposed for triplets in down]
         n, device = len(pyramid.levels[0]), pyramid.stem.device
@@ -88,12 +66,12 @@ class ResUNet(nn.Module):
         level3 = onto(2, "3", level2, down[1])
         level4 = onto(3, "4", level3, down[2])
 
-        nodes = torch.cat([onto(2, "4_tr", level4, up[2]), level3], 1)
-        out = torch.cat([onto(1, "3_tr", nodes, up[1]), level2], 1)
+        out = torch.cat([onto(2, "4_tr", level4, up[2]), level3], 1)
+        out = torch.cat([onto(1, "3_tr", out, up[1]), level2], 1)
         out = onto(0, "2_tr", out, up[0])
         out = linear(self.conv1_tr, torch.cat([out, level1], 1), identity, relu=True)
         out = linear(self.final, out, identity)
-        return nn.functional.normalize(out), nodes
+        return nn.functional.normalize(out)
 
     def pyramid(self, batch: PointBatch, voxel: float | None = None) -> Pyramid:
         """Build the pyramid of a batch of clouds with one point per `voxel`, in metres.

@@ -13,10 +13,9 @@ from pcreg.arrays import Array, Index, to_device
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.warmup import TYPICAL, compile_ahead
-from pcreg.models.inference import NetworkOutput
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, undrawn
-from pcreg.models.weights_file import NODE_LEVEL, Architecture
+from pcreg.models.weights_file import Architecture
 from pcreg.runtime import parallel
 from pcreg.runtime.device import ONE_THREAD
 
@@ -31,7 +30,7 @@ def compile_kernels(
 
     `sizes` are those of `compile_ahead`.
     """
-    return _compilation(replace(architecture, voxel=1.0, matcher=None), device, tuple(sizes))
+    return _compilation(replace(architecture, voxel=1.0), device, tuple(sizes))
 
 
 @cache
@@ -49,10 +48,10 @@ class TorchInference:
 
     def describe(
         self, points: Array, viewpoints: Array | None, voxel: float, scales: Sequence[float] = (1.0,)
-    ) -> NetworkOutput:
+    ) -> Array:
         """Describe points as pcreg.models.inference.InferenceResUNet does; repeats to the last bit.
 
-        On a GPU the result is tensors there, on the CPU arrays.
+        On a GPU the result is a tensor there, on the CPU an array.
 
         One pass computes all scales: at a scale s the cloud is one more of the batch, in units of s. On the
         CPU one thread computes: beside other processes threads would wait for each other at every operator.
@@ -68,17 +67,11 @@ class TorchInference:
                 [each / scale for each, scale in zip(clouds, scales, strict=True)],
                 [places[kept] / scale for kept, scale in zip(rows, scales, strict=True)],
             )
-            pyramid = self._network.pyramid(batch, voxel)
-            nodes = pyramid.levels[NODE_LEVEL]
-            own = int(nodes.lengths[0])  # read before the network runs, which nothing waits for then
-            features, node_features = self._network.features(pyramid)
+            features = self._network.describe(batch, voxel)
             first, *others = features.split([len(each) for each in clouds])
             columns = [other[_nearest(cloud, each)] for other, each in zip(others, clouds[1:], strict=True)]
             features = torch.cat([first, *columns], 1) / len(scales) ** 0.5
-            low = cloud.amin(0) if len(cloud) else 0.0
-            normals = pyramid.normals[NODE_LEVEL] if pyramid.normals else torch.zeros_like(nodes.points)
-            of_nodes = nodes.points[:own].double() + low, normals[:own], node_features[:own]
-            return NetworkOutput(*(to_device(rows, self._device) for rows in (features, *of_nodes)))
+            return to_device(features, self._device)
 
     def _there(self, rows: Array) -> Tensor:
         # The rows have been read when this returns; the device is not waited for.

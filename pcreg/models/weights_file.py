@@ -17,36 +17,6 @@ from pcreg.runtime import cached_property
 from pcreg.runtime.errors import InputError, refusing
 
 KEY = "pcreg.architecture"  # in the file's metadata
-NODE_LEVEL = 2  # level whose points are the nodes of a matcher, in cells of four voxels
-LAYERS = ("self", "cross")  # kinds of a matcher's layers
-
-
-@dataclass(frozen=True)
-class MatcherArchitecture:
-    """Settings of a matcher that decide which weights fit.
-
-    Attributes:
-        descriptor_channels: Length of the descriptors of points.
-        width: Channels of a node, a multiple of `heads`.
-        heads: Heads of each attention.
-        layers: "self" within a cloud and "cross" between both, in order.
-        no_partner: Give rows and columns a slot for points without a partner.
-
-    Raises:
-        ValueError: A setting that cannot be used.
-    """
-
-    descriptor_channels: int = 96
-    width: int = 192
-    heads: int = 4
-    layers: tuple[str, ...] = LAYERS * 3
-    no_partner: bool = True
-
-    def __post_init__(self):
-        if unknown := set(self.layers) - set(LAYERS):
-            raise ValueError(f"layers={list(self.layers)}: {min(unknown)} is unknown; {' and '.join(LAYERS)}")
-        if self.width % self.heads:
-            raise ValueError(f"width={self.width}: give a multiple of heads={self.heads}")
 
 
 @dataclass(frozen=True)
@@ -62,7 +32,6 @@ class Architecture:
         radius_scale: Search radius, in units of the ball with the volume of the kernel.
         snap: Convolve voxels instead of native points.
         kernel: "grid" for cells along the axes, "ppf" for rotation-invariant ones.
-        matcher: The matcher of a network that matches clouds, too.
 
     Raises:
         ValueError: A setting that cannot be used.
@@ -76,7 +45,6 @@ class Architecture:
     radius_scale: float = 1.0
     snap: bool = False
     kernel: str = "grid"
-    matcher: MatcherArchitecture | None = None
 
     def __post_init__(self):
         if len(self.encoder) != 4 or len(self.decoder) != 4:
@@ -203,11 +171,8 @@ def _architecture(path: Path, metadata: dict[str, str]) -> Architecture:
         )
     other = f"{path}: was written for another kind of network ({{error}}); use weights of this version"
     with refusing(other, ValueError, TypeError, AttributeError):
-        fields = _with_tuples(json.loads(metadata[KEY]))
-        if fields.get("matcher"):
-            fields["matcher"] = MatcherArchitecture(**_with_tuples(fields["matcher"]))
-        return Architecture(**fields)
-
-
-def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        fields = json.loads(metadata[KEY])
+        fields.pop("matcher", None)  # older files name a second network, or none
+        return Architecture(
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        )

@@ -39,7 +39,7 @@ class _Passes:
 
     def __init__(self, network: ResUNet, dtype: torch.dtype | None, padded: PaddedPyramid, like: Pyramid):
         self.padded = padded
-        self.parameters = [each for each in network.parameters() if each.requires_grad]
+        self.parameters = list(network.parameters())
         self._forward, self._backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         padded.load(like)
         device = like.stem.device

@@ -225,15 +225,12 @@ class Trainer:
             self._note = f"loss {found['loss/total']:.3f}"
             self._unread = None
 
-    def _generator(self) -> torch.Generator:
-        """Random numbers of the batch."""
-        state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
-        return torch.Generator().manual_seed(int(state[0]))
-
     def _loss(self, batch: Batch) -> dict[str, torch.Tensor]:
         with self.autocast:
             features = self.describe(batch.pyramid)
-        return self.loss(*batch.descriptors(features.float()), batch, self._generator())
+        state = np.random.SeedSequence([self.seed, self.state.epoch, self.state.batch]).generate_state(1)
+        generator = torch.Generator().manual_seed(int(state[0]))
+        return self.loss(*batch.descriptors(features.float()), batch, generator)
 
     def _validate(self, validate, epoch: int) -> dict[str, float]:
         self._read()

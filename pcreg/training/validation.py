@@ -14,7 +14,6 @@ from pcreg.features.base import Description, Descriptor
 from pcreg.features.cache import FeatureCache
 from pcreg.geometry.se3 import residuals
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.matching.attention import AttentionMatcher
 from pcreg.registration.matching.nearest import nearest_neighbors
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.records import EVALUATING, Records, code_fingerprint
@@ -37,37 +36,28 @@ def feature_match_recall(
     n_points: int = 5000,
     tau: float = 0.1,
     minimum: float = 0.05,
-    matcher: AttentionMatcher | None = None,
 ) -> dict[str, float]:
-    """Match random points one way, source to target, or whole clouds by a matcher; count right matches.
+    """Match random points one way, source to target, and count right matches.
 
     A match is an inlier when it is less than `tau` metres off. Returns `inlier_ratio`, the mean over
-    pairs, and `feature_match_recall`, the fraction of pairs with more than `minimum`; of a matcher also
-    the mean of `matches`.
+    pairs, and `feature_match_recall`, the fraction of pairs with more than `minimum`.
     """
 
     @lru_cache(maxsize=CLOUDS_KEPT)
     def describe(name: str) -> Description:
         described = descriptor.describe(dataset.cloud(name)).on("cpu")
-        if matcher:
-            return described
         rng = np.random.default_rng([0, len(described.points)])
         kept = rng.permutation(len(described.points))[:n_points]
-        return Description(described.points[kept], described.features[kept])
+        return described.of_rows(kept)
 
-    ratios, counts = [], []
+    ratios = []
     for pair in dataset.pairs:
         a, b = describe(pair.source), describe(pair.target)
-        if matcher:
-            matches = matcher.match(a, b, descriptor.voxel).rows
-        else:
-            matches = nearest_neighbors(a.features, b.features)
+        matches = nearest_neighbors(a.features, b.features)
         off = residuals(pair.T_target_source, a.points[matches[:, 0]], b.points[matches[:, 1]])
         ratios.append(fraction_below(off, tau))
-        counts.append(len(matches))
     recall = float((np.array(ratios) > minimum).mean())
-    figures = {"feature_match_recall": recall, "inlier_ratio": float(np.mean(ratios))}
-    return figures | {"matches": float(np.mean(counts))} if matcher else figures
+    return {"feature_match_recall": recall, "inlier_ratio": float(np.mean(ratios))}
 
 
 def compare(

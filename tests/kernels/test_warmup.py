@@ -36,7 +36,7 @@ def test_a_network_launches_what_was_compiled(kernel, processors, monkeypatch):
     pyramids = [network.pyramid(batch, voxel) for voxel in (1e-4, 0.1)]
     with launch.collected_launches() as needed:
         for pyramid in pyramids:
-            network.features(pyramid)
+            network(pyramid)
         several = PointBatch.from_clouds([np.empty((0, 3))] * 2)
         search_at_once(several.to(DEVICE), geometry)
     names = {each.kernel.fn.__name__ for each in needed.values()}

@@ -26,8 +26,7 @@ class NetworkOnTorch:
 
     def describe(self, points, viewpoints, *settings):
         viewpoints = None if viewpoints is None else to_host(viewpoints)
-        found = self.network.describe(to_host(points), viewpoints, *settings)
-        return type(found)(*(to_device(rows, self.device) for rows in found))
+        return to_device(self.network.describe(to_host(points), viewpoints, *settings), self.device)
 
 
 def load_on(weights, device: str) -> FCGF:

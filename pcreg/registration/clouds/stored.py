@@ -59,7 +59,7 @@ class CloudFile:
             return replace(self, error=sentence if named else f"{self.path}: {sentence}")
 
 
-STORED = [field.name for field in fields(DescribedCloud) if field.name != "nodes"]  # those a matcher needs
+STORED = [field.name for field in fields(DescribedCloud)]
 
 
 class StoredCloud(PreparedCloud):

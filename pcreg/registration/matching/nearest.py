@@ -6,12 +6,10 @@ features, so they index the points as well. Equal distances go to the lower inde
 
 import logging
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from pcreg.arrays import Array, every_nth, is_on_host, like, namespace, to_host
-from pcreg.features.base import Description
 from pcreg.runtime import parallel
 
 log = logging.getLogger(__name__)
@@ -27,15 +25,10 @@ MAX_GPU_BLOCK_BYTES = 1 << 30  # the same on a GPU, whose host takes as long to 
 
 @dataclass(frozen=True)
 class Matches:
-    """Row n of the confidences belongs to row n of the index pairs; all are on the host."""
+    """Index pairs of rows of source and target, on the host."""
 
-    rows: np.ndarray  # (P, 2) int64, of source and target; no row is in two pairs of one way to match
-    confidence: np.ndarray | None = None  # (P,) float32, from 0 to 1; None: all are alike
+    rows: np.ndarray  # (P, 2) int64, mutual: no row is in two pairs
     one_way: np.ndarray | None = None  # (N, 2) int64, rows of one cloud with their nearest, if they were kept
-
-    def of_rows(self, rows: np.ndarray) -> "Matches":
-        """The matches in these rows (N,) alone."""
-        return Matches(self.rows[rows], None if self.confidence is None else self.confidence[rows])
 
     def further_points(self, source: Array, target: Array) -> tuple[Array, Array] | None:
         """Points (K, 3) and (K, 3) of the matches and of one-way ones, of the clouds (N, 3) and (M, 3)."""
@@ -45,28 +38,6 @@ class Matches:
         of_source, of_target = np.concatenate(both).T
         rows = np.divmod(np.unique(of_source * len(target) + of_target), len(target))
         return source[like(rows[0], source)], target[like(rows[1], target)]
-
-
-class Matcher(Protocol):
-    """A way to match that evaluation compares."""
-
-    name: str
-    fingerprint: str  # changes with anything learned that the matches depend on; "" if nothing is
-
-    def match(self, source: Description, target: Description, voxel: float) -> Matches:
-        """Matches of clouds described at a `voxel` size in metres; the same clouds give the same matches."""
-        ...
-
-
-class Nearest:
-    """Descriptors that are each other's nearest: all are compared, nothing is learned."""
-
-    name, fingerprint = "nearest", ""
-
-    def match(self, source: Description, target: Description, voxel: float) -> Matches:
-        """Mutual matches, and each source point with its nearest."""
-        one_way = nearest_neighbors(source.features, target.features)
-        return Matches(keep_mutual(one_way, source.features, target.features), one_way=one_way)
 
 
 def nearest(a: Array, b: Array) -> Array:
@@ -107,12 +78,13 @@ def nearest_neighbors(a: Array, b: Array) -> np.ndarray:
     return np.stack([np.arange(len(a)), to_host(nearest(a, b))], axis=1)
 
 
-def keep_mutual(pairs: np.ndarray, a: Array, b: Array) -> np.ndarray:
-    """The mutual ones of pairs (P, 2) of rows of a with their nearest rows of b."""
-    if len(pairs) == 0:
-        return pairs
-    back = _nearest_of(like(pairs[:, 1], b), b, a)
-    return pairs[to_host(back) == pairs[:, 0]]
+def match_all(a: Array, b: Array) -> Matches:
+    """Mutual matches, and every row of a with its nearest row of b."""
+    one_way = nearest_neighbors(a, b)
+    if len(one_way) == 0:
+        return Matches(one_way, one_way)
+    back = _nearest_of(like(one_way[:, 1], b), b, a)
+    return Matches(one_way[to_host(back) == one_way[:, 0]], one_way)
 
 
 def _nearest_of(rows: Array, a: Array, b: Array) -> Array:

@@ -10,12 +10,11 @@ import pytest
 import torch
 
 from pcreg.cli.config import compose_config
-from pcreg.cli.train import _network, _parameters, main, train
+from pcreg.cli.train import main, train
 from pcreg.features.fcgf import FCGF
 from pcreg.features.pretrained import FOLDER
 from pcreg.geometry.se3 import transform
 from pcreg.io.cloud import write_ply
-from pcreg.models.weights import load_weights
 from pcreg.runtime.errors import InputError
 from pcreg.training.checkpoint import load_checkpoint
 from tests.pcreg.scenes import wavy_sheet
@@ -54,7 +53,6 @@ def test_an_experiment_has_to_be_chosen():
     ("override", "message"),
     [
         ("epochs=0", "epochs=0: give 1 or more"),
-        ("backbone_rate=-1", "backbone_rate=-1.0: give 0 or more"),
         ("workers=-1", "workers=-1: give 0 or more"),
         ("validate.pairs=0", "validate.pairs=0: give 1 or more"),
         ("device=tpu", "device=tpu: not on this machine"),
@@ -64,24 +62,6 @@ def test_values_that_cannot_be_are_refused(override, message):
     cfg = compose_config("train", ["experiment=overfit", "data.root=/nowhere", override])
     with pytest.raises(InputError, match=message):
         train(cfg)
-
-
-def test_fine_tuning_trains_all_but_a_matcher_and_leaves_that_out():
-    """It would not fit descriptors that were trained on without it."""
-    cfg = compose_config("train", ["experiment=finetune", "data.root=x", f"weights={SHIPPED}"])
-    assert load_weights(SHIPPED).matcher is not None
-    network = _network(cfg)
-    assert network.matcher is None
-    (moved,) = _parameters(network, cfg)
-    assert moved["lr"] == cfg.optimizer.lr
-    assert len(moved["params"]) == len(list(network.parameters()))
-
-
-@pytest.mark.parametrize("override", ["interpolation=0.5", "protocol=3dmatch"])
-def test_what_a_matcher_is_not_trained_with_is_refused(override):
-    given = ["experiment=indoor_matcher", "weights=w.safetensors", override]
-    with pytest.raises(InputError, match="is trained without"):
-        train(compose_config("train", given))
 
 
 def test_the_command_line_refuses_in_one_sentence(tmp_path, capsys):

@@ -154,7 +154,6 @@ def test_the_caption_names_all_that_changes_a_figure():
         "1 pairs left out, first 08/000001.bin is missing. Mind the gap.",
     ):
         assert expected in words
-    assert "matcher attention (weights 12)" in caption(by_hand(), replace(setup, matcher="12"))
 
 
 def test_without_information_matrices_the_official_recall_is_left_out():

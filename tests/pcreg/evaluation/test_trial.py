@@ -9,7 +9,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.trial import draws
 from pcreg.features.base import Description
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching.nearest import Matches, nearest_neighbors
+from pcreg.registration.matching.nearest import nearest_neighbors
 from tests.pcreg.mutual import mutual
 
 POINTS = Protocol(name="points", voxel=0.1, samples=(100, 40), gates=[(2, 5)], mutual=False)
@@ -79,29 +79,3 @@ def test_matches_are_drawn_from_the_mutual_ones_of_whole_clouds(clouds):
     assert len(own_points.source.points) == len(own_points.target.points) == 40
     np.testing.assert_array_equal(own_points.source.points, clouds[0].points[all_points.matches.rows[:, 0]])
     np.testing.assert_array_equal(own_points.matches.rows, np.column_stack([np.arange(40)] * 2))
-
-
-class Surest:
-    """Matches row n with row n, later ones with more confidence."""
-
-    name, fingerprint = "surest", "1"
-
-    def match(self, source, target, voxel):
-        rows = np.arange(min(len(source.points), len(target.points)))
-        return Matches(np.stack([rows, rows], 1), (rows + 1) / len(rows))
-
-
-@pytest.mark.parametrize("protocol", [POINTS, MATCHES, replace(MATCHES, fit="all")])
-def test_another_matcher_takes_the_place_of_nearest(clouds, protocol):
-    for samples, _, matched in draws(PAIR, *clouds, protocol, (0,), Surest()):
-        assert matched.matches.one_way is None
-        assert len(matched.matches.rows) == len(matched.matches.confidence) == samples
-        named = [
-            rows_of(side.points[rows], cloud)
-            for side, rows, cloud in zip(
-                (matched.source, matched.target), matched.matches.rows.T, clouds, strict=True
-            )
-        ]
-        if protocol.draw == "matches":
-            assert named[0] == named[1]
-            np.testing.assert_allclose(matched.matches.confidence, (np.array(named[0]) + 1) / 150)
