@@ -32,7 +32,7 @@ from pcreg.training.trainer import Trainer
 from pcreg.training.validation import check_pairs, compare, feature_match_recall
 
 # What may differ between a training and its continuation.
-NON_IDENTITY_KEYS = {"out", "resume", "device", "workers", "checkpointing", "interpolation", "epochs"}
+NON_IDENTITY_KEYS = {"out", "resume", "device", "workers", "interpolation", "epochs"}
 NON_IDENTITY_KEYS |= {"checkpoint_every", "validate", "validation"}
 
 MINIMUMS = dict.fromkeys(("seed", "workers", "positive_radius"), 0)
@@ -155,9 +155,8 @@ def _network(cfg: DictConfig) -> ResUNet:
         torch.manual_seed(cfg.seed)
         if cfg.weights:
             network = load_weights(cfg.weights, OmegaConf.to_container(cfg.model, resolve=True))
-            network.checkpointing = cfg.checkpointing
         else:
-            network = ResUNet(instantiate(cfg.model, _convert_="all"), cfg.checkpointing)
+            network = ResUNet(instantiate(cfg.model, _convert_="all"))
     network.frozen_norms = cfg.frozen_norms
     return network
 

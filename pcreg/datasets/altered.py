@@ -91,10 +91,8 @@ class Moved:
 
     def _moved(self, pair: Pair) -> Pair:
         source, target = (se3(np.eye(3), self._offset(name)) for name in (pair.source, pair.target))
-        T, compat = (
-            None if T is None else target @ T @ inverse(source) for T in (pair.T_target_source, pair.T_compat)
-        )
-        return replace(pair, T_target_source=T, T_compat=compat, moves=(source, target))
+        T = target @ pair.T_target_source @ inverse(source)
+        return replace(pair, T_target_source=T, moves=(source, target))
 
 
 class Mixture:

@@ -48,8 +48,7 @@ class Start:
 class Kitti:
     """Scan pairs of the odometry benchmark with their ground truth. Clouds are called 08/000014.
 
-    truth `icp`: odometry moves the source, ICP corrects the moved scan: T = correction @ odometry. Such
-    pairs carry the next one, too, as T_compat.
+    truth `icp`: odometry moves the source, ICP corrects the moved scan: T = correction @ odometry.
     truth `icp-fcgf-compat`: T = odometry @ correction, the order in which FCGF and its followers
     multiply by mistake (FCGF issue 65); published tables stand on it, about 3 cm from the other.
     truth `odometry`: the poses as they are, about 25 cm from either.
@@ -112,8 +111,8 @@ class Kitti:
         pairs = []
         found = corrections(self._starts, self.cache / "icp.jsonl", self.workers)
         for start, correction in zip(self._starts, found, strict=True):
-            right, compat = correction @ start.T_target_source, start.T_target_source @ correction
-            pairs.append(_pair(start, right, compat) if self.truth == "icp" else _pair(start, compat))
+            T = start.T_target_source
+            pairs.append(_pair(start, correction @ T if self.truth == "icp" else T @ correction))
         return pairs
 
     def keep_evenly(self, limit: int | None) -> None:
@@ -131,8 +130,8 @@ class Kitti:
         return read_cloud(self.drives[sequence].velodyne / f"{frame}.bin").points
 
 
-def _pair(start: Start, T: np.ndarray, T_compat: np.ndarray | None = None) -> Pair:
-    return Pair(*start.name.split("->"), T, T_compat=T_compat, scene=start.name.partition("/")[0])
+def _pair(start: Start, T: np.ndarray) -> Pair:
+    return Pair(*start.name.split("->"), T, scene=start.name.partition("/")[0])
 
 
 def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:

@@ -89,13 +89,12 @@ def of_scenes(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
     return mean(values), std(values)
 
 
-def rows(records: Sequence[Row], samples: int | None, seed: int, compat: bool = False) -> list[Row]:
-    """Every pair with its trial of `samples` and `seed`; `compat` takes errors by FCGF's ground truth."""
-    found = []
-    for record in records:
-        trial = next(t for t in record["trials"] if (t["samples"], t["seed"]) == (samples, seed))
-        found.append(record | trial | (trial["compat"] if compat else {}))
-    return found
+def rows(records: Sequence[Row], samples: int | None, seed: int) -> list[Row]:
+    """Every pair with its trial of `samples` and `seed`."""
+    return [
+        record | next(t for t in record["trials"] if (t["samples"], t["seed"]) == (samples, seed))
+        for record in records
+    ]
 
 
 def all_trials_have(records: Sequence[Row], key: str) -> bool:

@@ -96,32 +96,24 @@ def measured(
     setup: Setup,
     samples: int | None,
     average: Average = metrics.overall,
-    compat: bool = False,
 ) -> tuple[Figures, Figures]:
     """Mean and spread over the seeds of the figures at this number of samples."""
-    runs = [metrics.rows(records, samples, seed, compat) for seed in setup.seeds]
+    runs = [metrics.rows(records, samples, seed) for seed in setup.seeds]
     return metrics.over_seeds([average(run, setup.protocol) for run in runs])
 
 
 def _ours(records: Records, setup: Setup) -> Rows:
-    """A row per way of averaging, the protocol's own first, and per truth."""
+    """A row per way of averaging, the protocol's own first."""
     ways = {"all pairs pooled": metrics.figures}
     if len({record["scene"] for record in records}) > 1:
         ways["mean of scenes"] = metrics.over_scenes
     return [
         (
-            f"{setup.descriptor} + {setup.estimator}, {way}{truth and f', {truth}'}",
-            {n: measured(records, setup, n, ways[way], compat) for n in setup.protocol.samples},
+            f"{setup.descriptor} + {setup.estimator}, {way}",
+            {n: measured(records, setup, n, ways[way]) for n in setup.protocol.samples},
         )
-        for truth, compat in _truths(records, "").items()
         for way in sorted(ways, reverse=setup.protocol.scene_mean)
     ]
-
-
-def _truths(records: Records, right: str) -> dict[str, bool]:
-    """The truths by name, the `right` one first; true for that of older tables."""
-    has_compat = metrics.all_trials_have(records, "compat")
-    return {right: False} | ({"FCGF-order ground truth": True} if has_compat else {})
 
 
 def _beside(rows: Rows, setup: Setup, key: str | None = None) -> tuple[Rows, list[str]]:
@@ -160,14 +152,13 @@ def _by_figure(records: Records, setup: Setup) -> Table:
 
 
 def _errors(records: Records, setup: Setup) -> Table:
-    """Mean, deviation and median of RTE and RRE by mask and truth, at the first number of samples."""
+    """Mean, deviation and median of RTE and RRE by mask, at the first number of samples."""
     columns = [(error, statistic) for error in ("RTE", "RRE") for statistic in metrics.STATISTICS]
-    rows = []
-    for truth, compat in _truths(records, "truth").items():
-        figures = measured(records, setup, setup.protocol.samples[0], metrics.figures, compat)
-        for mask in metrics.MASKS:
-            cells = (cell(f"{error}_{mask}_{statistic}", *figures) for error, statistic in columns)
-            rows.append([f"{truth}, {mask}", *cells])
+    figures = measured(records, setup, setup.protocol.samples[0], metrics.figures)
+    rows = [
+        [mask, *(cell(f"{error}_{mask}_{statistic}", *figures) for error, statistic in columns)]
+        for mask in metrics.MASKS
+    ]
     units = {"RTE": "m", "RRE": "deg"}
     header = ["pairs pooled", *(f"{error} {units[error]} {statistic}" for error, statistic in columns)]
     return Table(f"{setup.benchmark}: errors", header, rows)

@@ -143,27 +143,18 @@ def _trial(
 
 def motion_errors(pair: Pair, T: np.ndarray | None, points: np.ndarray) -> dict[str, Any]:
     """The motion of a trial and its errors, the RMSE over `points` (N, 3) of the source."""
-    trial = _errors(pair, T, pair.T_target_source, points)
-    if pair.T_compat is not None:
-        trial["compat"] = _errors(pair, T, pair.T_compat, points)
+    trial: dict[str, Any] = dict.fromkeys(("RTE", "RRE", "rmse", "T_target_source"))
     if pair.information is not None:
-        error = np.nan
-        if T is not None:
-            motions = pair.before_moves(T), pair.before_moves(pair.T_target_source)
-            error = metrics.information_rmse(*motions, pair.information)
-        trial["information_rmse"] = None if np.isnan(error) else error
-    return trial | {"T_target_source": None if T is None else T.tolist()}
-
-
-def _errors(pair: Pair, T: np.ndarray | None, T_true: np.ndarray, points: np.ndarray) -> dict[str, Any]:
+        trial["information_rmse"] = None
     if T is None:
-        return {"RTE": None, "RRE": None, "rmse": None}
-    motions = pair.before_moves(T), pair.before_moves(T_true)
-    return {
-        "RTE": translation_error(*motions),
-        "RRE": rotation_error(*motions),
-        "rmse": metrics.rmse(T, T_true, points),
-    }
+        return trial
+    motions = pair.before_moves(T), pair.before_moves(pair.T_target_source)
+    trial["RTE"], trial["RRE"] = translation_error(*motions), rotation_error(*motions)
+    trial["rmse"] = metrics.rmse(T, pair.T_target_source, points)
+    if pair.information is not None:
+        error = metrics.information_rmse(*motions, pair.information)
+        trial["information_rmse"] = None if np.isnan(error) else error
+    return trial | {"T_target_source": T.tolist()}
 
 
 def _distances(matched: Matched, pairs: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:

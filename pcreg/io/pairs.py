@@ -19,7 +19,6 @@ class Pair:
     source: str  # name for `PairDataset.cloud`
     target: str
     T_target_source: np.ndarray  # (4, 4) float64, moves source into target
-    T_compat: np.ndarray | None = None  # the FCGF-order ground truth, where that differs
     scene: str = ""  # tables average within a scene first
     overlap: float | None = None  # fraction of the source that has a partner in the target
     information: np.ndarray | None = None  # (6, 6) of gt.info, for the official 3DMatch recall

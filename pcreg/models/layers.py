@@ -1,12 +1,9 @@
 """Layers of the network: convolutions on native points, with their norms, and residual blocks."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from pcreg.kernels.batch_norm import batch_norm
 from pcreg.kernels.conv import point_conv
@@ -30,10 +27,6 @@ class PointConv(nn.Module):
         """features (N_in, C) -> (N_out, M)."""
         deterministic = torch.are_deterministic_algorithms_enabled()
         return point_conv(features, self.weight, triplets, deterministic, epilogue)
-
-    def extra_repr(self) -> str:
-        K, _, C, M = self.weight.shape
-        return f"{C}, {M}, kernel_size={round(K ** (1 / 3))}"
 
 
 class FirstConv(PointConv):
@@ -110,33 +103,6 @@ def convolve_level(
 ) -> Tensor:
     """A convolution into a level, its norm, and a residual block within the level; `groups` of its points."""
     return block(normed_conv(conv, norm, features, into, groups), within, groups)
-
-
-def checkpointed_level(
-    conv, norm, block, features: Tensor, into: Triplets, within: Triplets, groups: RowGroups
-) -> Tensor:
-    """`convolve_level`, computed again for the gradients instead of kept."""
-    norms = [norm, block.norm1, block.norm2]
-    return checkpoint(
-        convolve_level,
-        *(conv, norm, block, features, into, within, groups),
-        use_reentrant=False,
-        context_fn=lambda: (nullcontext(), statistics_kept(norms)),
-    )
-
-
-@contextmanager
-def statistics_kept(norms: list[nn.BatchNorm1d]) -> Iterator[None]:
-    """Keep the running statistics of norms while they see a batch again."""
-    before = [(norm.momentum, norm.num_batches_tracked.clone()) for norm in norms]
-    for norm in norms:
-        norm.momentum = 0.0
-    try:
-        yield
-    finally:
-        for norm, (momentum, count) in zip(norms, before, strict=True):
-            norm.momentum = momentum
-            norm.num_batches_tracked.copy_(count)
 
 
 def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:

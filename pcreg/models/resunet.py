@@ -15,7 +15,6 @@ from pcreg.models.layers import (
     FirstConv,
     PointConv,
     ResidualBlock,
-    checkpointed_level,
     convolve_level,
     linear,
     make_norm,
@@ -26,10 +25,9 @@ from pcreg.models.weights_file import Architecture
 class ResUNet(nn.Module):
     """Network from points to one unit-length descriptor per point."""
 
-    def __init__(self, architecture: Architecture, checkpointing: bool = False):
-        """With `checkpointing` training keeps the features of levels alone and computes the others again."""
+    def __init__(self, architecture: Architecture):
         super().__init__()
-        self.architecture, self.checkpointing = architecture, checkpointing
+        self.architecture = architecture
         e, d = architecture.encoder, architecture.decoder
         for name, (n_in, n_out) in architecture.layers.items():
             first = FirstConv(n_out, architecture.stem_kernel_size) if name == "1" else None
@@ -57,9 +55,7 @@ class ResUNet(nn.Module):
 
         def onto(level: int, name: str, features: Tensor, into: Triplets | None) -> Tensor:
             parts = (getattr(self, f"{part}{name}") for part in ("conv", "norm", "block"))
-            checkpointing = self.checkpointing and torch.is_grad_enabled()
-            convolve = checkpointed_level if checkpointing else convolve_level
-            return convolve(*parts, features, into, same[level], groups[level])
+            return convolve_level(*parts, features, into, same[level], groups[level])
 
         level1 = onto(0, "1", pyramid.stem, identity)
         level2 = onto(1, "2", level1, down[0])

@@ -81,7 +81,7 @@ class Trainer:
         self.checkpoint_every, self.seed, self.ranks = checkpoint_every, seed, ranks
         # The descriptors, and gradients, of a pyramid
         self.describe: Callable[[Pyramid], torch.Tensor] = self.network
-        if ranks.device != "cpu" and not self.network.checkpointing:
+        if ranks.device != "cpu":
             dtype = torch.bfloat16 if precision == "bfloat16" else None
             self.describe = GraphedNetwork(self.network, dtype)
         self.autocast = torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16")

@@ -8,7 +8,7 @@ import pytest
 from pcreg.evaluation import metrics
 from pcreg.evaluation.protocol import Protocol, Setup, caption
 from pcreg.evaluation.runner import INDOOR_GATES, OUTDOOR_GATES
-from pcreg.evaluation.tables import Table, cell, heading, measured, per_scene, published, tables
+from pcreg.evaluation.tables import Table, cell, heading, per_scene, published, tables
 from pcreg.runtime.errors import InputError
 
 PROTOCOL = Protocol(name="toy", voxel=0.1, gates=((2.0, 5.0), (0.2, 1.0)))
@@ -16,12 +16,10 @@ SETUP = Setup("rooms", PROTOCOL, "fpfh", "", "open3d", (0,), {"open3d": "0.20.0"
 A = Protocol(name="PROTO-A", voxel=0.025, samples=(5000, 2500), recall="information", tau1=0.1)
 
 
-def record(scene, consecutive=False, samples=(None,), seeds=(0,), compat=None, **trial):
+def record(scene, consecutive=False, samples=(None,), seeds=(0,), **trial):
     errors = {"IR": 0.5, "RTE": 0.1, "RRE": 0.1, "rmse": 0.1, "information_rmse": 0.1} | trial
     errors["IR_one_way"] = errors["IR"] / 2
     errors["seconds"] = {"match": 1.0, "estimate": 2.0}
-    if compat is not None:
-        errors["compat"] = compat
     trials = [errors | {"samples": n, "seed": seed} for seed in seeds for n in samples]
     return {"scene": scene, "consecutive": consecutive, "describe_seconds": 3.0, "trials": trials}
 
@@ -61,28 +59,6 @@ def test_figures_of_records_written_by_hand():
 def test_a_pair_succeeds_by_the_criterion_of_the_protocol(recall, expected):
     rows = metrics.rows(by_hand(), None, 0)
     np.testing.assert_array_equal(metrics.succeeded(rows, replace(PROTOCOL, recall=recall)), expected)
-
-
-def test_both_truths_are_averaged_apart():
-    older = {"RTE": 0.15, "RRE": 0.3, "rmse": 0.25}
-    records = [record("a", compat=older), record("b", compat=older | {"RTE": 2.5})]
-    assert measured(records, SETUP, None)[0]["RR_2m_5deg"] == 1.0
-    figures = measured(records, SETUP, None, compat=True)[0]
-    assert (figures["RR_2m_5deg"], figures["RR_rmse"]) == (0.5, 0.0)
-    table, errors = tables(records, SETUP)
-    names = [row[0] for row in table.rows]
-    assert [name.partition(", ")[2] for name in names] == [
-        "mean of scenes",
-        "all pairs pooled",
-        "mean of scenes, FCGF-order ground truth",
-        "all pairs pooled, FCGF-order ground truth",
-    ]
-    assert [row[0] for row in errors.rows][3:] == [
-        "FCGF-order ground truth, joint",
-        "FCGF-order ground truth, separate",
-        "FCGF-order ground truth, all",
-    ]
-    assert errors.rows[3][1:] == ["0.150", "0.000", "0.150", "0.300", "0.000", "0.300"]
 
 
 def test_mean_and_spread_over_seeds():

@@ -9,8 +9,7 @@ from pcreg.evaluation.protocol import Protocol
 from pcreg.evaluation.trial import draws
 from pcreg.features.base import Description
 from pcreg.io.pairs import Pair
-from pcreg.registration.matching.nearest import nearest_neighbors
-from tests.pcreg.mutual import mutual
+from pcreg.registration.matching.nearest import match_all, nearest_neighbors
 
 POINTS = Protocol(name="points", voxel=0.1, samples=(100, 40), gates=[(2, 5)], mutual=False)
 MATCHES = replace(POINTS, draw="matches", mutual=True)
@@ -56,7 +55,7 @@ def test_drawn_points_are_matched_among_themselves(clouds, mutual_only):
     for drawn, cloud in zip((a, b), clouds, strict=True):
         np.testing.assert_array_equal(drawn.features, cloud.features[rows_of(drawn.points, cloud)])
     np.testing.assert_array_equal(matched.matches.one_way, nearest_neighbors(a.features, b.features))
-    np.testing.assert_array_equal(matched.mutual, mutual(a.features, b.features))
+    np.testing.assert_array_equal(matched.mutual, match_all(a.features, b.features).rows)
     expected = matched.mutual if mutual_only else matched.matches.one_way
     np.testing.assert_array_equal(matched.matches.rows, expected)
     whole = next(draws(PAIR, *clouds, replace(protocol, fit="all"), (0,)))[2]
@@ -67,7 +66,7 @@ def test_drawn_points_are_matched_among_themselves(clouds, mutual_only):
 
 
 def test_matches_are_drawn_from_the_mutual_ones_of_whole_clouds(clouds):
-    everything = mutual(clouds[0].features, clouds[1].features)
+    everything = match_all(clouds[0].features, clouds[1].features).rows
     assert 60 < len(everything) < 150
     all_points, own_points = (
         next(matched for n, _, matched in draws(PAIR, *clouds, replace(MATCHES, fit=fit), (0,)) if n == 40)

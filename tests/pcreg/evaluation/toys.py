@@ -71,7 +71,7 @@ class Rooms:
     name = "rooms"
     left_out = ()
 
-    def __init__(self, scenes=("a", "b"), views=3, information=True, compat=False):
+    def __init__(self, scenes=("a", "b"), views=3, information=True):
         rng = np.random.default_rng(3)
         self.poses, self.rooms = {}, {}
         for scene in scenes:
@@ -82,8 +82,7 @@ class Rooms:
             Pair(
                 source=f"{scene}/{j}",
                 target=f"{scene}/{i}",
-                T_target_source=(T := inverse(self.poses[f"{scene}/{i}"]) @ self.poses[f"{scene}/{j}"]),
-                T_compat=se3(np.eye(3), np.array([0.03, 0, 0])) @ T if compat else None,
+                T_target_source=inverse(self.poses[f"{scene}/{i}"]) @ self.poses[f"{scene}/{j}"],
                 scene=scene,
                 information=np.diag([5.0, 5, 5, 10, 10, 10]) if information else None,
                 consecutive=j - i == 1,

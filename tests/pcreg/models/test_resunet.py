@@ -98,11 +98,10 @@ def test_inference_computes_what_training_would(network, device):
     torch.testing.assert_close(fused, network(pyramid).detach(), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("checkpointing", [False, True])
-def test_groups_of_clouds_have_norms_of_their_own(checkpointing):
+def test_groups_of_clouds_have_norms_of_their_own():
     """What the network makes of two groups is what it makes of one after the other."""
     torch.manual_seed(0)
-    network = ResUNet(SMALL, checkpointing=checkpointing)
+    network = ResUNet(SMALL)
     clouds = [wavy_sheet(300, seed=1), wavy_sheet(200, seed=2) * 1.5, wavy_sheet(100, seed=3)]
     together, apart = network, copy.deepcopy(network)
     both = Pyramid.build(PointBatch.from_clouds(clouds), SMALL.geometry, (1, 2))
@@ -119,21 +118,6 @@ def test_groups_of_clouds_have_norms_of_their_own(checkpointing):
         torch.testing.assert_close(value.grad, other.grad, rtol=1e-3, atol=1e-4, msg=name)
     for (name, value), other in zip(together.named_buffers(), apart.buffers(), strict=True):
         torch.testing.assert_close(value, other, rtol=1e-5, atol=1e-6, msg=name)
-
-
-def test_checkpoints_change_neither_gradients_nor_statistics():
-    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(300)]), SMALL.geometry)
-    trained = []
-    for checkpointing in (False, True):
-        torch.manual_seed(0)
-        network = ResUNet(SMALL, checkpointing)
-        network.norm2.momentum = 0.3
-        network(pyramid).square().mul(torch.arange(8.0)).sum().backward()
-        gradients = {name: parameter.grad for name, parameter in network.named_parameters()}
-        assert network.norm2.momentum == 0.3
-        trained.append(gradients | network.state_dict())
-    for name, value in trained[0].items():
-        assert torch.equal(value, trained[1][name]), name
 
 
 def test_gradients_reach_every_parameter():

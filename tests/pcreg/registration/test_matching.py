@@ -3,8 +3,7 @@ import pytest
 import torch
 
 from pcreg.registration.matching import nearest as matching
-from pcreg.registration.matching.nearest import match_within_bound, nearest, nearest_neighbors
-from tests.pcreg.mutual import mutual
+from pcreg.registration.matching.nearest import match_all, match_within_bound, nearest, nearest_neighbors
 
 A = np.array([[1, 0], [0, 1], [0.8, 0.6], [-1, 0]])
 B = np.array([[0.6, 0.8], [1, 0], [0, -1]])
@@ -13,7 +12,7 @@ B = np.array([[0.6, 0.8], [1, 0], [0, -1]])
 def test_nearest_and_mutual_of_a_hand_computed_example():
     assert nearest(A, B).tolist() == [1, 0, 0, 2]
     assert nearest(B, A).tolist() == [2, 0, 0]
-    assert mutual(A, B).tolist() == [[0, 1], [2, 0]]
+    assert match_all(A, B).rows.tolist() == [[0, 1], [2, 0]]
     assert nearest_neighbors(A, B).tolist() == [[0, 1], [1, 0], [2, 0], [3, 2]]
 
 
@@ -49,7 +48,7 @@ def test_tensors_have_the_same_matches():
 def test_empty_clouds_match_nothing(n, m):
     a, b = np.empty((n, 3), np.float32), np.empty((m, 3), np.float32)
     assert nearest_neighbors(a, b).shape == (0, 2)
-    assert mutual(a, b).shape == (0, 2)
+    assert match_all(a, b).rows.shape == (0, 2)
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_of_very_many_rows_those_of_keypoints_are_matched(compared, n, m):
     )
     pairs = match_within_bound(a, b).rows
     assert max(compared) <= max(10_000, 10 * max(n, m))
-    whole = {tuple(pair) for pair in mutual(a, b)}
+    whole = {tuple(pair) for pair in match_all(a, b).rows}
     assert {tuple(pair) for pair in pairs} <= whole
     assert (np.diff(pairs[:, 0]) > 0).all()
     # Each of the smaller side's rows has its copy, so each keypoint has its match; they are spread evenly.

@@ -3,8 +3,8 @@ import pytest
 
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.clouds.preprocess import downsample_and_filter
+from pcreg.registration.matching.nearest import match_all
 from pcreg.runtime import parallel
-from tests.pcreg.mutual import mutual
 
 
 def test_answers_come_in_the_order_of_the_items():
@@ -30,7 +30,11 @@ def test_answers_do_not_depend_on_the_number_of_threads(monkeypatch):
 
     def answers(number):
         monkeypatch.setattr(parallel, "cores", lambda: number)
-        return (voxel_downsample(points, 0.1), downsample_and_filter(points, 0.3, np.zeros(3)), mutual(a, b))
+        return (
+            voxel_downsample(points, 0.1),
+            downsample_and_filter(points, 0.3, np.zeros(3)),
+            match_all(a, b).rows,
+        )
 
     alone = answers(1)
     for _ in range(3):
