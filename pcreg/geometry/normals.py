@@ -18,9 +18,14 @@ MAX_PLANAR_VARIATION = 0.06
 MIN_PLANAR_FRACTION = 0.05
 
 
-def normals_of(points: Array, radius: float) -> Array:
-    """Unit normals (N, 3) of points (N, 3), of either sign: from up to 30 neighbours within `radius` m."""
-    return least_spread(scatter_matrices(points, points, radius))[1]
+def normals_of(points: Array, radius: float) -> tuple[Array, Array]:
+    """Unit normals (N, 3) of points (N, 3), of either sign, and their surface variation (N,).
+
+    Both from up to 30 neighbours within `radius` metres.
+    """
+    scatter = scatter_matrices(points, points, radius)
+    least, normals = least_spread(scatter)
+    return normals, _share_of_spread(least, scatter)
 
 
 def towards(viewpoint: Array, points: Array, normals: Array) -> Array:
@@ -36,8 +41,13 @@ def surface_variation(queries: Array, points: Array, radius: float) -> Array:
     three (Pauly, Gross and Kobbelt, 2002): from 0, of a plane, to 1/3, of an isotropic distribution.
     """
     scatter = scatter_matrices(queries, points, radius)
+    return _share_of_spread(least_spread(scatter)[0], scatter)
+
+
+def _share_of_spread(eigenvalues: Array, scatter: Array) -> Array:
+    """Eigenvalues (Q,) of scatter matrices (Q, 3, 3) over the sum of all three."""
     total = scatter[:, 0, 0] + scatter[:, 1, 1] + scatter[:, 2, 2]
-    return least_spread(scatter)[0] / total.clip(min=np.finfo(float).tiny)
+    return eigenvalues / total.clip(min=np.finfo(float).tiny)
 
 
 def has_surface(points: Array, voxel: float) -> bool:

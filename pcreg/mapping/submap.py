@@ -119,6 +119,7 @@ def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> 
         np.concatenate([cloud.rows for cloud in clouds])[kept],
         surface[kept_surface],
         np.concatenate([cloud.normals @ T[:3, :3].T for T, cloud in placed])[kept_surface],
+        np.concatenate([cloud.variation for cloud in clouds])[kept_surface],
         np.concatenate(viewpoints)[kept_surface],
         all(cloud.viewpoint_known for cloud in clouds),
     )

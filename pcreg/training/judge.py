@@ -1,35 +1,34 @@
 """Fit the confidence model on simulated scans, and measure its calibration.
 
-    python -m pcreg.training.judge simulated --out answers.jsonl [--scenes 30] [--places indoor]
-    python -m pcreg.training.judge 3dmatch ROOT --out real.jsonl [--true 100] [--unrelated 50]
-    python -m pcreg.training.judge folder SCANS --out real.jsonl
-    python -m pcreg.training.judge fit answers.jsonl
-    python -m pcreg.training.judge check real.jsonl ...
+    python -m pcreg.training.judge simulated --out answers.npz [--scenes 30] [--places indoor]
+    python -m pcreg.training.judge 3dmatch ROOT --out real.npz [--true 100] [--unrelated 50]
+    python -m pcreg.training.judge folder SCANS --out real.npz
+    python -m pcreg.training.judge fit answers.npz ... [--without TERM ...]
+    python -m pcreg.training.judge check real.npz ... [--model FILE]
 
 The first three register pairs with a given truth, by the shipped weights or with --descriptor fpfh, and
-append the evidence for each motion found: pairs that overlap, clouds of different scenes, of rooms with the
-same furniture, of other places of one scene, and clouds against mirror images. `fit` writes
-verdict.safetensors or, for answers by FPFH, verdict_fpfh.safetensors. `check` answers each pair with the
-likeliest motion, compares the confidences with how often the answers are right, and counts what is accepted.
-A motion is right within 15 degrees and 0.3 m indoors, within 5 degrees and 2 m outdoors.
+write the values of all hypotheses: pairs that overlap, clouds of different scenes, of rooms with the same
+furniture, of other places of one scene, clouds against mirror images, and motions beside the truth. `fit`
+writes verdict.safetensors. `check` answers each pair with the likeliest hypothesis, compares the confidences
+with how often the answers are right, and counts what is accepted. A motion is right within 15 degrees and
+0.3 m indoors, within 5 degrees and 2 m outdoors.
 """
 
 import argparse
-import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from safetensors.numpy import save_file
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, softplus
+from torch.nn.functional import softplus
 
 from pcreg.datasets.folder import Folder
 from pcreg.datasets.simulated import indoor, outdoor
@@ -37,28 +36,34 @@ from pcreg.datasets.simulated.outdoor.recording import KINDS
 from pcreg.datasets.simulated.recorded import Recorded, Recording
 from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.io.pairs import PairDataset
-from pcreg.registration.judge.confidence import MAX_DEVIATIONS, MIN_CONFIDENCE, ConfidenceModel
-from pcreg.registration.judge.confidence_terms import values_of
+from pcreg.registration.judge.confidence import (
+    MAX_DEVIATIONS,
+    MIN_CONFIDENCE,
+    ConfidenceModel,
+)
+from pcreg.registration.judge.confidence_terms import TERMS
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
-from pcreg.training.judge_answers import answers, evidence_of, house_of, questions
+from pcreg.training.judge_answers import Answers, answers, house_of, questions
 
 # Metres, indoors and outdoors: the choice of `pcreg register` for most of these scans
 VOXEL = {"fcgf": (0.05, 0.3), "fpfh": (0.03, 0.4)}
 SAMPLES = 1_000_000  # of RANSAC
 SEED = 2_000_000  # trainings count scenes from 0, validation from 1_000_000
-SHARES = {"true": 100, "apart": 20, "alike": 50, "unrelated": 50, "mirrored": 30}  # of questions, in a fit
+KINDS_OF_QUESTIONS = "true", "apart", "alike", "unrelated", "mirrored", "slid"
+SHARES = dict(zip(KINDS_OF_QUESTIONS, (100, 20, 50, 50, 30, 30), strict=True))  # in a fit
 WEIGHTS = Path(__file__).parents[1] / "weights"
 HIDDEN_VIEWPOINTS = 0.5  # of the simulated questions, so that estimated viewpoints are part of the fit
 NETWORKS = 3  # from different first weights
 HIDDEN = (16, 8)
-EPOCHS, LOGISTIC_EPOCHS = 60, 600  # a logistic model is fitted to few motions
-BATCH = 256
+EPOCHS = 40
+BATCH = 32  # questions
 LR = 3e-2
 WEIGHT_DECAY = 1e-4
 BINS = 10
+Layers = list[tuple[Tensor, Tensor]]  # weights (in, out) before their softplus, and biases (out,)
 
 
 def _room(seed: int, index: int, device: str) -> Recording:
@@ -84,39 +89,43 @@ def main() -> None:
             ask.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES))
         else:
             ask.add_argument("root", type=Path)
+        hidden = HIDDEN_VIEWPOINTS if verb == "simulated" else 0.0
+        ask.add_argument("--hidden", type=float, default=hidden, help="share without viewpoints")
         ask.add_argument("--descriptor", choices=DESCRIPTORS, default=DESCRIPTORS[0])
         ask.add_argument("--out", type=Path, required=True)
         for kind, share in SHARES.items():
             ask.add_argument(f"--{kind}", type=int, default=share, help="questions of this kind")
         ask.add_argument("--seed", type=int, default=SEED, help="of questions and simulated scenes")
         ask.add_argument("--workers", type=int)
-    for verb in ("fit", "check"):
+    for verb, name in (("fit", "--out"), ("check", "--model")):
         verbs.add_parser(verb).add_argument("answers", type=Path, nargs="+")
-    verbs.choices["fit"].add_argument("--out", type=Path, default=WEIGHTS, help="folder of the model")
+        verbs.choices[verb].add_argument(name, type=Path, default=WEIGHTS / "verdict.safetensors")
+    names = [term.name for term in TERMS]
+    verbs.choices["fit"].add_argument("--without", nargs="+", choices=names, default=(), help="terms")
     options = made.parse_args()
-    if options.verb not in ("fit", "check"):
-        collect(options)
-        return
-    found = [json.loads(line) for path in options.answers for line in path.read_text().splitlines()]
     if options.verb == "fit":
-        fit(found, options.out)
+        torch.set_num_threads(1)  # layers of 16 units: threads would wait for one another
+        found = Answers.load(*options.answers)
+        fit(found, options.out, without=[names.index(name) for name in options.without])
+        print(f"{options.out}: fitted to the answers to {len(found.kind)} questions")
+    elif options.verb == "check":
+        report(Answers.load(*options.answers), ConfidenceModel.load(options.model.read_bytes()))
     else:
-        report(found)
+        collect(options)
 
 
 def collect(options: argparse.Namespace) -> None:
-    """Append the answers to the questions about each data set to a file."""
-    numbers = {kind: getattr(options, kind) for kind in SHARES}
-    hidden = HIDDEN_VIEWPOINTS if options.verb == "simulated" else 0.0
-    with options.out.open("a") as file:
-        for dataset in _datasets(options):
-            asked, number = questions(dataset, numbers, options.seed, hidden), 0
-            registrar = Registrar(descriptor=options.descriptor)
-            scale = registrar.at(VOXEL[options.descriptor][dataset.outdoor])
-            for answer in answers(dataset, replace(scale, iterations=SAMPLES), asked, options.workers):
-                print(json.dumps(answer), file=file, flush=True)
-                number += 1
-            print(f"{dataset.name}: {number} of {len(asked)} questions answered")
+    """Write the answers to the questions about each data set to a file."""
+    numbers, found = {kind: getattr(options, kind) for kind in SHARES}, []
+    registrar = Registrar(descriptor=options.descriptor)
+    for dataset in _datasets(options):
+        asked = questions(dataset, numbers, options.seed, options.hidden)
+        scale = registrar.at(VOXEL[options.descriptor][dataset.outdoor])
+        found.append(answers(dataset, replace(scale, iterations=SAMPLES), asked, options.workers))
+        print(f"{dataset.name}: {len(found[-1].kind)} of {len(asked)} questions answered", flush=True)
+    together = {name: np.concatenate([getattr(each, name) for each in found]) for name in Answers._fields}
+    with replacing(options.out) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **together)
 
 
 def _datasets(options: argparse.Namespace) -> Iterable[PairDataset]:
@@ -135,54 +144,58 @@ def _datasets(options: argparse.Namespace) -> Iterable[PairDataset]:
             yield simulated
 
 
-def fit(answers: list[dict[str, Any]], out: Path) -> None:
-    """Write the model of one kind of descriptor to the folder `out`.
-
-    The kinds of questions have fixed shares, however many of each were asked. That of FPFH, few of whose
-    answers are right, has no hidden layers.
-    """
-    if len({answer["learned"] for answer in answers}) > 1:
-        raise InputError("answers by learned descriptors and by FPFH; fit a model to each")
-    asked, learned = Counter(answer["kind"] for answer in answers), answers[0]["learned"]
-    found = [(motion, answer["kind"]) for answer in answers for motion in answer["motions"]]
-    values = np.array([values_of(evidence_of(motion)) for motion, _ in found])
-    right = np.array([motion["right"] for motion, _ in found])
-    counts = np.array([SHARES[kind] / asked[kind] for _, kind in found])
-    path = out / ("verdict.safetensors" if learned else "verdict_fpfh.safetensors")
-    fit_network(values, right, counts, path, HIDDEN if learned else ())
-    print(f"{path}: fitted to {len(found)} motions, {right.sum()} right, of {len(answers)} questions")
-
-
-def fit_network(
-    values: np.ndarray,
-    right: np.ndarray,
-    counts: np.ndarray,
-    out: Path,
-    hidden: tuple[int, ...] = HIDDEN,
+def fit(
+    answers: Answers, out: Path, *, hidden: tuple[int, ...] = HIDDEN, without: Sequence[int] = ()
 ) -> None:
-    """Fit networks to the terms (N, F) of motions, right (N,) bool or not.
+    """Fit networks to the values of hypotheses, and write them to a file.
 
-    Row n counts `counts[n]` times. `hidden` are the units of hidden layers; without any it is logistic.
-    No weight is negative. The same motions give the same file.
+    Of each question one hypothesis is right, or none is: the networks' log-odds are those of a softmax over
+    the hypotheses and "none". The kinds of questions have fixed shares, however many of each were asked. No
+    weight is negative, and those of the columns `without` are zero. Without `hidden` layers the model is
+    logistic. The same answers give the same file.
     """
-    mean, deviation = values.mean(0), values.std(0) + 1e-6
-    x = torch.from_numpy(((values - mean) / deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)).float()
-    y, share = torch.from_numpy(right).float(), torch.from_numpy(counts / counts.mean()).float()
-    seeds = (torch.Generator().manual_seed(seed) for seed in range(NETWORKS))
-    networks = [_trained(x, y, share, hidden, generator) for generator in seeds]
-    arrays = {"mean": mean, "deviation": deviation, "usual": values[right].mean(0)}
+    is_one = np.isfinite(answers.values).all(2)
+    mean, deviation = answers.values[is_one].mean(0), answers.values[is_one].std(0) + 1e-6
+    scaled = ((answers.values - mean) / deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+    used = ~np.isin(np.arange(len(mean)), without)
+    right = np.zeros((len(is_one), is_one.shape[1] + 1), dtype=bool)
+    np.logical_or.at(right, (np.arange(len(right))[:, None], answers.place), answers.right)
+    right[:, -1] = ~right.any(1)
+    asked = Counter(answers.kind.tolist())
+    share = np.array([SHARES[kind] / asked[kind] for kind in answers.kind.tolist()])
+    columns = np.nan_to_num(scaled) * used, answers.place, is_one, right, share / share.mean()
+    lists = Lists(*map(torch.from_numpy, columns))
+    networks = [_trained(lists, hidden, torch.Generator().manual_seed(seed)) for seed in range(NETWORKS)]
+    arrays = {"mean": mean, "deviation": deviation, "usual": answers.values[answers.right].mean(0)}
     for n, layers in enumerate(zip(*networks, strict=True)):
         arrays[f"weights.{n}"] = np.stack([softplus(weights.detach()).numpy() for weights, _ in layers])
         arrays[f"biases.{n}"] = np.stack([biases.detach().numpy() for _, biases in layers])
+    arrays["weights.0"] *= used[:, None]
     with replacing(out) as temporary:
         save_file({name: each.astype(np.float32) for name, each in arrays.items()}, temporary)
 
 
-def _trained(
-    x: Tensor, y: Tensor, share: Tensor, hidden: tuple[int, ...], generator: torch.Generator
-) -> list[tuple[Tensor, Tensor]]:
+class Lists(NamedTuple):
+    """Questions as tensors, with H rows each for up to H hypotheses."""
+
+    values: Tensor  # (Q, H, F) float32, scaled
+    place: Tensor  # (Q, H) int64, the first row about the same motion
+    is_one: Tensor  # (Q, H) bool; else there are fewer hypotheses
+    right: Tensor  # (Q, H + 1) bool, of places; the last is "none"
+    share: Tensor  # (Q,) float64, of the question in the loss
+
+    def loss(self, layers: Layers) -> Tensor:
+        """The mean negative log-likelihood of the right answers."""
+        log_odds = _log_odds(layers, self.values).masked_fill(~self.is_one, -math.inf)
+        of_places = torch.full_like(log_odds, -math.inf).scatter_reduce(1, self.place, log_odds, "amax")
+        scores = torch.cat([of_places, torch.zeros(len(log_odds), 1)], 1)
+        right = scores.masked_fill(~self.right, -math.inf)
+        return (self.share * (torch.logsumexp(scores, 1) - torch.logsumexp(right, 1))).mean()
+
+
+def _trained(lists: Lists, hidden: tuple[int, ...], generator: torch.Generator) -> Layers:
     """Layers of weights (in, out), before their softplus, and biases (out,)."""
-    sizes = (x.shape[1], *hidden, 1)
+    sizes = (lists.values.shape[2], *hidden, 1)
     layers = [
         (torch.randn(a, b, generator=generator) / 2 - math.log(a), torch.randn(b, generator=generator) / 2)
         for a, b in pairwise(sizes)
@@ -190,31 +203,29 @@ def _trained(
     optimizer = torch.optim.AdamW(
         [each.requires_grad_() for layer in layers for each in layer], LR, weight_decay=WEIGHT_DECAY
     )
-    epochs = EPOCHS if hidden else LOGISTIC_EPOCHS
-    steps = epochs * -(-len(x) // BATCH)
+    steps = EPOCHS * -(-len(lists.share) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LR, total_steps=steps)
-    for _ in range(epochs):
-        for rows in torch.randperm(len(x), generator=generator).split(BATCH):
-            losses = binary_cross_entropy_with_logits(_log_odds(layers, x[rows]), y[rows], reduction="none")
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(len(lists.share), generator=generator).split(BATCH):
             optimizer.zero_grad()
-            (share[rows] * losses).mean().backward()
+            Lists(*(each[rows] for each in lists)).loss(layers).backward()
             optimizer.step()
             schedule.step()
     return layers
 
 
-def _log_odds(layers: list[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
+def _log_odds(layers: Layers, x: Tensor) -> Tensor:
     *hidden, (weights, biases) = layers
     for w, b in hidden:
-        upwards, downwards = (x @ softplus(w) + b).chunk(2, 1)
-        x = torch.cat([softplus(upwards), -softplus(-downwards)], 1)
-    return (x @ softplus(weights) + biases)[:, 0]
+        upwards, downwards = (x @ softplus(w) + b).chunk(2, -1)
+        x = torch.cat([softplus(upwards), -softplus(-downwards)], -1)
+    return (x @ softplus(weights) + biases)[..., 0]
 
 
-def report(answers: list[dict[str, Any]]) -> None:
+def report(answers: Answers, model: ConfidenceModel) -> None:
     """Print what is accepted, by data set and kind, and how well confidences fit."""
-    confidence, right = (np.array(column) for column in zip(*map(_answered, answers), strict=True))
-    groups = np.array([f"{answer['data']}, {answer['kind']}" for answer in answers])
+    confidence, right = answered(answers, model)
+    groups = np.char.add(np.char.add(answers.data, ", "), answers.kind)
     print(f"{'pairs':44} number   right  of these accepted   wrong  of these accepted")
     for group in [*dict.fromkeys(groups.tolist()), "all"]:
         rows = (groups == group) | (group == "all")
@@ -230,12 +241,14 @@ def report(answers: list[dict[str, Any]]) -> None:
         print(f"{number:7} {mean:10.3f} {share:6.3f}")
 
 
-def _answered(answer: dict[str, Any]) -> tuple[float, bool]:
-    """The confidence in the likeliest motion, and whether it is right."""
-    model = ConfidenceModel.shipped(answer["learned"])
-    found = [(evidence_of(motion), motion["right"]) for motion in answer["motions"]]
-    (best, right), *others = sorted(found, key=lambda each: -model.probability(each[0]))
-    return model.verdict(best, [evidence for evidence, _ in others]).confidence, right
+def answered(answers: Answers, model: ConfidenceModel) -> tuple[np.ndarray, np.ndarray]:
+    """The confidence (Q,) in the likeliest hypothesis of each question, and if it is right (Q,)."""
+    is_one, rows = np.isfinite(answers.values).all(2), np.arange(len(answers.values))
+    likely = model.probabilities(np.nan_to_num(answers.values), answers.bounded)
+    odds = is_one * likely / (1 - likely)
+    of_places = np.zeros_like(odds)
+    np.maximum.at(of_places, (rows[:, None], answers.place), odds)
+    return odds.max(1) / (1 + of_places.sum(1)), answers.right[rows, odds.argmax(1)]
 
 
 def calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:

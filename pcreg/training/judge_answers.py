@@ -1,21 +1,22 @@
 """Questions about pairs with a given truth, and evidence for the motions found."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
+from pcreg.geometry.se3 import inverse, rotation_error, se3, transform, translation_error
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.io.cloud import Cloud
 from pcreg.io.pairs import PairDataset, evenly
 from pcreg.registration.clouds.local_frame import MIRROR, LocalFrame, between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.clouds.preprocess import DescribedCloud
-from pcreg.registration.judge.evidence import Evidence
-from pcreg.registration.judge.observability import DegenerateDirection, Observability
+from pcreg.registration.estimation.ransac import MAX_RANKED
+from pcreg.registration.judge.confidence import proves_little
+from pcreg.registration.judge.confidence_terms import TERMS, values_of
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.workers import executor_of, map_unordered
@@ -23,6 +24,7 @@ from pcreg.runtime.workers import executor_of, map_unordered
 MERGED = 0.3  # of the questions whose viewpoints are not given
 SCENES_PER_HOUSE = 4
 INDOOR_GATE, OUTDOOR_GATE = (0.3, 15.0), (2.0, 5.0)  # metres and degrees of right motions
+INDOOR_SLIDE, OUTDOOR_SLIDE = (0.3, 1.0), (2.0, 6.0)  # metres
 MAX_MERGED = 2  # clouds that are merged into the source of a question
 
 
@@ -33,9 +35,10 @@ class Question:
     source: str
     target: str
     T_target_source: np.ndarray | None
-    kind: str  # true, apart, alike, unrelated or mirrored
+    kind: str  # true, apart, alike, unrelated, mirrored or slid
     viewpoint: str  # sensor, or auto: not given
     merged: bool  # others of its scene are added to the source, as in a map
+    start: np.ndarray | None = None  # the motion to judge, if no other one is searched for
 
 
 def is_right(T: np.ndarray, truth: np.ndarray | None, outdoor: bool) -> bool:
@@ -56,6 +59,7 @@ def questions(
     alike      clouds of simulated scenes with the same furniture, or of streets of one kind
     unrelated  clouds of different scenes; where there is but one scene, there are none
     mirrored   a cloud against the mirror image of itself and of the other one of its pair, in turns
+    slid       pairs that overlap and a motion that is off by 0.3 to 1 m, outdoors by 2 to 6 m
 
     The fraction `hidden` of all but the last comes without viewpoints; three in ten of these have a merged
     source.
@@ -71,6 +75,7 @@ def questions(
         for pair in evenly(pairs, numbers[kind])
     ]
     scene_of = {name: pair.scene for pair in dataset.pairs for name in (pair.source, pair.target)}
+    asked += [(*each[:3], "slid") for each in asked if each[3] == "true"][: numbers["slid"]]
     for kind in ("alike", "unrelated"):
         able = {name: others for name in sorted(scene_of) if (others := _others(name, scene_of, kind))}
         for _ in range(numbers[kind] if able else 0):
@@ -84,8 +89,17 @@ def questions(
         # Without a viewpoint a scan and its mirror image look alike
         is_hidden = is_hidden and kind != "mirrored"
         viewpoint = "auto" if is_hidden else "sensor"
-        found.append(Question(source, target, T, kind, viewpoint, is_hidden and is_merged))
+        start = (
+            T @ _slide(rng, OUTDOOR_SLIDE if dataset.outdoor else INDOOR_SLIDE) if kind == "slid" else None
+        )
+        found.append(Question(source, target, T, kind, viewpoint, is_hidden and is_merged, start))
     return found
+
+
+def _slide(rng: np.random.Generator, metres: tuple[float, float]) -> np.ndarray:
+    """A translation (4, 4) in any direction, from and to so many metres."""
+    direction = rng.standard_normal(3)
+    return se3(np.eye(3), rng.uniform(*metres) / np.linalg.norm(direction) * direction)
 
 
 def house_of(index: int) -> int:
@@ -104,39 +118,56 @@ def _others(name: str, scene_of: dict[str, str], kind: str) -> list[str]:
     return [each for each in others if kind == "unrelated" or None is not house(each) == house(name)]
 
 
+class Answers(NamedTuple):
+    """Q questions, each with H refined hypotheses or, padded, fewer."""
+
+    data: np.ndarray  # (Q,) str, the data set
+    kind: np.ndarray  # (Q,) str
+    values: np.ndarray  # (Q, H, F) float32, of the terms; NaN: no hypothesis
+    bounded: np.ndarray  # (Q, H) bool: the evidence proves little, whatever the values
+    place: np.ndarray  # (Q, H) int64, the first hypothesis about the same motion
+    right: np.ndarray  # (Q, H) bool
+
+    @staticmethod
+    def load(*paths: Path) -> "Answers":
+        """Read files of answers, as `np.savez` writes the fields."""
+        files = [np.load(path) for path in paths]
+        return Answers(*(np.concatenate([file[name] for file in files]) for name in Answers._fields))
+
+
 def answers(
     dataset: PairDataset, scale: SingleScaleRegistrar, asked: list[Question], workers: int | None = None
-) -> Iterator[dict[str, Any]]:
-    """Yield evidence, as plain values, and rightness of the motions for each question."""
-    learned = bool(scale.descriptor.fingerprint)
+) -> Answers:
+    """The answers to questions whose clouds have enough points, by all hypotheses of a search."""
     with executor_of(workers) as executor:
-        for question, found in map_unordered(executor, _answer, (dataset, scale), asked):
-            if found:
-                yield {"data": dataset.name, "kind": question.kind, "learned": learned, "motions": found}
+        found = [each for _, each in map_unordered(executor, _answer, (dataset, scale), asked) if each]
+    return Answers(*(np.stack(column) for column in zip(*found, strict=True)))
 
 
-def evidence_of(motion: dict[str, Any]) -> Evidence:
-    """Restore evidence from plain values."""
-    fields = motion["evidence"]
-    least, free = (fields["observability"][name] for name in ("min_observability", "free"))
-    directions = tuple(DegenerateDirection(each["kind"], tuple(each["axis"])) for each in free)
-    return Evidence(**fields | {"observability": Observability(least, directions)})
-
-
-def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Question) -> list[dict[str, Any]]:
+def _answer(dataset: PairDataset, scale: SingleScaleRegistrar, question: Question) -> tuple | None:
     is_mirrored, without = question.kind == "mirrored", question.target if question.merged else None
     described = partial(_described, dataset, scale, viewpoint=question.viewpoint)
     try:
         source, source_frame = described(question.source, is_mirrored=is_mirrored, without=without)
         target, target_frame = described(question.target)
     except InputError:  # too few points
-        return []
-    found = []
-    for candidate in scale.candidates(source, target):
-        T = between_given(candidate.refined.T_target_source, source_frame, target_frame)
-        right = is_right(T, question.T_target_source, dataset.outdoor)
-        found.append({"evidence": asdict(candidate.evidence), "right": right})
-    return found
+        return None
+    if question.kind == "slid":
+        T = target_frame.T_local_given @ question.start @ source_frame.T_given_local
+        found = [scale.candidate(source, target, T)]
+    else:
+        found = scale.all_candidates(source, target)
+    values = np.full((MAX_RANKED, len(TERMS)), np.nan, dtype=np.float32)
+    bounded, right = np.zeros((2, MAX_RANKED), dtype=bool)
+    place = np.arange(MAX_RANKED)
+    for n, candidate in enumerate(found):
+        T = candidate.refined.T_target_source
+        same = (m for m in range(n) if scale.is_same(source, T, found[m].refined.T_target_source))
+        place[n] = next(same, n)
+        values[n], bounded[n] = values_of(candidate.evidence), proves_little(candidate.evidence)
+        T_given = between_given(T, source_frame, target_frame)
+        right[n] = is_right(T_given, question.T_target_source, dataset.outdoor)
+    return dataset.name, question.kind, values, bounded, place, right
 
 
 @lru_cache(maxsize=60)

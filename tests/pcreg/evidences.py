@@ -27,7 +27,8 @@ def evidence(**changed: Any) -> Evidence:
         "overlap_agreement": 1.3,
         "viewpoints_known": True,
         "free_space_violation": 0.01,
-        "contradiction": 0.01,
+        "contradiction": 0.004,
+        "curved_contradiction": 0.05,
         "same_side_ratio": 0.99,
         "observability": FIRM,
     }
@@ -37,4 +38,6 @@ def evidence(**changed: Any) -> Evidence:
 def described(points: np.ndarray, normals: np.ndarray) -> DescribedCloud:
     """A surface seen from the origin, with features that say nothing."""
     rows, features = np.arange(len(points)), np.zeros((len(points), 1))
-    return DescribedCloud(points, features, rows, points, normals, np.zeros(3), np.array(True))
+    return DescribedCloud(
+        points, features, rows, points, normals, np.zeros(len(points)), np.zeros(3), np.array(True)
+    )

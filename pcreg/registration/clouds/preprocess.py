@@ -27,6 +27,7 @@ class DownsampledCloud:
 
     surface: Array  # (S, 3) float64, metres, a point per cell, counted from the corner of the cloud
     normals: Array  # (S, 3) float64, of the surface, to the side of the viewpoint
+    variation: Array  # (S,) float64, of the surface around each point: 0 on a plane, 1/3 at most
     viewpoint: Array  # (3,) float64 on the host, metres; or (S, 3), of each point of the surface
     viewpoint_known: bool  # a sensor stood there; else it is estimated
     origin: np.ndarray  # (3,) float64, metres, from which the cells of the keypoints are counted
@@ -42,6 +43,7 @@ class DescribedCloud(Description):
     rows: Array  # (M,) int64, rows of the described points in the cloud
     surface: Array  # this and what follows as in DownsampledCloud
     normals: Array
+    variation: Array
     viewpoint: Array
     viewpoint_known: bool
 
@@ -76,7 +78,7 @@ def downsample(
     surface = take(points, surface_rows)
     if len(surface) < MIN_POINTS:
         raise InputError(f"{name}: {_too_few(points, len(surface), voxel)}")
-    normals = normals_of(surface, NORMAL_RADIUS * voxel)
+    normals, variation = normals_of(surface, NORMAL_RADIUS * voxel)
     chosen = viewpoint or estimated_viewpoint(points, surface, normals, voxel)
     seen_from = chosen.of_rows(surface_rows)
     origin = chosen.position if chosen.position.ndim == 1 else np.zeros(3)
@@ -86,6 +88,7 @@ def downsample(
     return DownsampledCloud(
         surface=surface,
         normals=towards(seen_from, surface, normals),
+        variation=variation,
         viewpoint=seen_from,
         viewpoint_known=chosen.known,
         origin=origin,
@@ -111,6 +114,7 @@ def describe(cloud: DownsampledCloud, descriptor: Descriptor) -> DescribedCloud:
         rows,
         cloud.surface,
         cloud.normals,
+        cloud.variation,
         cloud.viewpoint,
         cloud.viewpoint_known,
     )

@@ -34,12 +34,17 @@ class Refinement:
 
 
 def refine(
-    source: Array, target: Array, normals: Array, T_target_source: np.ndarray, distance: float
+    source: Array,
+    target: Array,
+    normals: Array,
+    T_target_source: np.ndarray,
+    distance: float,
+    iterations: int = MAX_ITERATIONS,
 ) -> Refinement:
     """Refine T_target_source (4, 4) on source (N, 3) and target (M, 3), M >= 1, spaced about `distance`.
 
     Point-to-plane ICP (Chen and Medioni, 1992) with the `normals` (M, 3) of the target, of either sign:
-    first with partners up to 2 x `distance`, for a rough start, then up to 1 x.
+    first with partners up to 2 x `distance`, for a rough start, then up to 1 x, in up to `iterations` each.
     A motion scores max(0, 1 - (d / distance)^2) summed over the source points, d being the distance to the
     nearest target point (MSAC; Torr and Zisserman, 2000).
     """
@@ -50,7 +55,7 @@ def refine(
     source, planes = transform(start, source), Planes(target - like(origin, target), normals)
     T, motions = np.eye(4), [np.eye(4)]
     for some, max_distance in ((every_nth(source, MAX_COARSE_POINTS), 2 * distance), (source, distance)):
-        T = point_to_plane(some, planes, T, max_distance, CONVERGENCE_RATIO * distance)
+        T = point_to_plane(some, planes, T, max_distance, CONVERGENCE_RATIO * distance, iterations)
         motions.append(T)
     fits = np.array([_fit(transform(T, source), planes.index, distance) for T in motions])
     best = int(np.argmax(fits[:, 0]))  # of equal ones the first
@@ -116,11 +121,11 @@ def plane_rows(points: Array, normals: Array) -> Array:
 
 
 def point_to_plane(
-    source: Array, planes: Planes, T: np.ndarray, max_distance: float, min_step: float
+    source: Array, planes: Planes, T: np.ndarray, max_distance: float, min_step: float, iterations: int
 ) -> np.ndarray:
     """Iterate from T (4, 4), partners being within `max_distance`, until a step is below `min_step`."""
     radius = float(namespace(source).mean(lengths(transform(T, source))))  # takes radians to metres
-    for _ in range(MAX_ITERATIONS):
+    for _ in range(iterations):
         twist = _solution(planes.step_sums(source, T, max_distance))
         T = _motion(twist) @ T
         if radius * np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) < min_step:

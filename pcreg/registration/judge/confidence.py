@@ -29,9 +29,6 @@ MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer coun
 # about equally likely, as in a symmetric scene, however the last digits differ.
 MAX_PROBABILITY = 0.995
 MAX_DEVIATIONS = 4.0  # from the mean of a term, beyond which a network has seen next to nothing
-# Of 700 simulated pairs that are refused with less by learned descriptors none is registered at another voxel
-# size, of 544 others 20 are
-MIN_RETRIED_CONFIDENCE = 0.03
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,14 @@ def posterior(probabilities: Sequence[float]) -> list[float]:
     return [each / (1 + sum(odds)) for each in odds]
 
 
+def proves_little(evidence: Evidence) -> bool:
+    """True with few inliers, and if the overlap leaves the motion a direction to slide in.
+
+    Few simulated scans are so bare that a network could learn it from them.
+    """
+    return evidence.inliers < MIN_INLIERS or bool(evidence.observability.free)
+
+
 @dataclass(frozen=True, eq=False)
 class ConfidenceModel:
     """A few small networks of fully connected layers; their log-odds are averaged.
@@ -63,18 +68,15 @@ class ConfidenceModel:
     mean: np.ndarray  # (F,), of the terms in training, and
     deviation: np.ndarray  # (F,)
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]  # weights (networks, in, out), biases (networks, out)
-    min_retried_confidence: float = 0.0  # of a refused pair, from which another voxel size is worth trying
 
     @staticmethod
     @cache
-    def shipped(learned: bool) -> "ConfidenceModel":
-        """The model for learned descriptors, or that for FPFH."""
-        name = "verdict.safetensors" if learned else "verdict_fpfh.safetensors"
-        content = files("pcreg.weights").joinpath(name).read_bytes()
-        return ConfidenceModel.load(content, MIN_RETRIED_CONFIDENCE if learned else 0.0)
+    def shipped() -> "ConfidenceModel":
+        """The model for descriptors of any kind."""
+        return ConfidenceModel.load(files("pcreg.weights").joinpath("verdict.safetensors").read_bytes())
 
     @staticmethod
-    def load(content: bytes, min_retried_confidence: float = 0.0) -> "ConfidenceModel":
+    def load(content: bytes) -> "ConfidenceModel":
         """The model in a file written by `python -m pcreg.training.judge fit`."""
         from safetensors.numpy import load
 
@@ -82,31 +84,32 @@ class ConfidenceModel:
         count = sum(name.startswith("weights") for name in found)
         layers = tuple((found[f"weights.{n}"], found[f"biases.{n}"]) for n in range(count))
         terms = (found[name] for name in ("usual", "mean", "deviation"))
-        return ConfidenceModel(*terms, layers, min_retried_confidence)
+        return ConfidenceModel(*terms, layers)
 
     def log_odds(self, values: np.ndarray) -> np.ndarray:
-        """Log-odds (N,) that motions with values (N, F) of the terms are right."""
+        """Log-odds (...) that motions with values (..., F) of the terms are right."""
         scaled = ((values - self.mean) / self.deviation).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+        scaled = scaled.reshape(-1, len(self.mean))
         *hidden, (weights, biases) = self.layers
         x = np.broadcast_to(scaled, (len(weights), *scaled.shape))
         for w, b in hidden:
             upwards, downwards = np.split(x @ w + b[:, None], 2, axis=-1)
             x = np.concatenate([np.logaddexp(0, upwards), -np.logaddexp(0, -downwards)], axis=-1)
-        return (x @ weights + biases[:, None])[..., 0].mean(0)
+        return (x @ weights + biases[:, None])[..., 0].mean(0).reshape(values.shape[:-1])
 
     def probability(self, evidence: Evidence) -> float:
-        """Probability that the motion is right, whatever other motions there are.
+        """Odds that the motion is right, against none of the hypotheses being right, as a probability."""
+        bounded = np.array([proves_little(evidence)])
+        return float(self.probabilities(values_of(evidence)[None], bounded)[0])
 
-        At most 0.5 with few inliers, and if the overlap leaves it a direction to slide in: few simulated
-        scans are so bare that a network could learn it from them.
-        """
-        likely = float(1 / (1 + np.exp(-self.log_odds(values_of(evidence)[None])[0])))
-        proves_little = evidence.inliers < MIN_INLIERS or evidence.observability.free
-        return min(likely, 0.5) if proves_little else likely
+    def probabilities(self, values: np.ndarray, bounded: np.ndarray) -> np.ndarray:
+        """The same (...) for motions with values (..., F) of the terms, at most 0.5 if `bounded` (...)."""
+        likely = 1 / (1 + np.exp(-self.log_odds(values)))
+        return np.minimum(likely, np.where(bounded, 0.5, MAX_PROBABILITY))
 
     def verdict(self, evidence: Evidence, alternatives: Sequence[Evidence] = ()) -> Verdict:
         """The verdict on a motion, given the evidence about it and about others between the same clouds."""
-        likely = [min(self.probability(each), MAX_PROBABILITY) for each in (evidence, *alternatives)]
+        likely = [self.probability(each) for each in (evidence, *alternatives)]
         confidence, *others = posterior(likely)
         registered = confidence >= MIN_CONFIDENCE
         ambiguous = not registered and max(others, default=0.0) >= MIN_ALTERNATIVE_CONFIDENCE

@@ -37,7 +37,14 @@ FLAT = (
 ASKEW = (
     "{e.overlap:.0%} of the source lies on the target, but the surfaces cross more than they cover each other"
 )
-DISPUTED = "of what one sensor sees of the other cloud {e.contradiction:.0%} stands where it looked through"
+DISPUTED = (
+    "{e.contradiction:.0%} of what one sensor sees of the other cloud stands in one piece where it looked "
+    "through"
+)
+MISPLACED = (
+    "{e.curved_contradiction:.0%} of the edges and small things that one sensor sees of the other cloud "
+    "stand beside what it saw"
+)
 BACKWARDS = (
     "{other_side:.0%} of the overlap was seen from the other side by the other sensor, as when a scene is "
     "laid onto its mirror image"
@@ -62,6 +69,7 @@ TERMS = (
     ConfidenceTerm("normals", lambda e: e.normal_agreement, ASKEW),
     ConfidenceTerm("planes", lambda e: -e.plane_rmse, ASKEW),
     ConfidenceTerm("undisputed", lambda e: -np.log(e.contradiction), DISPUTED),
+    ConfidenceTerm("curved", lambda e: -np.log(e.curved_contradiction), MISPLACED),
     ConfidenceTerm("sides", lambda e: e.same_side_ratio, BACKWARDS),
     ConfidenceTerm("descriptors", lambda e: e.agreement, UNLIKE),
     ConfidenceTerm("overlap_descriptors", lambda e: e.overlap_agreement, UNLIKE),

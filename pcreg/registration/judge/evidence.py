@@ -8,6 +8,7 @@ sides: it lays the front of a surface onto the back of another, which is how the
 fits the room.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,14 +23,15 @@ from pcreg.registration.judge.observability import Observability, observability
 from pcreg.registration.judge.overlap import Overlap
 
 MIN_NORMAL_COSINE = 0.5  # surfaces that meet at more than 60 degrees have no sides to compare
-MIN_TOUCHING = 10  # points, to compare surfaces by; with fewer they count as UNLIKE
+MIN_TOUCHING = 20  # points of both clouds, to compare surfaces by; with fewer they count as UNLIKE
 UNLIKE = 0.5  # cosine of normals, and residual in voxels, of surfaces laid on each other at random
+CURVED_VARIATION = 0.06  # of surfaces that count as curved; a plane with noise has 0.01
 NEIGHBORHOOD = 3.0  # match distances, within which matches that miss are counted
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence about one refined motion."""
+    """Evidence about one refined motion; what is about surfaces treats both clouds alike."""
 
     matches: int  # pairs of points whose features are each other's nearest
     inliers: int  # of them, brought together
@@ -37,13 +39,15 @@ class Evidence:
     inlier_thickness: float  # voxels, standard deviation of the inliers where they spread least
     overlap: float  # fraction of the downsampled source with a target point within one voxel
     rmse: float  # metres, over the points of the overlap
-    plane_rmse: float  # voxels, of the overlap, from the planes through the target's points
+    plane_rmse: float  # voxels, of the overlap, from the planes through the other cloud's points
     normal_agreement: float  # mean cosine of the normals that meet in the overlap, of either sign
     agreement: float  # of descriptors, as pcreg.registration.estimation.agreement has it
     overlap_agreement: float  # the same over the points of the overlap alone
     viewpoints_known: bool  # of both clouds; else what follows is estimated
     free_space_violation: float  # fraction of a cloud in the free space of the other
-    contradiction: float  # of what a sensor sees of the other cloud, what it says is not there
+    # Of what a sensor sees of the other cloud, shares that
+    contradiction: float  # stand in one piece where it looked through, away from borders of what it saw
+    curved_contradiction: float  # stand where it looked through or beside, of edges and small things
     same_side_ratio: float  # fraction of the overlap that both sensors saw from the same side
     observability: Observability  # of the overlap, in the target's frame
 
@@ -64,20 +68,11 @@ def gather_evidence(
     is that of the surfaces under this motion, within the distance of the refinement.
     """
     T, voxel = refined.T_target_source, refined.distance
-    xp, count = namespace(overlap.offsets), len(overlap.offsets)
-    enough = count >= MIN_TOUCHING
-    turned = like(source.normals, overlap.normals) @ like(T[:3, :3], overlap.normals).T
-    cosine = dot(take(turned, overlap.rows), overlap.normals)
-    offset, parallel = overlap.offsets / voxel, xp.abs(cosine)
-    sums = [xp.mean(offset**2), xp.mean(parallel)] if enough else []
-    sides = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, parallel)]
-    same_side, sided, *means = to_host(
-        xp.stack([xp.asarray(each, dtype=xp.float64) for each in sides + sums])
-    )
-    of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
     distances = residuals(T, matched[:, 0], matched[:, 1])
     agree = distances < agreement.distance
-    violation, contradiction = free_space.violation_and_contradiction(T, overlap)
+    of_cloud, of_overlap = agreement.of_cloud_and_overlap(T)
+    curved = [(cloud.variation / CURVED_VARIATION).clip(0, 1) for cloud in (source, target)]
+    sights = free_space.sights(T, overlap, curved)
     return Evidence(
         matches=len(agree),
         inliers=int(agree.sum()),
@@ -85,16 +80,45 @@ def gather_evidence(
         inlier_thickness=_thickness(matched[agree, 1]) / voxel,
         overlap=refined.overlap,
         rmse=refined.rmse,
-        plane_rmse=float(np.sqrt(means[0])) if enough else UNLIKE,
-        normal_agreement=float(means[1]) if enough else UNLIKE,
         agreement=of_cloud,
         overlap_agreement=of_overlap,
         viewpoints_known=bool(source.viewpoint_known and target.viewpoint_known),
-        free_space_violation=violation,
-        contradiction=contradiction,
-        same_side_ratio=float(same_side / sided) if sided else 1.0,
+        free_space_violation=max(each.in_front / max(each.covered, 1) for each in sights),
+        contradiction=_share([(each.against, each.confirmed) for each in sights]),
+        curved_contradiction=_share([(each.curved_against, each.curved_confirmed) for each in sights]),
         observability=observability(overlap.points, overlap.normals),
+        **_contact(source, target, T, overlap, voxel),
     )
+
+
+def _share(counts: Sequence[tuple[float, float]]) -> float:
+    """The share of the first of two counts, geometric mean; (k + 1) / (n + 5) by Laplace smoothing."""
+    shares = [(against + 1) / (against + confirmed + 5) for against, confirmed in counts]
+    return float(np.prod(shares) ** (1 / len(shares)))
+
+
+def _contact(
+    source: DescribedCloud, target: DescribedCloud, T: np.ndarray, overlap: Overlap, voxel: float
+) -> dict[str, float]:
+    """The fields of the evidence about the surfaces in the overlap, of both ways together."""
+    xp, (_, rows, _), (_, back, partners) = namespace(target.normals), overlap.source, overlap.target
+    turned = source.normals @ like(T[:3, :3], source.normals).T
+    upright = take(turned, partners)
+    between = take(overlap.moved, partners) - take(target.surface, back)
+    offsets = xp.concat([overlap.offsets, dot(between, upright)]) / voxel
+    cosines = dot(take(turned, rows), overlap.normals), dot(upright, take(target.normals, back))
+    cosine = xp.concat(cosines)
+    parallel = xp.abs(cosine)
+    sums = [xp.count_nonzero(each > MIN_NORMAL_COSINE) for each in (cosine, parallel)]
+    sums += [xp.sum(offsets**2), xp.sum(parallel)]
+    sums = to_host(xp.stack([xp.asarray(each, dtype=xp.float64) for each in sums])).tolist()
+    same_side, sided, squares, total = sums
+    enough = len(offsets) >= MIN_TOUCHING
+    return {
+        "plane_rmse": (squares / len(offsets)) ** 0.5 if enough else UNLIKE,
+        "normal_agreement": total / len(offsets) if enough else UNLIKE,
+        "same_side_ratio": same_side / sided if sided else 1.0,
+    }
 
 
 def _thickness(points: np.ndarray) -> float:

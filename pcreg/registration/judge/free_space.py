@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.ndimage import label
 
 from pcreg.arrays import Array, every_nth, like, namespace, scatter_min, to_host
 from pcreg.geometry.se3 import inverse, lengths, moved_by_each, transform
@@ -22,10 +23,12 @@ ORIGIN = np.zeros(3)
 
 
 class Ranges(NamedTuple):
-    """Ranges of points (...), and of what the sensor saw in their directions or UNSEEN; metres."""
+    """Points (...) in a view: their cells and ranges, and what the sensor saw there; metres, or UNSEEN."""
 
+    cells: Array
     distance: Array
     seen: Array
+    nearest: Array  # as `seen`, the least of the cell and of those around it
 
     @property
     def covered(self) -> Array:
@@ -36,12 +39,17 @@ class Ranges(NamedTuple):
         """True (...) for points nearer than what was seen by more than `margin` metres."""
         return self.distance < self.seen - margin
 
+    def well_in_front(self, margin: float) -> Array:
+        """The same without the borders of what was seen: nearer than all of the cells around, too."""
+        return self.distance < self.nearest - margin
+
 
 class View(NamedTuple):
     """Range image of a sensor: the nearest point in each direction."""
 
     origin: np.ndarray  # (3,) metres, where the sensor stood
     image: Array  # (ROWS * COLUMNS,) metres, or UNSEEN, by cells
+    nearest: Array  # (ROWS * COLUMNS,) the least of each cell and those around it, or UNSEEN
 
     @staticmethod
     def of(scan: Array, origin: np.ndarray = ORIGIN) -> "View":
@@ -49,12 +57,17 @@ class View(NamedTuple):
         xp = namespace(scan)
         cells, distance = _cells(scan - like(origin, scan))
         image = scatter_min(distance, cells, ROWS * COLUMNS)
-        return View(origin, xp.where(image < np.inf, image, UNSEEN))
+        around = xp.reshape(image, (ROWS, COLUMNS))
+        for axis in (0, 1):
+            sides = xp.roll(around, 1, axis=axis), xp.roll(around, -1, axis=axis)
+            around = xp.minimum(around, xp.minimum(*sides))
+        nearest = xp.reshape(around, (-1,))
+        return View(origin, *(xp.where(each < np.inf, each, UNSEEN) for each in (image, nearest)))
 
     def ranges(self, points: Array) -> Ranges:
         """Compare points (..., 3) with what was seen in their directions."""
         cells, distance = _cells(points - like(self.origin, points))
-        return Ranges(distance, self.image[cells])
+        return Ranges(cells, distance, self.image[cells], self.nearest[cells])
 
 
 def views_of(scan: Array, viewpoint: Array, margin: float) -> list[View]:
@@ -80,6 +93,23 @@ def free_space_violation(points: Array, views: Sequence[View], margin: float) ->
     return float(in_front / max(covered, 1))
 
 
+class Sight(NamedTuple):
+    """Numbers of points of one cloud by what the sensor of the other one saw in their directions.
+
+    Points that touch the other cloud are confirmed. Those that do not and stand in front of what was seen,
+    by half of the margin and away from its borders, are against the motion: those in the largest connected
+    part of the image count. Curved ones are weighted sums, and against the motion wherever they stand in
+    front of what was seen or beside it.
+    """
+
+    in_front: float  # by the margin or more, whether they touch or not; over all views
+    covered: float  # in directions where anything was seen; over all views
+    confirmed: float
+    curved_confirmed: float
+    curved_against: float
+    against: float
+
+
 class FreeSpace:
     """Mutual free space of two scans, by motion."""
 
@@ -91,61 +121,56 @@ class FreeSpace:
         These are (3,) or a row for each point. Points further than `margin` metres in front of a surface are
         not part of it.
         """
-        self.scans, self.margin, self.viewpoints = (source, target), margin, viewpoints
+        self.scans, self.margin = (source, target), margin
         self._some = [every_nth(scan, MAX_QUERY_POINTS) for scan in self.scans]
-        self._views: dict[float, list[list[View]]] = {}
+        self._views = [
+            views_of(scan, viewpoint, margin / 2)
+            for scan, viewpoint in zip(self.scans, viewpoints, strict=True)
+        ]
 
     def __call__(self, motions: np.ndarray) -> np.ndarray:
         """The fraction (H,) of some points in free space of the other scan, mean of both ways."""
         ways = motions, np.array([inverse(T) for T in motions])
         shares = []
-        for points, way, views in zip(self._some, ways, self._seen(self.margin)[::-1], strict=True):
+        for points, way, views in zip(self._some, ways, self._views[::-1], strict=True):
             moved, xp = moved_by_each(way, points), namespace(points)
             in_front = _any([view.ranges(moved).in_front(self.margin) for view in views])
             shares.append(xp.count_nonzero(in_front, axis=1) / len(points))
         return to_host(shares[0] + shares[1]) / 2
 
-    def violation_and_contradiction(
-        self, T_target_source: np.ndarray, overlap: Overlap
-    ) -> tuple[float, float]:
-        """The evidence of free space against a motion, under which the scans overlap like that.
+    def sights(
+        self, T_target_source: np.ndarray, overlap: Overlap, weights: tuple[Array, Array]
+    ) -> tuple[Sight, Sight]:
+        """The source seen by the sensor of the target, and the reverse, under a motion with this overlap."""
+        moved = overlap.moved, transform(inverse(T_target_source), self.scans[1])
+        touching = overlap.source.touching, overlap.target.touching
+        ways = zip(moved, self._views[::-1], touching, weights, strict=True)
+        source, target = (self._sight(*way) for way in ways)
+        return source, target
 
-        The violation is the larger of the fractions of both scans in free space of the other.
+    def _sight(self, points: Array, views: Sequence[View], touching: Array, weights: Array) -> Sight:
+        ranges, half, xp = [view.ranges(points) for view in views], self.margin / 2, namespace(points)
+        confirmed = _any([each.covered for each in ranges]) & touching
+        against = _any([each.well_in_front(half) for each in ranges]) & ~touching
+        displaced = _any([each.covered & (each.distance < each.seen + half) for each in ranges]) & ~touching
+        sums = [
+            *_violating_and_covered(ranges, self.margin),
+            xp.count_nonzero(confirmed),
+            *(xp.sum(xp.where(mask, weights, 0.0)) for mask in (confirmed, displaced)),
+        ]
+        counts = to_host(xp.stack([xp.asarray(each, dtype=xp.float64) for each in sums])).tolist()
+        return Sight(
+            *counts, max(_largest_piece(to_host(each.cells[against & each.covered])) for each in ranges)
+        )
 
-        The contradiction is how much of what the sensor of one scan sees of the other one it says is not
-        there, geometric mean of both. Of points in directions that the other sensor saw those count that
-        touch, and those that do not and stand in its free space by half of the margin: the share of the
-        latter, (k + 1) / (n + 5) by Laplace smoothing.
-        """
-        target = self.scans[1]
-        both = overlap.moved, transform(inverse(T_target_source), target)
-        near, half = self._seen(self.margin / 2), self.margin / 2
-        counts, xp = [], namespace(target)
-        for points, views, close_views, touched in zip(
-            both, self._seen(self.margin)[::-1], near[::-1], (overlap.touching, overlap.touched), strict=True
-        ):
-            ranges = close = [view.ranges(points) for view in views]
-            if close_views is not views:
-                close = [view.ranges(points) for view in close_views]
-            against = _any([each.in_front(half) for each in close]) & ~touched
-            confirmed = _any([each.covered for each in close]) & touched
-            counts += [
-                *_violating_and_covered(ranges, self.margin),
-                *map(xp.count_nonzero, (against, confirmed)),
-            ]
-        counts = to_host(xp.stack([xp.asarray(count) for count in counts])).reshape(2, 4).tolist()
-        violation = max(in_front / max(covered, 1) for in_front, covered, _, _ in counts)
-        shares = [(against + 1) / (against + confirmed + 5) for _, _, against, confirmed in counts]
-        return violation, float(np.sqrt(shares[0] * shares[1]))
 
-    def _seen(self, margin: float) -> list[list[View]]:
-        """The views of source and target; from one viewpoint they do not depend on the margin."""
-        if all(viewpoint.ndim == 1 for viewpoint in self.viewpoints):
-            margin = self.margin
-        if margin not in self._views:
-            both = zip(self.scans, self.viewpoints, strict=True)
-            self._views[margin] = [views_of(scan, viewpoint, margin) for scan, viewpoint in both]
-        return self._views[margin]
+def _largest_piece(cells: np.ndarray) -> float:
+    """Number of the given cells (N,) of an image in its largest connected part; 0 without any."""
+    if len(cells) == 0:
+        return 0.0
+    counts = np.bincount(cells, minlength=ROWS * COLUMNS).reshape(ROWS, COLUMNS)
+    parts, _ = label(counts > 0, structure=np.ones((3, 3)))
+    return float(np.bincount(parts.ravel(), counts.ravel())[1:].max())
 
 
 def _any(masks: Sequence[Array]) -> Array:

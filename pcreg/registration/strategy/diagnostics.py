@@ -124,7 +124,7 @@ def mirror_confidence(
     if flipped is None:  # cells of the mirrored cloud differ, and too few points may be left
         return 0.0
     # A source that is mirrored, and otherwise right, fits at once; a prior does not hold for it
-    return replace(scale, attempts=1, prior=ANY).match(flipped, target, seed=seed).confidence
+    return replace(scale, sure=0.0, prior=ANY).match(flipped, target, seed=seed).confidence
 
 
 def _mirrored(

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcreg.arrays import Array, like, take, to_host
+from pcreg.arrays import Array, every_nth, like, take, to_host
 from pcreg.features.base import Descriptor
 from pcreg.geometry.normals import has_surface
 from pcreg.geometry.se3 import mean_displacement, residuals
 from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
-from pcreg.registration.estimation.icp import Refinement, refine
+from pcreg.registration.estimation.icp import MAX_ITERATIONS, Refinement, refine
 from pcreg.registration.estimation.ransac import ransac
 from pcreg.registration.judge.confidence import MIN_CANDIDATE_PROBABILITY, ConfidenceModel, Verdict
 from pcreg.registration.judge.covariance import covariance
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 MATCH_DISTANCE_VOXELS = 1.5  # between true partners after downsampling, at most
 OVERLAP_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner within one cell
 FREE_SPACE_MARGIN_VOXELS = 4.0  # points further in front of a surface are not part of it
+FIRST_HYPOTHESES = 2
+BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP
 MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two candidates put the source, on average
 NO_SURFACE = (
     "the points of the {} lie on no surface but fill space, as noise does, so that matches prove little"
@@ -43,6 +45,7 @@ class Candidate(NamedTuple):
     evidence: Evidence
     inliers: np.ndarray  # (inliers, 2) int64, the matches that it brings together
     overlap: Overlap
+    briefly: bool  # by few points and iterations
 
 
 class _Pair(NamedTuple):
@@ -64,12 +67,12 @@ class SingleScaleRegistrar:
     """
 
     descriptor: Descriptor
-    attempts: int = 3  # motions tried before the pair is refused
+    sure: float = 0.9  # probability of one of the first hypotheses from which no others are tried
     iterations: int = 1_000_000  # samples of RANSAC: indoors 2 % of FPFH's matches may be right
     prior: Prior = ANY  # between the clouds as they are described
 
     def __post_init__(self) -> None:
-        settings = {"voxel": self.voxel, "attempts": self.attempts, "iterations": self.iterations}
+        settings = {"voxel": self.voxel, "iterations": self.iterations}
         for name, value in settings.items():
             if not value > 0:
                 raise InputError(f"{name} is {value}; it must be positive")
@@ -84,7 +87,7 @@ class SingleScaleRegistrar:
 
     @property
     def confidence_model(self) -> ConfidenceModel:
-        return ConfidenceModel.shipped(bool(self.descriptor.fingerprint))
+        return ConfidenceModel.shipped()
 
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds. Same clouds and seed: same result."""
@@ -97,51 +100,52 @@ class SingleScaleRegistrar:
     ) -> Registration:
         """The verdict on a motion (4, 4) found elsewhere, after refinement, by the matches found here."""
         clock = Clock()
-        candidate = self._candidate(self._compared(source, target, clock), T_target_source)
+        candidate = self.candidate(source, target, T_target_source, clock)
         clock.lap("refine")
         return self._with_verdict([candidate], source, target, clock)
+
+    def candidate(
+        self, source: DescribedCloud, target: DescribedCloud, T: np.ndarray, clock: Clock | None = None
+    ) -> Candidate:
+        """A motion (4, 4) found elsewhere, refined, with the evidence about it."""
+        return self._candidate(self._compared(source, target, clock or Clock()), T)
 
     def candidates(
         self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0, clock: Clock | None = None
     ) -> list[Candidate]:
         """The candidate motions between described clouds, most likely first, at least one.
 
-        If a motion is less likely right than wrong, its inliers are removed and the next one is estimated
-        from the other matches. Once one is more likely right, a single alternative is estimated in the same
-        way, from as many samples as that one took.
+        The first two hypotheses are refined briefly, and unless one of them is `sure`, all others. Whichever
+        is then most likely is refined fully.
         """
         clock = clock or Clock()
         pair = self._compared(source, target, clock)
-        further = pair.matches.further_points(source.points, target.points)
-        prior = self.prior.about(source.surface)
-        unused = np.ones(len(pair.points), dtype=bool)
-        found: list[Candidate] = []
+        first, others = np.split(self._hypotheses(pair, seed), [FIRST_HYPOTHESES])
+        clock.lap("estimate")
+        found = [self._aligned(pair, T, briefly=True) for T in first]
+        if max(map(self._probability, found)) < self.sure:
+            found += [self._aligned(pair, T, briefly=True) for T in others]
+        found = self._distinct(found, source)
+        while found[0].briefly:
+            found[0] = self._candidate(pair, found[0].refined.T_target_source)
+            found = self._distinct(found, source)
+        clock.lap("refine")
+        return found
 
-        def add_candidate(iterations: int) -> int:
-            estimate = ransac(
-                like(pair.points[unused, 0], source.points),
-                like(pair.points[unused, 1], target.points),
-                distance=self.match_distance,
-                iterations=iterations,
-                seed=seed,
-                one_way=None if found else further,
-                agreement=pair.agreement,
-                free_space=pair.free_space,
-                prior=prior,
-            )
-            clock.lap("estimate")
-            T = pair.agreement.refine(estimate.T_target_source)
-            found.append(self._candidate(pair, T))
-            clock.lap("refine")
-            unused[residuals(T, pair.points[:, 0], pair.points[:, 1]) < self.match_distance] = False
-            return estimate.drawn
+    def all_candidates(
+        self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0
+    ) -> list[Candidate]:
+        """A candidate for each hypothesis, in their order, the first ones refined fully."""
+        pair = self._compared(source, target, Clock())
+        return [
+            self._aligned(pair, T, briefly=rank >= FIRST_HYPOTHESES)
+            for rank, T in enumerate(self._hypotheses(pair, seed))
+        ]
 
-        for _ in range(self.attempts):
-            drawn = add_candidate(self.iterations)
-            if self.confidence_model.probability(found[-1].evidence) > MIN_CANDIDATE_PROBABILITY:
-                add_candidate(drawn)
-                break
-        return self._distinct(found, source)
+    def is_same(self, source: DescribedCloud, T: np.ndarray, other: np.ndarray) -> bool:
+        """True if two motions (4, 4) put the source in about the same place."""
+        distance = MIN_SEPARATION_DISTANCES * self.match_distance
+        return mean_displacement(source.surface, T, other) < distance
 
     def verify(
         self,
@@ -184,27 +188,47 @@ class SingleScaleRegistrar:
             FreeSpace(source.surface, target.surface, margin, viewpoints),
         )
 
-    def _candidate(self, pair: _Pair, T_target_source: np.ndarray) -> Candidate:
-        source, target, matches, points, agreement, free_space = pair
+    def _hypotheses(self, pair: _Pair, seed: int) -> np.ndarray:
+        """The motions (H, 4, 4) that the matches propose, H >= 1, the most promising first."""
+        source, target = pair.source, pair.target
+        found = ransac(
+            like(pair.points[:, 0], source.points),
+            like(pair.points[:, 1], target.points),
+            distance=self.match_distance,
+            iterations=self.iterations,
+            seed=seed,
+            one_way=pair.matches.further_points(source.points, target.points),
+            agreement=pair.agreement,
+            free_space=pair.free_space,
+            prior=self.prior.about(source.surface),
+        )
+        return found.hypotheses
+
+    def _aligned(self, pair: _Pair, T_target_source: np.ndarray, *, briefly: bool = False) -> Candidate:
+        """The candidate near a hypothesis (4, 4), aligned by descriptors first."""
+        return self._candidate(pair, pair.agreement.refine(T_target_source), briefly=briefly)
+
+    def _candidate(self, pair: _Pair, T_target_source: np.ndarray, *, briefly: bool = False) -> Candidate:
+        source, target, matches, matched, agreement, free_space = pair
         log.info("refine: %d points on %d", len(source.surface), len(target.surface))
-        surfaces = source.surface, target.surface, target.normals
-        refined = refine(*surfaces, T_target_source, OVERLAP_DISTANCE_VOXELS * self.voxel)
+        points, iterations = BRIEFLY if briefly else (len(source.surface), MAX_ITERATIONS)
+        surfaces, distance = (target.surface, target.normals), OVERLAP_DISTANCE_VOXELS * self.voxel
+        refined = refine(every_nth(source.surface, points), *surfaces, T_target_source, distance, iterations)
         T = refined.T_target_source
-        overlap = Overlap.of(*surfaces, T, refined.distance)
-        evidence = gather_evidence(source, target, points, agreement, refined, free_space, overlap)
-        agree = residuals(T, points[:, 0], points[:, 1]) < self.match_distance
-        return Candidate(refined, evidence, matches.rows[agree], overlap)
+        overlap = Overlap.of(source.surface, *surfaces, T, distance)
+        evidence = gather_evidence(source, target, matched, agreement, refined, free_space, overlap)
+        agree = residuals(T, matched[:, 0], matched[:, 1]) < self.match_distance
+        return Candidate(refined, evidence, matches.rows[agree], overlap, briefly)
+
+    def _probability(self, candidate: Candidate) -> float:
+        return self.confidence_model.probability(candidate.evidence)
 
     def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:
         """The candidates, most likely first, without those that put the source where a likelier one does."""
         distinct: list[Candidate] = []
-        for candidate in sorted(found, key=lambda each: -self.confidence_model.probability(each.evidence)):
+        for candidate in sorted(found, key=lambda each: -self._probability(each)):
             T = candidate.refined.T_target_source
-            if all(
-                mean_displacement(source.surface, T, other.refined.T_target_source)
-                >= MIN_SEPARATION_DISTANCES * self.match_distance
-                for other in distinct
-            ):
+            if not any(self.is_same(source, T, other.refined.T_target_source) for other in distinct):
                 distinct.append(candidate)
         return distinct
 

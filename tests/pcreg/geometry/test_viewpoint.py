@@ -46,7 +46,7 @@ def fragment(seed: int = 0, boxes: int = 4) -> np.ndarray:
 def estimate(points: np.ndarray, voxel: float = 0.06) -> tuple[Viewpoint, np.ndarray, np.ndarray]:
     """The viewpoint and the surface that it is estimated from, with its normals of either sign."""
     surface = points[downsample_and_filter(points, voxel, box(points)[0])]
-    normals = normals_of(surface, 3 * voxel)
+    normals = normals_of(surface, 3 * voxel)[0]
     return estimated_viewpoint(points, surface, normals, voxel), surface, normals
 
 

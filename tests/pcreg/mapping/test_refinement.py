@@ -14,7 +14,7 @@ VOXEL = 0.05
 
 def scan(points: np.ndarray) -> Scan:
     keypoints = Keypoints(points.astype(np.float32), np.ones((len(points), 4), np.float32), VOXEL)
-    return Scan(LocalFrame(np.zeros(3), 1e-6), keypoints, points, normals_of(points, 3 * VOXEL))
+    return Scan(LocalFrame(np.zeros(3), 1e-6), keypoints, points, normals_of(points, 3 * VOXEL)[0])
 
 
 def corner(seed: int) -> np.ndarray:

@@ -37,7 +37,7 @@ def on_torch(monkeypatch):
 
 def assert_same(here, there):
     assert there.registered == here.registered
-    assert there.confidence == pytest.approx(here.confidence, abs=1e-3)
+    assert there.confidence == pytest.approx(here.confidence, abs=5e-3)  # an inlier more or less
     assert there.reason == here.reason
     assert there.notes == here.notes
     np.testing.assert_allclose(there.T_target_source, here.T_target_source, atol=1e-6)

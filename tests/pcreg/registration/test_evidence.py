@@ -41,12 +41,10 @@ def about(
     matched = np.stack([source.points[: len(agree)]] * 2, axis=1)
     matched[:, 1] = transform(T, matched[:, 1]) + np.where(agree, 0, 2 * DISTANCE)[:, None] / 3**0.5
     refined = Refinement(T, overlap=0.5, rmse=0.02, distance=DISTANCE)
+    source, target = source.on(device), target.on(device)
     agreement = DescriptorAgreement(source, target, DISTANCE)
-    here, there, normals = (
-        to_device(rows, device) for rows in (source.surface, target.surface, target.normals)
-    )
-    free_space = FreeSpace(here, there, MARGIN, (source.viewpoint, target.viewpoint))
-    overlap = Overlap.of(here, there, normals, T, DISTANCE)
+    free_space = FreeSpace(source.surface, target.surface, MARGIN, (source.viewpoint, target.viewpoint))
+    overlap = Overlap.of(source.surface, target.surface, target.normals, T, DISTANCE)
     return gather_evidence(source, target, matched, agreement, refined, free_space, overlap)
 
 

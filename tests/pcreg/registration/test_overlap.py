@@ -23,8 +23,8 @@ def test_what_lies_near_the_other_touches():
     source, target = floor(1.0, 0.03), floor(2.0)
     found = on_floor(source, target)
     np.testing.assert_allclose(found.moved, source, atol=1e-12)
-    assert found.touching.all()
-    np.testing.assert_array_equal(found.touched, target[:, 0] < 1.0 + 0.05)
+    assert found.source.touching.all()
+    np.testing.assert_array_equal(found.target.touching, target[:, 0] < 1.0 + 0.05)
     np.testing.assert_allclose(found.points, source, atol=1e-12)
     np.testing.assert_array_equal(found.normals, np.tile(UP, (len(source), 1)))
     np.testing.assert_allclose(found.offsets, -0.03)
@@ -35,8 +35,8 @@ def test_rows_of_what_touches_belong_together():
     target = floor(1.0)
     normals = np.random.default_rng(0).normal(size=target.shape)
     found = Overlap.of(source, target, normals, np.eye(4), 0.1)
-    np.testing.assert_array_equal(found.touching, (source[:, 2] < 0.1) & (source[:, 0] < 1.05))
-    np.testing.assert_array_equal(found.points, source[found.touching])
+    np.testing.assert_array_equal(found.source.touching, (source[:, 2] < 0.1) & (source[:, 0] < 1.05))
+    np.testing.assert_array_equal(found.points, source[found.source.touching])
     below = {(round(x, 2), round(y, 2)): n for (x, y, _), n in zip(target, normals, strict=True)}
     inside = found.points[:, 0] < 1.0
     wanted = np.array([below[round(x, 2), round(y, 2)] for x, y, _ in found.points[inside]])
@@ -47,6 +47,6 @@ def test_rows_of_what_touches_belong_together():
 @pytest.mark.parametrize("height", [0.1001, 7.0])
 def test_nothing_touches_from_the_distance_on(height):
     found = on_floor(floor(1.0, height), floor(2.0))
-    assert not found.touching.any()
-    assert not found.touched.any()
+    assert not found.source.touching.any()
+    assert not found.target.touching.any()
     assert (found.points.shape, found.normals.shape, found.offsets.shape) == ((0, 3), (0, 3), (0,))

@@ -1,8 +1,5 @@
 """Questions, answers and the fit of a verdict, on cases with a given outcome."""
 
-import json
-from dataclasses import asdict
-
 import numpy as np
 import pytest
 
@@ -10,9 +7,8 @@ from pcreg.geometry.se3 import rotation_about, se3
 from pcreg.io.pairs import Pair
 from pcreg.registration.judge.confidence import ConfidenceModel
 from pcreg.registration.registrar import Registrar
-from pcreg.training.judge import calibration_error, fit_network, reliability
-from pcreg.training.judge_answers import SCENES_PER_HOUSE, answers, evidence_of, is_right, merged, questions
-from tests.pcreg.evidences import CORRIDOR, evidence
+from pcreg.training.judge import answered, calibration_error, fit, reliability
+from pcreg.training.judge_answers import SCENES_PER_HOUSE, Answers, answers, is_right, merged, questions
 
 
 class Scenes:
@@ -26,7 +22,7 @@ class Scenes:
 
 
 def numbers(**some):
-    return dict.fromkeys(("true", "apart", "alike", "unrelated", "mirrored"), 0) | some
+    return dict.fromkeys(("true", "apart", "alike", "unrelated", "mirrored", "slid"), 0) | some
 
 
 def test_rooms_of_a_house_and_places_of_a_scene_are_strangers():
@@ -39,17 +35,63 @@ def test_rooms_of_a_house_and_places_of_a_scene_are_strangers():
     assert found == {frozenset({"scene-0", f"scene-{SCENES_PER_HOUSE - 1}"})}
 
 
-def test_a_network_learns_what_tells_right_from_wrong(tmp_path):
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(2000, 10))
-    right = values[:, 0] + np.minimum(values[:, 1], 0) + 0.3 * rng.normal(size=2000) > 0
-    out = tmp_path / "network.safetensors"
-    fit_network(values[:1500], right[:1500], np.ones(1500), out)
-    model = ConfidenceModel.load(out.read_bytes())
-    found = model.log_odds(values[1500:]) > 0
-    assert (found == right[1500:]).mean() > 0.85
-    fit_network(values[:1500], right[:1500], np.ones(1500), tmp_path / "again.safetensors")
-    assert (tmp_path / "again.safetensors").read_bytes() == out.read_bytes()
+def lists(rng, Q=2000, H=4, F=5) -> Answers:
+    """Questions of which one hypothesis is right, or none: the likelier, the greater two of its values."""
+    values = rng.normal(size=(Q, H, F)).astype(np.float32)
+    values[: Q // 4, 2:] = np.nan  # fewer hypotheses
+    score = 2 * values[..., 0] + np.minimum(values[..., 1], 0) - 1 + rng.gumbel(size=(Q, H)) / 3
+    score = np.concatenate([np.nan_to_num(score, nan=-np.inf), np.zeros((Q, 1))], axis=1)
+    right = np.eye(H + 1, dtype=bool)[score.argmax(1)][:, :H]
+    place = np.tile(np.arange(H), (Q, 1))
+    return Answers(np.full(Q, "data"), np.full(Q, "true"), values, np.zeros((Q, H), dtype=bool), place, right)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    asked = lists(np.random.default_rng(0))
+    out = tmp_path_factory.mktemp("fit") / "network.safetensors"
+    fit(Answers(*(column[:1500] for column in asked)), out)
+    return ConfidenceModel.load(out.read_bytes()), Answers(*(column[1500:] for column in asked)), out
+
+
+def test_a_network_learns_which_hypothesis_is_right(fitted):
+    model, held_out, _ = fitted
+    confidence, right = answered(held_out, model)
+    some = held_out.right.any(1)
+    assert right[some].mean() > 0.8
+    assert confidence[right].mean() > confidence[~right].mean() + 0.3
+    assert calibration_error(confidence, right) < 0.06
+
+
+def test_the_same_answers_give_the_same_file(tmp_path):
+    asked = lists(np.random.default_rng(1), Q=100)
+    for name in ("one", "again"):
+        fit(asked, tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_a_term_that_is_left_out_counts_for_nothing(tmp_path):
+    asked = lists(np.random.default_rng(2), Q=200)
+    fit(asked, tmp_path / "without", without=[0])
+    model = ConfidenceModel.load((tmp_path / "without").read_bytes())
+    values = np.zeros((2, 5), dtype=np.float32)
+    values[1, 0] = 3.0
+    few, many = model.log_odds(values)
+    assert few == many
+
+
+def test_hypotheses_at_one_place_count_once(fitted):
+    model, held_out, _ = fitted
+    rows = held_out.right.any(1)
+    asked = Answers(*(column[rows] for column in held_out))
+    copied = asked._replace(
+        values=np.concatenate([asked.values, asked.values], axis=1),
+        bounded=np.concatenate([asked.bounded, asked.bounded], axis=1),
+        place=np.concatenate([asked.place, asked.place], axis=1),
+        right=np.concatenate([asked.right, asked.right], axis=1),
+    )
+    for once, twice in zip(answered(asked, model), answered(copied, model), strict=True):
+        np.testing.assert_allclose(once, twice)
 
 
 def test_questions_of_every_kind():
@@ -101,30 +143,21 @@ def test_a_right_motion_is_right_in_the_frames_of_the_data_set(room, hidden):
     scenes.cloud = lambda name: getattr(room, name)
     asked = questions(scenes, numbers(true=1), seed=1, hidden=hidden)
     scale = Registrar(descriptor="fpfh").at(0.1)
-    (answer,) = answers(scenes, scale, asked, workers=0)
-    assert answer["kind"] == "true"
-    assert answer["motions"][0]["right"]
+    found = answers(scenes, scale, asked, workers=0)
+    assert found.kind.tolist() == ["true"]
+    assert found.right[0, 0]
+    assert np.isfinite(found.values[0, 0]).all()
 
 
-def test_evidence_comes_back_from_its_file():
-    for each in (evidence(), evidence(observability=CORRIDOR)):
-        assert evidence_of(json.loads(json.dumps({"evidence": asdict(each)}))) == each
-
-
-def test_a_logistic_model_is_found_again(tmp_path):
-    """Also from rows that count several times."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((1200, 3)) * [1, 5, 1]
-    chance = 1 / (1 + np.exp(-(2 * X[:, 0] + 0.5 * X[:, 1] - 0.3 * X[:, 2] - 1)))
-    right, counts = rng.random(len(X)) < chance, rng.integers(1, 4, len(X))
-    fit_network(X, right, counts, tmp_path / "fitted", hidden=())
-    model = ConfidenceModel.load((tmp_path / "fitted").read_bytes())
-    ((weights, _),) = model.layers
-    first, second, third = weights[..., 0].mean(0) / model.deviation
-    assert (first, second) == pytest.approx((2, 0.5), rel=0.3)
-    assert third < 0.1  # more of a trait never makes a motion less likely
-    assert calibration_error(chance, right) < 0.04
-    assert calibration_error(np.ones(len(X)), right) == pytest.approx(1 - right.mean())
+def test_a_motion_beside_the_truth_is_judged_alone(room):
+    scenes = Scenes("a")
+    scenes.pairs = [Pair("source", "target", room.T_target_source)]
+    scenes.cloud = lambda name: getattr(room, name)
+    asked = questions(scenes, numbers(true=1, slid=1), seed=1)
+    off = asked[1].start[:3, 3] - room.T_target_source[:3, 3]
+    assert 0.3 <= np.linalg.norm(off) <= 1.0
+    found = answers(scenes, Registrar(descriptor="fpfh").at(0.1), asked[1:], workers=0)
+    assert np.isfinite(found.values).all(2).sum() == 1
 
 
 def test_reliability_is_that_of_each_bin():
