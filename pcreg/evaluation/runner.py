@@ -174,7 +174,8 @@ def _record(
 
 
 def versions(packages: Sequence[str] = ()) -> dict[str, str]:
-    """Versions of the packages on which every figure depends, and of these packages."""
-    installed = packages_distributions()["open3d"][0]  # builds of Open3D differ in their name
-    names = sorted({"torch", "numpy", "scipy", "open3d", *packages})
-    return {"pcreg": VERSION} | {name: version(installed if name == "open3d" else name) for name in names}
+    """Versions of the packages on which figures depend: NumPy, SciPy, torch, Open3D if there, and these."""
+    open3d = packages_distributions().get("open3d", [])[:1]  # builds of Open3D differ in their name
+    names = sorted({"torch", "numpy", "scipy", *packages} - {"open3d", "pcreg"})
+    found = {"open3d": version(name) for name in open3d}
+    return {"pcreg": VERSION} | found | {name: version(name) for name in names}
