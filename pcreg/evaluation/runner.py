@@ -175,7 +175,7 @@ def _record(
 
 def versions(packages: Sequence[str] = ()) -> dict[str, str]:
     """Versions of the packages on which figures depend: NumPy, SciPy, torch, Open3D if there, and these."""
-    open3d = packages_distributions().get("open3d", [])[:1]  # builds of Open3D differ in their name
+    open3d = packages_distributions().get("open3d")  # builds of Open3D differ in their name
     names = sorted({"torch", "numpy", "scipy", *packages} - {"open3d", "pcreg"})
-    found = {"open3d": version(name) for name in open3d}
+    found = {"open3d": version(open3d[0])} if open3d else {}
     return {"pcreg": VERSION} | found | {name: version(name) for name in names}

@@ -1,11 +1,10 @@
 """Fast point feature histograms (Rusu et al., ICRA 2009), on the CPU by Open3D."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pcreg.arrays import Array, namespace, to_device
+from pcreg.arrays import Array, to_device, to_host
 from pcreg.features.base import Description
-from pcreg.geometry.normals import least_spread, scatter_matrices, towards
+from pcreg.geometry.normals import towards
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime.device import load_open3d
 
@@ -15,7 +14,7 @@ class FPFH:
 
     The voxel size sets the scale: normals come from a ball of 4 voxels and the histogram from one of
     10, both wider than the common 2 and 5, with which far fewer matches of indoor fragments are right.
-    Normals point towards the sensor. A GPU computes the histograms of Open3D, but for rounding.
+    Normals point towards the sensor. The CPU computes the histograms for any `device`, which the rows go to.
     """
 
     name = "fpfh"
@@ -46,14 +45,10 @@ class FPFH:
         kept = points[rows]
         if len(kept) == 0:
             return Description(kept, to_device(np.empty((0, 33), dtype=np.float32), self.device))
-        if viewpoints is None:
-            seen_from = namespace(kept).zeros_like(kept)
-        else:
-            seen_from = to_device(viewpoints, self.device)[rows]
-        histograms = self._by_open3d if self.device == "cpu" else self._on_gpu
-        return Description(kept, histograms(kept, seen_from))
+        seen_from = np.zeros(3) if viewpoints is None else to_host(viewpoints)[to_host(rows)]
+        return Description(kept, to_device(self._histograms(to_host(kept), seen_from), self.device))
 
-    def _by_open3d(self, points: NDArray[np.float64], viewpoints: NDArray[np.float64]) -> NDArray[np.float32]:
+    def _histograms(self, points: Array, viewpoints: Array) -> Array:
         open3d = load_open3d()
         cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
         hybrid = open3d.geometry.KDTreeSearchParamHybrid
@@ -65,12 +60,4 @@ class FPFH:
         features = open3d.t.pipelines.registration.compute_fpfh_feature(
             newer, self.feature_neighbors, self.feature_radius
         )
-        found: NDArray[np.float32] = features.numpy().astype(np.float32)
-        return found
-
-    def _on_gpu(self, points: Array, viewpoints: Array) -> Array:
-        from pcreg.features.point_feature_histograms import histograms
-
-        scatter = scatter_matrices(points, points, self.normal_radius, self.normal_neighbors)
-        normals = towards(viewpoints, points, least_spread(scatter)[1])
-        return histograms(points, normals, self.feature_neighbors, self.feature_radius)
+        return features.numpy().astype(np.float32)

@@ -66,10 +66,10 @@ def planar_fraction(points: Array, voxel: float) -> float:
     return int(planar.sum()) / len(queries)
 
 
-def scatter_matrices(queries: Array, points: Array, radius: float, neighbors: int = NEIGHBORS) -> Array:
-    """Scatter matrices (Q, 3, 3) of up to `neighbors` points (N, 3) within `radius` of `queries` (Q, 3)."""
+def scatter_matrices(queries: Array, points: Array, radius: float) -> Array:
+    """Scatter matrices (Q, 3, 3) of up to 30 points (N, 3) within `radius` of `queries` (Q, 3)."""
     xp = namespace(points)
-    distance, rows = Index(points).query(queries, neighbors, radius)
+    distance, rows = Index(points).query(queries, NEIGHBORS, radius)
     near = xp.isfinite(distance)
     rows *= near  # of any point, if none is near: it does not count
     columns = xp.stack([points[:, axis] for axis in range(3)])

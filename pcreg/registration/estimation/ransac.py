@@ -62,7 +62,6 @@ def ransac(
     seed: int = 0,
     n: int | None = None,
     edge_length: float = 0.9,
-    weights: np.ndarray | None = None,
     one_way: tuple[Array, Array] | None = None,
     agreement: Callable[[np.ndarray], np.ndarray] | None = None,
     free_space: Callable[[np.ndarray], np.ndarray] | None = None,
@@ -75,7 +74,7 @@ def ransac(
     sample within `distance` metres: the two checks of Open3D. A motion scores 1 - (residual / distance)^2
     summed over the matches closer than `distance` (MSAC; Torr and Zisserman, 2000). Sampling ends after
     `iterations`, or once the inlier ratio found says that with probability `confidence` a sample without
-    outliers was drawn. A match is drawn in proportion to `weights` (P,), positive; by default all are alike.
+    outliers was drawn.
 
     The best motions that differ are refitted to their inliers. Where few matches agree with the best of them
     more motions come from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
@@ -94,7 +93,6 @@ def ransac(
     source, target = to_host(source), to_host(target)  # few beside the points of the clouds
     possible = prior.possible(source, target, distance)
     source, target = source[possible], target[possible]
-    weights = None if weights is None else weights[possible]
     P = len(source)
     if n > P:
         return Estimate(NOTHING, inliers=0, inlier_ratio=0.0, drawn=0)
@@ -104,7 +102,7 @@ def ransac(
     matched = MatchedPoints(like(source, given), like(target, given), distance)
 
     limits = n, edge_length, iterations, confidence
-    motions, inlier_ratio, drawn = _sampled(matched, weights, prior, seed, *limits)
+    motions, inlier_ratio, drawn = _sampled(matched, prior, seed, *limits)
     hypotheses = _hypotheses(motions, matched, prior)
     if one_way is not None and inlier_ratio < MAX_UNCLEAR_RATIO:
         further = to_host(one_way[0]) - source_centre, to_host(one_way[1]) - target_centre
@@ -130,7 +128,6 @@ def ransac(
 
 def _sampled(
     matched: MatchedPoints,
-    weights: np.ndarray | None,
     prior: Prior,
     seed: int,
     n: int,
@@ -145,7 +142,7 @@ def _sampled(
     log.info("estimate: from %d matches", P)
     while drawn < needed:
         log.debug("estimate: %d of at most %d samples of %d matches", drawn, needed, P)
-        samples = _drawn(rng, P, (min(batch, iterations - drawn), n), weights)
+        samples = rng.integers(P, size=(min(batch, iterations - drawn), n))
         drawn += len(samples)
         found = matched.motions_of(matched.with_like_edges(samples, edge_length), prior)
         motions = np.concatenate([motions, found])
@@ -153,20 +150,10 @@ def _sampled(
         best = np.argsort(-scores, kind="stable")[:MAX_HYPOTHESES]
         motions, scores = motions[best], scores[best]
         if len(motions):
-            inlier_ratio = float(np.average(matched.inliers(motions[0]), weights=weights))
+            inlier_ratio = float(matched.inliers(motions[0]).mean())
             needed = min(iterations, _samples_needed(inlier_ratio, n, confidence))
         batch = BATCH * min(MAX_GPU_BATCHES if matched.on_gpu else 1, math.ceil((needed - drawn) / BATCH))
     return motions, inlier_ratio, drawn
-
-
-def _drawn(
-    rng: np.random.Generator, count: int, shape: tuple[int, int], weights: np.ndarray | None
-) -> np.ndarray:
-    """Random rows below `count`, in proportion to their weights (count,)."""
-    if weights is None:
-        return rng.integers(count, size=shape)
-    upper = np.cumsum(weights, dtype=np.float64)
-    return np.searchsorted(upper[:-1], rng.random(shape) * upper[-1], side="right")
 
 
 def _samples_needed(inlier_ratio: float, n: int, confidence: float) -> float:

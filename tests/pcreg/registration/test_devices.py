@@ -59,7 +59,7 @@ def test_a_pair_is_registered_alike(room, descriptor, viewpoint, on_torch):
         ]
         found.append(registrar.register(*prepared))
     assert not is_on_host(prepared[0].points)
-    if descriptor == "fcgf":  # histograms have other bits by PyTorch than by Open3D
+    if descriptor == "fcgf":  # products of histograms are large: rounded otherwise they have other matches
         assert_same(*found)
     assert found[0].registered
     assert found[1].registered

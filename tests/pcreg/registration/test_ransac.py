@@ -118,13 +118,3 @@ def test_where_few_matches_are_right_more_are_asked():
     assert translation_error(estimate.T_target_source, T) >= 0.1
     estimate = ransac(source[rows], target[rows], **given, one_way=(source, target))
     assert translation_error(estimate.T_target_source, T) < 0.05
-
-
-def test_likely_matches_are_drawn_more_often():
-    source, target, T = correspondences(inlier_ratio=0.03)
-    weights = np.where(np.arange(1000) < 30, 1.0, 0.03)  # half of what is drawn is right
-    alike = ransac(source, target, distance=0.0375)
-    weighted = ransac(source, target, distance=0.0375, weights=weights)
-    assert weighted.drawn < alike.drawn / 5
-    assert translation_error(weighted.T_target_source, T) < 1e-3
-    assert weighted.inlier_ratio == pytest.approx(0.03, abs=0.003)
