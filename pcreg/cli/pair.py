@@ -3,7 +3,6 @@
 import argparse
 import gc
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,6 @@ from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
 from pcreg.runtime.progress import Clock, Steps
 from pcreg.viz import files
-from pcreg.viz.overview import show
 
 
 def add_options(parser: argparse.ArgumentParser, out: str) -> None:
@@ -40,7 +38,6 @@ def add_options(parser: argparse.ArgumentParser, out: str) -> None:
     )
     add("--html", action="store_true", help="write viewer.html too")
     add("--no-picture", action="store_true", help="write no overview.png")
-    add("--show", action="store_true", help="open a window with the result")
     shared.add_options(
         parser,
         out=out,
@@ -57,8 +54,6 @@ def check(options: argparse.Namespace) -> None:
             "--viewpoint is given too often; give it once for both clouds or once for each, in a batch once"
         )
     shared.check(options)
-    if options.show and sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
-        raise InputError("--show needs a display and there is none; --html writes a page instead")
     check_folder(options.out)
 
 
@@ -92,8 +87,6 @@ def run(
         for side, cloud in zip(("source", "target"), clouds, strict=True):
             if (step := files.stride(cloud.points)) > 1:
                 print(f"aligned.ply holds one of {step} points of the {side}, which has {len(cloud.points)}")
-    if options.show:
-        show(*(cloud.points for cloud in clouds), found.T_target_source)
     return found.registered
 
 

@@ -116,10 +116,9 @@ def _check_search(options: argparse.Namespace) -> None:
         raise InputError(
             f"--batch was given several files, for the shell has expanded the pattern; quote it: '{pattern}'"
         )
-    if options.source or options.html or options.show or options.no_picture:
+    if options.source or options.html or options.no_picture:
         raise InputError(
-            "--batch takes one list and writes one table; leave out SOURCE, TARGET, --html, --no-picture and "
-            "--show"
+            "--batch takes one list and writes one table; leave out SOURCE, TARGET, --html and --no-picture"
         )
     if len(set(options.units)) > 1:
         raise InputError(

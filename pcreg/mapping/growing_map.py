@@ -12,7 +12,7 @@ from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import Retrieval, probability_of, propose
 from pcreg.mapping.refinement import refine_jointly
 from pcreg.mapping.submap import Context, Scan
-from pcreg.registration.batch import Pair, Work, name_of, registered, stamp_of
+from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.estimation.icp import Refinement
 from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.overlap import Overlap
@@ -129,7 +129,7 @@ class GrowingMap:
         kept = self.records.by_pair
         todo = [pair for pair in named if kept.get(name_of(pair), {}).get("stamp") != stamp_of(pair)]
         yield from (ends for pair, ends in named.items() if pair not in todo)
-        for pair, record in registered(executor, self.work, todo):
+        for pair, record in map_unordered(executor, Work.register, (self.work,), todo):
             self.records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
             yield named[pair]
         for pair, (source, target) in named.items():

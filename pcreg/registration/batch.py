@@ -8,7 +8,7 @@ import csv
 import glob
 import io
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -117,7 +117,8 @@ def run(
             files = examined_files(executor, registrar, files, registrar.voxel is None)
             work = Work(registrar, files, folder / "descriptions", seed, prior)
             describe_first(executor, work, todo)
-            for pair, record in progress(registered(executor, work, todo), "register", len(todo)):
+            registered = map_unordered(executor, Work.register, (work,), todo)
+            for pair, record in progress(registered, "register", len(todo)):
                 records.add(record | {"pair": name_of(pair), "stamp": stamp_of(pair)})
     records.order([name_of(pair) for pair in pairs])
     chosen = [records.by_pair[name_of(pair)] for pair in pairs]
@@ -140,8 +141,7 @@ class Work:
         return [self.files[path].error for path in pair if self.files[path].error]
 
     def clouds(self, pair: Pair) -> tuple[StoredCloud, StoredCloud]:
-        source, target = (self.cloud(path) for path in pair)
-        return source, target
+        return self.cloud(pair[0]), self.cloud(pair[1])
 
     def cloud(self, path: str) -> StoredCloud:
         return StoredCloud(self.files[path], self.folder, self.registrar.device)
@@ -194,13 +194,6 @@ def describe_first(executor: Executor | None, work: Work, pairs: Sequence[Pair])
     described = map_unordered(executor, Work.describe, (work,), first.values())
     for _ in progress(described, "describe", len(first)):
         pass
-
-
-def registered(
-    executor: Executor | None, work: Work, pairs: Sequence[Pair]
-) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """The records of the pairs, as they are done."""
-    return map_unordered(executor, Work.register, (work,), pairs)
 
 
 def name_of(pair: Pair) -> str:

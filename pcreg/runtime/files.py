@@ -1,24 +1,21 @@
 """Files that are whole or absent, leftovers of killed processes, and a folder of one run."""
 
 import errno
-import hashlib
 import os
 import platform
-import re
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from shutil import rmtree
 
 from pcreg.runtime.errors import InputError, OutputError
 
 # Raised by writing only; such errors name no file
 WRITE_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
-MARK = re.compile(r"\.unfinished-([0-9a-f]{8})-(\d+)")
+MARK = "unfinished"  # in the name of a file that is being written
 MAX_AGE_SECONDS = 86_400.0  # after which no process writes a file any more, on any host
 
 
@@ -30,13 +27,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
     place cannot be written to; an OSError about any other file passes.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.stem}.{mark()}{path.suffix}")
+    temporary = path.with_name(f".{path.stem}.{MARK}-{os.urandom(8).hex()}{path.suffix}")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     clear_once(path.parent)
     try:
         with writing(path, temporary):
-            temporary.unlink(missing_ok=True)
             temporary.touch()
             mode = temporary.stat().st_mode
             yield temporary
@@ -108,31 +104,10 @@ def locked(folder: str | Path, remedy: str) -> Iterator[None]:
         lock.release()
 
 
-def mark() -> str:
-    """Part of the name of a file or folder that this process has not finished yet."""
-    return f"unfinished-{_place()}-{os.getpid()}"
-
-
 @cache
 def clear_once(folder: Path) -> None:
-    """Remove from `folder` what is marked by processes that have ended; done once in a process.
-
-    A file of another host, or whose process number is in use again, goes when it is a day old.
-    """
+    """Remove from `folder` what killed processes left there a day ago or before; done once in a process."""
     with suppress(OSError):
-        for path in folder.iterdir():
-            if found := MARK.search(path.name):
-                import psutil  # takes 20 ms
-
-                ended = found[1] == _place() and not psutil.pid_exists(int(found[2]))
-                if ended or (path.is_file() and time.time() - path.stat().st_mtime > MAX_AGE_SECONDS):
-                    rmtree(path, ignore_errors=True)
-                    path.unlink(missing_ok=True)
-
-
-@cache
-def _place() -> str:
-    """Eight digits for the host or container in which process numbers are unique."""
-    namespace = Path("/proc/self/ns/pid")
-    words = f"{platform.node()} {os.readlink(namespace) if namespace.is_symlink() else ''}"
-    return hashlib.sha256(words.encode()).hexdigest()[:8]
+        for path in folder.glob(f".*.{MARK}-*"):
+            if time.time() - path.stat().st_mtime > MAX_AGE_SECONDS:
+                path.unlink(missing_ok=True)

@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pcreg.runtime import parallel
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import refusing
-from pcreg.runtime.files import clear_once, mark
 from pcreg.runtime.termination import Deferral, deferred, end_with_parent
 
 # Processes to start, by default one per core or PER_GPU, an executor that runs, or the address of a Dask
@@ -76,9 +75,8 @@ def map_unordered(
         for item in items:
             yield item, function(*shared, item)
         return
-    clear_once(Path(gettempdir()))
     pending: dict[Future[Any], Any] = {}
-    with TemporaryDirectory(prefix=f"pcreg.{mark()}-") as folder:
+    with TemporaryDirectory(prefix="pcreg-") as folder:
         work = Path(folder) / "work.pickle"
         work.write_bytes(pickle.dumps((function, shared)))
         words = "finishing what is under way; Ctrl-C again stops at once"

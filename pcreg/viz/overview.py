@@ -15,7 +15,6 @@ from pcreg.geometry.overlap import distances_to
 from pcreg.geometry.se3 import se3, transform
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.runtime import parallel
-from pcreg.runtime.device import load_open3d
 from pcreg.runtime.files import replacing
 from pcreg.viz.render import BACKGROUND, from_above, from_the_side, render
 
@@ -108,16 +107,6 @@ def residual_colors(distance: np.ndarray, limit: float) -> np.ndarray:
     steps, bands = np.linspace(0, limit, len(VIRIDIS)), zip(*map(bytes.fromhex, VIRIDIS), strict=True)
     colors[near] = np.stack([np.interp(distance[near], steps, band) for band in bands], axis=1) / 255
     return colors
-
-
-def show(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
-    """Show the moved source (N, 3) and the target (M, 3) in a window until that is closed."""
-    open3d, centre = load_open3d(), target.mean(0)  # the window works in float32
-    drawn = []
-    for points, color in ((transform(T_target_source, source), SOURCE), (target, TARGET)):
-        cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points - centre))
-        drawn.append(cloud.paint_uniform_color(color))
-    open3d.visualization.draw_geometries(drawn, "pcreg")
 
 
 def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray) -> Image.Image:

@@ -25,7 +25,7 @@ OPTIONS = {  # with values that are sound
     "--units": ["m m", "mm mm", "m mile"],
     "--out": ["{folder}/out", "{folder}/a.npy", "/proc/nope"],
 }
-FLAGS = ["--html", "--no-picture", "--show", "--traceback", "--version", "--help", "--", "--nonsense"]
+FLAGS = ["--html", "--no-picture", "--traceback", "--version", "--help", "--", "--nonsense"]
 FLAGS += ["--quiet", "--verbose", "--json"]
 FILES = ["{folder}/a.npy", "{folder}/b.npy", "{folder}/missing.ply", "{folder}", "", "{folder}/pairs.csv"]
 

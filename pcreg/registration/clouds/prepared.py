@@ -1,7 +1,7 @@
 """A cloud that is registered with any number of others, and what is computed of it once."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from threading import RLock
@@ -73,10 +73,7 @@ class PreparedCloud:
     @contextmanager
     def _points_in_turn(self) -> Iterator[Array]:
         """Yield the points, while no other large cloud has its own in memory."""
-        if len(self.cloud.points) <= MAX_KEPT_POINTS:
-            yield self.points
-            return
-        with _large:
+        with _large if len(self.cloud.points) > MAX_KEPT_POINTS else nullcontext():
             yield self.points
 
     @cached_property

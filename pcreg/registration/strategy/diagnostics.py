@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from pcreg.arrays import like
-from pcreg.geometry.se3 import box
 from pcreg.geometry.voxel_size import extent
 from pcreg.registration.clouds.local_frame import MIRROR
 from pcreg.registration.clouds.prepared import PreparedCloud
@@ -47,8 +46,6 @@ def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
 
 def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
     """A note if the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
-    if min(_largest_extent(source), _largest_extent(target)) <= MAX_EXTENT_METRES:
-        return []
     extents = extent(source), extent(target)
     if min(extents) > MAX_EXTENT_METRES and max(extents) / min(extents) <= MAX_EXTENT_RATIO:
         return [
@@ -56,11 +53,6 @@ def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
             "if so, say --units mm mm"
         ]
     return []
-
-
-def _largest_extent(points: np.ndarray) -> float:
-    """Upper bound of the extent of points (N, 3), at a tenth of its cost."""
-    return float(np.linalg.norm(np.subtract(*box(points)))) if len(points) else 0.0
 
 
 def degenerate_directions(found: Registration) -> list[str]:

@@ -92,10 +92,7 @@ class PreparedMap:
         whole = self.whole
         kept = np.zeros(len(whole.cloud.points), dtype=bool)
         kept[rows] = True
-        stated = whole.stated
-        viewpoint = stated[kept] if stated is not None and stated.ndim == 2 else stated
-        cloud = replace(whole.cloud, viewpoint=None).select(kept)
-        cloud = replace(cloud, viewpoint=viewpoint)
+        cloud = replace(whole.cloud, viewpoint=whole.stated).select(kept)
         return PreparedCloud(cloud, "auto", whole.name, device=whole.device)
 
 

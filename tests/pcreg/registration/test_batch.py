@@ -39,7 +39,7 @@ def test_a_list_is_registered_resumed_and_written_to_one_table(scans, room, tmp_
     assert len(list((out / "descriptions").rglob("*.npz"))) == 2  # of three pairs, each cloud once
 
     before = (out / "pairs.jsonl").read_bytes()
-    monkeypatch.setattr(batch, "registered", None)  # nothing is left to do
+    monkeypatch.setattr(batch, "map_unordered", None)  # nothing is left to do
     assert register.main(command) == 1
     assert (out / "pairs.jsonl").read_bytes() == before
     assert register.main([*command, "--seed", "1"]) == 2

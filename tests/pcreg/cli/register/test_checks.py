@@ -1,6 +1,5 @@
 """Options that cannot be used are refused before anything is read, and nothing is written."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -68,14 +67,6 @@ def test_a_pattern_that_the_shell_has_expanded(count, tmp_path, capsys):
     files = [tmp_path / f"{number}.npy" for number in range(count)]
     message = refusal(capsys, "--out", tmp_path / "out", "--batch", *files, "--seed", "1")
     assert f"quote it: '{tmp_path}/*.npy'" in message
-
-
-def test_without_a_display_show_is_refused_before_anything_is_done(scans, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
-    assert "--html" in refusal(capsys, *scans, "--show", "--out", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
