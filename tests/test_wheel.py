@@ -6,14 +6,19 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 from pcreg.geometry.se3 import rotation_error, translation_error
+from tests.pcreg.scenes import moved_sheet
 from tests.processes import CHECKOUT
 
+MAX_CORE_BYTES = 400e6
+CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from pcreg.cli.main import main; sys.exit(main())"
 FOREIGN = ("datasets", "kernels")  # Hugging Face has packages of both names
 
 
@@ -54,6 +59,70 @@ def environment(wheel, tmp_path_factory) -> Path:
     heavy = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     (packages / "heavy.pth").write_text("".join(f"{path}\n" for path in heavy))
     return root
+
+
+@pytest.fixture(scope="module")
+def core(wheel, tmp_path_factory) -> Path:
+    """The folder that `pip install` of the wheel fills, without extras; packages are links."""
+    folder = tmp_path_factory.mktemp("core")
+    zipfile.ZipFile(wheel).extractall(folder)
+    (own,) = folder.glob("*.dist-info")
+    waiting, done = [Requirement(line) for line in Distribution.at(own).requires], set()
+    while waiting:
+        needed = waiting.pop()
+        if needed.name in done or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+            continue
+        done.add(needed.name)
+        found = distribution(needed.name)
+        waiting += map(Requirement, found.requires or [])
+        for name in {file.parts[0] for file in found.files} - {"..", "__pycache__"}:
+            (folder / name).symlink_to(found.locate_file(name))
+    return folder
+
+
+def called(core, *words, cwd) -> subprocess.CompletedProcess[str]:
+    """`pcreg` with these words, run by a Python that sees the folder alone."""
+    command = [sys.executable, "-I", "-S", "-c", CALL, core, *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+
+
+def test_the_core_registers_verifies_and_locates_with_picture_and_page(core, tmp_path):
+    files = (Path(root) / name for root, _, names in os.walk(core, followlinks=True) for name in names)
+    assert sum(file.stat().st_size for file in files) < MAX_CORE_BYTES
+    moved_sheet(tmp_path)
+    (tmp_path / "pairs.csv").write_text("a.npy,b.npy\n")
+    for words in (
+        "register a.npy b.npy --html --device auto",
+        "verify a.npy b.npy registration/result.json --html --out verified",
+        "register --batch pairs.csv --out batch",
+        "locate a.npy b.npy",
+    ):
+        done = called(core, *words.split(), cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+    for folder in ("registration", "verified"):
+        assert {"overview.png", "viewer.html"} <= {path.name for path in (tmp_path / folder).iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("words", "purpose", "packages", "extra"),
+    [
+        ("map a.npy b.npy", "a map", "networkx, open3d", "map"),
+        ("evaluate", "pcreg evaluate", "hydra, matplotlib, omegaconf, torch, yaml", "evaluate"),
+        ("train", "pcreg train", "hydra, omegaconf, tensorboard, torch, yaml", "train"),
+        ("warmup", "pcreg warmup", "torch", "gpu"),
+        ("register a.npy b.npy --device cuda", "device=cuda", "torch", "gpu"),
+        ("register a.npy b.npy --descriptor fpfh", "descriptor fpfh", "networkx, open3d", "map"),
+        ("register a.laz b.npy", "a.laz: this format", "laspy, lazrs", "las"),
+        ("register a.npy b.e57", "b.e57: this format", "pye57", "e57"),
+    ],
+)
+def test_what_the_core_lacks_is_said_with_the_command(core, tmp_path, words, purpose, packages, extra):
+    moved_sheet(tmp_path)
+    for name in ("a.laz", "b.e57"):
+        (tmp_path / name).write_bytes(b"content")
+    done = called(core, *words.split(), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == f"error: {purpose} needs {packages}; type: pip install 'pcreg[{extra}]'\n"
 
 
 def test_every_file_is_inside_under_one_name(wheel):

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TextIO
 
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.extras import command_for
 from pcreg.runtime.files import WRITE_ERRORS
 from pcreg.runtime.termination import STATUS as TERMINATED
 from pcreg.runtime.termination import termination
@@ -48,8 +49,7 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
         return _refused(f"not enough memory ({_first_line(error)}); {remedy}")
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("pcreg"):
-            remedy = "type: make setup, or pip install -e . in an environment"
-            return _refused(f"{error.name} is not installed; {remedy}")
+            return _refused(f"{error.name} is not installed; type: {command_for('all')}")
         if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
             return _refused(f"{error.filename or 'a file'}: cannot be written ({error.strerror}); make room")
         if with_traceback:

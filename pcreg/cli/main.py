@@ -7,6 +7,7 @@ from importlib import import_module
 from pcreg.cli import exit_status
 from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.extras import require
 
 # Each is a module of this package, imported when it is run: `register` starts without PyTorch.
 VERBS = {
@@ -19,6 +20,7 @@ VERBS = {
     "train": "train descriptors on pairs of clouds",
     "publish": "publish the weights of a training, with a card",
 }
+EXTRAS = {"warmup": "gpu", "evaluate": "evaluate", "train": "train", "publish": "train"}
 LISTED = "\n".join(f"  {verb:10}{what}" for verb, what in VERBS.items())
 HELP = f"""\
 usage: pcreg VERB ...
@@ -33,9 +35,16 @@ pcreg VERB --help explains a verb, pcreg --version says which version this is.""
 def main(arguments: list[str] | None = None) -> int:
     """Run `pcreg` with these arguments, by default those of the process; returns its exit status."""
     verb, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
+    if verb in EXTRAS and (lacking := exit_status.status(lambda: _required(verb))):
+        return lacking
     if verb in VERBS:
         return import_module(f"pcreg.cli.{verb}").main(rest, program=f"pcreg {verb}")
     return exit_status.status(lambda: _about(verb))
+
+
+def _required(verb: str) -> int:
+    require(EXTRAS[verb], f"pcreg {verb}")
+    return 0
 
 
 def _about(option: str) -> int:

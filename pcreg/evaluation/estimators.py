@@ -5,7 +5,6 @@ stream of random numbers, so its results repeat with one thread only.
 """
 
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol as Interface
 
 import numpy as np
@@ -17,8 +16,7 @@ from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.ransac import ransac
 from pcreg.registration.judge.free_space import FreeSpace
 from pcreg.registration.matching.nearest import Matches
-from pcreg.runtime.device import load_open3d
-from pcreg.runtime.errors import refusing
+from pcreg.runtime.extras import load_open3d, require
 
 FREE_SPACE_MARGIN_DISTANCES = 2.0  # points further in front of a surface lie in free space
 
@@ -65,6 +63,9 @@ class Open3DRansac:
 
     name = "open3d"
     packages = ("open3d",)
+
+    def __init__(self) -> None:
+        require("map", "estimator=open3d")
 
     def estimate(self, given: Matched, protocol: Protocol, seed: int) -> np.ndarray | None:
         open3d = load_open3d()
@@ -123,9 +124,7 @@ class KissMatcher:
     packages = ("kiss-matcher",)
 
     def __init__(self) -> None:
-        missing = "estimator=kiss: needs the package kiss-matcher; type: pip install kiss-matcher"
-        with refusing(missing, PackageNotFoundError):
-            version("kiss-matcher")
+        require("kiss", "estimator=kiss")
 
     def estimate(self, given: Matched, protocol: Protocol, seed: int) -> np.ndarray | None:
         import kiss_matcher

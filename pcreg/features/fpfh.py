@@ -6,7 +6,7 @@ from pcreg.arrays import Array, to_device, to_host
 from pcreg.features.base import Description
 from pcreg.geometry.normals import towards
 from pcreg.geometry.voxel_grid import voxel_downsample
-from pcreg.runtime.device import load_open3d
+from pcreg.runtime.extras import load_open3d
 
 
 class FPFH:

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_error
-from pcreg.runtime.device import load_open3d
+from pcreg.runtime.extras import load_open3d
 
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms

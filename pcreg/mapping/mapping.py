@@ -29,6 +29,7 @@ from pcreg.registration.matching.prior import ANY, Prior, Up
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.gicp import small_gicp
 from pcreg.runtime.errors import InputError, attempted
+from pcreg.runtime.extras import require
 from pcreg.runtime.progress import progress
 from pcreg.runtime.records import Records
 from pcreg.runtime.workers import Workers, executor_of, map_unordered
@@ -128,6 +129,7 @@ def run(
     InputError if fewer than two scans are named or can be used, for settings that differ from those of the
     records, and if a worker lacks the registrar's device.
     """
+    require("map", "a map")
     if len(set(paths)) < 2:
         raise InputError(f"{len(set(paths))} scans are no map; name two or more")
     option = check_viewpoint(viewpoint)

@@ -1,13 +1,12 @@
-"""Devices and libraries that not every machine has, and PyTorch made to repeat its results."""
+"""Devices that not every machine has, and PyTorch made to repeat its results."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
-from typing import Any
 
-from pcreg.runtime.errors import InputError, refusing
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.extras import require
 
 
 def choose_device(name: str) -> str:
@@ -15,29 +14,22 @@ def choose_device(name: str) -> str:
 
     Raises InputError for a device that is not there.
     """
-    if name == "cpu":
-        return name
-    import torch  # takes a second
+    if name == "cpu" or (name == "auto" and find_spec("torch") is None):
+        return "cpu"
+    kind, _, number = name.partition(":")
+    if kind == "cuda":
+        require("gpu", f"device={name}")
+    is_cuda = kind == "cuda" and (not number or number.isdecimal())
+    if name == "auto" or is_cuda:
+        import torch  # takes a second
 
     if name == "auto":
         return "cuda" if torch.cuda.is_available() and find_spec("triton") else "cpu"
-    kind, _, number = name.partition(":")
-    is_number = not number or number.isdecimal()
-    if kind != "cuda" or not is_number or int(number or 0) >= torch.cuda.device_count():
+    if not is_cuda or int(number or 0) >= torch.cuda.device_count():
         raise InputError(f"device={name}: not on this machine; use auto, cpu, cuda or cuda:N")
     if find_spec("triton") is None:
         raise InputError(f"device={name}: needs Triton, which PyTorch for this system lacks; use cpu")
     return name
-
-
-def load_open3d() -> Any:
-    """Open3D; InputError with the remedy if it, or a system library that it needs, is missing."""
-    remedy = (
-        "install it (pip install open3d) and the system library that is named, on Debian and Ubuntu one of "
-        "libusb-1.0-0, libegl1, libgl1 and libx11-6"
-    )
-    with refusing(f"Open3D cannot be loaded ({{error}}); {remedy}", ImportError, OSError):
-        return import_module("open3d")
 
 
 @contextmanager

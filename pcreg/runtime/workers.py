@@ -18,6 +18,7 @@ from typing import Any
 from pcreg.runtime import parallel
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import refusing
+from pcreg.runtime.extras import require
 from pcreg.runtime.termination import Deferral, deferred, end_with_parent
 
 # Processes to start, by default one per core or PER_GPU, an executor that runs, or the address of a Dask
@@ -42,9 +43,9 @@ def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | No
     if isinstance(workers, Executor):
         yield workers
     elif isinstance(workers, str):
-        missing = f"{workers}: a cluster needs dask; install it: .venv/bin/pip install '.[cluster]'"
-        with refusing(missing, ImportError):
-            from pcreg.runtime.cluster import executor_at  # dask takes a second to import
+        require("cluster", f"{workers}: a cluster")
+        from pcreg.runtime.cluster import executor_at  # dask takes a second to import
+
         with executor_at(workers, device) as executor:
             yield executor
     elif workers == 0:

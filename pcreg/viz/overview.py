@@ -4,7 +4,6 @@ Pillow puts together what pcreg.viz.render draws, because matplotlib takes secon
 """
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -125,12 +124,8 @@ def byte(color: np.ndarray) -> tuple[int, ...]:
 
 
 def font(size: int) -> ImageFont.FreeTypeFont:
-    """DejaVu Sans of matplotlib, which has most alphabets of file names.
-
-    Pillow's own font writes ASCII and a few signs.
-    """
-    folder = Path(find_spec("matplotlib").origin).parent / "mpl-data/fonts/ttf"
-    return ImageFont.truetype(folder / "DejaVuSans.ttf", size)
+    """DejaVu Sans, which has most alphabets of file names; Pillow's own font is ASCII and a few signs."""
+    return ImageFont.truetype(Path(__file__).with_name("DejaVuSans.ttf"), size)
 
 
 def principal_axes(points: np.ndarray) -> np.ndarray:

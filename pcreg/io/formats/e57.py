@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from pcreg.io.formats.bounds import check_count, check_expansion
-from pcreg.runtime.errors import InputError, refusing
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.extras import require
 
 CHUNK_POINTS = 1 << 16  # unpacked at a time
 HEADER_BYTES = 48
@@ -47,8 +48,9 @@ def viewpoint_of_e57(path: Path) -> np.ndarray | None:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple["pye57.E57", list["pye57.ScanHeader"]]]:  # noqa: F821
     """Open the file; yields it with the headers of its scans."""
-    with refusing(f"{path}: .e57 needs pye57; type: pip install 'pcreg[e57]'", ImportError):
-        import pye57
+    require("e57", f"{path}: this format")
+    import pye57
+
     _check_header(path)
     file = pye57.E57(str(path))
     try:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pcreg.io.formats.bounds import check_count, check_expansion, check_size
-from pcreg.runtime.errors import refusing
+from pcreg.runtime.extras import require
 
 CHUNK_POINTS = 1 << 16  # unpacked at a time
 MIN_HEADER_BYTES = 227  # of the oldest version
@@ -19,10 +19,9 @@ LAYERS = {10: 9, 11: 1, 12: 2, 13: 1}  # by kind of item; of extra bytes (14) ea
 
 def read_las(path: Path) -> np.ndarray:
     """Points (N, 3) float64 of a .las or .laz file, with its scale and offset applied."""
-    missing = f"{path}: .las and .laz need laspy and lazrs; type: pip install 'pcreg[las]'"
-    with refusing(missing, ImportError):
-        import laspy
-        import lazrs  # noqa: F401
+    require("las", f"{path}: this format")
+    import laspy
+
     with path.open("rb") as file:
         _check_header(file, path)
         file.seek(0)

@@ -12,7 +12,8 @@ from pcreg.geometry.overlap import OVERLAP_DISTANCE, measured_overlap
 from pcreg.geometry.se3 import inverse, residuals, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.registration.judge.free_space import View, free_space_violation
-from pcreg.runtime.errors import InputError, refusing
+from pcreg.runtime.errors import InputError
+from pcreg.runtime.extras import require
 
 # Of GICP, in voxels: the first forgives a rough guess, the second gives the result
 CORRESPONDENCE_DISTANCES = (6.0, 3.0)
@@ -103,7 +104,7 @@ def register_from(source: Scan, target: Scan, *guesses: np.ndarray) -> Fit:
 
 def small_gicp():
     """The package; InputError, with the command that installs it, where it is missing."""
-    remedy = "install it: .venv/bin/pip install '.[odometry]', or write poses.txt as docs/own_data.md says"
-    with refusing(f"scans without poses need small_gicp; {remedy}", ImportError):
-        import small_gicp
+    require("odometry", "the odometry of scans without poses.txt")
+    import small_gicp
+
     return small_gicp

@@ -15,6 +15,7 @@ from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime import cached_property, parallel
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
+from pcreg.runtime.extras import require
 
 if TYPE_CHECKING:
     from pcreg.kernels.triton.launch import Compilation
@@ -41,6 +42,8 @@ class Scales:
             raise InputError(f"{weights}: fpfh takes no weights; leave one of the two out")
         self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)
         self.weights = None if weights is None else expanded(weights)
+        if descriptor == "fpfh":
+            require("map", "descriptor fpfh")
         self._loaded: dict[Path, FCGF] = {}
         if self.weights is not None:  # a wrong name is refused before clouds are read
             self._learned(Size(0.0))

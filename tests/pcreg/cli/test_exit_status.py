@@ -7,7 +7,10 @@ import pytest
 
 from pcreg.cli import exit_status
 from pcreg.runtime.errors import InputError, OutputError
+from pcreg.runtime.extras import command_for
 from tests.processes import started
+
+ALL = command_for("all")
 
 
 def raising(error: BaseException):
@@ -30,7 +33,7 @@ def raising(error: BaseException):
             70,
             "a fault of the program (ZeroDivisionError: by); please report it",
         ),
-        (ModuleNotFoundError("No module", name="hydra"), 2, "hydra is not installed; type: make setup"),
+        (ModuleNotFoundError("No module", name="hydra"), 2, f"hydra is not installed; type: {ALL}"),
         (ModuleNotFoundError("No module", name="pcreg.nothing"), 70, "a fault of the program"),
     ],
 )

@@ -52,4 +52,4 @@ def test_wrong_extension_names_the_valid_ones(tmp_path, name):
 def test_a_missing_package_is_named(tmp_path, monkeypatch, suffix, package):
     write(tmp_path / f"a{suffix}", POINTS)
     monkeypatch.setitem(sys.modules, package, None)
-    assert "pip install 'pcreg[" in refusal(tmp_path / f"a{suffix}")
+    assert f"this format needs {package}; type: " in refusal(tmp_path / f"a{suffix}")

@@ -113,8 +113,8 @@ def test_a_cluster_that_cannot_be_used_is_refused(scheduler, monkeypatch):
     for address in ("tcp://127.0.0.1:1", "nonsense://x", "nonsense", ""):
         with pytest.raises(InputError, match="no Dask scheduler answers"), executor_of(address):
             pass
-    monkeypatch.setitem(sys.modules, "pcreg.runtime.cluster", None)
-    with pytest.raises(InputError, match=r"pip install '.\[cluster\]'"), executor_of(scheduler):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install .*\[cluster\]'"), executor_of(scheduler):
         pass
 
 

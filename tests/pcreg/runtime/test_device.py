@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from pcreg.runtime import device
+from pcreg.runtime import device, extras
 from pcreg.runtime.device import ONE_THREAD
 from pcreg.runtime.errors import InputError
 from tests.pcreg.scenes import moved_sheet
@@ -39,7 +39,7 @@ def test_a_gpu_without_triton_is_not_used(monkeypatch):
     """As on Windows: the kernels are Triton's."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(device, "find_spec", lambda name: None)
+    monkeypatch.setattr(device, "find_spec", lambda name: name != "triton" or None)
     assert device.choose_device("auto") == "cpu"
     assert device.choose_device("cpu") == "cpu"
     with pytest.raises(InputError, match="device=cuda: needs Triton"):
@@ -53,9 +53,9 @@ def test_a_missing_system_library_is_named_with_the_package_that_has_it(monkeypa
     def failing(_):
         raise OSError("libusb-1.0.so.0: cannot open shared object file: No such file or directory")
 
-    monkeypatch.setattr(device, "import_module", failing)
+    monkeypatch.setattr(extras, "import_module", failing)
     with pytest.raises(InputError, match=r"libusb-1\.0\.so\.0.*install .* libusb-1\.0-0"):
-        device.load_open3d()
+        extras.load_open3d()
 
 
 def test_a_forked_child_registers_what_its_parent_registered(tmp_path):

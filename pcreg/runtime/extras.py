@@ -1,0 +1,46 @@
+"""Packages that an installation has only with an extra, and the commands that install them."""
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+from pcreg.runtime.errors import InputError, refusing
+
+CHECKOUT = Path(__file__).parents[2]
+PACKAGES = {  # that an extra of pyproject.toml brings and its verb cannot do without
+    "map": ("networkx", "open3d"),
+    "evaluate": ("hydra", "matplotlib", "omegaconf", "torch", "yaml"),
+    "train": ("hydra", "omegaconf", "tensorboard", "torch", "yaml"),
+    "gpu": ("torch",),
+    "las": ("laspy", "lazrs"),
+    "e57": ("pye57",),
+    "cluster": ("distributed",),
+    "odometry": ("small_gicp",),
+    "kiss": ("kiss_matcher",),
+}
+
+
+def command_for(extra: str) -> str:
+    """The command that installs an extra, beside this package or from this checkout."""
+    if (CHECKOUT / "pyproject.toml").is_file():
+        return join([sys.executable, "-m", "pip", "install", "-e", f"{CHECKOUT}[{extra}]"])
+    return f"pip install 'pcreg[{extra}]'"
+
+
+def require(extra: str, purpose: str) -> None:
+    """Raise InputError, with the command that installs it, if a package of an extra is missing."""
+    if missing := [name for name in PACKAGES[extra] if find_spec(name) is None]:
+        raise InputError(f"{purpose} needs {', '.join(missing)}; type: {command_for(extra)}")
+
+
+def load_open3d() -> Any:
+    """Open3D; InputError with the remedy if it, or a system library that it needs, is missing."""
+    remedy = (
+        f"install it ({command_for('map')}) and the system library that is named, on Debian and Ubuntu "
+        "one of libusb-1.0-0, libegl1, libgl1 and libx11-6"
+    )
+    with refusing(f"Open3D cannot be loaded ({{error}}); {remedy}", ImportError, OSError):
+        return import_module("open3d")
