@@ -1,10 +1,9 @@
-"""Freeze and compare answers of `register`, records of evaluations, and losses.
+"""Freeze and compare answers of `register`, and losses.
 
     python benchmarks/compare.py list /data/3dmatch --lidar pairs_10m.txt SCANS --lidar ... > pairs.csv
     python benchmarks/compare.py freeze pairs.csv answers.json [--device cuda] [--descriptor fcgf]
     python benchmarks/compare.py answers A.json B.json [--motion 1e-6]
     python benchmarks/compare.py devices pairs.csv [--device cuda] [--descriptor fcgf]
-    python benchmarks/compare.py records A/ B/
     python benchmarks/compare.py losses A.json B.json [--relative 1e-5]
 
     list     51 pairs by a fixed rule: six spread evenly over each scene of 3DMatch and of 3DLoMatch, six of
@@ -14,7 +13,6 @@
     answers  verdicts and reasons must be equal, confidences within 1e-3, motions of registered pairs within
              --motion (entries: radians and metres)
     devices  verdicts of the device must be the CPU's, and its own answers the same again to the bit
-    records  two folders that `pcreg evaluate` wrote: records must be equal but for times and what runs name
     losses   two files of `python benchmarks/training.py losses`
 
 Prints each difference; the exit status is 1 if there is one.
@@ -38,7 +36,6 @@ from pcreg.runtime.errors import InputError
 
 PER_SCENE, STRANGERS, LIDAR = 6, 6, 9
 CONFIDENCE = 1e-3
-UNEQUAL_KEYS = {"run", "seconds", "describe_seconds"}  # of records
 
 
 def main() -> int:
@@ -53,7 +50,7 @@ def main() -> int:
     for verb, default in (("freeze", "cpu"), ("devices", "cuda")):
         verbs[verb].add_argument("--device", default=default)
         verbs[verb].add_argument("--descriptor", default=DESCRIPTORS[0], choices=DESCRIPTORS)
-    for verb in ("answers", "records", "losses"):
+    for verb in ("answers", "losses"):
         verbs[verb].add_argument("one", type=Path)
         verbs[verb].add_argument("other", type=Path)
     verbs["answers"].add_argument("--motion", type=float, default=1e-6)
@@ -166,29 +163,6 @@ def _bits(found: Registration) -> bytes:
     return b"".join(np.ascontiguousarray(each).tobytes() for each in numbers if each is not None)
 
 
-def records(options: argparse.Namespace) -> list[str]:
-    one, other = (_records(folder / "records.jsonl") for folder in (options.one, options.other))
-    found = [f"{name}: recorded in one folder only" for name in one.keys() ^ other.keys()]
-    for name in one.keys() & other.keys():
-        if one[name] != other[name]:
-            keys = [key for key in one[name] if one[name][key] != other[name].get(key)]
-            found.append(f"{name}: {', '.join(keys) or 'another set of keys'}")
-    return sorted(found)
-
-
-def _records(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise InputError(f"{path}: missing; give folders that `pcreg evaluate` wrote")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return {line["pair"]: _without_times(line) for line in lines}
-
-
-def _without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_times(each) for key, each in value.items() if key not in UNEQUAL_KEYS}
-    return [_without_times(each) for each in value] if isinstance(value, list) else value
-
-
 def losses(options: argparse.Namespace) -> list[str]:
     one, other = (np.array(json.loads(path.read_text())) for path in (options.one, options.other))
     if len(one) != len(other):
@@ -198,7 +172,7 @@ def losses(options: argparse.Namespace) -> list[str]:
     return [f"step {n + 1}: {one[n]}, {other[n]}" for n in np.flatnonzero(off > options.relative)]
 
 
-VERBS = {each.__name__: each for each in (freeze, answers, devices, records, losses)} | {"list": write_list}
+VERBS = {each.__name__: each for each in (freeze, answers, devices, losses)} | {"list": write_list}
 
 if __name__ == "__main__":
     run(main)

@@ -14,7 +14,7 @@ from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.judge.evidence import Evidence
 from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import replacing
+from pcreg.runtime.files import write_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +119,7 @@ class Registration:
         path = Path(path).expanduser()
         if not path.parent.is_dir():
             raise InputError(f"{path}: no such folder; make it or name another")
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
 
 @dataclass(frozen=True)

@@ -109,18 +109,6 @@ def test_answers_are_frozen_and_compared(run, pair, capsys):
     assert run("compare.py", "devices", "pairs.csv", "--device=cpu") == 0
 
 
-def test_records_are_compared_without_their_times(run, folder):
-    for name, seconds, error in (("a", 1.0, 0.1), ("b", 2.0, 0.1), ("c", 1.0, 0.2)):
-        trial = {"RTE": error, "seconds": {"match": seconds}}
-        (folder / name).mkdir()
-        (folder / name / "records.jsonl").write_text(
-            json.dumps({"pair": "x", "run": name, "trials": [trial]})
-        )
-    assert run("compare.py", "records", "a", "b") == 0
-    assert run("compare.py", "records", "a", "c") == 1
-    assert run("compare.py", "records", "a", "missing") == 2
-
-
 def test_few_scans_of_a_map_are_screened_each_with_each(run):
     assert run("map.py", "retrieval", 3) == 0
     (row,) = result("map-retrieval.json")

@@ -119,8 +119,12 @@ def match_within_bound(a: Array, b: Array) -> Matches:
 
 def _keypoints(smaller: int, larger: int) -> np.ndarray:
     """Rows (K,) of the smaller side to match with the larger."""
-    count = min(max(MAX_COMPARED_PAIRS // max(larger, 1), MIN_KEYPOINTS), smaller)
-    return np.arange(count) * smaller // max(count, 1)
+    return evenly(smaller, max(MAX_COMPARED_PAIRS // max(larger, 1), MIN_KEYPOINTS))
+
+
+def evenly(count: int, most: int) -> np.ndarray:
+    """Rows (K,), at most `most` of `count`, evenly spaced."""
+    return np.arange(min(count, most)) * count // max(min(count, most), 1)
 
 
 def pca_project(a: Array, b: Array) -> tuple[Array, Array]:

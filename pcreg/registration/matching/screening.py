@@ -12,6 +12,7 @@ import numpy as np
 from pcreg.arrays import like, to_host
 from pcreg.geometry.se3 import moved_by_each
 from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.matching.nearest import evenly
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.matching.spatial_consistency import consistent_motions
 
@@ -32,7 +33,7 @@ class Keypoints:
     @staticmethod
     def of(cloud: DescribedCloud, voxel: float) -> "Keypoints":
         """At most 5,000 points of a cloud that was described at `voxel` metres."""
-        rows = _evenly(len(cloud.points), MAX_KEYPOINTS)
+        rows = evenly(len(cloud.points), MAX_KEYPOINTS)
         some = (to_host(each[like(rows, each)]).astype(np.float32) for each in (cloud.points, cloud.features))
         return Keypoints(*some, voxel)
 
@@ -49,7 +50,7 @@ def screen(source: Keypoints, target: Keypoints, prior: Prior = ANY) -> int:
 
 def mutual_matches(source: Keypoints, target: Keypoints) -> tuple[np.ndarray, np.ndarray]:
     """Points (P, 3) and (P, 3), at most 1,000, whose features are each other's nearest."""
-    queries = _evenly(len(source.points), MAX_QUERIES)
+    queries = evenly(len(source.points), MAX_QUERIES)
     points, features = source.points[queries], source.features[queries]
     nearest = _nearest(features, target.features)
     mutual = _nearest(target.features[nearest], features) == np.arange(len(features))
@@ -64,8 +65,3 @@ def agreeing(motions: np.ndarray, points: np.ndarray, partners: np.ndarray, dist
 def _nearest(features: np.ndarray, others: np.ndarray) -> np.ndarray:
     """For each row of features (N, C) the nearest of others (M, C): (N,)."""
     return (features @ others.T - (others**2).sum(1) / 2).argmax(1)
-
-
-def _evenly(count: int, most: int) -> np.ndarray:
-    """Rows (K,), at most `most` of `count`, evenly spaced."""
-    return np.arange(min(count, most)) * count // max(min(count, most), 1)

@@ -65,20 +65,15 @@ class Scan:
 
 def register_scans(source: Scan, target: Scan, guess: np.ndarray) -> Fit:
     """Register source to target from the motion `guess` (4, 4)."""
-    voxel, T = source.voxel, guess
+    voxel, T, clouds = source.voxel, guess, (target.cloud, source.cloud, target.tree)
     for distance in CORRESPONDENCE_DISTANCES:
-        T = (
-            small_gicp()
-            .align(
-                target.cloud,
-                source.cloud,
-                target.tree,
-                init_T_target_source=T,
-                max_correspondence_distance=distance * voxel,
-                max_iterations=MAX_ITERATIONS,
-            )
-            .T_target_source
+        found = small_gicp().align(
+            *clouds,
+            init_T_target_source=T,
+            max_correspondence_distance=distance * voxel,
+            max_iterations=MAX_ITERATIONS,
         )
+        T = found.T_target_source
     moved, back = transform(T, source.points), transform(inverse(T), target.points)
     free = FREE_SPACE_MARGIN * voxel
     return Fit(

@@ -15,6 +15,7 @@ from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.registration.strategy.single_scale import MIN_SEPARATION_DISTANCES, SingleScaleRegistrar
 from pcreg.runtime.progress import Clock
 
+Answer = tuple[Registration, PreparedCloud]  # and the region that it is about
 RIVAL_AGREEMENT = 0.5  # of the agreeing matches of the most promising region, from which on one is a rival
 PROBES = 200  # points of the scan by which answers are compared
 
@@ -26,7 +27,7 @@ def locate(
     *,
     seed: int = 0,
     prior: Prior = ANY,
-) -> tuple[Registration, PreparedCloud]:
+) -> Answer:
     """The answer with the highest confidence, and the region of the map that it is about.
 
     A confidence of 0.95 or more ends the search, but for regions elsewhere with half as many agreeing
@@ -38,7 +39,7 @@ def locate(
     described = scan.at(scale.descriptor)
     proposed = target.regions(scale).proposed(Keypoints.of(described, scale.voxel))
     clock.lap("propose")
-    answers: list[tuple[Registration, PreparedCloud]] = []
+    answers: list[Answer] = []
     found = None
     for region, agreeing in proposed:
         if found and (agreeing < RIVAL_AGREEMENT * proposed[0][1] or _holds(region, scan, *found)):
@@ -65,12 +66,7 @@ def _holds(region: PreparedCloud, scan: PreparedCloud, found: Registration, wher
     return bool(((points.min(0) <= middle) & (middle <= points.max(0))).all())
 
 
-def _same_place(
-    scan: PreparedCloud,
-    one: tuple[Registration, PreparedCloud],
-    other: tuple[Registration, PreparedCloud],
-    distance: float,
-) -> bool:
+def _same_place(scan: PreparedCloud, one: Answer, other: Answer, distance: float) -> bool:
     """True if two answers put the scan in about the same place of the map."""
     motions = [
         between_given(found.T_target_source, scan.frame, region.frame) for found, region in (one, other)
@@ -79,9 +75,7 @@ def _same_place(
     return mean_displacement(probes, *motions) < MIN_SEPARATION_DISTANCES * distance
 
 
-def _among(
-    found: Registration, region: PreparedCloud, others: list[tuple[Registration, PreparedCloud]]
-) -> Registration:
+def _among(found: Registration, region: PreparedCloud, others: list[Answer]) -> Registration:
     """The answer, given those about other places: at most one of them is right."""
     confidence = posterior([answer.confidence for answer in (found, *(each for each, _ in others))])[0]
     if not found.registered or confidence >= MIN_CONFIDENCE:

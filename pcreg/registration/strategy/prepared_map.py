@@ -64,11 +64,8 @@ class PreparedMap:
         """Regions for scans at that scale; InputError if all have too few points."""
         descriptor = scale.descriptor
         key = (descriptor.name, descriptor.fingerprint, descriptor.device, descriptor.voxel)
-        if key not in self._regions:
-            self._regions[key] = self._described(scale)
-        return self._regions[key]
-
-    def _described(self, scale: SingleScaleRegistrar) -> Regions:
+        if key in self._regions:
+            return self._regions[key]
         found = parallel.each(lambda cloud: _region(cloud, scale), self._clouds(scale.voxel))
         regions = [region for region in found if region is not None]
         if not regions:
@@ -76,7 +73,7 @@ class PreparedMap:
                 f"{self.whole.name or 'map'}: too few points for a scan with voxel {scale.voxel:g} m; "
                 "give a denser map or a larger voxel"
             )
-        return Regions(regions)
+        return self._regions.setdefault(key, Regions(regions))
 
     def _clouds(self, voxel: float) -> list[PreparedCloud]:
         """Parts of the map, downsampled, around places that cover all of it."""

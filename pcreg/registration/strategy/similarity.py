@@ -131,8 +131,19 @@ def proposed_scales(
     sizes = around * DESCRIPTION_STEP ** np.arange(-steps, steps + 1)
 
     def fitted(size: float) -> ProposedScale | None:
+        """The scale near a size; None if the source has too few points or matches."""
+        enlarged = source.enlarged(size)
         viewpoint = Viewpoint(middle.viewpoint * (size / around), bool(middle.viewpoint_known))
-        return _fitted(source.enlarged(size), viewpoint, there, at, size)
+        here = unless_unusable(lambda: Keypoints.of(enlarged.at(at.descriptor, viewpoint), at.voxel))
+        if here is None:
+            return None
+        points, partners = mutual_matches(here, there)
+        if len(points) < MIN_MATCHES:
+            return None
+        distance = MATCH_DISTANCE_VOXELS * at.voxel
+        fits = [_fit(points, partners, float(factor), distance, at.prior) for factor in ENLARGEMENTS]
+        factor, most = max(fits, key=lambda fit: fit[1])
+        return ProposedScale(size * factor, most)
 
     found = [each for each in parallel.each(fitted, sizes.tolist()) if each]
     distinct: list[ProposedScale] = []
@@ -142,33 +153,16 @@ def proposed_scales(
     return distinct
 
 
-def _fitted(
-    enlarged: PreparedCloud, viewpoint: Viewpoint, target: Keypoints, at: SingleScaleRegistrar, size: float
-) -> ProposedScale | None:
-    """The scale near the `size` of an enlarged source; None if it has too few points or matches."""
-    keypoints = unless_unusable(lambda: Keypoints.of(enlarged.at(at.descriptor, viewpoint), at.voxel))
-    if keypoints is None:
-        return None
-    points, partners = mutual_matches(keypoints, target)
-    if len(points) < MIN_MATCHES:
-        return None
-    distance = MATCH_DISTANCE_VOXELS * at.voxel
-    fits = [_fit(points, partners, float(factor), distance, at.prior) for factor in ENLARGEMENTS]
-    factor, most = max(fits, key=lambda fit: fit[1])
-    return ProposedScale(size * factor, most)
-
-
 def _fit(
     points: np.ndarray, partners: np.ndarray, factor: float, distance: float, prior: Prior
 ) -> tuple[float, int]:
     """The scale near a factor on which most matches (P, 3), (P, 3) agree to `distance`, and how many do."""
     motions = consistent_motions(factor * points, partners, distance, prior)
-    best, most = factor, 0
     if len(motions) == 0:
-        return best, most
+        return factor, 0
     agree = agreeing(motions.astype(np.float32), factor * points, partners, distance)  # (H, P)
     inliers = agree[agree.sum(1).argmax()]
-    most = int(inliers.sum())
+    best, most = factor, int(inliers.sum())
     for _ in range(REFITS):
         if most < MIN_MATCHES:
             break
