@@ -25,7 +25,7 @@ from pcreg.viz.render import render
 PICTURES = 20
 SIZE = (480, 360)
 BINS = 10  # of overlap
-PASSED, FAILED = "#1f7eb0", "#f59234"  # blue and orange of the pictures
+PASSED = "#1f7eb0"  # the blue of the pictures
 STYLE = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "pcreg"}
 STYLE |= {"axes.grid": True, "grid.alpha": 0.3}
 
@@ -96,10 +96,9 @@ def _figures(row: dict[str, Any], setup: Setup) -> str:
 
 
 def charts(records: Records, setup: Setup) -> dict[str, bytes]:
-    """All charts by title, as SVG: recall against thresholds, errors, success against overlap."""
+    """All charts by title, as SVG: recall against thresholds, success against overlap."""
     draw = {
         "Recall against thresholds": (4 if metrics.all_trials_have(records, "IR") else 2, _recall_curves),
-        "Errors": (3, _histograms),
         "Success against overlap": (1, _overlap),
     }
     return {title: _drawn(count, partial(fill, records, setup)) for title, (count, fill) in draw.items()}
@@ -157,24 +156,6 @@ def _recall_curves(records: Records, setup: Setup, axes: Sequence[Axes]) -> None
     for axis, (x, y) in zip(axes, labels, strict=True):
         axis.set(xlabel=x, ylabel=y, ylim=(0, 101))
     axes[0].legend(title="N", fontsize=8, loc="lower right")
-
-
-def _histograms(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
-    """RTE, RRE and RMSE of all pairs at the first N, on a logarithmic axis, by success."""
-    rows = [r for seed in setup.seeds for r in metrics.rows(records, setup.protocol.samples[0], seed)]
-    passed = metrics.succeeded(rows, setup.protocol)
-    for axis, key, label in zip(axes, ("RTE", "RRE", "rmse"), ("RTE, m", "RRE, deg", "RMSE, m"), strict=True):
-        values = np.maximum(metrics.column(rows, key), 1e-3)  # the axis is logarithmic
-        finite = np.isfinite(values)
-        if finite.any():
-            low, high = np.log10(values[finite].min()), np.log10(values[finite].max())
-            stacked = [values[finite & passed], values[finite & ~passed]]
-            bins = np.logspace(low - 0.05, high + 0.05, 41)
-            axis.hist(stacked, bins, stacked=True, color=[PASSED, FAILED], label=["registered", "not"])
-            axis.set_xscale("log")
-        missing = int((~finite).sum())
-        axis.set(xlabel=label + (f" ({missing} without estimate)" if missing else ""), ylabel="pairs x seeds")
-    axes[0].legend(fontsize=8)
 
 
 def _overlap(records: Records, setup: Setup, axes: Sequence[Axes]) -> None:
