@@ -9,7 +9,6 @@ other processes; `GPU busy` adds up the kernels of the training process. Needs a
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import cycle, islice
 from time import perf_counter
 from typing import Any
@@ -53,11 +52,15 @@ def main() -> None:
 
 
 def speed_row(cfg: DictConfig, ranks: Ranks, workers: int) -> dict[str, Value]:
-    batches, trainer = training(cfg, ranks)
-    batches = batches(workers=workers)
+    network = ResUNet(instantiate(cfg.model, _convert_="all"))
+    architecture = network.architecture
+    given = {"preparation": preparation_of(cfg, architecture), "geometry": architecture.geometry}
+    batches = instantiate(cfg.batches)(**given, ranks=ranks, workers=workers)
+    optimizer = optimizer_of(cfg, network.parameters(), ranks.device)
+    settings = {"loss": instantiate(cfg.loss), "precision": cfg.precision, "ranks": ranks}
     timed = Timed(batches if workers else Repeated(batches, ranks.device))
     with tempfile.TemporaryDirectory() as folder:
-        made = trainer(folder)
+        made = Trainer(network, optimizer, folder, **settings)
         made.fit(timed, 1, lambda network: FIGURES)
         step = timed.seconds_per_step()
         timed.count = PROFILED
@@ -73,19 +76,6 @@ def speed_row(cfg: DictConfig, ranks: Ranks, workers: int) -> dict[str, Value]:
         "pairs a second": pairs / step,
         "GPU busy": f"{busy / 1e6 / PROFILED / step:.0%}",
     }
-
-
-def training(cfg: DictConfig, ranks: Ranks) -> tuple[partial, partial]:
-    """Makers of the batches, given `workers`, and of the trainer, given its folder."""
-    network = ResUNet(instantiate(cfg.model, _convert_="all"))
-    given = {
-        "preparation": preparation_of(cfg, network.architecture),
-        "geometry": network.architecture.geometry,
-    }
-    batches = partial(instantiate(cfg.batches), **given, ranks=ranks)
-    optimizer = optimizer_of(cfg, network.parameters(), ranks.device)
-    settings = {"loss": instantiate(cfg.loss), "precision": cfg.precision, "ranks": ranks}
-    return batches, partial(Trainer, network, optimizer, **settings)
 
 
 class Repeated:

@@ -31,11 +31,7 @@ STYLE |= {"axes.grid": True, "grid.alpha": 0.3}
 
 
 def report(
-    records: Records,
-    setup: Setup,
-    dataset: PairDataset,
-    path: str | Path,
-    pictures: int = PICTURES,
+    records: Records, setup: Setup, dataset: PairDataset, path: str | Path, pictures: int = PICTURES
 ) -> None:
     """Write the report to `path`, atomically; `dataset` has the clouds of the worst pairs."""
     write_page(

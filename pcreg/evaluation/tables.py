@@ -92,10 +92,7 @@ def tables(records: Records, setup: Setup) -> list[Table]:
 
 
 def measured(
-    records: Records,
-    setup: Setup,
-    samples: int | None,
-    average: Average = metrics.overall,
+    records: Records, setup: Setup, samples: int | None, average: Average = metrics.overall
 ) -> tuple[Figures, Figures]:
     """Mean and spread over the seeds of the figures at this number of samples."""
     runs = [metrics.rows(records, samples, seed) for seed in setup.seeds]

@@ -15,13 +15,7 @@ from typing import Any, Literal, overload
 from numpy.typing import ArrayLike
 
 from pcreg.geometry.se3 import mean_displacement, rigid_motion, rotation_error
-from pcreg.registration.clouds.inputs import (
-    Points,
-    ViewpointOption,
-    as_cloud,
-    check_seed,
-    check_viewpoint,
-)
+from pcreg.registration.clouds.inputs import Points, ViewpointOption, as_cloud, check_seed, check_viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.result import Registration

@@ -28,11 +28,7 @@ GOLDEN_RATIO = 0.618034  # of a turn from one hue to the next: neighbours in the
 
 
 def write_map(
-    folder: Path,
-    found: Map,
-    scan_of: Callable[[int], PreparedCloud],
-    *,
-    picture: bool = True,
+    folder: Path, found: Map, scan_of: Callable[[int], PreparedCloud], *, picture: bool = True
 ) -> list[Path]:
     """Write the files into `folder`, each whole; returns their paths.
 

@@ -200,8 +200,7 @@ def _among(best: _Answer, others: list[_Answer]) -> Registration:
         return replace(found, confidence=min(confidence, found.confidence))
     rival = max(others, key=lambda other: other.found.confidence)
     return found.refused(
-        confidence,
-        f"the scale cannot be told: {best.scale:.3g} and {rival.scale:.3g} fit about equally well",
+        confidence, f"the scale cannot be told: {best.scale:.3g} and {rival.scale:.3g} fit about equally well"
     )
 
 
