@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.epilogue import Epilogue
 from pcreg.kernels.stencil import native_counts, native_triplets
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import FirstConv
-from tests.kernels import reference
 from tests.kernels.clouds import random_batch, random_normals
 
 

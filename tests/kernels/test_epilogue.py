@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.epilogue import Epilogue
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton import epilogue as finish
 from pcreg.kernels.triton import output_stationary
-from tests.kernels import reference
 from tests.kernels.clouds import DEVICE, ON_GPU, random_triplets
 
 pytest.importorskip("triton", reason="no triton for this platform")

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.cells import cells_of
 from pcreg.kernels.grid import grid_sample
-from tests.kernels import reference
 from tests.kernels.clouds import DEVICE, random_batch
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.cpu.neighbors import pairs_within
 from pcreg.kernels.stencil import radius_search
-from tests.kernels import reference
 from tests.kernels.clouds import random_batch
 
 

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.conv import plain_mvmr, plain_vvor, point_conv
 from pcreg.kernels.point_batch import RowGroups
 from pcreg.kernels.stencil import native_triplets
 from pcreg.models.layers import ResidualBlock
-from tests.kernels import reference
 from tests.kernels.clouds import random_batch, random_triplets
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.cpu.stencil import ppf_cells, swap_height_axes
 from pcreg.kernels.stencil import native_triplets, radius_search, surface_normals
 from pcreg.kernels.triplets import Symmetry
-from tests.kernels import reference
 from tests.kernels.clouds import DEVICE, random_batch, random_normals
 
 

@@ -5,8 +5,8 @@ import weakref
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.stencil import default_radius, native_triplets
-from tests.kernels import reference
 from tests.kernels.clouds import random_batch, random_normals, random_triplets
 
 

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
-from tests.kernels import reference
 from tests.kernels.clouds import DEVICE, ON_GPU, random_batch
 
 pytest.importorskip("triton", reason="no triton for this platform")
