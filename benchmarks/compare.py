@@ -1,9 +1,10 @@
-"""Freeze and compare answers of `register`.
+"""Freeze and compare answers of `register`, and losses.
 
     python benchmarks/compare.py list /data/3dmatch --lidar pairs_10m.txt SCANS --lidar ... > pairs.csv
     python benchmarks/compare.py freeze pairs.csv answers.json [--device cuda] [--descriptor fcgf]
     python benchmarks/compare.py answers A.json B.json [--motion 1e-6]
     python benchmarks/compare.py devices pairs.csv [--device cuda] [--descriptor fcgf]
+    python benchmarks/compare.py losses A.json B.json [--relative 1e-5]
 
     list     51 pairs by a fixed rule: six spread evenly over each scene of 3DMatch and of 3DLoMatch, six of
              different scenes, and nine of LiDAR, spread evenly over the files `i j ...` (scan j into scan i)
@@ -12,6 +13,7 @@
     answers  verdicts and reasons must be equal, confidences within 1e-3, motions of registered pairs within
              --motion (entries: radians and metres)
     devices  verdicts of the device must be the CPU's, and its own answers the same again to the bit
+    losses   two files of `python benchmarks/training.py losses`
 
 Prints each difference; the exit status is 1 if there is one.
 """
@@ -48,9 +50,11 @@ def main() -> int:
     for verb, default in (("freeze", "cpu"), ("devices", "cuda")):
         verbs[verb].add_argument("--device", default=default)
         verbs[verb].add_argument("--descriptor", default=DESCRIPTORS[0], choices=DESCRIPTORS)
-    for name in ("one", "other"):
-        verbs["answers"].add_argument(name, type=Path)
+    for verb in ("answers", "losses"):
+        verbs[verb].add_argument("one", type=Path)
+        verbs[verb].add_argument("other", type=Path)
     verbs["answers"].add_argument("--motion", type=float, default=1e-6)
+    verbs["losses"].add_argument("--relative", type=float, default=1e-5)
     options = made.parse_args()
     differences = VERBS[options.verb](options)
     for each in differences:
@@ -159,7 +163,16 @@ def _bits(found: Registration) -> bytes:
     return b"".join(np.ascontiguousarray(each).tobytes() for each in numbers if each is not None)
 
 
-VERBS = {each.__name__: each for each in (freeze, answers, devices)} | {"list": write_list}
+def losses(options: argparse.Namespace) -> list[str]:
+    one, other = (np.array(json.loads(path.read_text())) for path in (options.one, options.other))
+    if len(one) != len(other):
+        return [f"{len(one)} and {len(other)} steps"]
+    off = np.abs(one - other) / np.abs(one)
+    print(f"largest relative difference {off.max():.3g}, in step {off.argmax() + 1}")
+    return [f"step {n + 1}: {one[n]}, {other[n]}" for n in np.flatnonzero(off > options.relative)]
+
+
+VERBS = {each.__name__: each for each in (freeze, answers, devices, losses)} | {"list": write_list}
 
 if __name__ == "__main__":
     run(main)

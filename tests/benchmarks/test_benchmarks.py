@@ -67,9 +67,12 @@ def test_network(run):
     assert all(float(row["both"].replace(",", "")) > 0 for row in rows)
 
 
-def test_training_explains_itself(run, capsys):
-    assert run("training.py", "--help") == 0
-    assert "--experiment" in capsys.readouterr().out
+def test_training(run, folder):
+    assert run("training.py", "losses", "a.json", "--steps=2") == 0
+    first, second = json.loads((folder / "a.json").read_text())
+    for last, status in ((second, 0), (second * 1.001, 1)):
+        (folder / "b.json").write_text(json.dumps([first, last]))
+        assert run("compare.py", "losses", "a.json", "b.json") == status
 
 
 @pytest.fixture
