@@ -10,7 +10,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 def python(*words: object, env: Mapping[str, str] = os.environ, timeout: int = 240) -> str:
-    """What Python with these words prints; it has to end well."""
+    """The output of Python with these words, which has to end well."""
     command = [sys.executable, *map(str, words)]
     done = subprocess.run(command, cwd=CHECKOUT, env=env, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]

@@ -1,8 +1,7 @@
 """The verdict on a motion: a calibrated probability from the evidence, and a reason in words.
 
 Fitted to motions between simulated scans whose ground truth is given (`python -m pcreg.training.judge`);
-docs/benchmarks/confidence.md has the results on real ones. Learned descriptors and FPFH have a model each, as
-many more matches of learned descriptors are right.
+docs/benchmarks/confidence.md has the results on real ones. One model serves descriptors of all kinds.
 """
 
 from collections.abc import Sequence
@@ -21,8 +20,7 @@ from pcreg.registration.judge.confidence_terms import (
 from pcreg.registration.judge.evidence import Evidence
 
 MIN_INLIERS = 5  # with fewer a motion is as likely wrong as right, whatever the other evidence
-# A motion that is more likely right than wrong ends the search, but for its alternative
-MIN_CANDIDATE_PROBABILITY = 0.5
+MIN_LIKELY = 0.5  # confidence above which clouds are examined for being noise, and that noise gets at most
 MIN_CONFIDENCE = 0.7  # from which a motion counts as registered
 MIN_ALTERNATIVE_CONFIDENCE = 0.2  # of an alternative from which the answer counts as ambiguous
 # Of a motion by itself: of those above it, one in 900 held-out simulated ones is wrong. So two of them are

@@ -1,11 +1,10 @@
 """Evidence for and against a refined motion.
 
 Under a wrong motion floors and walls still lie on floors and walls, so overlap alone does not separate right
-from wrong. Descriptor matches: a wrong motion that was found through a handful of
-chance matches loses them once it has slid onto the nearest surfaces, so they are counted after
-refinement. Free space: a wrong motion puts things where the other sensor looked straight through. And
-sides: it lays the front of a surface onto the back of another, which is how the mirror image of a room
-fits the room.
+from wrong. A wrong motion that was found through a handful of chance matches loses them once it has slid onto
+the nearest surfaces, so matches are counted after refinement. It puts things where the other sensor looked
+straight through. And it lays the front of a surface onto the back of another, which is how the mirror image
+of a room fits the room.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ from pcreg.registration.clouds.preprocess import DescribedCloud
 from pcreg.registration.estimation.agreement import DescriptorAgreement
 from pcreg.registration.estimation.icp import MAX_ITERATIONS, Refinement, refine
 from pcreg.registration.estimation.ransac import ransac
-from pcreg.registration.judge.confidence import MIN_CANDIDATE_PROBABILITY, ConfidenceModel, Verdict
+from pcreg.registration.judge.confidence import MIN_LIKELY, ConfidenceModel, Verdict
 from pcreg.registration.judge.covariance import covariance
 from pcreg.registration.judge.evidence import Evidence, gather_evidence
 from pcreg.registration.judge.free_space import FreeSpace
@@ -240,7 +240,7 @@ class SingleScaleRegistrar:
         verdict = self.confidence_model.verdict(
             best.evidence, [alternative.evidence for alternative in alternatives]
         )
-        if verdict.confidence > MIN_CANDIDATE_PROBABILITY:
+        if verdict.confidence > MIN_LIKELY:
             verdict = self._on_surfaces(verdict, source, target)
         clock.lap("verdict")
         rows = _taken(source.rows, best.inliers[:, 0]), _taken(target.rows, best.inliers[:, 1])
@@ -264,7 +264,7 @@ class SingleScaleRegistrar:
         """The verdict, or a refusal if a cloud is noise without a surface, which the evidence assumes."""
         for side, cloud in (("source", source), ("target", target)):
             if not has_surface(cloud.surface, self.voxel):
-                confidence = min(verdict.confidence, MIN_CANDIDATE_PROBABILITY)
+                confidence = min(verdict.confidence, MIN_LIKELY)
                 return Verdict(False, confidence, NO_SURFACE.format(side), ambiguous=False)
         return verdict
 

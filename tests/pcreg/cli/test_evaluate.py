@@ -37,7 +37,7 @@ def own_scans(tmp_path):
 
 
 def settings(scans, folder, *more: str) -> list[str]:
-    """Of a run on own scans by one worker, which keeps everything in a folder."""
+    """Settings of a run on own scans by one worker, which keeps everything in a folder."""
     where = [f"data.root={scans}", f"out={folder / 'out'}", f"cache={folder / 'features'}"]
     return ["data=folder", *where, "workers=1", *more]
 
