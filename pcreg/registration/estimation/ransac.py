@@ -26,7 +26,7 @@ MAX_DISTINCT = 15  # the best that differ, of random samples and of one-way matc
 MAX_RANKED = 12  # of both; on simulated pairs one of 28 is right in 86.8 %, of 12 in 86.1 %
 MIN_SEPARATION_DISTANCES = 3.0  # between the matched points as two distinct hypotheses move them
 PROBE_POINTS = 24  # matched points at which motions are compared
-# In scores of all matches; on simulated pairs of rooms and streets these choose best
+# In scores of all matches; on simulated pairs of rooms and streets these rank best
 AGREEMENT_WEIGHT = 0.7
 FREE_SPACE_WEIGHT = 3.0
 MIN_PROPOSED_SCORE = 2.0  # of motions proposed: three inliers or more
@@ -67,7 +67,7 @@ def ransac(
     free_space: Callable[[np.ndarray], np.ndarray] | None = None,
     prior: Prior = ANY,
 ) -> Estimate:
-    """The motion that brings source (P, 3) and target (P, 3), matched row by row, together.
+    """Motions that bring source (P, 3) and target (P, 3), matched row by row, together; up to 12 that differ.
 
     Of each random sample of `n` matches, by default as many as determine a motion, the edges must have like
     lengths on both sides (shorter over longer > `edge_length`), and the motion fitted to it must bring the
@@ -78,7 +78,7 @@ def ransac(
 
     The best motions that differ are refitted to their inliers. Where few matches agree with the best of them
     more motions come from `one_way`, points (K, 3) and (K, 3) of matches of which fewer are right
-    (pcreg.registration.matching.spatial_consistency). A weighted sum decides: the score of the matches,
+    (pcreg.registration.matching.spatial_consistency). A weighted sum ranks them: the score of the matches,
     `agreement`, the similarity of the descriptors of touching points, and `free_space`, a penalty from 0 to 1
     for points in space that a sensor saw as free. Both take motions (H, 4, 4).
 

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 MATCH_DISTANCE_VOXELS = 1.5  # between true partners after downsampling, at most
 OVERLAP_DISTANCE_VOXELS = 1.0  # points of a surface seen twice have a partner within one cell
 FREE_SPACE_MARGIN_VOXELS = 4.0  # points further in front of a surface are not part of it
-FIRST_HYPOTHESES = 2
+FIRST_HYPOTHESES = 2  # of the ranking, tried before all others
 BRIEFLY = 1_000, 6  # points of the source and iterations of each stage of ICP
 MIN_SEPARATION_DISTANCES = 2.0  # match distances between where two candidates put the source, on average
 NO_SURFACE = (
@@ -84,10 +84,6 @@ class SingleScaleRegistrar:
     @property
     def match_distance(self) -> float:
         return MATCH_DISTANCE_VOXELS * self.voxel
-
-    @property
-    def confidence_model(self) -> ConfidenceModel:
-        return ConfidenceModel.shipped()
 
     def match(self, source: DescribedCloud, target: DescribedCloud, *, seed: int = 0) -> Registration:
         """Register described clouds. Same clouds and seed: same result."""
@@ -221,7 +217,7 @@ class SingleScaleRegistrar:
         return Candidate(refined, evidence, matches.rows[agree], overlap, briefly)
 
     def _probability(self, candidate: Candidate) -> float:
-        return self.confidence_model.probability(candidate.evidence)
+        return ConfidenceModel.shipped().probability(candidate.evidence)
 
     def _distinct(self, found: list[Candidate], source: DescribedCloud) -> list[Candidate]:
         """The candidates, most likely first, without those that put the source where a likelier one does."""
@@ -237,7 +233,7 @@ class SingleScaleRegistrar:
     ) -> Registration:
         """The first of the candidates with the verdict on it; the others are its alternatives."""
         best, *alternatives = found
-        verdict = self.confidence_model.verdict(
+        verdict = ConfidenceModel.shipped().verdict(
             best.evidence, [alternative.evidence for alternative in alternatives]
         )
         if verdict.confidence > MIN_LIKELY:
