@@ -3,11 +3,11 @@
 # make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
 # make docs   the site of docs/, in site/; a warning is an error
 # make bench  the operators against a dense product
-# All set up .venv first, if needed: make PYTHON=python3.12 chooses the interpreter of a new one.
+# All set up .venv first, if needed, `demo` with the core alone: make PYTHON=python3.12 chooses the interpreter of a new one.
 
 PYTHON ?= python3
 
-demo: .venv/complete
+demo: .venv/core
 	.venv/bin/python demo.py
 
 test: .venv/complete
@@ -27,7 +27,10 @@ bench: .venv/complete
 
 setup: .venv/complete
 
+.venv/core: pyproject.toml constraints.txt setup.sh
+	PYTHON="$(PYTHON)" ./setup.sh core
+
 .venv/complete: pyproject.toml constraints.txt setup.sh
-	PYTHON="$(PYTHON)" ./setup.sh
+	PYTHON="$(PYTHON)" ./setup.sh complete
 
 .PHONY: demo test fuzz docs bench setup

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Make .venv and install everything into it, at the versions of constraints.txt. `make` runs this.
+# Make .venv and install the `core` into it or, by default, everything, at the versions of constraints.txt.
 set -eu
+what=${1:-complete}
 PYTHON=${PYTHON:-python3}
 
 stop() {
@@ -24,7 +25,7 @@ command -v "$PYTHON" >/dev/null || stop "no $PYTHON; install Python 3.10 to 3.13
     stop "$("$PYTHON" --version) is not supported; name a Python from 3.10 to 3.13: make PYTHON=/path/to/python3"
 version=$("$PYTHON" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
 need '"$PYTHON" -c "import ensurepip"' "$version-venv"
-if [ "$(uname -s)" = Linux ]; then # what Open3D loads and its wheel does not carry
+if [ $what = complete ] && [ "$(uname -s)" = Linux ]; then # what Open3D loads and its wheel does not carry
     for pair in libusb-1.0.so.0:libusb-1.0-0 libEGL.so.1:libegl1 libGL.so.1:libgl1 libX11.so.6:libx11-6 \
         libudev.so.1:libudev1 libidn2.so.0:libidn2-0; do
         need "\"$PYTHON\" -c \"import ctypes; ctypes.CDLL('${pair%%:*}')\"" "${pair#*:}"
@@ -32,5 +33,6 @@ if [ "$(uname -s)" = Linux ]; then # what Open3D loads and its wheel does not ca
 fi
 
 .venv/bin/python -m pip --version >/dev/null 2>&1 || "$PYTHON" -m venv --clear .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
-touch .venv/complete
+[ $what = core ] && package=. || package='.[dev]'
+.venv/bin/python -m pip install --disable-pip-version-check --editable "$package" --constraint constraints.txt
+touch .venv/core ".venv/$what"

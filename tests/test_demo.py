@@ -1,6 +1,6 @@
 import json
 
-import demo
+from pcreg.cli import demo
 
 
 def test_the_demo_registers_and_leaves_what_it_promises(tmp_path, capsys):

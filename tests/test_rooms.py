@@ -5,14 +5,21 @@ from pcreg.geometry.se3 import transform
 from tests import rooms
 
 
-def test_the_stored_rooms_are_those_that_the_generator_makes():
+@pytest.mark.parametrize(
+    ("path", "simulated", "motion", "size"),
+    [
+        (rooms.PATH, rooms.simulated, "T_world_camera", 400_000),
+        (rooms.SCANS, rooms.simulated_demo, "T_target_source", 200_000),
+    ],
+)
+def test_the_stored_rooms_are_those_that_the_generator_makes(path, simulated, motion, size):
     """But for a few pixels at edges, where the last bits of another processor may decide."""
-    made = rooms.simulated()
-    with np.load(rooms.PATH) as stored:
-        np.testing.assert_allclose(made["T_world_camera"], stored["T_world_camera"], atol=1e-9)
+    made = simulated()
+    with np.load(path) as stored:
+        np.testing.assert_allclose(made[motion], stored[motion], atol=1e-9)
         apart = np.abs(made["depth"].astype(int) - stored["depth"].astype(int))
     assert (apart <= 1).mean() > 0.999
-    assert rooms.PATH.stat().st_size < 400_000
+    assert path.stat().st_size < size
 
 
 @pytest.mark.parametrize("number", range(len(rooms.ROOMS)))

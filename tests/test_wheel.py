@@ -92,6 +92,7 @@ def test_the_core_registers_verifies_and_locates_with_picture_and_page(core, tmp
     moved_sheet(tmp_path)
     (tmp_path / "pairs.csv").write_text("a.npy,b.npy\n")
     for words in (
+        "demo",
         "register a.npy b.npy --html --device auto",
         "verify a.npy b.npy registration/result.json --html --out verified",
         "register --batch pairs.csv --out batch",
@@ -99,8 +100,9 @@ def test_the_core_registers_verifies_and_locates_with_picture_and_page(core, tmp
     ):
         done = called(core, *words.split(), cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
-    for folder in ("registration", "verified"):
-        assert {"overview.png", "viewer.html"} <= {path.name for path in (tmp_path / folder).iterdir()}
+    for folder in ("demo", "registration", "verified"):
+        pages = {"overview.png"} if folder == "demo" else {"overview.png", "viewer.html"}
+        assert pages <= {path.name for path in (tmp_path / folder).iterdir()}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,8 @@ def test_what_the_core_lacks_is_said_with_the_command(core, tmp_path, words, pur
         (tmp_path / name).write_bytes(b"content")
     done = called(core, *words.split(), cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == f"error: {purpose} needs {packages}; type: pip install 'pcreg[{extra}]'\n"
+    command = f"{sys.executable} -m pip install 'pcreg[{extra}]'"
+    assert done.stderr == f"error: {purpose} needs {packages}; type: {command}\n"
 
 
 def test_every_file_is_inside_under_one_name(wheel):

@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from typing import TextIO
+from typing import Any, TextIO
 
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.extras import command_for
@@ -59,17 +59,16 @@ def status(command: Callable[[], int], *, with_traceback: bool = False) -> int:
         return _refused(f"a fault of the program ({_first_line(error)}); {remedy}", 70)
 
 
-def tolerant(stream: TextIO | None) -> TextIO:
+def tolerant(stream: Any) -> TextIO:
     """The stream, which takes any file name and ignores that its reader has ended (`| head`)."""
     if stream is None:  # closed by whoever started the command
         return open(os.devnull, "w", encoding="utf-8", errors="surrogateescape")
     utf_8 = stream.encoding.lower().replace("-", "") == "utf8"
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Tolerant(stream.fileno(), "w", closefd=False)),
-        stream.encoding,
-        "surrogateescape" if utf_8 else "backslashreplace",
-        line_buffering=stream.line_buffering,
-    )
+    stream.reconfigure(errors="surrogateescape" if utf_8 else "backslashreplace")
+    if stream.isatty():  # no reader that ends, and Windows writes to it in a way of its own
+        return stream
+    raw = io.BufferedWriter(_Tolerant(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
 
 
 class _Tolerant(io.FileIO):

@@ -11,6 +11,7 @@ from pcreg.runtime.extras import require
 
 # Each is a module of this package, imported when it is run: `register` starts without PyTorch.
 VERBS = {
+    "demo": "register two scans of a simulated room, to see what comes out",
     "register": "register two point clouds, or the pairs of a list",
     "verify": "judge a motion between two point clouds that comes from elsewhere",
     "map": "put many scans together, in any order",

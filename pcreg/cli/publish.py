@@ -16,7 +16,7 @@ from pcreg.cli.options import parser_of
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights import fingerprint, load_weights, save_weights
 from pcreg.runtime.errors import InputError
-from pcreg.runtime.files import replacing
+from pcreg.runtime.files import replacing, write_text
 
 SIMULATED = {
     "pcreg.datasets.simulated.indoor.record": "rooms seen by a depth camera",
@@ -52,8 +52,7 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
         save_weights(temporary, trained, half=True)
         rounded = load_weights(temporary)
         text = _card(temporary, rounded, training, data, measured)
-        with replacing(name.with_suffix(".md")) as page:
-            page.write_text(text.replace(temporary.name, f"{name.name}.safetensors"))
+        write_text(name.with_suffix(".md"), text.replace(temporary.name, f"{name.name}.safetensors"))
     return 0
 
 
@@ -105,4 +104,4 @@ Output: {architecture.out_channels} numbers of unit length per point.
 def _read(path: Path, remedy: str) -> str:
     if not path.is_file():
         raise InputError(f"{path}: missing; {remedy}")
-    return path.read_text()
+    return path.read_text("utf-8")

@@ -144,7 +144,7 @@ class Folder:
         if not path.is_file():
             return None
         names, listed = {self.names[n] for n in self.scans}, []
-        for number, line in enumerate(path.read_text().splitlines(), start=1):
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
             fields = line.partition("#")[0].split()
             if not fields:
                 continue

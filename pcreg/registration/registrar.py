@@ -14,6 +14,7 @@ from typing import Any, Literal, overload
 
 from numpy.typing import ArrayLike
 
+from pcreg.features.base import Descriptor
 from pcreg.geometry.se3 import mean_displacement, rigid_motion, rotation_error
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, as_cloud, check_seed, check_viewpoint
 from pcreg.registration.clouds.prepared import PreparedCloud
@@ -32,7 +33,8 @@ class Registrar(Scales):
     """Registration of many pairs by one descriptor, whose weights are loaded once, when first needed.
 
     Args:
-        descriptor: `fcgf`, which is learned, or `fpfh`.
+        descriptor: `fcgf`, which is learned, `fpfh`, or an object as of `pcreg.features.base.Descriptor`,
+            which is used at its own voxel size.
         weights: A .safetensors file of `pcreg train`; by default the shipped one that suits the clouds.
         voxel: Metres; by default chosen from the clouds, with further sizes if the first does not register.
         device: `cpu`, `cuda`, `cuda:N` or `auto`.
@@ -125,6 +127,9 @@ class Registrar(Scales):
             InputError: For clouds that cannot be used.
         """
         check_seed(seed)
+        if not isinstance(prior, Prior):
+            usage = "use pcreg.Prior(gravity=True), or pcreg.Prior(near=T, within=(metres, degrees))"
+            raise InputError(f"prior={type(prior).__name__}: is no prior; {usage}")
         if scale and (isinstance(target, PreparedMap) or prior.near is not None):
             raise InputError("scale=True is for two clouds, without prior.near; leave one of the two out")
         if isinstance(target, PreparedMap):
@@ -207,7 +212,7 @@ class Registrar(Scales):
         if self.device == "cpu":
             return super().__reduce_ex__(protocol)
         given = "" if self.weights is None else self.fingerprint
-        return _of_process, (self.descriptor, self.weights, self.voxel, self.device, given)
+        return _of_process, (self.own or self.descriptor, self.weights, self.voxel, self.device, given)
 
     def _both_prepared(
         self, source: "Points | PreparedCloud", target: "Points | PreparedCloud"
@@ -223,7 +228,7 @@ class Registrar(Scales):
 
 @lru_cache(maxsize=1)
 def _of_process(
-    descriptor: str, weights: Path | None, voxel: float | None, device: str, _fingerprint: str
+    descriptor: str | Descriptor, weights: Path | None, voxel: float | None, device: str, _fingerprint: str
 ) -> Registrar:
     """The registrar of this process for these settings and weights, which it loads once."""
     try:

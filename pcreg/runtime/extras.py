@@ -1,10 +1,12 @@
 """Packages that an installation has only with an extra, and the commands that install them."""
 
+import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import join
+from subprocess import list2cmdline
 from typing import Any
 
 from pcreg.runtime.errors import InputError, refusing
@@ -24,10 +26,11 @@ PACKAGES = {  # that an extra of pyproject.toml brings and its verb cannot do wi
 
 
 def command_for(extra: str) -> str:
-    """The command that installs an extra, beside this package or from this checkout."""
-    if (CHECKOUT / "pyproject.toml").is_file():
-        return join([sys.executable, "-m", "pip", "install", "-e", f"{CHECKOUT}[{extra}]"])
-    return f"pip install 'pcreg[{extra}]'"
+    """The command that installs an extra into this environment, and leaves a checkout editable."""
+    checkout = (CHECKOUT / "pyproject.toml").is_file()
+    what = ["-e", f"{CHECKOUT}[{extra}]"] if checkout else [f"pcreg[{extra}]"]
+    words = [sys.executable, "-m", "pip", "install", *what]
+    return list2cmdline(words) if os.name == "nt" else join(words)
 
 
 def require(extra: str, purpose: str) -> None:

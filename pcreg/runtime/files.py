@@ -2,7 +2,6 @@
 
 import errno
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Iterator
@@ -86,14 +85,10 @@ def locked(folder: str | Path, remedy: str) -> Iterator[None]:
     path = Path(folder) / ".lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path, timeout=0)
-        lock.acquire()
-        path.write_text(f"process {os.getpid()} on {platform.node()}")
+        lock = FileLock(path)
+        lock.acquire(timeout=0)
     except Timeout as error:
-        owner = ""
-        with suppress(OSError):
-            owner = f" ({path.read_text()})"
-        raise InputError(f"{folder}: another run{owner} is writing there; {remedy}") from error
+        raise InputError(f"{folder}: another run is writing there; {remedy}") from error
     except OSError as error:
         raise InputError(f"{folder}: cannot be locked ({error.strerror}); {remedy}") from error
     try:

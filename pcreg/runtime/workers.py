@@ -17,7 +17,7 @@ from typing import Any
 
 from pcreg.runtime import parallel
 from pcreg.runtime.device import choose_device
-from pcreg.runtime.errors import refusing
+from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.extras import require
 from pcreg.runtime.termination import Deferral, deferred, end_with_parent
 
@@ -31,6 +31,10 @@ PER_GPU = 4
 BROKEN = (
     "a worker process ended unexpectedly, probably out of memory; run again with fewer: workers=1 (what is "
     "done is kept)"
+)
+NOT_BEGUN = (
+    "no worker process could begin, as each runs the script that starts it; put what the script does into a "
+    'file and below `if __name__ == "__main__":`, or give workers=0'
 )
 
 
@@ -60,7 +64,13 @@ def executor_of(workers: Workers, device: str = "cpu") -> Iterator[Executor | No
         with ProcessPoolExecutor(count, context, _begin, (cores_of_next,)) as pool:
             for _ in range(count if on_gpu else 0):
                 pool.submit(choose_device, device)  # imports PyTorch while this process compiles kernels
-            yield pool
+            try:
+                yield pool
+            except BrokenExecutor as error:
+                left = 0
+                while not cores_of_next.empty():
+                    left += bool(cores_of_next.get())
+                raise InputError(BROKEN if left < count else NOT_BEGUN) from error
 
 
 def map_unordered(
@@ -82,7 +92,7 @@ def map_unordered(
         work.write_bytes(pickle.dumps((function, shared)))
         words = "finishing what is under way; Ctrl-C again stops at once"
         try:
-            with refusing(BROKEN, BrokenExecutor), deferred(words) as deferral:
+            with deferred(words) as deferral:
                 pending = {executor.submit(_call, os.getcwd(), work, item): item for item in items}
                 yield from _completed(pending, deferral)
         finally:

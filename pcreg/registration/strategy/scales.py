@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pcreg.features.base import Descriptor
 from pcreg.features.fcgf import FCGF, compile_for
 from pcreg.features.fpfh import FPFH
 from pcreg.features.pretrained import Size, checksum, scales, weights_for
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pcreg.kernels.triton.launch import Compilation
 
 DESCRIPTORS = ("fcgf", "fpfh")
+MEMBERS = (*Descriptor.__annotations__, "label", "describe")
 
 
 class Scales:
@@ -29,20 +31,28 @@ class Scales:
     def __init__(
         self,
         *,
-        descriptor: str = "fcgf",
+        descriptor: str | Descriptor = "fcgf",
         weights: str | Path | None = None,
         voxel: float | None = None,
         device: str = "cpu",
     ) -> None:
         """Check the settings; raises InputError as `pcreg.Registrar`."""
         check_settings(voxel, weights, device)
-        if descriptor not in DESCRIPTORS:
+        self.own = None if isinstance(descriptor, str) else descriptor
+        if self.own is not None:
+            if lacking := [name for name in MEMBERS if not hasattr(self.own, name)]:
+                raise InputError(
+                    f"descriptor={descriptor!r}: lacks {', '.join(lacking)}; use "
+                    f"{', '.join(DESCRIPTORS)} or an object as of pcreg.features.base.Descriptor"
+                )
+            descriptor, voxel, device = self.own.name, self.own.voxel, self.own.device
+        elif descriptor not in DESCRIPTORS:
             raise InputError(f"descriptor {descriptor} is not known; use {' or '.join(DESCRIPTORS)}")
-        if descriptor == "fpfh" and weights is not None:
-            raise InputError(f"{weights}: fpfh takes no weights; leave one of the two out")
+        if descriptor != "fcgf" and weights is not None:
+            raise InputError(f"{weights}: {descriptor} takes no weights; leave one of the two out")
         self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)
         self.weights = None if weights is None else expanded(weights)
-        if descriptor == "fpfh":
+        if descriptor == "fpfh" and self.own is None:
             require("map", "descriptor fpfh")
         self._loaded: dict[Path, FCGF] = {}
         if self.weights is not None:  # a wrong name is refused before clouds are read
@@ -65,6 +75,8 @@ class Scales:
 
     def at(self, voxel: float, size: Size | None = None) -> SingleScaleRegistrar:
         """One scale, of a voxel size in metres, for clouds of this size; by default that suits the scale."""
+        if self.own is not None:
+            return SingleScaleRegistrar(self.own)
         learned = None if self.descriptor == "fpfh" else self._learned(size or Size(voxel))
         descriptor = learned.at(voxel) if learned else FPFH(voxel, device=self.device)
         return SingleScaleRegistrar(descriptor)
@@ -72,7 +84,7 @@ class Scales:
     @cached_property
     def _compilation(self) -> "Compilation | None":
         """Kernels of the descriptors, which begin to be compiled for a GPU."""
-        has_kernels = self.device != "cpu" and self.descriptor == "fcgf"
+        has_kernels = self.device != "cpu" and self.descriptor == "fcgf" and self.own is None
         return compile_for(self.weights, self.device) if has_kernels else None
 
     def wait_for_kernels(self) -> None:
@@ -83,6 +95,8 @@ class Scales:
     @property
     def fingerprint(self) -> str:
         """A checksum of all weights that may be used; empty for a descriptor that learns nothing."""
+        if self.own is not None:
+            return self.own.fingerprint
         if self.weights is not None:
             return self._learned(Size(0.0)).fingerprint
         return "" if self.descriptor == "fpfh" else checksum()
@@ -90,7 +104,11 @@ class Scales:
     def usable(self, size: Size, further: Sequence[float] = ()) -> Sequence[float]:
         """The voxel sizes to describe clouds of this size at: its own, or near it, and `further` ones."""
         sizes = [size.voxel, *further]
-        return sizes if self.descriptor == "fpfh" else scales(self._learned(size).voxel, sizes)
+        return (
+            sizes
+            if self.own is not None or self.descriptor == "fpfh"
+            else scales(self._learned(size).voxel, sizes)
+        )
 
     def _learned(self, size: Size) -> FCGF:
         """The learned descriptor for clouds of this size, at the voxel size of its training."""

@@ -13,7 +13,7 @@ from pcreg.cli.main import VERBS, main
 def test_help_lists_the_verbs(capsys):
     assert main(["--help"]) == 0
     listed = re.findall(r"^  (\w+) +\w", capsys.readouterr().out, re.MULTILINE)
-    verbs = ["register", "verify", "map", "locate", "warmup", "evaluate", "train", "publish"]
+    verbs = ["demo", "register", "verify", "map", "locate", "warmup", "evaluate", "train", "publish"]
     assert listed == list(VERBS) == verbs
 
 

@@ -155,7 +155,7 @@ def test_a_training_has_its_folder_to_itself_until_sigterm_ends_it_with_a_checkp
     out = tmp_path / "out"
     assert main(["experiment=folder", f"data.root={scans}", *TINY, f"out={out}", "resume=false"]) == 2
     refusal = capsys.readouterr().err
-    assert refusal.strip().startswith(f"error: {out}: another run (process {training.pid} on ")
+    assert refusal.strip().startswith(f"error: {out}: another run is writing there")
     start = time.monotonic()
     os.killpg(training.pid, signal.SIGTERM)
     said = training.communicate(timeout=30)[0]  # until all its processes have ended

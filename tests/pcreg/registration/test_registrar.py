@@ -38,6 +38,25 @@ def test_a_known_motion_comes_back(room, found):
     assert list(found.seconds) == ["describe", "match", "estimate", "refine", "verdict"]
 
 
+class Own(FPFH):
+    """A descriptor of somebody else, with what the interface asks for."""
+
+    name = label = "own"
+
+
+def test_a_descriptor_may_be_an_object(room, registrar, found):
+    own = Registrar(descriptor=Own(VOXEL)).register(room.source, room.target)
+    assert (own.T_target_source == found.T_target_source).all()
+    assert own.confidence == found.confidence
+
+
+def test_what_is_no_descriptor_or_prior_is_refused(room, registrar):
+    with pytest.raises(InputError, match=r"lacks .*describe; use fcgf, fpfh or an object"):
+        Registrar(descriptor=object())
+    with pytest.raises(InputError, match=r"prior=bool: is no prior; use pcreg.Prior\(gravity=True\)"):
+        registrar.register(room.source, room.target, prior=True)
+
+
 def test_large_clouds_do_not_keep_their_points_and_come_out_the_same(room, registrar, found, monkeypatch):
     monkeypatch.setattr(prepared, "MAX_KEPT_POINTS", 100)
     clouds = [registrar.prepare(points) for points in (room.source, room.target)]

@@ -1,4 +1,4 @@
-"""The command line and a registration without what Windows lacks: fcntl, fork, signals, affinities."""
+"""The command line and a registration without what Windows lacks: fcntl, fork, signals, Triton."""
 
 import sys
 
@@ -13,7 +13,7 @@ import os, signal, sys
 
 import torch  # uses what it finds on this system
 
-for name in ("fcntl", "grp", "pwd", "termios"):
+for name in ("fcntl", "grp", "pwd", "termios", "triton"):
     sys.modules[name] = None
 for name in ("fork", "forkpty", "getuid", "geteuid", "killpg", "register_at_fork", "setsid"):
     delattr(os, name)

@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -10,6 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.parallel import allowed as allowed_cores
 from pcreg.runtime.workers import executor_of, map_unordered
+from tests.processes import started
 
 
 def about(base, item):
@@ -61,11 +63,25 @@ def test_a_worker_has_one_core_and_one_thread_and_takes_one_work_after_another()
             assert len(allowed) == threads == 1
             assert allowed <= set(allowed_cores()) or sys.platform != "linux"
         assert len({result[3] for _, result in first + second} | {os.getpid()}) == 2
-        # an error of bad input is raised here, a worker that is gone is explained
+        # an error of bad input is raised here
         with pytest.raises(InputError, match="this item is refused"):
             list(map_unordered(worker, misbehave, (), ["refuse"]))
-        with pytest.raises(InputError, match=r"ended unexpectedly.*workers=1"):
-            list(map_unordered(worker, misbehave, (), ["die"]))
+
+
+def test_a_worker_that_is_gone_is_explained():
+    with pytest.raises(InputError, match=r"ended unexpectedly.*workers=1"), executor_of(1) as worker:
+        list(map_unordered(worker, misbehave, (), ["die"]))
+
+
+def test_a_script_without_the_main_guard_is_explained(tmp_path):
+    lines = (
+        "from pcreg.runtime.workers import *",
+        "with executor_of(1) as e: list(map_unordered(e, abs, (), [1]))",
+    )
+    (tmp_path / "script.py").write_text("\n".join(lines))
+    with started(tmp_path / "script.py", stderr=subprocess.PIPE) as script:
+        said = script.communicate(timeout=60)[1].splitlines()[-1]
+    assert 'below `if __name__ == "__main__":`, or give workers=0' in said
 
 
 def test_workers_that_share_a_gpu_share_out_the_cores():

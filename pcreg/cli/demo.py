@@ -1,0 +1,54 @@
+"""The verb `demo`: two scans of a simulated room, registered, and the truth."""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from pcreg.cli import exit_status, register
+from pcreg.cli.options import parser_of
+from pcreg.geometry.overlap import measured_overlap
+from pcreg.geometry.se3 import rotation_error, translation_error
+from pcreg.io.cloud import write_ply
+
+DESCRIPTION = """\
+Register two scans of a simulated room, and compare the answer with the truth.
+
+Writes source.ply and target.ply into --out DIR, and beside them what `pcreg register` writes.
+"""
+SCANS = Path(str(files("pcreg.cli"))) / "demo.npz"  # python -m tests.rooms makes it
+UNIT = 1e-4  # metres, of its depths
+
+
+def main(arguments: list[str] | None = None, program: str = "pcreg demo") -> int:
+    """Run the command line and return the exit status of the registration."""
+    parser = parser_of(program, DESCRIPTION)
+    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    return exit_status.status(lambda: _run(options.out))
+
+
+def _run(out: Path) -> int:
+    with np.load(SCANS) as file:
+        scans, T_true = [points(depth, file["focal"]) for depth in file["depth"]], file["T_target_source"]
+    paths = [out / "source.ply", out / "target.ply"]
+    for path, scan in zip(paths, scans, strict=True):
+        write_ply(path, scan)
+    overlap = measured_overlap(*scans, T_true, 0.05)
+    print(f"Two scans of a simulated room that share {overlap:.0%} of their surface.")
+    print(f"$ pcreg register {paths[0]} {paths[1]} --out {out}")
+    if (status := register.main([*map(str, paths), "--out", str(out)])) > 1:
+        return status
+    T = np.array(json.loads((out / "result.json").read_text())["T_target_source"])
+    degrees, centimetres = rotation_error(T, T_true), 100 * translation_error(T, T_true)
+    print(f"\ntrue error: RRE {degrees:.3f} degrees, RTE {centimetres:.2f} cm")
+    return status
+
+
+def points(depth: np.ndarray, focal: float) -> np.ndarray:
+    """Points (N, 3) of depths (height, width), 0 where none, in the frame of the camera: x right, y down."""
+    row, column = np.nonzero(depth)
+    z = UNIT * depth[row, column]
+    middle = (np.array(depth.shape) - 1) / 2
+    return np.column_stack([(column - middle[1]) * z / focal, (row - middle[0]) * z / focal, z])
