@@ -4,6 +4,7 @@ The type of a setting is that of a parameter of what its section builds, or that
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import make_dataclass
@@ -22,12 +23,10 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException, ValidationError
 
 from pcreg.cli import exit_status, options
-from pcreg.runtime.errors import InputError, first_line
+from pcreg.runtime.errors import InputError, first_line, refusing
 
 CONFIGS = Path(str(files("pcreg.configs")))
-# The protocol of a data set that has none of its own name
-PROTOCOLS = {"3dlomatch": "3dmatch"} | dict.fromkeys(("rooms", "simulated", "streets", "kinds"), "folder")
-OmegaConf.register_new_resolver("protocol_of", lambda data: PROTOCOLS.get(data, data), replace=True)
+OWN = re.compile("hydra.searchpath=\\['file://(.*)'\\]")  # as Hydra has --config-dir
 LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
 COLUMN = 36  # where comments begin, if the value leaves room
 # By configuration, settings whose default value does not show their type.
@@ -47,8 +46,12 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     Raises InputError for a key that does not exist, a value of another type, a mandatory key (`???`) without
     a value, and an interpolation of nothing.
     """
+
+    def is_group(override: str) -> bool:
+        return (CONFIGS / re.split("[@=]", override.lstrip("+~"))[0]).is_dir()
+
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        groups = [each for each in overrides if (CONFIGS / re.split("[@=]", each.lstrip("+~"))[0]).is_dir()]
+        groups = [each for each in overrides if OWN.match(each) or is_group(each)]
         base = _composed(name, groups)
         cfg = _composed(name, overrides, flat(base))
     check(cfg, base, TYPES[name])
@@ -62,8 +65,21 @@ def compose_config(name: str, overrides: list[str]) -> DictConfig:
     return cfg
 
 
+def _choices(group: str, overrides: list[str]) -> dict[str, Path]:
+    """The files of a group by name: those of --config-dir, and ours, which come first."""
+    folders = [*(Path(own[1]) for own in map(OWN.match, overrides) if own), CONFIGS]
+    return {path.stem: path for folder in folders for path in sorted((folder / group).glob("*.yaml"))}
+
+
 def _composed(name: str, overrides: list[str], keys: Iterable[str] = (), **more: bool) -> DictConfig:
     """Compose by Hydra; InputError, with the nearest of the `keys`, for an override that it refuses."""
+
+    def protocol_of(data: str) -> str:
+        """The protocol of a data set: of its name, or that of a folder."""
+        named = "3dmatch" if data == "3dlomatch" else data
+        return named if named in _choices("protocol", overrides) else "folder"
+
+    OmegaConf.register_new_resolver("protocol_of", protocol_of, replace=True)
     try:
         return compose(name, overrides, **more)
     except Exception as error:  # of what is no override Hydra raises nearly anything
@@ -72,8 +88,7 @@ def _composed(name: str, overrides: list[str], keys: Iterable[str] = (), **more:
         if unknown := re.match("Could not override '(.+)'", lines[0]):
             lines, remedy = [f"{unknown[1]} is no setting"], did_you_mean(unknown[1], keys)
         elif choice := re.search("Could not find '(.+)/(.+)'", lines[0]):
-            choices = [path.stem for path in (CONFIGS / choice[1]).glob("*.yaml")]
-            remedy = did_you_mean(choice[2], choices)
+            remedy = did_you_mean(choice[2], _choices(choice[1], overrides))
         raise InputError(f"{': '.join(lines)}{remedy}") from error
 
 
@@ -88,11 +103,18 @@ def run(
     usage = f"{program} [FLAG ...] [KEY=VALUE ...]"
     parser = options.parser_of(program, words, usage=usage, add_help=False, allow_abbrev=False)
     options.add_flags(parser)
+    words = "a folder with settings of your own, such as data/mine.yaml, and the modules that they name"
+    parser.add_argument("--config-dir", type=Path, metavar="DIR", help=words)
     parser.add_argument("-h", "--help", action="store_true", help="explain flags and settings")
     flags, overrides = parser.parse_known_args(arguments)
+    if own := flags.config_dir:
+        overrides.append(f"hydra.searchpath=['file://{own.absolute()}']")
+        sys.path.insert(0, str(own.absolute()))
 
     def go() -> int:
         try:
+            if own and not own.is_dir():
+                raise InputError(f"{own}: --config-dir is no folder; name the one that holds data/ or such")
             if flags.help:
                 print(f"{parser.format_help()}\n{setting_help(name, overrides)}")
             else:
@@ -147,7 +169,9 @@ def _hints(section: DictConfig) -> dict[str, Any]:
     """The type of every parameter of what a section builds."""
     if "_target_" not in section:
         return {}
-    parameters = signature(get_object(section["_target_"]), eval_str=True).parameters
+    target = section["_target_"]
+    with refusing(f"{target}: cannot be imported ({{error}}); put its module into --config-dir", ImportError):
+        parameters = signature(get_object(target), eval_str=True).parameters
     return {name: each.annotation for name, each in parameters.items()}
 
 
@@ -217,16 +241,16 @@ def setting_help(name: str, overrides: list[str]) -> str:
     words = {}
     for place, choice in cfg.hydra.runtime.choices.items():
         group, _, section = place.partition("@")
-        if choice and (CONFIGS / group).is_dir():
-            # The comments of the chosen file take the place of those of its siblings.
-            for path in sorted((CONFIGS / group).glob("*.yaml"), key=lambda path: path.stem == choice):
-                for key, comment in comments(path).items():
-                    if key or path.stem == choice:
-                        words[f"{section or group}{f'.{key}' if key else ''}"] = comment
+        files = _choices(group, overrides) if (CONFIGS / group).is_dir() else {}
+        # The comments of the chosen file take the place of those of its siblings.
+        for stem, path in sorted(files.items(), key=lambda each: each[0] == choice) if choice else ():
+            for key, comment in comments(path).items():
+                if key or stem == choice:
+                    words[f"{section or group}{f'.{key}' if key else ''}"] = comment
     words |= comments(CONFIGS / f"{name}.yaml")
     lines = ["Groups of settings and their choices:"]
-    for group in sorted(each for each in CONFIGS.iterdir() if each.is_dir()):
-        lines.append(f"  {group.name}: {', '.join(sorted(path.stem for path in group.glob('*.yaml')))}")
+    for group in sorted(each.name for each in CONFIGS.iterdir() if each.is_dir()):
+        lines.append(f"  {group}: {', '.join(sorted(_choices(group, overrides)))}")
     lines.append("")
     for key, value in flat(cfg).items():
         _, _, last = key.rpartition(".")

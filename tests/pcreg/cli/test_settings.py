@@ -1,5 +1,7 @@
 """Settings of the verbs: each has a type and a comment, and what does not fit is refused in words."""
 
+import sys
+
 import pytest
 from omegaconf import OmegaConf
 
@@ -117,3 +119,37 @@ def test_help_shows_the_values_as_they_are_set():
 def test_help_on_what_is_no_setting(capsys):
     assert config.run("evaluate", None, ["limt=2", "--help"], program="pcreg evaluate") == 2
     assert "limt is no setting" in capsys.readouterr().err
+
+
+MINE = """# Mine.
+_target_: {module}.Mine
+root: ???  # the folder
+"""
+CLASS = """class Mine:
+    def __init__(self, root: str, voxel: float = 0.1): ...
+"""
+
+
+def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mine.yaml").write_text(MINE.format(module="of_this_test"))
+    (tmp_path / "data" / "lost.yaml").write_text(MINE.format(module="nowhere"))
+    (tmp_path / "of_this_test.py").write_text(CLASS)
+
+    def run(*words: str) -> int:
+        own = ["--config-dir", str(tmp_path), *words]
+        return config.run("evaluate", found.append, own, program="pcreg evaluate")
+
+    found = []
+    assert run("data=mine", "data.root=x", "+data.voxel=1") == 0
+    assert (found[0].data.voxel, found[0].protocol.name) == (1.0, "own scans")
+    assert run("--help", "data=mine") == 0
+    assert "# Mine." in capsys.readouterr().out
+    for words, sentence in (
+        (["data=min"], "did you mean mine?"),
+        (["data=lost", "data.root=x"], "nowhere.Mine: cannot be imported"),
+        (["--config-dir", "no-folder"], "no-folder: --config-dir is no folder"),
+    ):
+        assert run(*words) == 2
+        assert sentence in capsys.readouterr().err
