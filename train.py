@@ -1,14 +1,8 @@
-"""Train descriptors on pairs of clouds: python train.py experiment=kitti data.root=...
-
-From a checkout; what is installed has the same as `pcreg train`.
-"""
+"""Train descriptors: python train.py experiment=kitti data.root=..., as `pcreg train`."""
 
 import sys
 
+from pcreg.cli.main import main
+
 if __name__ == "__main__":
-    try:
-        from pcreg.cli.train import main
-    except ModuleNotFoundError as error:
-        print(f"error: {error.name} is not installed; type: make setup", file=sys.stderr)
-        sys.exit(2)
-    sys.exit(main(program="train.py"))
+    sys.exit(main(["train", *sys.argv[1:]]))

@@ -36,15 +36,18 @@ pcreg VERB --help explains a verb, pcreg --version says which version this is.""
 def main(arguments: list[str] | None = None) -> int:
     """Run `pcreg` with these arguments, by default those of the process; returns its exit status."""
     verb, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
-    if verb in EXTRAS and (lacking := exit_status.status(lambda: _required(verb))):
+    if verb not in VERBS:
+        return exit_status.status(lambda: _about(verb))
+    if lacking := exit_status.status(lambda: _load(verb)):
         return lacking
-    if verb in VERBS:
-        return import_module(f"pcreg.cli.{verb}").main(rest, program=f"pcreg {verb}")
-    return exit_status.status(lambda: _about(verb))
+    return import_module(f"pcreg.cli.{verb}").main(rest, program=f"pcreg {verb}")
 
 
-def _required(verb: str) -> int:
-    require(EXTRAS[verb], f"pcreg {verb}")
+def _load(verb: str) -> int:
+    """Import what a verb needs."""
+    if verb in EXTRAS:
+        require(EXTRAS[verb], f"pcreg {verb}")
+    import_module(f"pcreg.cli.{verb}")
     return 0
 
 
