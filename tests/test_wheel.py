@@ -109,8 +109,8 @@ def test_the_core_registers_verifies_and_locates_with_picture_and_page(core, tmp
     ("words", "purpose", "packages", "extra"),
     [
         ("map a.npy b.npy", "a map", "networkx, open3d", "map"),
-        ("evaluate", "pcreg evaluate", "hydra, matplotlib, omegaconf, torch, yaml", "evaluate"),
-        ("train", "pcreg train", "hydra, omegaconf, tensorboard, torch, yaml", "train"),
+        ("evaluate", "pcreg evaluate", "hydra, matplotlib, omegaconf, pydantic, torch, yaml", "evaluate"),
+        ("train", "pcreg train", "hydra, omegaconf, pydantic, tensorboard, torch, yaml", "train"),
         ("warmup", "pcreg warmup", "torch", "gpu"),
         ("register a.npy b.npy --device cuda", "device=cuda", "torch", "gpu"),
         ("register a.npy b.npy --descriptor fpfh", "descriptor fpfh", "networkx, open3d", "map"),

@@ -5,22 +5,22 @@ The type of a setting is that of a parameter of what its section builds, or that
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import make_dataclass
 from difflib import get_close_matches
 from importlib.resources import files
 from inspect import signature
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.errors import InstantiationException
 from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException, ValidationError
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 
 from pcreg.cli import exit_status, options
 from pcreg.runtime.errors import InputError, first_line, refusing
@@ -36,8 +36,6 @@ TYPES = {
     | dict.fromkeys(("interpolation", "ema", "positive_radius"), float)
     | {"validate": {"tau": float, "minimum": float}},
 }
-WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", NoneType: "null"}
-PLAIN = {kind: kind for kind in WORDS} | {Path: str}
 
 
 def compose_config(name: str, overrides: list[str]) -> DictConfig:
@@ -152,17 +150,19 @@ def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "
         if name in base and OmegaConf.is_interpolation(base, name):
             with suppress(OmegaConfBaseException):  # of a value that is missing
                 default = base[name]
-        if isinstance(value, DictConfig) and (isinstance(hint, dict) or hint not in PLAIN):
+        if isinstance(value, DictConfig) and (isinstance(hint, dict) or hint not in (bool, int, float, str)):
             below = base[name] if isinstance(default, dict) else OmegaConf.create()
             check(value, below, hint if isinstance(hint, dict) else _hints(value), full)
         elif isinstance(default, dict) and value is not None:
             raise InputError(f"{full}={value}: is a section; set {full}.{next(iter(default), 'KEY')}=...")
         else:
-            hint = _supported(Any if isinstance(hint, dict) else hint)
+            if isinstance(hint, dict):
+                hint = Any
             if hint is Any and isinstance(default, bool | int | float | list | str):
                 hint = float if type(default) is int and "_target_" in cfg else type(default)
                 hint = list[type(default[0])] if hint is list and default else hint
-            cfg[name] = _typed(value, hint, default, full)
+            plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+            cfg[name] = _typed(plain, hint, default, full)
 
 
 def _hints(section: DictConfig) -> dict[str, Any]:
@@ -195,37 +195,18 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return "; --help shows every key"
 
 
-def _supported(hint: Any) -> Any:
-    """The type as OmegaConf can check it; Any for others, such as a union with a list."""
-    parts = get_args(hint)
-    if get_origin(hint) in (Union, UnionType):
-        if any(get_origin(part) or part not in PLAIN for part in parts):
-            return Any
-        return Union[tuple(dict.fromkeys(PLAIN[part] for part in parts))]  # noqa: UP007
-    if get_origin(hint) in (list, tuple, Sequence):
-        return list[_supported(parts[0])]
-    return PLAIN.get(hint, Any)
-
-
 def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
-    """The value in its type; null passes where it is the default."""
+    """The value in its type, if pydantic can check it; null passes where it is the default."""
     if value is None and default is None:
         return None
-    setting = OmegaConf.structured(make_dataclass("Setting", [("value", hint, MISSING)]))
     try:
-        if hint is bool and not isinstance(value, bool):
-            raise ValidationError("OmegaConf takes any number for a switch")
-        setting.value = value
+        typed = TypeAdapter(hint, config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
+    except PydanticUserError:
+        return value
     except ValidationError as error:
         such = "" if default is None or isinstance(default, str) else f", such as {default}"
-        raise InputError(f"{key}={value}: {_words(hint)} is needed{such}") from error
-    return OmegaConf.to_container(setting)["value"]
-
-
-def _words(hint: Any) -> str:
-    if get_origin(hint) is list:
-        return f"a list, each {_words(get_args(hint)[0])},"
-    return " or ".join(map(_words, get_args(hint))) or WORDS.get(hint, "a list")
+        raise InputError(f"{key}={value}: {error.errors()[0]['msg']}{such}") from error
+    return str(typed) if isinstance(typed, Path) else typed
 
 
 def setting_help(name: str, overrides: list[str]) -> str:

@@ -14,8 +14,8 @@ from pcreg.runtime.errors import InputError, refusing
 CHECKOUT = Path(__file__).parents[2]
 PACKAGES = {  # that an extra of pyproject.toml brings and its verb cannot do without
     "map": ("networkx", "open3d"),
-    "evaluate": ("hydra", "matplotlib", "omegaconf", "torch", "yaml"),
-    "train": ("hydra", "omegaconf", "tensorboard", "torch", "yaml"),
+    "evaluate": ("hydra", "matplotlib", "omegaconf", "pydantic", "torch", "yaml"),
+    "train": ("hydra", "omegaconf", "pydantic", "tensorboard", "torch", "yaml"),
     "gpu": ("torch",),
     "las": ("laspy", "lazrs"),
     "e57": ("pye57",),

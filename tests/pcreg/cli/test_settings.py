@@ -15,19 +15,30 @@ GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("limit=abc", "limit=abc: a whole number or null is needed"),
-        ("limit=2.5", "limit=2.5: a whole number or null is needed"),
-        ("limit=x", "limit=x: a whole number or null is needed"),
-        ("seeds=[0.5]", "seeds=[0.5]: a list, each a whole number, is needed, such as [0, 1, 2]"),
-        ("seeds=1", "seeds=1: a list, each a whole number, is needed, such as [0, 1, 2]"),
-        ("out=[a]", "out=['a']: a text or null is needed"),
-        ("cache=null", "cache=None: a text is needed"),
-        ("protocol.edge_length=long", "protocol.edge_length=long: a number or null is needed, such as 0.9"),
-        ("protocol.samples=[1.5]", "protocol.samples=[1.5]: a list"),
-        ("protocol.mutual=1.5", "protocol.mutual=1.5: true or false is needed, such as False"),
-        ("protocol.mutual={a: 1}", "protocol.mutual={'a': 1}: true or false is needed, such as False"),
-        ("descriptor.weights=[]", "descriptor.weights=[]: a text or null is needed"),
-        ("descriptor.scales=2", "descriptor.scales=2: a list, each a number, is needed"),
+        ("limit=abc", "limit=abc: Input should be a valid integer"),
+        ("limit=2.5", "limit=2.5: Input should be a valid integer"),
+        (
+            "seeds=[0.5]",
+            "seeds=[0.5]: Input should be a valid integer, got a number with a fractional part",
+        ),
+        ("seeds=1", "seeds=1: Input should be a valid list, such as [0, 1, 2]"),
+        ("out=[a]", "out=['a']: Input should be a valid string"),
+        ("cache=null", "cache=None: Input should be a valid string"),
+        (
+            "protocol.edge_length=long",
+            "protocol.edge_length=long: Input should be a valid number, unable to parse",
+        ),
+        ("protocol.samples=[1.5]", "protocol.samples=[1.5]: Input should be a valid integer"),
+        ("protocol.mutual=1.5", "protocol.mutual=1.5: Input should be a valid boolean, such as False"),
+        (
+            "protocol.mutual={a: 1}",
+            "protocol.mutual={'a': 1}: Input should be a valid boolean, such as False",
+        ),
+        ("descriptor.weights=[]", "descriptor.weights=[]: Input should be a valid string"),
+        (
+            "descriptor.scales=2",
+            "descriptor.scales=2: Input should be an instance of Sequence, such as [1, 1.4, 2]",
+        ),
         ("descriptor={a: 1}", "descriptor"),
         ("data=3", "Config group override must be a string"),
         ("limt=2", "limt is no setting; did you mean limit?"),
@@ -70,7 +81,7 @@ def test_what_fits_is_brought_to_its_type(override, key, value):
 def test_the_type_of_a_setting_that_is_taken_from_another_is_that_of_the_other():
     given = ["experiment=overfit", "data.root=x"]
     assert compose_config("train", [*given, "validate.pairs=3"]).validate.pairs == 3
-    with pytest.raises(InputError, match=r"validate.pairs=abc: a whole number is needed"):
+    with pytest.raises(InputError, match=r"validate.pairs=abc: Input should be a valid integer"):
         compose_config("train", [*given, "validate.pairs=abc"])
 
 
