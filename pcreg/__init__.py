@@ -38,3 +38,8 @@ def __getattr__(name: str) -> Any:
     if name in PLACES:
         return getattr(import_module(f"pcreg.{PLACES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, also those of LATE."""
+    return __all__

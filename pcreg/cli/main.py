@@ -13,7 +13,7 @@ from pcreg.runtime.extras import require
 VERBS = {
     "demo": "register two scans of a simulated room, to see what comes out",
     "register": "register two point clouds, or the pairs of a list",
-    "verify": "judge a motion between two point clouds that comes from elsewhere",
+    "verify": "judge a transform that comes from elsewhere, such as ICP",
     "map": "put many scans together, in any order",
     "locate": "find scans in a map",
     "warmup": "compile the kernels for a GPU beforehand",

@@ -23,26 +23,18 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Put scans of one place together, in any order and without poses.
 
-Each scan is described once and every two are screened; those that promise most are registered, with the
-verdict of `pcreg register`, until the poses are well determined. Pairs that contradict the others are not
-used. All cores work, or with --device cuda a few processes that share the GPU, and run again, the command
-continues.
-Scans that no used pair joins are in different maps; the largest is the first. Exit status: 0 all scans are in
-one map, 1 some are not, 2 bad input or no place to write (one sentence on stderr), 70 a fault of the program.
+Each scan is described once and every two are screened. The most promising pairs are registered, with the
+verdict of `pcreg register`, until the poses are well determined; pairs that contradict the others are not
+used. Scans that no used pair joins are in different maps, the largest first. All cores work, or with --device
+cuda a few processes that share the GPU. Run again, the command continues.
 
---out DIR holds
-  poses.txt        a line per scan, `row tx ty tz qx qy qz qw` (TUM): T_map_scan moves a scan into the frame
-                   of the first one; comments say which row is which file
-  poses_kitti.txt  the same poses, 12 numbers a line (KITTI)
-  map.ply          all scans, thinned, each in its colour
-  map.npz          the same with `viewpoints`, if files or --viewpoint state where the sensor of each scan
-                   stood; `pcreg locate` uses them
-  overview.png     unless --no-picture: the map from above and from the side
-  viewer.html      the map, to be turned round in a browser, its scans switched on and off, its pairs seen
-  graph.json       the scans, each with its map, its pose or why it cannot be used; and every pair that was
-                   tried, with its verdict and confidence, whether it is used, and why not
-  map_2, ...       the same files of further maps, but for graph.json
-  pairs.jsonl      the records behind it, with descriptions/ what a run that was stopped continues from
+Exit status: 0 all scans are in one map, 1 some are not, 2 bad input or no place to write (one sentence on
+stderr), 70 a fault of the program.
+
+--out DIR holds poses.txt (TUM) and poses_kitti.txt (KITTI), T_map_scan of each scan; map.ply, all scans, each
+in its colour; map.npz, the same with viewpoints, if these are stated; overview.png, unless --no-picture;
+viewer.html; graph.json, scans and pairs; map_2, ..., the same of further maps; pairs.jsonl and descriptions/,
+from which a run continues. docs/maps.md explains them.
 """
 
 
@@ -52,12 +44,9 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     add = parser.add_argument
     add("scans", nargs="+", metavar="SCAN", help="files, or patterns in quotes such as 'scans/*.ply'")
     shared.add_scan_viewpoint(parser)
-    sequence = (
-        "the scans, in natural order, are consecutive ones of one sensor at their origin: odometry "
-        "(small_gicp) joins neighbours, and loops are found as without"
-    )
+    sequence = "consecutive scans of one sensor at their origin, in natural order: odometry joins neighbours"
     add("--sequence", action="store_true", help=sequence)
-    up = "which way is up in all scans, z or X,Y,Z: only motions that keep it, to 5 degrees, are tried"
+    up = "up in all scans, z or X,Y,Z: transforms keep it, to 5 degrees"
     add("--gravity", type=shared.direction, metavar="UP", help=up)
     add("--no-picture", action="store_true", help="write no overview.png")
     shared.add_cluster(parser)

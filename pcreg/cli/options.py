@@ -35,7 +35,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     quiet = "print nothing but errors; the exit status is the answer"
     verbosity.add_argument("--quiet", action="store_true", help=quiet)
     verbosity.add_argument("--verbose", action="store_true", help="log each step on stderr")
-    parser.add_argument("--traceback", action="store_true", help="print where a fault of the program arose")
+    parser.add_argument(
+        "--traceback", action="store_true", help="print the traceback of a fault of the program"
+    )
     parser.add_argument("--version", action="version", version=f"pcreg {VERSION}")
 
 
@@ -65,24 +67,24 @@ def add_options(
         "--descriptor",
         choices=DESCRIPTORS,
         default=DESCRIPTORS[0],
-        help="learned, or histograms that need no training (default: %(default)s)",
+        help="learned, or histograms without training (default: %(default)s)",
     )
-    weights = "a .safetensors file of `pcreg train` (default: of the shipped ones what suits the clouds)"
-    add("--weights", type=Path, metavar="W", help=weights)
-    add("--device", default="cpu", help="that computes: cpu, cuda or auto (default: %(default)s)")
+    weights = "a .safetensors file of `pcreg train` (default: the shipped one that suits the clouds)"
+    add("--weights", type=Path, metavar="FILE", help=weights)
+    add("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     add("--seed", type=int, default=0, help="same seed, same result (default: %(default)s)")
     add_flags(parser)
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Add the option of verbs that share their work."""
-    words = "of a Dask scheduler, such as tcp://10.0.0.1:8786, whose workers do the work"
+    words = "a Dask scheduler whose workers do the work, such as tcp://10.0.0.1:8786"
     parser.add_argument("--cluster", metavar="ADDRESS", help=words)
 
 
 def add_scan_viewpoint(parser: argparse.ArgumentParser) -> None:
     """Add the option of verbs on any number of scans."""
-    words = "where the sensor stood in the frame of each scan, as for `pcreg register` (default: auto)"
+    words = "position of the sensor in the frame of each scan, as for `pcreg register` (default: auto)"
     parser.add_argument("--viewpoint", type=viewpoint, default="auto", metavar="V", help=words)
 
 

@@ -15,51 +15,23 @@ from pcreg.runtime.files import locked
 DESCRIPTION = """\
 Register two point clouds, or the pairs of a list.
 
-Prints T_target_source, which moves SOURCE into the frame of TARGET, and the verdict on it.
-Files are .ply .pcd .xyz .txt .csv .asc .pts .npy .npz .las .laz .e57 .obj .off .stl, or .bin of KITTI or
-nuScenes. Exit status: 0 registered, 1 not registered, 2 bad input or no place to write (one sentence on
-stderr, nothing half-written), 70 a fault of the program. What was found is printed, and kept in result.json,
-before the other files are tried.
+Prints the verdict and T_target_source, the transform that moves SOURCE into the frame of TARGET. Files are
+.ply .pcd .xyz .txt .csv .asc .pts .npy .npz .las .laz .e57 .obj .off .stl, or .bin of KITTI or nuScenes. Exit
+status: 0 registered, 1 not registered, 2 bad input or no place to write (one sentence on stderr, no file
+half-written), 70 a fault of the program.
 
 --out DIR holds
-  aligned.ply   source moved into target (orange) and target (blue) as one cloud; of clouds with more
-                than five million points every n-th
-  overview.png  unless --no-picture: before and after, from above and from the side, and the overlap by
-                its residual, without points that lie far from the rest
-  viewer.html   with --html: both clouds, to be turned round in a browser
-  result.json   source, target           the files, as given
-                registered               true or false
-                confidence               probability that it is right, at least 0.7 when registered
-                reason                   the verdict in words
-                notes                    what may be wrong with the clouds, a list of sentences
-                T_target_source          4 x 4, rows; p_target = R p_source + t, in metres
-                scale                    1; with --scale metres per unit of the source, s of p_target =
-                                         s R p_source + t, of which T_target_source then holds s R
-                evidence                 the numbers that the confidence is made of, among them `inliers`
-                                         of `matches`; `overlap`, the fraction of the source that lies
-                                         on the target; `rmse` of that in metres; and `observability`,
-                                         the directions in which the overlap could slide or turn
-                covariance               6 x 6, of the motion if registered, null if not or with --scale: of
-                                         small rotations (radians) about the source's axes, then of
-                                         translations (metres) along them, T = T_target_source exp(.)
-                alternative              another motion about as likely, if there is one, else null
-                points                   {source, target}: rows used
-                dropped                  {source, target}: rows left out as NaN, infinite or as notes say
-                viewpoints               {source, target}: where the sensor stood, of a map a list of places,
-                                         null if that is estimated
-                units                    of the coordinates of source and target
-                descriptor, voxel, seed  what it was computed with
-                seconds                  by step: read, scale, describe, match, estimate, refine,
-                                         verdict, mirror_test (of the fallback); with --scale also
-                                         scale_search and scale_refinement
-                version                  of pcreg
+  result.json   the verdict, the transform and what they rest on; docs/register.md explains every key
+  overview.png  unless --no-picture: before and after, distances, and sections through the overlap
+  aligned.ply   source moved into target (orange) and target (blue) in one cloud; of clouds of more than five
+                million points every n-th
+  viewer.html   with --html: both clouds in a browser
 
-With --batch, LIST is a .csv file whose lines name source and target (paths from its own folder), or a
-pattern in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2
-before scan_10. Each pair gets the answer that it gets alone. Each file is described once per scale, all
-cores work, or with --device cuda a few processes that share the GPU, and run again, the command continues.
-DIR then holds table.csv, a line per pair, and pairs.jsonl with the records behind it. Exit status:
-0 all registered, 1 some not, 2 and 70 as above; a disk that is full stops the run, and no pair is blamed.
+With --batch, LIST is a .csv file whose lines are SOURCE,TARGET (paths from its folder), or a pattern in
+quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before scan_10.
+Each pair gets the answer that it gets alone. All cores work, or with --device cuda a few processes that share
+the GPU. Run again, the command continues. DIR then holds table.csv, a line per pair, and pairs.jsonl, its
+records. Exit status: 0 all registered, 1 some not, 2 and 70 as above.
 """
 
 
@@ -82,16 +54,16 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
         action="append",
         type=shared.direction,
         metavar="UP",
-        help="which way is up in the clouds, z or X,Y,Z, once for both or twice, as --viewpoint: only "
-        "motions that keep it, to 5 degrees, are searched",
+        help="up in the clouds, z or X,Y,Z, once for both or twice for source and target: the transform "
+        "keeps it, to 5 degrees",
     )
-    near = "a file with T_target_source as for `pcreg verify`: only motions near it are searched"
-    add("--near", type=Path, metavar="MOTION", help=near)
-    within = "of --near: how far off the motion may put the middle of the source, and turn it"
+    near = "a file with T_target_source, as for `pcreg verify`: only transforms near it are searched"
+    add("--near", type=Path, metavar="TRANSFORM", help=near)
+    within = "with --near: largest shift of the middle of the source, and largest rotation"
     add("--within", nargs=2, type=float, metavar=("METRES", "DEGREES"), help=within)
     scale = (
-        "the source has no metric scale, as structure from motion has none: find it too, as "
-        "T_target_source = [s R, t]; takes some ten times as long"
+        "the source has no metric scale, as of structure from motion: find it too, as T_target_source = "
+        "[s R, t]; takes about five times as long"
     )
     add("--scale", action="store_true", help=scale)
     options, options.more = parser.parse_known_args(arguments)

@@ -1,4 +1,4 @@
-"""The verb `verify`: two clouds and a motion between them that comes from elsewhere."""
+"""The verb `verify`: two clouds and a transform between them that comes from elsewhere."""
 
 import argparse
 from pathlib import Path
@@ -9,26 +9,25 @@ from pcreg.cli.options import parser_of, run
 from pcreg.io.motion import read_motion
 
 DESCRIPTION = """\
-Judge a motion between two point clouds that comes from elsewhere: ICP, a SLAM loop closure, another matcher.
+Judge a transform between two point clouds that comes from elsewhere, such as ICP or a SLAM loop closure.
 
-MOTION is a text file with T_target_source, which moves SOURCE into the frame of TARGET, in metres: 4 lines of
-4 numbers or the upper 3 of them, as `pcreg register` prints it; or a result.json of `pcreg register`. The
+TRANSFORM is a text file with T_target_source, which moves SOURCE into the frame of TARGET, in metres: 4 lines
+of 4 numbers or the upper 3 of them, as `pcreg register` prints it; or a result.json of `pcreg register`. The
 identity says that the clouds are aligned.
 
-The motion is refined, and the verdict is on the refined one, which is printed and written with a note that
-states the correction. If that is more than 1.5 voxels on average over the source, the given motion is
-refused, and if the clouds fit there, the refined one is the `alternative`. No other motion is searched for,
-so that a scene that repeats itself is not noticed.
+The transform is refined first, and a note states the correction. If that exceeds 1.5 voxels on average over
+the source, the given transform is rejected, and the one that the clouds fit with is printed. No other
+transform is searched for, so that a scene that repeats itself goes unnoticed.
 
-Exit status: 0 registered: the motion is right; 1 not registered; 2 bad input or no place to write; 70 a fault
-of the program. Files, what --out DIR holds and all else is as `pcreg register --help` has it.
+Exit status: 0 registered, the transform is right; 1 not registered; 2 bad input or no place to write; 70 a
+fault of the program. Clouds, and what --out DIR holds, are as `pcreg register --help` says.
 """
 
 
 def main(arguments: list[str] | None = None, program: str = "pcreg verify") -> int:
     """Run the command line and return its exit status."""
     parser = parser_of(program, DESCRIPTION)
-    for name in ("source", "target", "motion"):
+    for name in ("source", "target", "transform"):
         parser.add_argument(name, type=Path, metavar=name.upper())
     pair.add_options(parser, "verification")
     parser.set_defaults(batch=None, scale=False)
@@ -37,4 +36,4 @@ def main(arguments: list[str] | None = None, program: str = "pcreg verify") -> i
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     pair.check(options)
-    return pair.run(options, stdout, T_target_source=read_motion(options.motion))
+    return pair.run(options, stdout, T_target_source=read_motion(options.transform))

@@ -22,8 +22,8 @@ def main(arguments: list[str] | None = None, program: str = "pcreg warmup") -> i
     """Run the command line and return its exit status."""
     parser = parser_of(program, DESCRIPTION)
     parser.add_argument("--device", default="cuda", help="cuda or cuda:N (default: %(default)s)")
-    weights = "a .safetensors file of `pcreg train` (default: those that are shipped)"
-    parser.add_argument("--weights", type=Path, metavar="W", help=weights)
+    weights = "a .safetensors file of `pcreg train` (default: the shipped ones)"
+    parser.add_argument("--weights", type=Path, metavar="FILE", help=weights)
     options = parser.parse_args(arguments)
     return exit_status.status(lambda: _run(options.device, options.weights))
 

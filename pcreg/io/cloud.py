@@ -5,7 +5,7 @@ Coordinates are read as float64 and stay so: UTM coordinates have no digits to l
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -106,7 +106,7 @@ def read_cloud(path: str | Path, columns: int | None = None) -> Cloud:
         rows = reader(path)
         viewpoint_of = _VIEWPOINTS.get(path.suffix.lower())
         viewpoint = viewpoint_of(path) if viewpoint_of else None
-    cloud = cloud_of(rows, str(path))
+    cloud = cloud_of(coordinates(rows, str(path)))
     if viewpoint is not None and viewpoint.ndim == 2:
         viewpoint = cloud.viewpoints_of_points(viewpoint, str(path))
     return replace(cloud, viewpoint=viewpoint)
@@ -126,8 +126,8 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [*((int(part), "") if part.isdecimal() else (-1, part) for part in parts), (-1, name)]
 
 
-def cloud_of(rows: np.ndarray, name: str) -> Cloud:
-    """Make a cloud of rows x y z and perhaps more (N, 3 to 32); InputError, with the name, for others."""
+def coordinates(rows: np.ndarray, name: str) -> np.ndarray:
+    """Return x y z (N, 3) float64 of rows (N, 3 to 32); InputError, with the name, for others."""
     if rows.ndim != 2 or rows.shape[1] < 3:
         raise InputError(f"{name}: holds an array of shape {rows.shape}; points are rows of at least x y z")
     if rows.shape[1] > max(len(rows), MAX_COLUMNS):
@@ -141,6 +141,11 @@ def cloud_of(rows: np.ndarray, name: str) -> Cloud:
         points = np.ascontiguousarray(rows if rows.shape[1] == 3 else rows[:, :3], dtype=np.float64)
     if points.base is not None or not points.flags.writeable:  # a view of the file, or of more than it
         points = points.copy()
+    return points
+
+
+def cloud_of(points: np.ndarray) -> Cloud:
+    """Make a cloud of the points (N, 3) that are finite."""
     if np.isfinite(points).all():
         return Cloud(points)
     return Cloud(points).select(np.isfinite(points).all(1))
@@ -148,26 +153,18 @@ def cloud_of(rows: np.ndarray, name: str) -> Cloud:
 
 def write_ply(path: str | Path, points: np.ndarray, colors: np.ndarray | None = None) -> None:
     """Write points (N, 3), and colours (N, 3) or (3,) uint8 if given, as binary float64 .ply, atomically."""
-    write_ply_parts(path, len(points), [(points, colors)], colored=colors is not None)
-
-
-def write_ply_parts(
-    path: str | Path, count: int, parts: Iterable[tuple[np.ndarray, np.ndarray | None]], *, colored: bool
-) -> None:
-    """Write `count` points in parts, which need not fit into memory together, as `write_ply`."""
-    colors = ("red", "green", "blue") if colored else ()
-    fields = [*((name, "<f8") for name in "xyz"), *((name, "u1") for name in colors)]
-    kinds = {"<f8": "double", "u1": "uchar"}
-    properties = "".join(f"property {kinds[kind]} {name}\n" for name, kind in fields)
-    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {count}\n{properties}end_header\n"
+    painted = () if colors is None else ("red", "green", "blue")
+    rows = np.empty(len(points), [*((name, "<f8") for name in "xyz"), *((name, "u1") for name in painted)])
+    for values, names in ((points, "xyz"), (colors, painted)):
+        for column, name in enumerate(names):
+            rows[name] = values[..., column]
+    properties = "".join(
+        f"property {'uchar' if name in painted else 'double'} {name}\n" for name in rows.dtype.names
+    )
+    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(rows)}\n{properties}end_header\n"
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.write(header.encode())
-        for points, paint in parts:
-            rows = np.empty(len(points), dtype=fields)
-            for values, names in ((points, "xyz"), (paint, colors)):
-                for column, name in enumerate(names):
-                    rows[name] = values[..., column]
-            file.write(rows)
+        file.write(rows)
 
 
 _READERS: dict[str, Callable[[Path], np.ndarray]] = {

@@ -29,13 +29,15 @@ def read_motion(path: str | Path) -> np.ndarray:
         else:
             matrix = np.array(re.sub(r"#.*|[\[\],]", " ", text).split(), dtype=np.float64)
     except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file; name one that holds a motion") from error
+        raise InputError(f"{path}: no such file; name one that holds a transform") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); name a file with a motion") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); name a file with a transform"
+        ) from error
     except KeyError as error:
         raise InputError(f"{path}: holds no T_target_source; name a result.json of pcreg register") from error
     except ValueError as error:
-        raise InputError(f"{path}: cannot be read as a motion; write 4 lines of 4 numbers") from error
+        raise InputError(f"{path}: cannot be read as a transform; write 4 lines of 4 numbers") from error
     if isinstance(matrix, np.ndarray):
         if len(matrix) not in (12, 16):
             raise InputError(f"{path}: holds {len(matrix)} numbers; write 4 lines of 4, or 3 of 4")

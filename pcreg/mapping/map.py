@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pcreg.geometry.se3 import transform
+from pcreg.registration.clouds.inputs import Points, points_of
 from pcreg.runtime.files import replacing, write_text
 
 # Files of a map's points: with the colour of their scan, and with the viewpoint from which each was seen
@@ -58,9 +59,14 @@ class Map:
         """The rows of the scans that can be used and belong to no map."""
         return [row for row, error in enumerate(self.errors) if not error and not self.number[row]]
 
-    def transform(self, row: int, points: np.ndarray) -> np.ndarray:
-        """Points (N, 3) of a scan, metres, in the frame of its map."""
-        return transform(self.T_map_scan[row], points)
+    def __repr__(self) -> str:
+        """The maps in a line."""
+        sizes = ", ".join(str(len(self.scans(number))) for number in range(1, self.count + 1))
+        return f"<Map: {len(self.names)} scans, in maps of {sizes or 'none'}, {len(self.alone)} alone>"
+
+    def transform(self, row: int, points: Points) -> np.ndarray:
+        """Move points of a scan, metres, as `register` takes them, into the frame of its map: (N, 3)."""
+        return transform(self.T_map_scan[row], points_of(points, "points"))
 
     @property
     def is_whole(self) -> bool:

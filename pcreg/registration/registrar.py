@@ -203,8 +203,8 @@ class Registrar(Scales):
         if found.registered:
             metres = mean_displacement(a.points, T, found.T_target_source)
             degrees = rotation_error(found.T_target_source, T)
-            note = f"corrected the given motion by {metres:.3f} m on average and {degrees:.2f} degrees"
-            found = replace(found, notes=(*found.notes, f"refinement {note}"))
+            note = f"refinement corrected the given transform by {metres:.3f} m and {degrees:.2f} degrees"
+            found = replace(found, notes=(*found.notes, note))
         return found.of_clouds(a, b)
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -1,7 +1,10 @@
 """The result of registering two clouds."""
 
 import json
+import sys
 from dataclasses import asdict, dataclass, field, replace
+from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.geometry import se3
+from pcreg.io.cloud import Cloud
+from pcreg.registration.clouds.inputs import Points, points_of
 from pcreg.registration.clouds.local_frame import between_given
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.judge.evidence import Evidence
@@ -30,19 +35,20 @@ class Registration:
     voxel: float  # metres, the scale at which it was found
     # The matches that the motion brings together, rows of source and target as they were given: of the array,
     # or of the file, counted before anything was left out.
-    matches: NDArray[np.int64] = field(repr=False)  # (inliers, 2)
-    matched_points: NDArray[np.float64] = field(repr=False)  # (inliers, 2, 3), their coordinates, as given
+    matches: NDArray[np.int64]  # (inliers, 2)
+    matched_points: NDArray[np.float64]  # (inliers, 2, 3), their coordinates, as given
     # where the sensors of source and target are said to have stood, metres: (3,), or (N, 3), from where each
     # point was seen; None: that is estimated
     viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
     scale: float = 1.0  # metres per unit of the source, of a registration with scale=True
     # (6, 6) of the motion, None if not registered, or scaled; pcreg.registration.judge.covariance defines it
-    covariance: NDArray[np.float64] | None = field(default=None, repr=False)
+    covariance: NDArray[np.float64] | None = None
     # (4, 4) another motion about as likely, if there is one; of `verify` the one that the clouds fit
-    alternative: NDArray[np.float64] | None = field(default=None, repr=False)
+    alternative: NDArray[np.float64] | None = None
     notes: tuple[str, ...] = ()  # what may be wrong with the clouds, a sentence each
     # By step; other scales are tried beside the mirror test
     seconds: dict[str, float] = field(default_factory=dict)
+    clouds: tuple[Cloud, Cloud] | None = None  # in a notebook, for the picture
 
     @property
     def inliers(self) -> int:
@@ -59,9 +65,35 @@ class Registration:
         """The distance in metres, root mean square, of the points of the overlap to the target."""
         return self.evidence.rmse
 
-    def transform(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Points (N, 3) of the source, metres, in the frame of the target."""
-        moved: NDArray[np.float64] = se3.transform(self.T_target_source, points)
+    @property
+    def verdict(self) -> str:
+        """The verdict in words, with the confidence."""
+        return f"{'registered' if self.registered else 'NOT registered'}, confidence {self.confidence:.2f}"
+
+    def __repr__(self) -> str:
+        """The verdict in a line."""
+        return f"<Registration: {self.verdict}: {self.reason}>"
+
+    def _repr_html_(self) -> str:
+        """The verdict and the picture, as notebooks show them."""
+        # By name, as pictures are a layer above
+        picture = import_module("pcreg.viz.files").embedded(self) if self.clouds else ""
+        return f"<p>{escape(self.verdict)}: {escape(self.reason)}</p>{picture}"
+
+    def transform(self, points: Points) -> NDArray[np.float64]:
+        """Move points of the source into the frame of the target.
+
+        Args:
+            points: As `register` takes a cloud: a path, an array or tensor (N, 3), or a cloud of Open3D,
+                in metres.
+
+        Returns:
+            (N, 3), a row for each row of an array.
+
+        Raises:
+            InputError: For a file or an array that holds no points.
+        """
+        moved: NDArray[np.float64] = se3.transform(self.T_target_source, points_of(points, "points"))
         return moved
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,6 +134,7 @@ class Registration:
             alternative=alternative,
             matched_points=self.matched_points + np.stack([here.corner, there.corner]),
             viewpoints=(source.stated, target.stated),
+            clouds=(source.cloud, target.cloud) if "IPython" in sys.modules else None,
             notes=(*notes, *self.notes),
         )
 

@@ -46,7 +46,8 @@ function draw() {
     height / 2 + shift[1] * ratio - size * (up[0] * p[n] + up[1] * p[n + 1] + up[2] * p[n + 2])];
   const image = pen.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
   const depth = new Float32Array(width * height).fill(-Infinity);
-  const dot = Math.max(1, Math.round(1.6 * ratio * Math.sqrt(Math.min(zoom, 6))));
+  const wide = document.getElementById("size").value;
+  const dot = Math.max(1, Math.round(1.6 * wide * ratio * Math.sqrt(Math.min(zoom, 6))));
   const put = (points, color) => {
     for (let n = 0; n < points.length; n += 3) {
       const x = points[n], y = points[n + 1], z = points[n + 2];
@@ -122,7 +123,14 @@ canvas.addEventListener("wheel", e => {
   redraw();
 }, {passive: false});
 canvas.addEventListener("dblclick", () => { begin(); redraw(); });
-for (const box of document.querySelectorAll("input")) box.addEventListener("change", redraw);
+for (const box of document.querySelectorAll("input"))
+  for (const kind of ["change", "input"]) box.addEventListener(kind, redraw);
+for (const button of document.querySelectorAll("button"))
+  button.addEventListener("click", () => {
+    begin();
+    [turn, tilt] = button.value.split(" ").map(quarters => quarters * Math.PI / 2);
+    redraw();
+  });
 addEventListener("resize", redraw);
 function show(points) {
   fit(points);

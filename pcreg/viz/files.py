@@ -6,8 +6,9 @@ The page contains everything it shows, loads nothing, and draws on a plain canva
 import json
 import os
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import resources
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,13 @@ import numpy as np
 
 from pcreg.arrays import every_nth
 from pcreg.geometry.se3 import se3, transform
-from pcreg.io.cloud import Cloud, write_ply_parts
+from pcreg.io.cloud import Cloud, write_ply
 from pcreg.registration.result import Registration, Task, record_of
-from pcreg.runtime.files import write_text
+from pcreg.runtime.files import replacing, write_text
 from pcreg.runtime.progress import Clock
-from pcreg.viz.overview import SOURCE, TARGET, overview, principal_axes, residuals, shown
+from pcreg.viz.overview import SOURCE, TARGET, byte, overview, residuals, shown, upright
 
 MAX_ALIGNED_POINTS = 5_000_000  # of each cloud in aligned.ply: 270 MB, which viewers still open
-CHUNK_POINTS = 1 << 18  # moved and written at a time
 MAX_LINES = 400  # of matches; more hide the clouds
 COORDINATE_STEPS = 65_535  # across a cloud: 2 mm in 120 m
 
@@ -48,17 +48,23 @@ def write(
     T_target_source = registration.T_target_source
     write_aligned(paths[1], source, target, T_target_source)
     clock.lap("write")
-    verdict = "registered" if registration.registered else "NOT registered"
-    title = f"{' to '.join(map(_drawn, task.files))}: {verdict}"
+    title = f"{' to '.join(map(_drawn, task.files))}: {registration.verdict}"
     if picture:
         paths.append(folder / "overview.png")
-        limit, words = 2 * registration.voxel, f"{title}, confidence {registration.confidence:.2f}"
-        overview(source, target, T_target_source, paths[-1], limit=limit, title=words)
+        with replacing(paths[-1]) as temporary:
+            overview(source, target, T_target_source, temporary, limit=2 * registration.voxel, title=title)
     if html:
         paths.append(folder / "viewer.html")
         viewer(source, target, registration, paths[-1], title=title, facts=record_of(registration, task))
     clock.lap("draw")
     return paths, clock.seconds
+
+
+def embedded(registration: Registration) -> str:
+    """The picture of a registration that has its clouds, as an element of HTML."""
+    picture, (source, target) = BytesIO(), (cloud.points for cloud in registration.clouds)
+    overview(source, target, registration.T_target_source, picture, limit=2 * registration.voxel)
+    return f'<img width="900" src="data:image/png;base64,{b64encode(picture.getvalue()).decode()}">'
 
 
 def result(clouds: tuple[Cloud, Cloud], registration: Registration, task: Task) -> dict[str, Any]:
@@ -87,14 +93,8 @@ def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_s
     Of a cloud of more than five million points every n-th is written, so that no more than that are.
     """
     source, target = (points[:: stride(points)] for points in (source, target))
-
-    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for points, T, color in ((source, T_target_source, SOURCE), (target, None, TARGET)):
-            for start in range(0, len(points), CHUNK_POINTS):
-                part = points[start : start + CHUNK_POINTS]
-                yield part if T is None else transform(T, part), (color * 255).astype(np.uint8)
-
-    write_ply_parts(path, len(source) + len(target), parts(), colored=True)
+    colors = np.repeat(np.array([byte(SOURCE), byte(TARGET)]), [len(source), len(target)], axis=0)
+    write_ply(path, np.concatenate([transform(T_target_source, source), target]), colors)
 
 
 def viewer(
@@ -114,7 +114,7 @@ def viewer(
     limit = 2 * registration.voxel
     distance = residuals(source, target, registration.T_target_source, limit)
     distance = np.where(np.isfinite(distance), np.round(254 * distance / limit), 255)
-    T_page_target = principal_axes(target)
+    T_page_target = upright(target)
     own = source.mean(0)  # coordinates of a map have more digits than a picture needs
     T_source_own = se3(np.eye(3), own)
     lines = every_nth(registration.matched_points, MAX_LINES)

@@ -18,8 +18,8 @@ from pcreg.mapping.map import COLORED, VIEWED, Map, folder_of
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.runtime.files import replacing
 from pcreg.viz.files import packed, write_page
-from pcreg.viz.overview import as_image, byte, font, principal_axes
-from pcreg.viz.render import BACKGROUND, from_above, from_the_side, render
+from pcreg.viz.overview import as_image, byte, font, upright
+from pcreg.viz.render import ABOVE, BACKGROUND, SIDE, render
 
 SIZE = (900, 800)  # pixels of a view of the picture
 PICTURE_POINTS = 1_500_000  # of all scans
@@ -94,7 +94,7 @@ def map_overview(scans: list[np.ndarray], colors: np.ndarray, path: str | Path, 
     drawn = [scan.astype(np.float32) for scan in _drawn(scans, PICTURE_POINTS)]
     page = Image.new("RGB", (2 * SIZE[0] + 30, SIZE[1] + 60), byte(BACKGROUND))
     ImageDraw.Draw(page).text((page.width // 2, 28), title, (0, 0, 0), font(22), anchor="mm")
-    for column, camera in enumerate((from_above(), from_the_side())):
+    for column, camera in enumerate((ABOVE, SIDE)):
         panel = render(drawn, list(colors / 255), camera, size=SIZE, splat=3)
         page.paste(as_image(panel), (10 + (SIZE[0] + 10) * column, 50))
     with replacing(path) as temporary:
@@ -104,7 +104,7 @@ def map_overview(scans: list[np.ndarray], colors: np.ndarray, path: str | Path, 
 def _drawn(scans: list[np.ndarray], count: int) -> list[np.ndarray]:
     """So many points of all scans (N, 3), along the principal axes."""
     drawn = [every_nth(scan, count // len(scans)) for scan in scans]
-    view = principal_axes(np.concatenate(drawn))
+    view = upright(np.concatenate(drawn))
     return [transform(view, scan) for scan in drawn]
 
 

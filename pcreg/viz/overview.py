@@ -3,19 +3,21 @@
 Pillow puts together what pcreg.viz.render draws, because matplotlib takes seconds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from pcreg.arrays import every_nth
+from pcreg.geometry.normals import normals_of
 from pcreg.geometry.overlap import distances_to
 from pcreg.geometry.se3 import se3, transform
+from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.geometry.voxel_size import middle_box
 from pcreg.runtime import parallel
-from pcreg.runtime.files import replacing
-from pcreg.viz.render import BACKGROUND, from_above, from_the_side, render
+from pcreg.viz.render import ABOVE, BACKGROUND, FRONT, SIDE, render
 
 SOURCE = np.array([245, 146, 52]) / 255  # orange
 TARGET = np.array([31, 126, 176]) / 255  # blue
@@ -23,7 +25,12 @@ PANEL = (590, 380)  # pixels of a view
 SUPERSAMPLING = 1.5  # views are drawn larger and scaled down, against jagged edges
 MAX_DRAWN_POINTS = 150_000  # of a cloud; a view has hardly more pixels, and a page takes 1.4 MB for them
 MAX_DISTANCE_EXTENTS = 3.0  # from the middle of a cloud to points that are drawn
+LIMIT_PIXELS = 18  # of a section, for the largest distance that is coloured
+MARGIN = 3 * np.array([[-1], [1]])  # around the overlap, in such distances
+MAX_FILL = 0.2  # of a section; a floor or a wall along it says little
+VIEW_SLOPE = 1.2  # of the edges of a depth camera's view
 MAX_TARGET_POINTS = 1_000_000  # searched; more would move no colour that a reader can see
+GREY = (89, 89, 89)  # of words
 NO_PARTNER_COLOR = np.array([0.78, 0.78, 0.78])
 # Nine colours, evenly spaced: importing matplotlib for them takes half a second
 VIRIDIS = ("440154", "482d7b", "3b528b", "2c728e", "21918c", "28ae80", "5ec962", "addc30", "fde725")
@@ -33,53 +40,85 @@ def overview(
     source: np.ndarray,
     target: np.ndarray,
     T_target_source: np.ndarray,
-    path: str | Path,
+    path: str | Path | BinaryIO,
     *,
     limit: float,
     title: str = "",
-    T_view_target: np.ndarray | None = None,
-    cameras: Sequence[np.ndarray] | None = None,
-    ceiling: float = np.inf,
 ) -> None:
-    """Write a picture of source (N, 3) and target (M, 3) before and after T_target_source, atomically.
+    """Write a picture of source (N, 3) and target (M, 3) before and after T_target_source to a path or file.
 
-    A third column colours the moved source by its distance to the target, up to `limit` metres.
-    `T_view_target` (4, 4) takes the target into a frame whose z is up, by default its principal axes.
-    `cameras` (3, 3) see that frame, a row each, by default from above and from the side. Points higher than
-    `ceiling` metres there are left out, so that one looks into a room.
+    A third view colours the moved source, where it overlaps, by its distance to the target, up to `limit`
+    metres. Three sections below are at a scale where half of the limit shows.
     """
     source, target = parallel.each(shown, (source, target))
     distance = residuals(source, target, T_target_source, limit)
-    view = principal_axes(target) if T_view_target is None else T_view_target
+    view = upright(target)
     before, after, target = (
         transform(T, points).astype(np.float32)  # near the picture's own origin, digits enough
         for T, points in ((view, source), (view @ T_target_source, source), (view, target))
     )
-    low, below = after[:, 2] < ceiling, target[target[:, 2] < ceiling]
-    columns = {
-        "before": ([before[low], below], [SOURCE, TARGET]),
-        "after": ([after[low], below], [SOURCE, TARGET]),
-        f"source by distance to target, 0 to {limit:.2g} m": (
-            [after[low]],
-            [residual_colors(distance[low], limit)],
-        ),
+    camera, both, near = ABOVE, [SOURCE, TARGET], after[np.isfinite(distance), :2]
+    frame = np.percentile(near, (1, 99), axis=0) + MARGIN * limit if len(near) else None
+    views = {
+        "before": ([before, target], both, camera, None),
+        "after": ([after, target], both, camera, None),
+        "source by distance to target": ([after], [residual_colors(distance, limit)], camera, frame),
     }
-    cameras = (from_above(), from_the_side()) if cameras is None else cameras
-    views = [(drawn, camera) for drawn in columns.values() for camera in cameras]
-    panels = iter(parallel.each(lambda view: _panel(*view[0], view[1]), views))
-    page = Image.new("RGB", (1800, 100 + 400 * len(cameras)), byte(BACKGROUND))
+    size = np.array(PANEL) * limit / LIMIT_PIXELS
+    views |= {name: (clouds, both, *seen) for name, clouds, *seen in _sections(after, target, limit, size)}
+    panels = parallel.each(lambda view: _panel(*view), views.values())
+    page = Image.new("RGB", (1800, 930), byte(BACKGROUND))
     draw = ImageDraw.Draw(page)
-    draw.text((900, 28), title, (0, 0, 0), font(22), anchor="mm")
-    for column, name in enumerate(columns):
-        draw.text((300 + 600 * column, 78), name, (89, 89, 89), font(20), anchor="mm")
-        for row in range(len(cameras)):
-            page.paste(next(panels), (5 + 600 * column, 92 + (PANEL[1] + 4) * row))
-    for x, name, color in ((830, "source", SOURCE), (960, "target", TARGET)):
-        y = page.height - 18
+    draw.text((900, 26), title, (0, 0, 0), font(22), anchor="mm")
+    scale = LIMIT_PIXELS / limit  # pixels per metre of a section
+    bar = 10.0 ** np.floor(np.log10(PANEL[0] / 5 / scale))
+    for n, (name, panel) in enumerate(zip(views, panels, strict=True)):
+        x, y = 5 + 600 * (n % 3), 70 + 418 * (n // 3)
+        page.paste(panel, (x, y))
+        draw.text((x + 295, y - 12), name, GREY, font(19), anchor="mm")
+        if n > 1:
+            draw.rectangle((x, y, x + PANEL[0], y + PANEL[1]), outline=byte(NO_PARTNER_COLOR))
+        if n > 2:
+            draw.line((x + 10, y + 370, x + 10 + bar * scale, y + 370), GREY, 3)
+            draw.text((x + 10, y + 364), f"{bar:g} m", GREY, font(16), anchor="lb")
+    y, names = page.height - 26, {"source": SOURCE, "target": TARGET}
+    names[f"no target point within {limit:.2g} m"] = NO_PARTNER_COLOR
+    for x, (name, color) in zip((540, 660, 1500), names.items(), strict=True):
         draw.ellipse((x - 24, y - 6, x - 12, y + 6), byte(color))
-        draw.text((x, y), name, byte(color), font(19), anchor="lm")
-    with replacing(path) as temporary:
-        page.save(temporary, compress_level=2)
+        draw.text((x, y), name, GREY, font(17), anchor="lm")
+    for n, color in enumerate(residual_colors(np.linspace(0, 0.999 * limit, 240), limit)):
+        draw.line((1130 + n, y - 8, 1130 + n, y + 8), byte(color))
+    draw.text((1120, y), "distance 0", GREY, font(17), anchor="rm")
+    draw.text((1380, y), f"{limit:.2g} m", GREY, font(17), anchor="lm")
+    page.save(path, "png", compress_level=2)
+
+
+def _sections(
+    source: np.ndarray, target: np.ndarray, limit: float, size: np.ndarray
+) -> Iterator[tuple[str, list[np.ndarray], np.ndarray, np.ndarray]]:
+    """Three sections of clouds (N, 3) with z up: name, points of each cloud, camera (3, 3) and frame (2, 2).
+
+    Each is `limit` thick and lies where both clouds have most and neither fills the frame, as a floor does.
+    """
+    thin = [cloud[voxel_downsample(cloud, limit)] for cloud in (source, target)]
+    low, high = np.percentile(np.concatenate(thin), (0, 100), axis=0)
+    step = np.maximum(size[0] / 2, (high - low).max() / 500)
+    bins = [np.arange(start, end + step, step) for start, end in zip(low[:2], high[:2] + step, strict=True)]
+    here, there = (np.histogram2d(*cloud[:, :2].T, bins)[0] for cloud in thin)
+    both = np.minimum(here, there) + 1e-6 * (here + there)  # somewhere if they share nothing
+    place = np.unravel_index(both.argmax(), both.shape)
+    middle = low + step * (0.5 + np.array([*place, 0]))
+    thin = [cloud[(np.abs(cloud - middle)[:, :2] < size[0] / 2).all(1)] for cloud in thin]
+    middle[2] = np.median(np.concatenate(thin)[:, 2])
+    cameras = (2, "above", ABOVE), (1, "the side", SIDE), (0, "the front", FRONT)
+    for axis, name, camera in cameras:
+        edges = np.arange(-size[0] / 2, size[0] / 2 + limit, limit)
+        counts = np.stack([np.histogram(cloud[:, axis] - middle[axis], edges)[0] for cloud in thin])
+        counts[:, counts.max(0) > MAX_FILL * size.prod() / limit**2] = 0
+        at = middle[axis] + edges[counts.min(0).argmax()]
+        cut = [cloud[(cloud[:, axis] >= at) & (cloud[:, axis] < at + limit)] for cloud in (source, target)]
+        frame = camera[:2] @ middle + np.array([[-0.5], [0.5]]) * size
+        yield f"section from {name}, {limit:.2g} m thick", cut, camera, frame
 
 
 def shown(points: np.ndarray) -> np.ndarray:
@@ -108,9 +147,11 @@ def residual_colors(distance: np.ndarray, limit: float) -> np.ndarray:
     return colors
 
 
-def _panel(clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray) -> Image.Image:
+def _panel(
+    clouds: list[np.ndarray], colors: list[np.ndarray], camera: np.ndarray, frame: np.ndarray | None
+) -> Image.Image:
     width, height = (round(SUPERSAMPLING * side) for side in PANEL)
-    image = as_image(render(clouds, colors, camera, size=(width, height), splat=4))
+    image = as_image(render(clouds, colors, camera, size=(width, height), splat=4, frame=frame))
     return image.resize(PANEL, Image.Resampling.LANCZOS)
 
 
@@ -128,14 +169,24 @@ def font(size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(Path(__file__).with_name("DejaVuSans.ttf"), size)
 
 
-def principal_axes(points: np.ndarray) -> np.ndarray:
-    """Motion (4, 4) to the principal axes of a cloud (N, 3): x longest, z shortest.
+def upright(points: np.ndarray) -> np.ndarray:
+    """Motion (4, 4) to a frame at the middle of a cloud (N, 3) with z up, x along its length.
 
-    Each axis points along the coordinate that it is nearest to, so that what was up mostly stays up.
+    Up is z. Where all points are in view of a camera at the origin, as of a depth camera, it is the normal of
+    the levels nearest that camera's -y.
     """
-    centre = points.mean(0)
-    _, _, axes = np.linalg.svd((points - centre)[:: max(1, len(points) // 10_000)], full_matrices=False)
-    for n in (0, 2):
-        axes[n] *= np.sign(axes[n, np.abs(axes[n]).argmax()])
-    axes[1] = np.cross(axes[2], axes[0])
+    points = points[:: max(1, len(points) // 5_000)]
+    centre, (near, far) = points.mean(0), np.percentile(points[:, 2], (1, 99))
+    up = np.array([0.0, 0.0, 1.0])
+    in_view = (np.abs(points[:, :2]) < VIEW_SLOPE * points[:, 2:]).all(1)
+    if in_view.mean() > 0.95 and far > 2 * near:
+        up, normals = np.array([0.0, -1.0, 0.0]), normals_of(points, 0.1 * far)[0]
+        for cosine in (0.75, 0.9, 0.98):
+            alike = normals @ up
+            level = (normals * np.sign(alike)[:, None])[np.abs(alike) > cosine].sum(0)
+            up = level / np.linalg.norm(level) if level.any() else up
+    across = points - centre - np.outer((points - centre) @ up, up)
+    along = np.linalg.svd(across, full_matrices=False)[2][0]
+    along *= np.sign(along[np.abs(along).argmax()])
+    axes = np.stack([along, np.cross(up, along), up])
     return se3(axes, -axes @ centre)

@@ -9,25 +9,11 @@ import numpy as np
 BACKGROUND = np.array([1.0, 1.0, 1.0])
 RADII = (2, 6)  # pixels, to the neighbours that light a pixel
 DEPTH_SCALE = 0.02  # of the picture's extent
+# Cameras: rows right, up and towards the viewer (3, 3)
+ABOVE = np.eye(3)  # looks straight down, x to the right
+SIDE = np.array([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])  # along y, z up
+FRONT = np.array([[0, 1.0, 0], [0, 0, 1.0], [1.0, 0, 0]])  # along -x, z up
 BAND_ROWS = 32  # of a picture, in arrays of some hundred kilobytes
-
-
-def oblique(azimuth: float = 35.0, elevation: float = 38.0) -> np.ndarray:
-    """Rows right, up, towards the viewer (3, 3) of a camera at an angle in degrees."""
-    a, e = np.radians([azimuth, elevation])
-    towards = np.array([-np.sin(a) * np.cos(e), -np.cos(a) * np.cos(e), np.sin(e)])
-    right = np.array([np.cos(a), -np.sin(a), 0.0])
-    return np.stack([right, np.cross(towards, right), towards])
-
-
-def from_above() -> np.ndarray:
-    """The camera (3, 3) that looks straight down, x to the right."""
-    return np.eye(3)
-
-
-def from_the_side() -> np.ndarray:
-    """The camera (3, 3) that looks along y, x to the right and z up."""
-    return np.array([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
 
 
 def render(
@@ -37,9 +23,11 @@ def render(
     *,
     size: tuple[int, int],
     splat: int,
+    frame: np.ndarray | None = None,
 ) -> np.ndarray:
     """RGB image (height, width, 3) in 0..1 of clouds in colours (3,) or (N, 3).
 
+    `frame` (2, 2) is the lower and upper corner, right and up, of what is drawn, by default of all points.
     A point covers splat x splat pixels. A pixel that lies e times DEPTH_SCALE of the picture's extent
     behind the mean of its neighbours is darkened to about 1 / e.
     """
@@ -48,37 +36,31 @@ def render(
     paint = np.concatenate(
         [np.broadcast_to(np.float32(c), (len(each), 3)) for each, c in zip(clouds, colors, strict=True)]
     )
+    if frame is not None:
+        (left, bottom), (end, top) = frame
+        kept = (right > left) & (right < end) & (up > bottom) & (up < top)
+        right, up, near, paint = right[kept], up[kept], near[kept], paint[kept]
     if len(paint) == 0:
         return np.tile(np.float32(BACKGROUND), (height, width, 1))
-    wide, high, deep = (max(float(np.ptp(values)), 1e-9) for values in (right, up, near))
-    scale = 0.96 * min(width / wide, height / high)
-    column = ((right - right.min()) * scale + (width - scale * wide) / 2).astype(np.int64)
-    row = height - 1 - ((up - up.min()) * scale + (height - scale * high) / 2).astype(np.int64)
-
-    # Of the picture only what points and the lighting can reach is computed.
-    margin = splat + max(RADII)
-    rows, columns = _range(row, margin, height), _range(column, margin, width)
-    shape = rows.stop - rows.start, columns.stop - columns.start
+    if frame is None:
+        left, end, bottom, top = right.min(), right.max(), up.min(), up.max()
+    wide, high, deep = (max(float(extent), 1e-9) for extent in (end - left, top - bottom, np.ptp(near)))
+    scale = (0.96 if frame is None else 1) * min(width / wide, height / high)
+    column = ((right - left) * scale + (width - scale * wide) / 2).astype(np.int64)
+    row = height - 1 - ((up - bottom) * scale + (height - scale * high) / 2).astype(np.int64)
 
     # The largest key of a pixel is of its nearest point: depth above, the point's number below.
     key = ((near - near.min()) * (2**30 / deep)).astype(np.int64) << 32
     key += np.arange(len(key))
-    seen = np.full(shape[0] * shape[1], -1)
-    np.maximum.at(seen, (row - rows.start) * shape[1] + (column - columns.start), key)
-    seen = _spread(seen.reshape(shape), splat)
+    seen = np.full(height * width, -1)
+    np.maximum.at(seen, row.clip(0, height - 1) * width + column.clip(0, width - 1), key)
+    seen = _spread(seen.reshape(height, width), splat)
     covered = seen >= 0
     seen &= 0xFFFFFFFF
     seen[~covered] = 0
     drawn = np.where(covered, paint.T.take(seen, axis=1), np.float32(BACKGROUND)[:, None, None])
     _eye_dome(drawn, near[seen], covered, np.float32(DEPTH_SCALE * max(wide, high)))
-    image = np.tile(np.float32(BACKGROUND), (height, width, 1))
-    image[rows, columns] = drawn.transpose(1, 2, 0)
-    return image
-
-
-def _range(pixels: np.ndarray, margin: int, size: int) -> slice:
-    """Rows or columns, of `size`, up to `margin` beyond the pixels."""
-    return slice(max(int(pixels.min()) - margin, 0), min(int(pixels.max()) + margin + 1, size))
+    return drawn.transpose(1, 2, 0)
 
 
 def _spread(image: np.ndarray, size: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pcreg.io.cloud import Cloud, cloud_of, read_cloud
+from pcreg.io.cloud import Cloud, cloud_of, coordinates, read_cloud
 from pcreg.registration.clouds.outliers import MAX_COORDINATE_METRES, without_outliers
 from pcreg.runtime.errors import InputError
 
@@ -20,7 +20,7 @@ Points: TypeAlias = "str | Path | np.ndarray | torch.Tensor | open3d.geometry.Po
 VIEWPOINTS = ("auto", "sensor")
 # One of VIEWPOINTS; x, y, z; or a row x, y, z per point
 ViewpointOption: TypeAlias = str | Sequence[float] | np.ndarray
-MIN_SIZE_METRES = 0.2  # of a cloud whose unit is believed: streets in metres read as mm are smaller
+MIN_SIZE_METRES = 0.5  # of a cloud whose unit is believed: streets in metres read as mm are smaller
 METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "ft": 0.3048, "in": 0.0254}  # by unit
 
 
@@ -36,15 +36,14 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     if columns is not None and not _is(Integral, columns):
         raise InputError(f"{name}: columns={columns!r}: a whole number of columns is needed, such as 5")
     is_file = isinstance(cloud, str | Path)
-    read = read_cloud(cloud, columns) if is_file else cloud_of(rows_of(cloud, name), name)
+    read = read_cloud(cloud, columns) if is_file else cloud_of(points_of(cloud, name))
     if unit != "m":
         metres = METRES[unit]
         viewpoint = None if read.viewpoint is None else read.viewpoint * metres
         read = replace(read, points=read.points * metres, viewpoint=viewpoint)
     cloud = without_outliers(read, name)
     if unit != "m" and len(cloud.points) and (size := np.ptp(cloud.points, axis=0).max()) < MIN_SIZE_METRES:
-        size = f"{1000 * size:.3g} mm across, small for a scan"
-        note = f"in {unit} it is {size}; if it is in metres, say m for it in --units"
+        note = f"only {1000 * size:.3g} mm across in {unit}: if its coordinates are metres, give m to --units"
         cloud = replace(cloud, notes=(*cloud.notes, note))
     return cloud
 
@@ -104,6 +103,13 @@ def both_units(units: str | Sequence[str]) -> tuple[str, str]:
 
 def _is(kind: type, value: object) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def points_of(cloud: Points, name: str) -> np.ndarray:
+    """Return points (N, 3) float64: of a file those that are finite, of anything else all rows."""
+    return (
+        read_cloud(cloud).points if isinstance(cloud, str | Path) else coordinates(rows_of(cloud, name), name)
+    )
 
 
 def rows_of(cloud: Points, name: str) -> np.ndarray:

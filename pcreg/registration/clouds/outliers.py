@@ -29,15 +29,12 @@ def without_outliers(cloud: Cloud, name: str) -> Cloud:
     if len(zeros) > 1:
         kept = np.ones(len(points), dtype=bool)
         kept[zeros] = False
-        note = f"rows of zeros left out, which stand for no return: {len(zeros)}"
+        note = f"{len(zeros)} rows of zeros, no return, are left out"
         cloud = cloud.select(kept, (note,))
     far = _far(cloud, name)
     if far is None:
         return cloud
-    note = (
-        f"points left out, which lie {MAX_DISTANCE_EXTENTS:g} times the extent of the others away and "
-        f"further: {np.count_nonzero(far)}"
-    )
+    note = f"{np.count_nonzero(far)} points are left out, {MAX_DISTANCE_EXTENTS:g} extents away or further"
     return cloud.select(~far, (note,))
 
 

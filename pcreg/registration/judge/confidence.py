@@ -113,15 +113,14 @@ class ConfidenceModel:
         ambiguous = not registered and max(others, default=0.0) >= MIN_ALTERNATIVE_CONFIDENCE
         if registered:
             reason = (
-                f"{evidence.inliers} of {evidence.matches} matches agree, {evidence.overlap:.0%} of the "
-                f"source lies on the target, {evidence.rmse:.2g} m apart, and "
-                f"{evidence.free_space_violation:.0%} contradicts what was seen"
+                f"{evidence.inliers} inliers of {evidence.matches} matches, overlap {evidence.overlap:.0%}, "
+                f"RMS {evidence.rmse:.2g} m, free-space violation {evidence.free_space_violation:.0%}"
             )
         elif ambiguous:
             alternative = alternatives[int(np.argmax(others))]
             reason = (
-                f"two motions fit about equally well: {evidence.inliers} matches agree with this one, "
-                f"{alternative.inliers} with the other; the scene may repeat itself or be symmetric"
+                f"two transforms fit about equally well, one with {evidence.inliers} inliers, the other with "
+                f"{alternative.inliers}; the scene may repeat itself or be symmetric"
             )
         elif evidence.inliers < MIN_INLIERS:
             reason = TERMS[0].rejection_reason(evidence)

@@ -27,19 +27,16 @@ class ConfidenceTerm:
 
 
 FEW_INLIERS = (
-    "only {e.inliers} of {e.matches} matches agree, which may be chance; the clouds may not overlap, or the "
-    "voxel size may not suit them"
+    "only {e.inliers} inliers of {e.matches} matches, which may be chance; the clouds may not overlap, or "
+    "another voxel size may suit them"
 )
 FLAT = (
-    "the {e.inliers} matches that agree lie nearly in a plane, as those of two unrelated walls or of a "
-    "mirror image do"
+    "the {e.inliers} inliers lie nearly in a plane, as those of two unrelated walls or of a mirror image do"
 )
-ASKEW = (
-    "{e.overlap:.0%} of the source lies on the target, but the surfaces cross more than they cover each other"
-)
+ASKEW = "the overlap is {e.overlap:.0%}, but the surfaces cross more than they cover each other"
 DISPUTED = (
-    "{e.contradiction:.0%} of what one sensor sees of the other cloud stands in one piece where it looked "
-    "through"
+    "free-space violation: {e.contradiction:.0%} of what one sensor sees of the other cloud stands in one "
+    "piece where it looked through"
 )
 MISPLACED = (
     "{e.curved_contradiction:.0%} of the edges and small things that one sensor sees of the other cloud "
@@ -49,11 +46,8 @@ BACKWARDS = (
     "{other_side:.0%} of the overlap was seen from the other side by the other sensor, as when a scene is "
     "laid onto its mirror image"
 )
-UNLIKE = (
-    "{e.overlap:.0%} of the source lies on the target, but the surroundings of the points that touch are not "
-    "alike"
-)
-UNCONSTRAINED = "the surfaces that touch could {freedom} and still touch, so they prove little"
+UNLIKE = "the overlap is {e.overlap:.0%}, but the descriptors of the points that touch differ"
+UNCONSTRAINED = "the surfaces that overlap could {freedom} and still overlap, so they prove little"
 OBSERVABILITY = ConfidenceTerm(  # constant from where the overlap constrains the motion well
     "observability", lambda e: min(np.log(0.003 + e.observability.min_observability), -2.0), UNCONSTRAINED
 )

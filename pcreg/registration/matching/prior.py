@@ -129,7 +129,7 @@ class Prior:
             tilt = float(_tilts(T_target_source[None], *self.gravity)[0])
             if tilt > MAX_TILT:
                 return (
-                    f"the motion found tilts the source by {tilt:.1f} degrees against the given vertical, "
+                    f"the transform found tilts the source by {tilt:.1f} degrees against the given vertical, "
                     f"and {MAX_TILT:g} are allowed"
                 )
         if self.near is not None:
@@ -138,7 +138,7 @@ class Prior:
             shifted, rotated = float(np.linalg.norm(shift)), rotation_error(T_target_source, self.near)
             if shifted > metres or rotated > degrees:
                 return (
-                    f"the motion found is {shifted:.2f} m and {rotated:.1f} degrees from the given one, and "
+                    f"the transform found is {shifted:.2f} m and {rotated:.1f} degrees from the given one; "
                     f"{metres:g} m and {degrees:g} degrees are allowed"
                 )
         return ""

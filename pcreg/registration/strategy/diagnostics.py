@@ -15,11 +15,12 @@ from pcreg.registration.result import Registration
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import unless_unusable
 
-MIX_UPS = {1000: "millimetres and the other in metres", 100: "centimetres and the other in metres"}
+SIDES = ("source", "target")
+MIX_UPS = {1000: ("millimetres", "mm"), 100: ("centimetres", "cm")}
 MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
 MIRRORED = (
-    "the clouds fit if one is mirrored: one file has two axes exchanged or one of the wrong sign; "
-    "export it again as x, y, z of a right-handed frame"
+    "the clouds fit if one is mirrored: export the one that has axes exchanged or of the wrong sign again, "
+    "as x, y, z of a right-handed frame"
 )
 MAX_EXTENT_METRES = 2000.0  # rooms in millimetres are larger than that, scans seldom
 
@@ -28,18 +29,18 @@ def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
     """A note if both clouds have the same points, in any order; their frames may differ by a shift."""
     one, other = source.surface, target.surface
     if one.shape == other.shape and (one == other).all():
-        return ["source and target hold the same points, shifted at most; is one file given twice?"]
+        return ["source and target hold the same points: name two different scans"]
     return []
 
 
 def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
     """A note if the extents of the clouds (N, 3), (M, 3) suggest that they are in different units."""
     extents = extent(source), extent(target)
-    ratio = max(extents) / min(extents) if min(extents) > 0 else 1.0
+    ratio, larger = max(extents) / min(extents) if min(extents) > 0 else 1.0, SIDES[int(np.argmax(extents))]
     return [
-        f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: one cloud may be in {words}; if so, say "
-        "which with --units SOURCE TARGET"
-        for factor, words in MIX_UPS.items()
+        f"the source is {extents[0]:.3g} m across and the target {extents[1]:.3g} m: if the {larger} is in "
+        f"{words}, add --units {' '.join(short if side == larger else 'm' for side in SIDES)}"
+        for factor, (words, short) in MIX_UPS.items()
         if factor / MAX_EXTENT_RATIO <= ratio <= factor * MAX_EXTENT_RATIO
     ]
 
@@ -49,8 +50,8 @@ def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
     extents = extent(source), extent(target)
     if min(extents) > MAX_EXTENT_METRES and max(extents) / min(extents) <= MAX_EXTENT_RATIO:
         return [
-            f"the extents are {extents[0]:.3g} and {extents[1]:.3g} m: both clouds may be in millimetres; "
-            "if so, say --units mm mm"
+            f"the clouds are {extents[0]:.3g} and {extents[1]:.3g} m across: if they are in millimetres, add "
+            "--units mm mm"
         ]
     return []
 
@@ -58,8 +59,8 @@ def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
 def degenerate_directions(found: Registration) -> list[str]:
     """The directions that the overlap does not constrain, as in a corridor or on an empty floor."""
     return [
-        f"the surfaces that overlap could {freedom} in the target's frame and still overlap; in that "
-        "direction the answer rests on matches alone"
+        f"the overlap could {freedom} in the target's frame: in that direction the transform "
+        "rests on matches alone"
         for freedom in found.evidence.observability.free
     ]
 
@@ -77,9 +78,7 @@ def degenerate_surfaces(*clouds: DescribedCloud) -> list[str]:
             what = "the same all around an axis"
         else:
             continue
-        notes.append(
-            f"the surface of the {side} is {what}; it needs corners or things in it to be registered by"
-        )
+        notes.append(f"the {side} is {what}: take a scan with corners or objects in it")
     return notes
 
 
@@ -91,8 +90,8 @@ def unknown_viewpoints(*clouds: DescribedCloud) -> list[str]:
     if not unknown:
         return []
     return [
-        f"where the sensor of the {' and the '.join(unknown)} stood is estimated from the cloud, so that "
-        "free space and the sides of surfaces count less; state it with --viewpoint"
+        f"the sensor position of the {' and the '.join(unknown)} is estimated: if it is the origin, as in "
+        "raw scans, add --viewpoint sensor, else --viewpoint X,Y,Z"
     ]
 
 

@@ -135,7 +135,7 @@ def _at_another_scale(
         confidence = (other.confidence**3 * again.confidence) ** 0.25
         if confidence >= MIN_CONFIDENCE:
             finer = min(other, again, key=lambda each: each.voxel)
-            reason = f"{other.reason}; at voxel {again.voxel:g} m {again.inliers} matches agree too"
+            reason = f"{other.reason}; at voxel {again.voxel:g} m {again.inliers} inliers confirm it"
             confirmed = replace(
                 finer, registered=True, confidence=confidence, reason=reason, alternative=None
             )

@@ -215,5 +215,5 @@ def _observable(
         return found
     return found.refused(
         min(found.confidence, 1 - MIN_CONFIDENCE),
-        "the scale cannot be told: the overlap lies on itself when the source grows",
+        "the scale is not determined: the overlap lies on itself when the source grows",
     )

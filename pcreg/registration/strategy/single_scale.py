@@ -160,8 +160,8 @@ class SingleScaleRegistrar:
         if correction <= max_correction:
             return found
         reason = (
-            f"the surfaces fit {correction:.2g} m beside the given motion on average, and more than "
-            f"{max_correction:.2g} m is no inaccuracy"
+            f"the given transform is {correction:.2g} m off on average, more than the {max_correction:.2g} m "
+            "that refinement may correct; the clouds fit with another one"
         )
         return found.refused(
             min(found.confidence, 1 - found.confidence),

@@ -27,8 +27,8 @@ def scans(room, tmp_path_factory):
 def test_a_right_motion_is_status_0_and_its_result_is_a_motion_again(scans, room, tmp_path, capsys):
     assert main([*scans, *FAST, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert "\nregistered, confidence" in printed
-    assert "note: refinement corrected the given motion by 0.0" in printed
+    assert printed.startswith("registered, confidence")
+    assert "note: refinement corrected the given transform by 0.0" in printed
     result = json.loads((tmp_path / "result.json").read_text())
     assert np.linalg.eigvalsh(result["covariance"]).min() > 0
     np.testing.assert_allclose(result["T_target_source"], room.T_target_source, atol=0.05)
@@ -41,10 +41,14 @@ def test_a_wrong_motion_is_status_1(scans, room, tmp_path, capsys):
     np.savetxt(tmp_path / "off.txt", room.T_target_source @ se3(np.eye(3), np.array([1.0, 0, 0])))
     command = [*scans[:2], str(tmp_path / "off.txt"), *FAST, "--out", str(tmp_path / "out"), "--json"]
     assert main(command) == 1
-    result = json.loads(capsys.readouterr().out)
+    captured = capsys.readouterr()
+    assert "\nrejected T_target_source =\n" in captured.err
+    right = captured.err.partition("the clouds fit with T_target_source =\n")[2]
+    np.testing.assert_allclose(json.loads(right[: right.index("]]") + 2]), room.T_target_source, atol=0.05)
+    result = json.loads(captured.out)
     assert result["registered"] is False
     assert result["covariance"] is None
-    assert "beside the given motion" in result["reason"]
+    assert "the given transform is 1" in result["reason"]
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,7 @@ def test_the_same_cloud_twice_is_said(room, order, shift):
     found = register(room.source, room.source[order] + shift, voxel=VOXEL, viewpoint=([0, 0, 0], [shift] * 3))
     assert found.registered
     np.testing.assert_allclose(found.T_target_source, se3(np.eye(3), np.full(3, shift)), atol=1e-6)
-    assert found.notes == (
-        "source and target hold the same points, shifted at most; is one file given twice?",
-    )
+    assert found.notes == ("source and target hold the same points: name two different scans",)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
@@ -157,7 +155,7 @@ def test_of_a_symmetric_scene_both_answers_are_given(room):
     T = se3(rotation_about((1, 2, 3), 50), np.zeros(3))
     found = register(scene, transform(T, scene), voxel=VOXEL)
     assert not found.registered
-    assert "two motions fit about equally well" in found.reason
+    assert "two transforms fit about equally well" in found.reason
     answers = [found.T_target_source, found.alternative]
     for right in (T, T @ half):
         assert any(correct(replace(found, T_target_source=each), right) for each in answers)

@@ -16,8 +16,8 @@ def test_plenty_of_evidence_is_believed():
     assert verdict.registered
     assert MODEL.probability(evidence()) == MAX_PROBABILITY
     assert verdict.confidence == pytest.approx(MAX_PROBABILITY)
-    assert "300 of 1000 matches" in verdict.reason
-    assert "60% of the source" in verdict.reason
+    assert "300 inliers of 1000 matches" in verdict.reason
+    assert "overlap 60%, RMS" in verdict.reason
     assert not verdict.ambiguous
 
 
@@ -38,12 +38,12 @@ LITTLE = {
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"inliers": 4}, "only 4 of"),
+        ({"inliers": 4}, "only 4 inliers of"),
         ({"contradiction": 0.4, "curved_contradiction": 0.4}, "40% of what one sensor sees"),
         ({"curved_contradiction": 0.7}, "70% of the edges and small things"),
         ({"same_side_ratio": 0.2}, "other side"),
         ({"observability": CORRIDOR}, "slide along (1.00, 0.00, 0.00)"),
-        ({"agreement": -0.3, "overlap_agreement": -0.5}, "60% of the source lies on the target, but"),
+        ({"agreement": -0.3, "overlap_agreement": -0.5}, "the overlap is 60%, but"),
         ({"inlier_thickness": 0.5}, "lie nearly in a plane"),
         ({"plane_rmse": 0.5, "normal_agreement": 0.5}, "cross more than they cover"),
     ],
@@ -94,7 +94,7 @@ def test_of_two_motions_as_good_neither_is_believed():
     assert not verdict.registered
     assert verdict.ambiguous
     assert verdict.confidence == pytest.approx(0.5, abs=0.05)
-    assert "300 matches agree with this one, 290 with the other" in verdict.reason
+    assert "one with 300 inliers, the other with 290" in verdict.reason
 
 
 def test_a_poor_rival_hardly_matters():

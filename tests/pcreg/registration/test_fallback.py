@@ -41,7 +41,7 @@ def test_a_second_scale_is_tried_and_kept_only_if_the_first_confirms_it(room, pa
     found = registered_at(pair, [first, second])
     assert found.registered
     assert correct(found.of_clouds(*pair), room.T_target_source)
-    assert "agree too" in found.reason
+    assert "inliers confirm it" in found.reason
 
 
 @pytest.mark.parametrize(("mirrored", "registered"), [(0.1, True), (1.0, False)])

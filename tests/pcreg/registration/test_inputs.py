@@ -103,7 +103,7 @@ def test_settings_that_cannot_be_used(settings, words):
 def test_metres_that_are_called_millimetres_are_noted(metres):
     points = np.random.default_rng(0).uniform(0, metres, (20_000, 3))
     (note,) = as_cloud(points, "source", "mm").notes
-    words = f"in mm it is {metres} mm across, small for a scan; if it is in metres, say m for it in --units"
+    words = f"only {metres} mm across in mm: if its coordinates are metres, give m to --units"
     assert note == words
     assert as_cloud(1000 * points, "source", "mm").notes == as_cloud(points, "source").notes == ()
 

@@ -25,7 +25,7 @@ def test_repeated_zeros_are_left_out_and_counted(room, share):
     assert len(cloud.points) == len(room.source)
     assert cloud.dropped == len(zeros)
     (note,) = cloud.notes
-    assert note == f"rows of zeros left out, which stand for no return: {len(zeros)}"
+    assert note == f"{len(zeros)} rows of zeros, no return, are left out"
 
 
 def test_a_single_point_at_the_origin_is_a_point(room):
@@ -49,7 +49,7 @@ def test_a_few_points_far_from_all_others_are_left_out(room, place, strays):
     cloud = as_cloud(added(room.source + place, strays), "left")
     assert sorted(map(tuple, cloud.points)) == sorted(map(tuple, room.source + place))
     assert cloud.dropped == len(strays)
-    assert cloud.notes[0].endswith(f"further: {len(strays)}")
+    assert cloud.notes[0].startswith(f"{len(strays)} points are left out")
 
 
 def test_what_was_left_out_before_is_counted_too(room):

@@ -1,12 +1,16 @@
 """What a result can do: move points, and be written down."""
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from pcreg.geometry.se3 import rotation_about, se3
+from pcreg.io.cloud import Cloud, write_ply
+from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.result import Registration
 from pcreg.runtime.errors import InputError
 from tests.pcreg.evidences import evidence
@@ -25,6 +29,34 @@ def test_points_of_the_source_are_moved_into_the_frame_of_the_target():
     np.testing.assert_allclose(
         result().transform(np.array([[1.0, 0, 0], [0, 1.0, 0]])), [[1, 3, 3], [0, 2, 3]]
     )
+
+
+@pytest.mark.parametrize("kind", ["list", "tensor", "columns", "NaN", "file"])
+def test_it_moves_what_is_registered(kind, tmp_path):
+    points = np.array([[1.0, 0, 0], [0, 1.0, 0]])
+    write_ply(tmp_path / "a.ply", points)
+    given = {
+        "list": points.tolist(),
+        "tensor": torch.tensor(points, dtype=torch.float32),
+        "columns": np.insert(points, 3, 9, axis=1),
+        "NaN": np.insert(points, 1, np.nan, axis=0),
+        "file": tmp_path / "a.ply",
+    }[kind]
+    moved = result().transform(given)
+    assert len(moved) == (3 if kind == "NaN" else 2)
+    np.testing.assert_allclose(moved[[0, -1]], [[1, 3, 3], [0, 2, 3]])
+    with pytest.raises(InputError, match=r"points: .*rows of at least x y z"):
+        result().transform(np.zeros(3))
+
+
+def test_it_is_shown_in_a_line_and_in_a_notebook_with_its_picture(monkeypatch):
+    assert repr(result()) == "<Registration: registered, confidence 0.90: well>"
+    assert result()._repr_html_() == "<p>registered, confidence 0.90: well</p>"
+    cloud = PreparedCloud(Cloud(np.random.default_rng(0).uniform(-1, 1, (500, 3))))
+    assert result().of_clouds(cloud, cloud).clouds is None  # it would keep them in memory
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    page = result().of_clouds(cloud, cloud)._repr_html_()
+    assert '<img width="900" src="data:image/png;base64,iVBOR' in page
 
 
 def test_as_plain_values_it_is_json_and_comes_back():

@@ -34,7 +34,7 @@ def test_a_motion_that_is_nearly_right_is_accepted_and_corrected(room, registrar
     assert found.registered
     assert found.confidence > 0.95
     assert mean_displacement(room.source, found.T_target_source, room.T_target_source) < 0.02
-    assert any("corrected the given motion by 0.0" in note for note in found.notes)
+    assert any("corrected the given transform by 0.0" in note for note in found.notes)
     assert found.covariance.shape == (6, 6)
 
 
@@ -44,7 +44,7 @@ def test_a_motion_that_is_off_is_refused_though_refinement_mends_it(room, regist
     found = registrar.verify(*pair, given)
     assert not found.registered
     assert found.confidence < 0.3
-    assert f"fit {metres:.2g} m beside the given motion" in found.reason
+    assert f"the given transform is {metres:.2g} m off" in found.reason
     np.testing.assert_allclose(found.T_target_source, given, atol=1e-9)
     assert mean_displacement(room.source, found.alternative, room.T_target_source) < 0.02
     assert found.covariance is None
@@ -55,7 +55,7 @@ def test_a_motion_that_fits_nowhere_is_refused(registrar, pair, T):
     found = registrar.verify(*pair, T)
     assert not found.registered
     assert found.confidence < 0.3
-    assert "matches agree" in found.reason
+    assert "inliers of" in found.reason
     assert found.alternative is None
 
 

@@ -13,7 +13,7 @@ from pcreg.geometry.se3 import inverse, rotation_about, se3, transform
 from pcreg.io.cloud import read_cloud
 from pcreg.registration.result import Registration
 from pcreg.viz import files
-from pcreg.viz.overview import MAX_DRAWN_POINTS
+from pcreg.viz.overview import MAX_DRAWN_POINTS, TARGET, byte
 from tests.pcreg.evaluation.test_report import BROWSERS
 from tests.pcreg.evidences import evidence
 from tests.pcreg.scenes import wavy_sheet
@@ -27,13 +27,12 @@ def written(tmp_path, source, target):
     return read_cloud(tmp_path / "aligned.ply").points
 
 
-def test_both_clouds_are_written_whole_in_the_target_frame(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "CHUNK_POINTS", 7)
+def test_both_clouds_are_written_whole_in_the_target_frame(tmp_path):
     source, target = np.random.default_rng(0).normal(size=(2, 50, 3))
     points = written(tmp_path, source, target[:20])
     np.testing.assert_allclose(points, np.concatenate([transform(FAR, source), target[:20]]), atol=1e-9)
     colors = (tmp_path / "aligned.ply").read_bytes()[-27:][24:]
-    assert list(colors) == (files.TARGET * 255).astype(int).tolist()
+    assert tuple(colors) == byte(TARGET)
 
 
 def test_of_a_huge_cloud_every_nth_point_is_written(tmp_path, monkeypatch):
