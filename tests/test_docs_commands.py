@@ -44,10 +44,10 @@ def scans(tmp_path_factory, room) -> Path:
         for T, points in ((room.T_world_source, room.source), (room.T_world_target, room.target))
     )
     moved = se3(np.eye(3), np.array([0.5, -0.3, 0.1]))
-    for name in ("target", "scan_2", "scans/1"):
+    for name in ("target", "scan_2", "scans/1", "demo/target"):
         (folder / name).parent.mkdir(exist_ok=True)
         write_ply(folder / f"{name}.ply", target)
-    for name in ("source", "scan", "scan_1", "scans/2"):
+    for name in ("source", "scan", "scan_1", "scans/2", "demo/source"):
         write_ply(folder / f"{name}.ply", transform(moved, source))
     write_ply(folder / "photos.ply", target / METRES_PER_UNIT)
     write_ply(folder / "map.ply", np.concatenate([source, target]))

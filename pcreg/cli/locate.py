@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None, program: str = "pcreg locate") -> i
     parser = shared.parser_of(program, DESCRIPTION)
     parser.add_argument("scans", nargs="+", type=Path, metavar="SCAN")
     parser.add_argument("map", type=Path, metavar="MAP")
-    shared.add_scan_viewpoint(parser)
+    parser.add_argument("--viewpoint", **shared.SCAN_VIEWPOINT)
     json_words = "the content of located.json, a line per scan,"
     units = ("SCANS", "MAP")
     shared.add_options(parser, out="located", voxel="that of each scan", units=units, json=json_words)

@@ -43,13 +43,13 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     parser = shared.parser_of(program, DESCRIPTION)
     add = parser.add_argument
     add("scans", nargs="+", metavar="SCAN", help="files, or patterns in quotes such as 'scans/*.ply'")
-    shared.add_scan_viewpoint(parser)
+    add("--viewpoint", **shared.SCAN_VIEWPOINT)
     sequence = "consecutive scans of one sensor at their origin, in natural order: odometry joins neighbours"
     add("--sequence", action="store_true", help=sequence)
     up = "up in all scans, z or X,Y,Z: transforms keep it, to 5 degrees"
     add("--gravity", type=shared.direction, metavar="UP", help=up)
     add("--no-picture", action="store_true", help="write no overview.png")
-    shared.add_cluster(parser)
+    add("--cluster", **shared.CLUSTER)
     json_words = "the content of graph.json, in one line,"
     shared.add_options(parser, out="map", voxel="chosen from the scans", units=("SCANS",), json=json_words)
     return shared.run(parser.parse_args(arguments), _run)

@@ -76,18 +76,6 @@ def add_options(
     add_flags(parser)
 
 
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add the option of verbs that share their work."""
-    words = "a Dask scheduler whose workers do the work, such as tcp://10.0.0.1:8786"
-    parser.add_argument("--cluster", metavar="ADDRESS", help=words)
-
-
-def add_scan_viewpoint(parser: argparse.ArgumentParser) -> None:
-    """Add the option of verbs on any number of scans."""
-    words = "position of the sensor in the frame of each scan, as for `pcreg register` (default: auto)"
-    parser.add_argument("--viewpoint", type=viewpoint, default="auto", metavar="V", help=words)
-
-
 def viewpoint(text: str) -> ViewpointOption:
     """A value of --viewpoint."""
     try:
@@ -105,6 +93,19 @@ def direction(text: str) -> tuple[float, float, float]:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text} is no direction; use z, or X,Y,Z that point up") from error
     return x, y, z
+
+
+# Options that some verbs share
+CLUSTER = {
+    "metavar": "ADDRESS",
+    "help": "a Dask scheduler whose workers do the work, such as tcp://10.0.0.1:8786",
+}
+SCAN_VIEWPOINT = {
+    "type": viewpoint,
+    "default": "auto",
+    "metavar": "V",
+    "help": "position of the sensor in the frame of each scan, as for `pcreg register` (default: auto)",
+}
 
 
 def run(options: argparse.Namespace, command: Callable[[argparse.Namespace, TextIO], bool]) -> int:

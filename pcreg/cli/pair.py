@@ -12,7 +12,7 @@ from pcreg.cli import options as shared
 from pcreg.registration.clouds.inputs import ViewpointOption, both_viewpoints
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.matching.prior import Prior
-from pcreg.registration.result import Registration, Task
+from pcreg.registration.result import Registration, record_of
 from pcreg.runtime import parallel
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder
@@ -88,20 +88,20 @@ def run(
             else:
                 found = registrar.verify(*prepared, T_target_source, seed=options.seed)
         found = replace(found, seconds=clock.seconds | found.seconds)
-        clouds = prepared[0].cloud, prepared[1].cloud
-        task = Task(names, tuple(options.units), options.descriptor, options.seed)
+        clouds = source, target = prepared[0].cloud, prepared[1].cloud
+        record = record_of(found, names, options.units, options.descriptor, options.seed)
+        record["points"] = {"source": len(source.points), "target": len(target.points)}
+        record["dropped"] = {"source": source.dropped, "target": target.dropped}
         if options.json:
-            print(json.dumps(files.result(clouds, found, task)), file=stdout, flush=True)
+            print(json.dumps(record), file=stdout, flush=True)
         _print_verdict(found, "about as likely:" if T_target_source is None else "the clouds fit with")
         for name, cloud in zip(names, clouds, strict=True):
             dropped = f", {cloud.dropped} dropped (NaN, infinite or outliers)" if cloud.dropped else ""
-            step = files.stride(cloud.points)
-            thinned = f", one of {step} of them in aligned.ply" if step > 1 else ""
-            print(f"{name}: {len(cloud.points)} points{dropped}{thinned}")
+            print(f"{name}: {len(cloud.points):,} points{dropped}")
         print(", ".join([*words, f"voxel {found.voxel:g} m"]))
         with Steps("writing"):
             paths, seconds = files.write(
-                options.out, clouds, found, task, picture=not options.no_picture, html=options.html
+                options.out, clouds, found, record, picture=not options.no_picture, html=options.html
             )
         seconds = found.seconds | seconds
         steps = ", ".join(f"{step} {value:.2f}" for step, value in seconds.items())
@@ -126,5 +126,4 @@ def _print_verdict(found: Registration, other: str) -> None:
 
 def pasteable(T: np.ndarray) -> str:
     """The rows of a transform (4, 4), to be pasted into Python."""
-    rows = (", ".join(f"{value: .9f}" for value in row) for row in T)
-    return "[" + ",\n ".join(f"[{row}]" for row in rows) + "]"
+    return np.array2string(T, separator=", ", formatter={"float_kind": "{: .9f}".format}, max_line_width=200)

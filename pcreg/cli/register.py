@@ -47,7 +47,7 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
     add("source", type=Path, nargs="?", metavar="SOURCE")
     add("target", type=Path, nargs="?", metavar="TARGET")
     add("--batch", metavar="LIST", help="many pairs: a .csv file or a pattern in quotes")
-    shared.add_cluster(parser)
+    add("--cluster", **shared.CLUSTER)
     pair.add_options(parser, "registration")
     add(
         "--gravity",

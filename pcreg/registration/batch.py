@@ -22,7 +22,7 @@ from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.result import Task, record_of
+from pcreg.registration.result import record_of
 from pcreg.runtime.errors import InputError, attempted, unless_unusable
 from pcreg.runtime.files import replacing
 from pcreg.runtime.progress import progress
@@ -161,8 +161,7 @@ class Work:
         if found is None:
             return refused | {"error": error}
         units = self.files[pair[0]].units, self.files[pair[1]].units
-        record = record_of(found, Task(pair, units, self.registrar.descriptor, self.seed))
-        return record | {"seconds": found.seconds, "error": ""}
+        return record_of(found, pair, units, self.registrar.descriptor, self.seed) | {"error": ""}
 
 
 def examined_files(

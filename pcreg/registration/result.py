@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from importlib import import_module
@@ -110,8 +111,8 @@ class Registration:
             "evidence": asdict(self.evidence),
             "alternative": None if self.alternative is None else self.alternative.tolist(),
             "viewpoints": {
-                side: None if viewpoint is None else _places(viewpoint, self.voxel)
-                for side, viewpoint in zip(("source", "target"), self.viewpoints, strict=True)
+                side: None if place is None else place.tolist() if place.ndim == 1 else "per point"
+                for side, place in zip(("source", "target"), self.viewpoints, strict=True)
             },
         }
 
@@ -155,33 +156,9 @@ class Registration:
         write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
 
 
-@dataclass(frozen=True)
-class Task:
-    """The clouds and settings of a registration."""
-
-    files: tuple[str, str]  # source and target, as given
-    units: tuple[str, str]  # of their coordinates
-    descriptor: str
-    seed: int
-
-
-def record_of(registration: Registration, task: Task) -> dict[str, Any]:
-    """A registration and what it was computed with, as plain values."""
-    return {
-        "source": task.files[0],
-        "target": task.files[1],
-        **registration.to_dict(),
-        "units": list(task.units),
-        "descriptor": task.descriptor,
-        "seed": task.seed,
-        "version": VERSION,
-    }
-
-
-def _places(viewpoint: NDArray[np.float64], voxel: float) -> list[Any]:
-    """One viewpoint as x, y, z; of one per point, which may be a million, one in each cell of a voxel."""
-    if viewpoint.ndim == 2:
-        first = np.unique(np.floor(viewpoint / voxel), axis=0, return_index=True)[1]
-        viewpoint = viewpoint[np.sort(first)]
-    places: list[Any] = viewpoint.tolist()
-    return places
+def record_of(
+    found: Registration, files: tuple[str, str], units: Sequence[str], descriptor: str, seed: int
+) -> dict[str, Any]:
+    """A registration of files and what it was computed with, as plain values."""
+    record = {"source": files[0], "target": files[1], **found.to_dict(), "seconds": found.seconds}
+    return record | {"units": list(units), "descriptor": descriptor, "seed": seed, "version": VERSION}

@@ -17,7 +17,7 @@ import numpy as np
 from pcreg.arrays import every_nth
 from pcreg.geometry.se3 import se3, transform
 from pcreg.io.cloud import Cloud, write_ply
-from pcreg.registration.result import Registration, Task, record_of
+from pcreg.registration.result import Registration
 from pcreg.runtime.files import replacing, write_text
 from pcreg.runtime.progress import Clock
 from pcreg.viz.overview import SOURCE, TARGET, byte, overview, residuals, shown, upright
@@ -31,31 +31,31 @@ def write(
     folder: Path,
     clouds: tuple[Cloud, Cloud],
     registration: Registration,
-    task: Task,
+    record: dict[str, Any],
     *,
     picture: bool = True,
     html: bool = False,
 ) -> tuple[list[Path], dict[str, float]]:
     """Write the files into `folder`, each whole; returns their paths, and the seconds by step.
 
-    result.json comes first: the answer is kept whatever becomes of the pictures. Raises OutputError for
-    the first file that cannot be written.
+    The record, as result.json, comes first: the answer is kept whatever becomes of the pictures. Raises
+    OutputError for the first file that cannot be written.
     """
     clock = Clock()
     paths = [folder / "result.json", folder / "aligned.ply"]
-    write_text(paths[0], json.dumps(result(clouds, registration, task), indent=2) + "\n")
+    write_text(paths[0], json.dumps(record, indent=2) + "\n")
     source, target = (cloud.points for cloud in clouds)
-    T_target_source = registration.T_target_source
-    write_aligned(paths[1], source, target, T_target_source)
+    write_aligned(paths[1], source, target, registration.T_target_source)
     clock.lap("write")
-    title = f"{' to '.join(map(_drawn, task.files))}: {registration.verdict}"
+    title = f"{_drawn(record['source'])} to {_drawn(record['target'])}: {registration.verdict}"
     if picture:
         paths.append(folder / "overview.png")
         with replacing(paths[-1]) as temporary:
-            overview(source, target, T_target_source, temporary, limit=2 * registration.voxel, title=title)
+            limit = 2 * registration.voxel
+            overview(source, target, registration.T_target_source, temporary, limit=limit, title=title)
     if html:
         paths.append(folder / "viewer.html")
-        viewer(source, target, registration, paths[-1], title=title, facts=record_of(registration, task))
+        viewer(source, target, registration, paths[-1], title=title, facts=record)
     clock.lap("draw")
     return paths, clock.seconds
 
@@ -67,24 +67,9 @@ def embedded(registration: Registration) -> str:
     return f'<img width="900" src="data:image/png;base64,{b64encode(picture.getvalue()).decode()}">'
 
 
-def result(clouds: tuple[Cloud, Cloud], registration: Registration, task: Task) -> dict[str, Any]:
-    """The content of result.json, as plain values."""
-    sides = dict(zip(("source", "target"), clouds, strict=True))
-    return record_of(registration, task) | {
-        "points": {side: len(cloud.points) for side, cloud in sides.items()},
-        "dropped": {side: cloud.dropped for side, cloud in sides.items()},
-        "seconds": registration.seconds,
-    }
-
-
 def _drawn(file: str) -> str:
     """The name of a file as it can be drawn: bytes that are no UTF-8 become question marks."""
     return os.fsencode(Path(file).name).decode("utf-8", "replace")
-
-
-def stride(points: np.ndarray) -> int:
-    """The step n with which every n-th point goes into aligned.ply."""
-    return max(1, -(-len(points) // MAX_ALIGNED_POINTS))
 
 
 def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> None:
@@ -92,7 +77,7 @@ def write_aligned(path: Path, source: np.ndarray, target: np.ndarray, T_target_s
 
     Of a cloud of more than five million points every n-th is written, so that no more than that are.
     """
-    source, target = (points[:: stride(points)] for points in (source, target))
+    source, target = (every_nth(points, MAX_ALIGNED_POINTS) for points in (source, target))
     colors = np.repeat(np.array([byte(SOURCE), byte(TARGET)]), [len(source), len(target)], axis=0)
     write_ply(path, np.concatenate([transform(T_target_source, source), target]), colors)
 

@@ -5,6 +5,7 @@ scans state where their sensor stood, map.npz holds the viewpoint of each point.
 """
 
 from collections.abc import Callable
+from colorsys import hsv_to_rgb
 from pathlib import Path
 
 import numpy as np
@@ -52,11 +53,9 @@ def write_map(
 
 def scan_colors(count: int) -> np.ndarray:
     """Colours (count, 3) uint8, of full and of darker value in turn."""
-    number = np.arange(count)
-    hue, saturation = (0.08 + GOLDEN_RATIO * number) % 1, 0.75
-    value = np.where(number % 2, 0.72, 0.95)
-    bright = np.clip(np.abs((hue[:, None] * 6 + np.array([0, 4, 2])) % 6 - 3) - 1, 0, 1)
-    return np.rint(255 * value[:, None] * (1 - saturation * (1 - bright))).astype(np.uint8)
+    hues = (0.08 + GOLDEN_RATIO * np.arange(count)) % 1
+    colors = [hsv_to_rgb(hue, 0.75, (0.95, 0.72)[n % 2]) for n, hue in enumerate(hues)]
+    return np.rint(255 * np.reshape(colors, (count, 3))).astype(np.uint8)
 
 
 def _thinned(found: Map, row: int, scan: PreparedCloud) -> tuple[np.ndarray, np.ndarray | None]:

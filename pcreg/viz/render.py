@@ -7,13 +7,13 @@ pixel is darker the further it lies behind its neighbours, so that edges stand o
 import numpy as np
 
 BACKGROUND = np.array([1.0, 1.0, 1.0])
-RADII = (2, 6)  # pixels, to the neighbours that light a pixel
+# Pixels to the neighbours that light a pixel
+NEIGHBORS = ((2, 0), (-2, 0), (0, 2), (0, -2), (5, 5), (5, -5), (-5, 5), (-5, -5))
 DEPTH_SCALE = 0.02  # of the picture's extent
 # Cameras: rows right, up and towards the viewer (3, 3)
 ABOVE = np.eye(3)  # looks straight down, x to the right
 SIDE = np.array([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])  # along y, z up
 FRONT = np.array([[0, 1.0, 0], [0, 0, 1.0], [1.0, 0, 0]])  # along -x, z up
-BAND_ROWS = 32  # of a picture, in arrays of some hundred kilobytes
 
 
 def render(
@@ -75,25 +75,15 @@ def _spread(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def _eye_dome(image: np.ndarray, near: np.ndarray, covered: np.ndarray, scale: float) -> None:
-    """Darken pixels of an image (3, height, width) by their depth behind neighbours, band by band."""
+    """Darken pixels of an image (3, height, width) by their depth behind neighbours; what is far is paler."""
     floor = near[covered].min()
     filled = np.where(covered, near, floor)
-    padded = np.pad(filled, max(RADII), mode="edge")
-    span = max(float(np.ptp(filled)), 1e-9)
-    for start in range(0, len(near), BAND_ROWS):
-        rows = slice(start, start + BAND_ROWS)
-        own = filled[rows]
-        behind, depth = np.zeros_like(own), np.empty_like(own)
-        height, width = own.shape
-        for radius in RADII:
-            for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)):
-                top, left = start + max(RADII) + radius * dy, max(RADII) + radius * dx
-                np.subtract(padded[top : top + height, left : left + width], own, out=depth)
-                behind += np.clip(depth, 0, scale, out=depth)
-        shade = np.exp(behind * (-1.4 / (8 * scale)))
-        fade = (own - floor) / span  # what is far is a little paler
-        lit = image[:, rows] * shade
-        paler = 1 - lit
-        paler *= 0.28 * (1 - fade)
-        lit += paler
-        np.copyto(image[:, rows], lit, where=covered[rows])
+    padded = np.pad(filled, 5, mode="edge")
+    behind, depth = np.zeros_like(filled), np.empty_like(filled)
+    height, width = filled.shape
+    for left, top in NEIGHBORS:
+        np.subtract(padded[5 + top :, 5 + left :][:height, :width], filled, out=depth)
+        behind += np.clip(depth, 0, scale, out=depth)
+    lit = image * np.exp(behind * (-1.4 / (len(NEIGHBORS) * scale)))
+    lit += (0.28 - 0.28 * (filled - floor) / max(float(np.ptp(filled)), 1e-9)) * (1 - lit)
+    np.copyto(image, lit, where=covered)

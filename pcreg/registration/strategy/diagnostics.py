@@ -15,8 +15,7 @@ from pcreg.registration.result import Registration
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
 from pcreg.runtime.errors import unless_unusable
 
-SIDES = ("source", "target")
-MIX_UPS = {1000: ("millimetres", "mm"), 100: ("centimetres", "cm")}
+MIX_UPS = ((1000, "millimetres", "mm"), (100, "centimetres", "cm"))
 MAX_EXTENT_RATIO = 2.5  # scans of one place differ in extent by less than that
 MIRRORED = (
     "the clouds fit if one is mirrored: export the one that has axes exchanged or of the wrong sign again, "
@@ -33,26 +32,17 @@ def duplicates(source: DescribedCloud, target: DescribedCloud) -> list[str]:
     return []
 
 
-def mixed_units(source: np.ndarray, target: np.ndarray) -> list[str]:
-    """A note if the extents of the clouds (N, 3), (M, 3) suggest that they are in different units."""
+def doubtful_units(source: np.ndarray, target: np.ndarray, *, differ: bool = False) -> list[str]:
+    """A note if the extents of the clouds (N, 3), (M, 3) suggest millimetres, or units that `differ`."""
     extents = extent(source), extent(target)
-    ratio, larger = max(extents) / min(extents) if min(extents) > 0 else 1.0, SIDES[int(np.argmax(extents))]
-    return [
-        f"the source is {extents[0]:.3g} m across and the target {extents[1]:.3g} m: if the {larger} is in "
-        f"{words}, add --units {' '.join(short if side == larger else 'm' for side in SIDES)}"
-        for factor, (words, short) in MIX_UPS.items()
-        if factor / MAX_EXTENT_RATIO <= ratio <= factor * MAX_EXTENT_RATIO
-    ]
-
-
-def millimetres(source: np.ndarray, target: np.ndarray) -> list[str]:
-    """A note if the extents of the clouds (N, 3), (M, 3) suggest that neither is in metres."""
-    extents = extent(source), extent(target)
-    if min(extents) > MAX_EXTENT_METRES and max(extents) / min(extents) <= MAX_EXTENT_RATIO:
-        return [
-            f"the clouds are {extents[0]:.3g} and {extents[1]:.3g} m across: if they are in millimetres, add "
-            "--units mm mm"
-        ]
+    small, large = sorted(extents)
+    across = f"the source is {extents[0]:.3g} m across, the target {extents[1]:.3g} m"
+    if small > MAX_EXTENT_METRES and large <= MAX_EXTENT_RATIO * small:
+        return [f"{across}: if both are in millimetres, add --units mm mm"]
+    for factor, words, unit in MIX_UPS if differ and small > 0 else ():
+        if factor / MAX_EXTENT_RATIO <= large / small <= factor * MAX_EXTENT_RATIO:
+            units = f"m {unit}" if large == extents[1] else f"{unit} m"
+            return [f"{across}: if the larger is in {words}, add --units {units}"]
     return []
 
 
@@ -99,7 +89,7 @@ def notes_if_registered(
     found: Registration, source: DescribedCloud, target: DescribedCloud
 ) -> tuple[str, ...]:
     """The notes on a pair that is registered, whose units therefore agree."""
-    notes = duplicates(source, target) + millimetres(source.surface, target.surface)
+    notes = duplicates(source, target) + doubtful_units(source.surface, target.surface)
     return (*notes, *degenerate_directions(found), *unknown_viewpoints(source, target))
 
 

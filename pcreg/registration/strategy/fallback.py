@@ -77,8 +77,7 @@ def answer_at_scales(
         return replace(other, seconds=clock.seconds, notes=diagnostics.notes_if_registered(other, a, b))
     notes = diagnostics.duplicates(a, b) + diagnostics.degenerate_surfaces(a, b)
     notes += diagnostics.unknown_viewpoints(a, b)
-    notes += diagnostics.mixed_units(source.points, target.points)
-    notes += diagnostics.millimetres(source.points, target.points)
+    notes += diagnostics.doubtful_units(source.points, target.points, differ=True)
     if mirrored >= MIN_CONFIDENCE:
         notes.append(diagnostics.MIRRORED)
     return replace(found, notes=tuple(notes))
@@ -94,11 +93,10 @@ def _described(
     except OutputError:  # no fault of the clouds
         raise
     except InputError as error:
-        if mixed := diagnostics.mixed_units(source.points, target.points):  # then no voxel size suits both
+        if words := diagnostics.doubtful_units(source.points, target.points, differ=True):
             names = source.name or "source", target.name or "target"
-            raise InputError(f"{', '.join(names)}: {mixed[0]}") from error
-        words = diagnostics.millimetres(source.points, target.points)
-        raise InputError("; ".join([str(error), *words])) from error
+            raise InputError(f"{', '.join(names)}: {words[0]}") from error
+        raise
     return a, b
 
 

@@ -30,16 +30,19 @@ def test_surfaces_that_fit_themselves_in_other_places(cloud, words):
     assert all("source" in note and words in note for note in notes)
 
 
-@pytest.mark.parametrize(("factor", "words"), [(1000, "millimetres"), (100, "centimetres"), (10, None)])
-def test_extents_that_differ_by_a_unit(factor, words):
-    notes = diagnostics.mixed_units(BOX.surface, factor * BOX.surface)
-    assert [words in note for note in notes] == ([True] if words else [])
+@pytest.mark.parametrize(("factor", "unit"), [(1000, "mm"), (100, "cm"), (10, None)])
+def test_extents_that_differ_by_a_unit(factor, unit):
+    clouds = BOX.surface, factor * BOX.surface
+    for order, units in ((clouds, f"m {unit}"), (clouds[::-1], f"{unit} m")):
+        notes = diagnostics.doubtful_units(*order, differ=True)
+        assert [note.endswith(f"--units {units}") for note in notes] == ([True] if unit else [])
+    assert diagnostics.doubtful_units(*clouds) == []
 
 
 def test_clouds_as_large_as_a_town_may_be_in_millimetres():
-    assert diagnostics.millimetres(3000 * BOX.surface, 2000 * BOX.surface)
-    assert not diagnostics.millimetres(3000 * BOX.surface, BOX.surface)
-    assert not diagnostics.millimetres(BOX.surface, BOX.surface)
+    assert diagnostics.doubtful_units(3000 * BOX.surface, 2000 * BOX.surface)
+    assert not diagnostics.doubtful_units(3000 * BOX.surface, BOX.surface)
+    assert not diagnostics.doubtful_units(BOX.surface, BOX.surface)
 
 
 @pytest.mark.parametrize("descriptor", [FCGF.load(voxel=0.06), FPFH(0.06)], ids=lambda each: each.name)

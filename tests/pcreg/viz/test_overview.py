@@ -4,7 +4,7 @@ from PIL import Image
 
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.viz.overview import SOURCE, TARGET, overview, residual_colors, residuals, shown, upright
-from pcreg.viz.render import ABOVE, BACKGROUND, FRONT, render
+from pcreg.viz.render import ABOVE, BACKGROUND, render
 
 SHEET = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.0]), axis=-1).reshape(-1, 3)
 UP = np.array([0.0, 0.0, 1.0])
@@ -26,15 +26,6 @@ def test_where_nothing_is_the_background_shows():
     assert not np.allclose(image[30, 50], BACKGROUND)
     assert image.min() >= 0
     assert image.max() <= 1
-
-
-@pytest.mark.parametrize("rows", [7, 1000])
-def test_a_picture_does_not_depend_on_its_bands(monkeypatch, rows):
-    step = np.concatenate([SHEET, SHEET[SHEET[:, 0] > 0.5] + UP / 2])
-    view = [step], [TARGET], FRONT @ rotation_about((1, 2, 3), 40)
-    image = render(*view, size=(200, 90), splat=5)
-    monkeypatch.setattr("pcreg.viz.render.BAND_ROWS", rows)
-    np.testing.assert_array_equal(render(*view, size=(200, 90), splat=5), image)
 
 
 def test_strays_are_not_drawn():

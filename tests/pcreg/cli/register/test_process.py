@@ -46,7 +46,7 @@ def test_names_that_are_not_utf_8(room, scans, tmp_path):
     options = [*FAST, "--descriptor", "fpfh", "--html", "--out", tmp_path / "out"]
     done = subprocess.run([sys.executable, SCRIPT, *files, *options], capture_output=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert files[0] + b": %d points" % len(room.source) in done.stdout
+    assert files[0] + b": %s points" % f"{len(room.source):,}".encode() in done.stdout
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert [os.fsencode(result[side]) for side in ("source", "target")] == files
     assert files[1] in (tmp_path / "out" / "viewer.html").read_bytes()
