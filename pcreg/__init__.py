@@ -41,5 +41,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, also those of LATE."""
+    """The public names, imported yet or not."""
     return __all__

@@ -1,7 +1,7 @@
 """The result of registering two clouds."""
 
+import builtins
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
@@ -135,7 +135,7 @@ class Registration:
             alternative=alternative,
             matched_points=self.matched_points + np.stack([here.corner, there.corner]),
             viewpoints=(source.stated, target.stated),
-            clouds=(source.cloud, target.cloud) if "IPython" in sys.modules else None,
+            clouds=(source.cloud, target.cloud) if hasattr(builtins, "__IPYTHON__") else None,
             notes=(*notes, *self.notes),
         )
 

@@ -1,7 +1,7 @@
 """What a result can do: move points, and be written down."""
 
+import builtins
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -54,7 +54,7 @@ def test_it_is_shown_in_a_line_and_in_a_notebook_with_its_picture(monkeypatch):
     assert result()._repr_html_() == "<p>registered, confidence 0.90: well</p>"
     cloud = PreparedCloud(Cloud(np.random.default_rng(0).uniform(-1, 1, (500, 3))))
     assert result().of_clouds(cloud, cloud).clouds is None  # it would keep them in memory
-    monkeypatch.setitem(sys.modules, "IPython", None)
+    monkeypatch.setattr(builtins, "__IPYTHON__", True, raising=False)
     page = result().of_clouds(cloud, cloud)._repr_html_()
     assert '<img width="900" src="data:image/png;base64,iVBOR' in page
 
