@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -11,9 +10,6 @@ from tabulate import tabulate
 
 from pcreg.cli import options as shared
 from pcreg.mapping.map import COLORED, VIEWED
-from pcreg.registration.registrar import Registrar
-from pcreg.registration.result import Registration
-from pcreg.registration.strategy.prepared_map import PreparedMap
 from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import check_folder, write_text
 from pcreg.runtime.progress import progress
@@ -22,14 +18,14 @@ DESCRIPTION = """\
 Find scans in a map.
 
 MAP is a file as of `pcreg register`, or a folder that `pcreg map` wrote. Its regions are described once, at
-the scale of the scans; each scan is registered to those that promise most, with the verdict of
-`pcreg register`. Where the map's sensors stood is estimated region by region unless its file states it for
+the scale of the scans; each scan is registered to the most promising ones, with the verdict of
+`pcreg register`. Sensor positions of the map are estimated region by region, unless its file states them for
 each point, as map.npz in a folder does.
 
 Prints a line per scan, and writes located.json into --out DIR: a list with `scan` and what result.json of
-`pcreg register` has of a motion and its verdict, where T_target_source moves the scan into the map; of a scan
-that cannot be used `scan` and `error`. Exit status: 0 all scans are found; 1 some are not; 2 bad input or no
-place to write; 70 a fault of the program.
+`pcreg register` has of a transform and its verdict, where T_target_source moves the scan into the map; of a
+scan that cannot be used `scan` and `error`. Exit status: 0 all scans are found; 1 some are not; 2 bad input
+or no place to write; 70 a fault of the program.
 """
 
 
@@ -60,32 +56,26 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     check_folder(options.out)
     registrar, path = shared.registrar_of(options), map_file(options.map)
     target = registrar.prepare(path, units=options.units[1], columns=options.columns, is_map=True)
+    settings = {"units": options.units[0], "columns": options.columns, "viewpoint": options.viewpoint}
+
+    def find(path: Path) -> dict[str, Any]:
+        found = registrar.register(registrar.prepare(path, **settings), target, seed=options.seed)
+        return found.to_dict() | {"seconds": found.seconds}
+
     located = []
-    for record in progress(_located(options, registrar, target), "locate", len(options.scans)):
-        located.append(record)
+    for path in progress(options.scans, "locate", len(options.scans)):
+        answer, error = attempted(partial(find, path))  # a scan that cannot be used spoils no other
+        located.append({"scan": str(path), **(answer or {"error": error})})
         if options.json:
-            print(json.dumps(record), file=stdout, flush=True)
+            print(json.dumps(located[-1]), file=stdout, flush=True)
     if all("error" in record for record in located):
         raise InputError(located[0]["error"])
+    count = sum(record.get("registered", False) for record in located)
+    print(f"{count} of {len(located)} scans found\n")
     print(tabulate([_line(record) for record in located], headers=["scan", "", "x", "y", "z", ""]))
     write_text(options.out / "located.json", json.dumps(located, indent=1) + "\n")
     print(f"written: {options.out / 'located.json'}")
-    return all(record.get("registered") for record in located)
-
-
-def _located(
-    options: argparse.Namespace, registrar: Registrar, target: PreparedMap
-) -> Iterator[dict[str, Any]]:
-    """A record per scan; one that cannot be used spoils no other."""
-    settings = {"units": options.units[0], "columns": options.columns, "viewpoint": options.viewpoint}
-
-    def find(path: Path) -> Registration:
-        return registrar.register(registrar.prepare(path, **settings), target, seed=options.seed)
-
-    for path in options.scans:
-        found, error = attempted(partial(find, path))
-        answer = found.to_dict() | {"seconds": found.seconds} if found else {"error": error}
-        yield {"scan": str(path), **answer}
+    return count == len(located)
 
 
 def _line(record: dict[str, Any]) -> list[str]:

@@ -108,7 +108,13 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
 
 def _print_map(found: "Map") -> None:
-    """Print a line per scan, and one per map; flushed, since later steps may fail."""
+    """Print a line per map, and one per scan; flushed, since later steps may fail."""
+    for number in range(1, found.count + 1):
+        within = [edge for edge in found.edges if edge.used and found.number[edge.source] == number]
+        print(f"map {number}: {len(found.scans(number))} scans, {len(within)} pairs in use")
+    registered = [edge for edge in found.edges if edge.registered]
+    unused = [edge for edge in registered if not edge.used]
+    print(f"{len(found.edges)} pairs tried, {len(registered)} registered, {len(unused)} of them not used\n")
     used = Counter(end for edge in found.edges if edge.used for end in (edge.source, edge.target))
     rows = []
     for row, name in enumerate(found.names):
@@ -117,13 +123,6 @@ def _print_map(found: "Map") -> None:
         why = found.errors[row] or ("" if number else "belongs to no other scan")
         rows.append([name, number or "-", used[row], *place, why])
     print(tabulate(rows, headers=["scan", "map", "pairs", "x", "y", "z", ""], disable_numparse=True))
-    print()
-    for number in range(1, found.count + 1):
-        within = [edge for edge in found.edges if edge.used and found.number[edge.source] == number]
-        print(f"map {number}: {len(found.scans(number))} scans, {len(within)} pairs in use")
-    registered = [edge for edge in found.edges if edge.registered]
-    unused = [edge for edge in registered if not edge.used]
-    print(f"{len(found.edges)} pairs tried, {len(registered)} registered, {len(unused)} of them not used")
     for edge in unused:
         print(f"not used: {found.names[edge.source]} to {found.names[edge.target]}: {edge.unused_because}")
     sys.stdout.flush()

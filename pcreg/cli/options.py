@@ -20,8 +20,6 @@ from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime import VERSION
 from pcreg.runtime.errors import InputError
 
-AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-
 
 def parser_of(program: str, description: str, **settings: Any) -> argparse.ArgumentParser:
     """A parser that prints the description as it is."""
@@ -86,10 +84,8 @@ def viewpoint(text: str) -> ViewpointOption:
 
 def direction(text: str) -> tuple[float, float, float]:
     """A value of --gravity."""
-    if text in AXES:
-        return AXES[text]
     try:
-        x, y, z = (float(word) for word in text.split(","))
+        x, y, z = (float(word) for word in ("0,0,1" if text == "z" else text).split(","))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text} is no direction; use z, or X,Y,Z that point up") from error
     return x, y, z

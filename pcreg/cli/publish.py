@@ -24,11 +24,6 @@ SIMULATED = {
     "pcreg.datasets.simulated.outdoor.record": "streets and places seen by spinning LiDARs",
     "pcreg.datasets.simulated.outdoor.record_by_two": "streets and places, each seen by two LiDARs",
 }
-KERNELS = {
-    "grid": "kernels with cells along the axes",
-    "ppf": "kernels with cells of distance and heights over tangent planes, normals towards the cloud's "
-    "origin, where the sensor is taken to stand",
-}
 
 
 def main(arguments: list[str] | None = None, program: str = "pcreg publish") -> int:
@@ -60,7 +55,7 @@ def _card(weights: Path, network: ResUNet, training: Path, data: str | None, fol
     """Markdown about the file `weights`: network, training data, and measured figures."""
     settings = _read(training / "config.yaml", "is no folder of a training; give what `pcreg train` wrote")
     trained, architecture = OmegaConf.create(settings), network.architecture
-    start, kind = OmegaConf.select(trained, "weights"), KERNELS[architecture.kernel]
+    start = OmegaConf.select(trained, "weights")
     if not data:
         record = OmegaConf.select(trained, "batches.record.path")
         if record not in SIMULATED:
@@ -80,7 +75,7 @@ def _card(weights: Path, network: ResUNet, training: Path, data: str | None, fol
 # {weights.name}
 
 - Network: ResUNet on native points, {parameters:,} parameters, {widths}, first layer of \
-{architecture.stem_kernel_size}^3 cells; {kind}.
+{architecture.stem_kernel_size}^3 cells, kernel {architecture.kernel}.
 - Input: points alone, one per cell of {architecture.voxel:g} m. \
 Output: {architecture.out_channels} numbers of unit length per point.
 - Trained on: {data}

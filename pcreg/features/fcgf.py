@@ -28,7 +28,15 @@ SCALES = (1.0, 1.4, 2.0)  # of the voxel size; see docs/notes/2026-11-22-descrip
 
 
 class FCGF:
-    """Fully convolutional geometric features (Choy, Park and Koltun, ICCV 2019) of a trained network."""
+    """Fully convolutional geometric features (Choy, Park and Koltun, ICCV 2019) of a trained network.
+
+    The network has no unit of length: with twice the voxel size its receptive field has twice the width.
+
+    Args:
+        network: In PyTorch, which is moved to the device, or for inference on the CPU.
+        device: `cpu`, `cuda`, `cuda:N` or `auto`.
+        scales: Multiples of the voxel size, whose descriptors stand side by side.
+    """
 
     name = "fcgf"
     device: str
@@ -40,11 +48,6 @@ class FCGF:
         device: str = "cpu",
         scales: Sequence[float] = SCALES,
     ) -> None:
-        """Descriptors at several `scales` side by side: at the voxel size, and at multiples of it.
-
-        The network has no unit of length: with twice the voxel size its receptive field has twice the width.
-        A network in PyTorch is moved to the `device`; one for inference is on the CPU.
-        """
         self.scales = check_scales(scales)
         if isinstance(network, InferenceResUNet):
             self.device, self.network = "cpu", network
@@ -66,11 +69,16 @@ class FCGF:
         voxel: float | None = None,
         scales: Sequence[float] = SCALES,
     ) -> "FCGF":
-        """Load the descriptor of a .safetensors file written by `pcreg train`, at a `voxel` size in metres.
+        """Load the descriptor of a weight file.
 
-        Without a file, of the shipped weights for this voxel size; without a voxel size, at that of the
-        training. For a GPU its kernels begin to be compiled. Raises InputError if the file cannot be used,
-        and without both.
+        Args:
+            weights: A .safetensors file of `pcreg train`; by default the shipped one for the voxel size.
+            device: `cpu`, `cuda`, `cuda:N` or `auto`; for a GPU the kernels begin to be compiled.
+            voxel: Metres; by default that of the training.
+            scales: Multiples of the voxel size, whose descriptors stand side by side.
+
+        Raises:
+            InputError: For a file that cannot be used, and without both weights and voxel size.
         """
         if weights is None:
             if voxel is None:

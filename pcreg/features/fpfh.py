@@ -8,13 +8,19 @@ from pcreg.geometry.normals import towards
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.runtime.extras import load_open3d
 
+NORMAL_VOXELS, NORMAL_NEIGHBORS = 4, 100  # radius of the ball for a normal, and most points in it
+FEATURE_VOXELS, FEATURE_NEIGHBORS = 10, 400  # of that for a histogram
+
 
 class FPFH:
     """Fast point feature histograms (Rusu et al., ICRA 2009), 33 columns.
 
-    The voxel size sets the scale: normals come from a ball of 4 voxels and the histogram from one of
-    10, both wider than the common 2 and 5, with which far fewer matches of indoor fragments are right.
-    Normals point towards the sensor. The CPU computes the histograms for any `device`, which the rows go to.
+    Normals come from a ball of 4 voxels and the histogram from one of 10, both wider than the common 2 and 5,
+    with which far fewer matches of indoor fragments are right. Normals point towards the sensor.
+
+    Args:
+        voxel: Metres.
+        device: Of the descriptors, which the CPU computes.
     """
 
     name = "fpfh"
@@ -22,21 +28,8 @@ class FPFH:
     fingerprint = ""  # nothing is learned
     reflection_invariant = False  # one of the three angles changes its sign
 
-    def __init__(
-        self,
-        voxel: float = 0.025,  # metres
-        normal_radius: float | None = None,  # metres; 4 x voxel
-        normal_neighbors: int = 100,
-        feature_radius: float | None = None,  # metres; 10 x voxel
-        feature_neighbors: int = 400,
-        device: str = "cpu",
-    ) -> None:
-        self.voxel = voxel
-        self.normal_radius = 4 * voxel if normal_radius is None else normal_radius
-        self.normal_neighbors = normal_neighbors
-        self.feature_radius = 10 * voxel if feature_radius is None else feature_radius
-        self.feature_neighbors = feature_neighbors
-        self.device = device
+    def __init__(self, voxel: float = 0.025, device: str = "cpu") -> None:
+        self.voxel, self.device = voxel, device
 
     def describe(self, points: Array, viewpoints: Array | None = None) -> Description:
         """Describe a cloud, as of `pcreg.features.base.Descriptor`."""
@@ -52,12 +45,12 @@ class FPFH:
         open3d = load_open3d()
         cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
         hybrid = open3d.geometry.KDTreeSearchParamHybrid
-        cloud.estimate_normals(hybrid(self.normal_radius, self.normal_neighbors))
+        cloud.estimate_normals(hybrid(NORMAL_VOXELS * self.voxel, NORMAL_NEIGHBORS))
         normals = towards(viewpoints, points, np.asarray(cloud.normals))
         cloud.normals = open3d.utility.Vector3dVector(normals)
         # Open3D's newer class of clouds: the same histograms in half the time.
         newer = open3d.t.geometry.PointCloud.from_legacy(cloud, open3d.core.Dtype.Float64)
         features = open3d.t.pipelines.registration.compute_fpfh_feature(
-            newer, self.feature_neighbors, self.feature_radius
+            newer, FEATURE_NEIGHBORS, FEATURE_VOXELS * self.voxel
         )
         return features.numpy().astype(np.float32)

@@ -32,18 +32,25 @@ class MapEdge:
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """Scans in the frames of their maps.
+    """Scans in the frames of their maps; a map has the frame of its first scan.
 
-    Scans that no used edge joins are in different maps, the largest map first. A map has the frame of its
-    first scan.
+    Scans that no used edge joins are in different maps, the largest map first.
+
+    Attributes:
+        names: Names of the n scans.
+        errors: Why a scan cannot be used, for each; empty if it can.
+        T_map_scan: (n, 4, 4), moves a scan into its map, metres; to be ignored for a scan without a map.
+        number: (n,) int64, map of each scan, from 1; 0 of a scan that belongs to none.
+        edges: Pairs that were tried, each with its verdict and whether it is used.
+        voxel: The scale of the pose graph, metres.
     """
 
-    names: tuple[str, ...]  # of the scans
-    errors: tuple[str, ...]  # of each scan why it cannot be used; empty: it can
-    T_map_scan: np.ndarray  # (n, 4, 4), metres; meaningless for a scan without a map
-    number: np.ndarray  # (n,) int64, of its map, from 1; 0 of a scan that belongs to none
+    names: tuple[str, ...]
+    errors: tuple[str, ...]
+    T_map_scan: np.ndarray
+    number: np.ndarray
     edges: tuple[MapEdge, ...]
-    voxel: float  # metres, the scale of the pose graph
+    voxel: float
 
     @property
     def count(self) -> int:

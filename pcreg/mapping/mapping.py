@@ -56,21 +56,21 @@ def register_all(
     With `workers` other than 0 a script needs `if __name__ == "__main__":`.
 
     Args:
-        clouds: paths or arrays (N, 3), as for `pcreg.register`, whose options hold for all scans.
-        descriptor: as in `pcreg.register`.
-        weights: as in `pcreg.register`.
-        voxel: as in `pcreg.register`, metres.
-        units: as in `pcreg.register`.
-        columns: as in `pcreg.register`.
-        viewpoint: as in `pcreg.register`.
-        gravity: the direction up in all scans, as in `pcreg.Prior`.
-        sequence: neighbours in the list are consecutive scans of one sensor at the origin of each. Odometry
+        clouds: Paths or arrays (N, 3), as for `pcreg.register`, whose options hold for all scans.
+        descriptor: As in `pcreg.register`.
+        weights: As in `pcreg.register`.
+        voxel: As in `pcreg.register`, metres.
+        units: As in `pcreg.register`.
+        columns: As in `pcreg.register`.
+        viewpoint: As in `pcreg.register`.
+        gravity: The direction up in all scans, as in `pcreg.Prior`.
+        sequence: Neighbours in the list are consecutive scans of one sensor at the origin of each. Odometry
             joins them; loops are found as without.
-        seed: of everything random.
-        device: as in `pcreg.register`.
-        workers: processes that share the work, and a GPU if `device` is one; or an executor, or the address
+        seed: Of everything random.
+        device: As in `pcreg.register`.
+        workers: Processes that share the work, and a GPU if `device` is one; or an executor, or the address
             of a Dask scheduler, whose workers all have the device; by default this process alone.
-        folder: of descriptions and records of pairs, from which a stopped call continues; by default they
+        folder: Of descriptions and records of pairs, from which a stopped call continues; by default they
             are deleted.
 
     Returns:
@@ -78,7 +78,7 @@ def register_all(
         registered pair joins are in different maps.
 
     Raises:
-        InputError: fewer than two scans can be used, or a setting is invalid.
+        InputError: Fewer than two scans can be used, or a setting is invalid.
     """
     check_seed(seed)
     registrar = Registrar(descriptor=descriptor, weights=weights, voxel=voxel, device=device)

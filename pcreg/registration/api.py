@@ -1,4 +1,4 @@
-"""Registration of two clouds, files or arrays, in one call, and the verdict on a motion from elsewhere.
+"""Registration of two clouds, files or arrays, in one call, and the verdict on a transform from elsewhere.
 
     import pcreg
     result = pcreg.register("scan_a.ply", "scan_b.ply")
@@ -50,19 +50,19 @@ def register(
         voxel: Metres; by default chosen from the clouds, with further sizes if the first does not register.
         units: Of the coordinates of both clouds or, as a pair, of each: m, cm, mm, ft or in.
         columns: float32 numbers in a row of a .bin file; by default estimated from its content.
-        viewpoint: Where the sensor stood, of both clouds or, as a pair, of each: x, y, z in metres in the
+        viewpoint: Position of the sensor, of both clouds or, as a pair, of each: x, y, z in metres in the
             frame of the cloud, or an array (N, 3) of them, one per row, for a map merged from many scans;
             `sensor` for the origin; or `auto`: as a .pcd, .e57 or .npz file states it, else estimated from
             the cloud alone, and the answer is the same wherever the origin lies.
-        prior: Limits on the motion: `pcreg.Prior(gravity=True)` if z is up in both clouds, or
-            `pcreg.Prior(near=T, within=(metres, degrees))` around a motion.
+        prior: Limits on the transform: `pcreg.Prior(gravity=True)` if z is up in both clouds, or
+            `pcreg.Prior(near=T, within=(metres, degrees))` around a transform.
         scale: The source has no metric scale, as structure from motion has none: it is found, too, and
             `T_target_source` enlarges by it.
         seed: Of random samples, 0 or more.
         device: `cpu`, `cuda`, `cuda:N` or `auto`. The CPU registers two clouds before a GPU has started.
 
     Returns:
-        The motion found, in metres, and the verdict on it.
+        The transform found, in metres, and the verdict on it.
 
     Raises:
         InputError: One sentence, for clouds, weights or settings that cannot be used.
@@ -87,12 +87,12 @@ def verify(
     seed: int = 0,
     device: str = "cpu",
 ) -> Registration:
-    """Judge a motion that comes from elsewhere, such as ICP or a SLAM loop closure.
+    """Judge a transform that comes from elsewhere, such as ICP or a SLAM loop closure.
 
     Args:
         source: As for `register`.
         target: As for `register`.
-        T_target_source: A rigid motion (4, 4), translation in metres; the identity for aligned clouds.
+        T_target_source: A rigid transform (4, 4), translation in metres; the identity for aligned clouds.
         descriptor: As for `register`.
         weights: As for `register`.
         voxel: As for `register`.
@@ -103,7 +103,7 @@ def verify(
         device: As for `register`.
 
     Returns:
-        The verdict on the refined motion, as `Registrar.verify` says.
+        The verdict on the refined transform, as `Registrar.verify` says.
 
     Raises:
         InputError: As `register`, and for a matrix that is not rigid.

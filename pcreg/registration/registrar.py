@@ -84,7 +84,7 @@ class Registrar(Scales):
             name: What messages call the cloud, unless it is a file.
             units: Of the coordinates: m, cm, mm, ft or in.
             columns: float32 numbers in a row of a .bin file; by default estimated from its content.
-            viewpoint: Where the sensor stood, as in `pcreg.register`, of this cloud.
+            viewpoint: Position of the sensor, as in `pcreg.register`, of this cloud.
             is_map: A target many times larger than its sources, which are found in regions of it.
 
         Returns:
@@ -116,12 +116,12 @@ class Registrar(Scales):
             source: A prepared cloud, or a cloud in metres as `prepare` takes it.
             target: The same, or a prepared map, in which the source is searched for at one voxel size.
             seed: Of random samples, 0 or more.
-            prior: Limits on the motion: others are not searched for, and a refined one beyond is refused.
+            prior: Limits on the transform: others are not searched for, and a refined one beyond is rejected.
             scale: The source has no metric scale: `T_target_source` enlarges it by `Registration.scale`.
-                Refused where the scale cannot be determined.
+                Rejected where the scale cannot be determined.
 
         Returns:
-            The motion found and the verdict on it.
+            The transform found and the verdict on it.
 
         Raises:
             InputError: For clouds that cannot be used.
@@ -165,23 +165,22 @@ class Registrar(Scales):
         *,
         seed: int = 0,
     ) -> Registration:
-        """Judge a motion that comes from elsewhere, such as ICP or a SLAM loop closure.
+        """Judge a transform that comes from elsewhere, such as ICP or a SLAM loop closure.
 
-        The motion is refined first, as verdicts are on refined motions. No other one is searched for, so a
-        scene that repeats itself is not noticed. The further scales and the mirror test are those of
-        `register`.
+        The transform is refined first. No other one is searched for, so a scene that repeats itself goes
+        unnoticed. The further scales and the mirror test are those of `register`.
 
         Args:
             source: A prepared cloud, or a cloud in metres as `prepare` takes it.
             target: The same.
-            T_target_source: A rigid motion (4, 4), translation in metres; the identity for aligned clouds.
+            T_target_source: A rigid transform (4, 4), translation in metres; the identity for aligned clouds.
             seed: Of the mirror test, 0 or more.
 
         Returns:
             The verdict. A correction of up to 1.5 voxels, on average over the source, counts as inaccuracy:
-            then `T_target_source` is the refined motion, the confidence is in that one, and a note states the
-            correction. Beyond, the motion is refused; if the clouds fit there, the refined one is the
-            `alternative`.
+            then `T_target_source` is the refined transform, the confidence is in that one, and a note states
+            the correction. Beyond, the given transform is rejected; if the clouds fit with the refined one,
+            that is the `alternative`.
 
         Raises:
             InputError: For clouds that cannot be used and for a matrix that is not rigid.

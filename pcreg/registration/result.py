@@ -25,35 +25,47 @@ from pcreg.runtime.files import write_text
 
 @dataclass(frozen=True, eq=False)
 class Registration:
-    """The motion found and the verdict on it. Two results are equal if they are the same object."""
+    """The transform found and the verdict on it. Two results are equal if they are the same object.
 
-    # (4, 4), moves source into target, and enlarges it by `scale`; meaningless if not registered
+    Attributes:
+        T_target_source: (4, 4), moves the source into the frame of the target, p_t = s R p_s + t, in metres;
+            to be ignored if not registered.
+        registered: True if the transform is accepted.
+        confidence: Probability that it is right, at least 0.7 exactly when registered.
+        reason: The verdict in words.
+        evidence: The numbers behind the confidence.
+        voxel: The scale at which the transform was found, metres.
+        matches: (inliers, 2), rows of source and target, of the array or of the file as given.
+        matched_points: (inliers, 2, 3), coordinates of the matches, as given.
+        viewpoints: Stated sensor positions of source and target, (3,) or (N, 3), metres; None if estimated.
+        scale: Metres per unit of the source, the s of T_target_source; 1 without `scale=True`.
+        covariance: (6, 6), of small rotations about the source's axes, then of translations along them,
+            T = T_target_source exp(.); None if not registered, or scaled.
+        alternative: (4, 4), another transform about as likely; of `verify` the one that the clouds fit with.
+        notes: Sentences on what may be wrong with the clouds.
+        seconds: Time by step.
+        clouds: Source and target, kept in a notebook alone, for the picture.
+    """
+
     T_target_source: NDArray[np.float64]
     registered: bool
-    confidence: float  # probability that the motion is right; at least 0.7 exactly when registered
-    reason: str  # the verdict in words
-    evidence: Evidence  # what the confidence is made of
-    voxel: float  # metres, the scale at which it was found
-    # The matches that the motion brings together, rows of source and target as they were given: of the array,
-    # or of the file, counted before anything was left out.
-    matches: NDArray[np.int64]  # (inliers, 2)
-    matched_points: NDArray[np.float64]  # (inliers, 2, 3), their coordinates, as given
-    # where the sensors of source and target are said to have stood, metres: (3,), or (N, 3), from where each
-    # point was seen; None: that is estimated
+    confidence: float
+    reason: str
+    evidence: Evidence
+    voxel: float
+    matches: NDArray[np.int64]
+    matched_points: NDArray[np.float64]
     viewpoints: tuple[NDArray[np.float64] | None, NDArray[np.float64] | None] = (None, None)
-    scale: float = 1.0  # metres per unit of the source, of a registration with scale=True
-    # (6, 6) of the motion, None if not registered, or scaled; pcreg.registration.judge.covariance defines it
+    scale: float = 1.0
     covariance: NDArray[np.float64] | None = None
-    # (4, 4) another motion about as likely, if there is one; of `verify` the one that the clouds fit
     alternative: NDArray[np.float64] | None = None
-    notes: tuple[str, ...] = ()  # what may be wrong with the clouds, a sentence each
-    # By step; other scales are tried beside the mirror test
+    notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
-    clouds: tuple[Cloud, Cloud] | None = None  # in a notebook, for the picture
+    clouds: tuple[Cloud, Cloud] | None = None
 
     @property
     def inliers(self) -> int:
-        """The number of matches that the motion brings together."""
+        """The number of matches that the transform brings together."""
         return self.evidence.inliers
 
     @property

@@ -35,6 +35,7 @@ def progress(items: Iterable[Item], words: str, total: int, *, transient: bool =
     console = Console(file=sys.stderr)
     with rich.Progress(*columns, console=console, transient=transient, disable=not is_shown()) as bar:
         yield from bar.track(items, total=total)
+        bar.update(bar.task_ids[0], total=bar.tasks[0].completed)  # fewer, if `total` is a bound
 
 
 class Steps(logging.Handler):

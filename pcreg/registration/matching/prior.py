@@ -28,30 +28,28 @@ Up = Sequence[float] | np.ndarray  # a direction x, y, z of any length but zero
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Limits on T_target_source. Without any it allows every motion.
+    """Limits on T_target_source; without any every transform is allowed.
 
     Args:
         gravity: The direction up in the clouds: True for z in both, a direction x, y, z for both, or a pair
-            of directions, of source and target. Motions turn the clouds about the vertical and shift them;
-            up to 5 degrees between the verticals count as inaccuracy.
-        near: A motion (4, 4), translation in metres; `within` goes with it.
-        within: Metres and degrees by which the motion may move the middle of the source, and turn it, away
+            of directions, of source and target. The transform keeps it, to 5 degrees.
+        near: A transform (4, 4), translation in metres; `within` goes with it.
+        within: Metres and degrees by which the middle of the source may be shifted, and the source rotated,
             from where `near` puts it.
-        middle: The middle (3,) of the source, metres, which `about` sets.
 
     Raises:
-        InputError: For directions, motions or limits that are none, and for one of `near` and `within`.
+        InputError: For directions, transforms or limits that are none, and for one of `near` and `within`.
     """
 
     gravity: "bool | Up | tuple[Up, Up] | None" = None
     near: ArrayLike | None = None
     within: tuple[float, float] | None = None
-    middle: np.ndarray | None = None
+    middle: np.ndarray | None = None  # (3,) of the source, metres, set by `about`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", _verticals(self.gravity))
         if (self.near is None) != (self.within is None):
-            raise InputError("near and within go together: a motion, and METRES and DEGREES around it")
+            raise InputError("near and within go together: a transform, and METRES and DEGREES around it")
         if self.within is not None:
             object.__setattr__(self, "near", rigid_motion(self.near, "near"))
             object.__setattr__(self, "within", _limits(self.within))

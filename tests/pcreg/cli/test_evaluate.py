@@ -51,7 +51,7 @@ def test_a_folder_of_scans_is_registered_and_the_run_is_kept(own_scans, tmp_path
     assert figures["RTE_joint_mean"] < 0.05
     assert "| fpfh + open3d, all pairs pooled |" in capsys.readouterr().out
     assert "2 pairs" in (tmp_path / "out" / "table.md").read_text()
-    assert "normal_neighbors: 100" in (tmp_path / "out" / "config.yaml").read_text()
+    assert "FPFH" in (tmp_path / "out" / "config.yaml").read_text()
     assert (tmp_path / "out" / "table.tex").read_text().count(r"\end{table}") == 3
     assert "<h2>The worst pairs" in (tmp_path / "out" / "report.html").read_text()
 

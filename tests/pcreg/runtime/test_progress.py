@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from pcreg import register
-from pcreg.runtime.progress import Steps
+from pcreg.runtime.progress import Steps, progress
 from tests.pcreg.scenes import wavy_sheet
 
 log = logging.getLogger("pcreg.somewhere")
@@ -26,6 +26,11 @@ def test_on_a_terminal_it_is_one_line(impatient, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert captured.out == "kept apart\n"
     assert "describe: a[1].ply after" in captured.err
+
+
+def test_a_bar_ends_at_its_end_where_the_total_is_a_bound(capsys):
+    assert list(progress(range(3), "register", 9)) == [0, 1, 2]
+    assert "3/3" in capsys.readouterr().err
 
 
 def test_what_is_done_soon_is_not_said(capsys):
