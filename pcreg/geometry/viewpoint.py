@@ -2,13 +2,15 @@
 
 Normals point to the viewpoint, and free space lies between it and the surfaces. Many clouds have an origin
 that is no sensor: those in an odometry, floor or survey frame, merged maps, cut-outs. So the origin is no
-evidence. The estimate is the place from which the cloud looks most like a view, wherever its origin lies.
+evidence. The estimate is the place from which the cloud looks most like a view, wherever its origin lies: of
+simulated scans of objects 97 % have their normals on the true side then, of rooms 97 to 100 %.
 Unless the spacing of a spinning sensor's points proves it, free space and the sides of surfaces then have
 less weight in the confidence (pcreg/registration/judge/confidence.py).
 
 Three cues distinguish the place from which a cloud was seen:
 
-- spacing: the distance of neighbouring points of a spinning sensor is proportional to their range;
+- spacing: neighbouring points are further from each other at a larger range, and where a surface is slanted;
+  this alone separates the front of a surface from its back;
 - occlusion: no point lies behind a surface that was seen;
 - incidence: surfaces that are seen edge-on have few points.
 """
@@ -45,8 +47,7 @@ MAX_CORRELATION_DEFICIT = 0.02  # below the best place, of places as good
 HEIGHTS = 21  # that are tried, up to a standard deviation of the points up and down
 
 MAX_OCCLUSION_POINTS = 5_000  # of a surface
-# For 23 simulated fragments the place found was the same as by all points for all places, with 500 for 22.
-SCREENING_POINTS, SCREENED_PLACES = 1_000, 40
+SCREENING_POINTS = 1_000  # that are seen from all places; 5,000 find places no better
 MAX_RAYS = 1 << 14  # computed together on the CPU, in arrays that fit the cache
 GPU_MAX_RAYS = 1 << 22
 FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
@@ -54,7 +55,8 @@ WIDTH = 1.5 * np.radians(90.0) / FACE_CELLS  # from the middle of a cell to the 
 OCCLUSION_MARGIN_VOXELS = 4.0  # behind a surface, from which on a point is hidden
 MIN_INCIDENCE_COSINE = 0.3  # below it a surface is seen edge-on
 DIRECTIONS = 80  # from the middle of the cloud in which places are tried
-DISTANCES_RADII = (0.6, 1.0, 1.5, 2.0, 2.7)  # and how far out, in RMS radii of the cloud
+DISTANCES_RADII = (0.6, 1.0, 1.5, 2.5, 4.5)  # and how far out, in RMS radii of the cloud
+MIN_SPACING_COSINE = 0.15  # to which the spacing of a surface that is seen edge-on is bounded
 
 
 @dataclass(frozen=True)
@@ -76,17 +78,23 @@ def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: fl
     of either sign.
     """
     view = View(surface, normals, OCCLUSION_MARGIN_VOXELS * voxel).of_points(MAX_OCCLUSION_POINTS)
-    spacing = _Spacing(points)
+    spacing = _Spacing(points, surface, normals)
     middle = surface.mean(0)
     around = surface - middle
     middle, radius = to_host(middle), float(dot(around, around).mean()) ** 0.5
+    places = np.concatenate([middle[None], *(middle + d * radius * _directions() for d in DISTANCES_RADII)])
+    fits = spacing.fits(places)
     if spacing.correlation(middle) >= MIN_SPACING_CORRELATION:
-        return _surrounded(view, spacing, middle, radius)
-    return Viewpoint(_one_sided(view, middle, radius), known=False)
+        found, correlation = _surrounded(view, spacing, middle, radius)
+        if max(correlation, *spacing.fits(found.position[None])) >= fits.max() - MAX_CORRELATION_DEFICIT:
+            return found
+    return Viewpoint(places[np.argmin(view.of_points(SCREENING_POINTS).scores(places) - fits)], known=False)
 
 
-def _surrounded(view: "View", spacing: "_Spacing", middle: np.ndarray, radius: float) -> Viewpoint:
-    """Viewpoint of a cloud all around its sensor: where spacing and range correlate most, near its plane."""
+def _surrounded(
+    view: "View", spacing: "_Spacing", middle: np.ndarray, radius: float
+) -> tuple[Viewpoint, float]:
+    """Viewpoint near the plane of a cloud around it, and the correlation of spacing and range from there."""
     from scipy.optimize import minimize  # takes 0.05 s to import
 
     variances, axes = np.linalg.eigh(np.cov((to_host(view.surface) - middle).T))
@@ -104,21 +112,13 @@ def _surrounded(view: "View", spacing: "_Spacing", middle: np.ndarray, radius: f
     places = [p for p in places if spacing.correlation(p) >= -found.fun - MAX_CORRELATION_DEFICIT]
     hidden = np.round(view.hidden(np.array(places))[0], 3)
     known = -found.fun >= MIN_KNOWN_CORRELATION and hidden.min() <= MAX_HIDDEN_FRACTION
-    return Viewpoint(places[int(np.argmin(hidden))], bool(known))
-
-
-def _one_sided(view: "View", middle: np.ndarray, radius: float) -> np.ndarray:
-    """Place (3,), among many, from which most of a cloud in front of its sensor is visible."""
-    places = np.concatenate([middle[None], *(middle + d * radius * _directions() for d in DISTANCES_RADII)])
-    scores = view.of_points(SCREENING_POINTS).scores(places)
-    places = places[np.argsort(scores, kind="stable")[:SCREENED_PLACES]]
-    return places[np.argmin(view.scores(places))]
+    return Viewpoint(places[int(np.argmin(hidden))], bool(known)), -found.fun
 
 
 class _Spacing:
     """Spacing of a cloud at some of its points."""
 
-    def __init__(self, points: Array) -> None:
+    def __init__(self, points: Array, surface: Array, normals: Array) -> None:
         rng = np.random.default_rng(0)
         if len(points) > MAX_SPACING_POINTS:  # about so many; to draw exactly so many takes longer
             points = _where(
@@ -133,17 +133,24 @@ class _Spacing:
         distance = to_host(Index(points, few=True).kth_distance(some, neighbor + 1))
         # On the host: so few are compared from one place after another
         self.columns = np.ascontiguousarray(to_host(some).T)
+        self.normals = to_host(take(normals, Index(surface, few=True).query(some)[1])).T
         self.log_spacing = _standardized(np.log(np.maximum(distance, 1e-6)))
 
-    def correlation(self, place: np.ndarray) -> float:
-        """Correlation of log spacing with log range from the place (3,), from -1 to 1."""
-        squares = self.columns - place[:, None]
-        squares *= squares
-        x, y, z = squares
-        x += y
-        x += z
-        log_range = np.log(np.maximum(np.sqrt(x, out=x), 1e-6, out=x), out=x)
-        return float((_standardized(log_range) * self.log_spacing).sum() / len(log_range))
+    def correlation(self, place: np.ndarray, *, incidence: bool = False) -> float:
+        """Correlation of log spacing with log range from the place (3,), from -1 to 1.
+
+        With `incidence` it is that with the spacing of a sensor of even angular resolution.
+        """
+        rays = self.columns - place[:, None]
+        squares = _dot(rays, rays).clip(min=1e-12)
+        if incidence:
+            cosine = np.abs(_dot(rays, self.normals)) / np.sqrt(squares)
+            squares /= np.maximum(cosine, MIN_SPACING_COSINE)
+        return float((_standardized(np.log(squares)) * self.log_spacing).sum() / len(squares))
+
+    def fits(self, places: np.ndarray) -> np.ndarray:
+        """Correlations (P,) from places (P, 3), with incidence."""
+        return np.array([self.correlation(place, incidence=True) for place in places])
 
 
 def _where(chosen: np.ndarray, points: Array) -> Array:

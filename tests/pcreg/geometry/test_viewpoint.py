@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from pcreg.datasets.simulated import objects
 from pcreg.geometry.normals import normals_of, towards
-from pcreg.geometry.se3 import box
+from pcreg.geometry.se3 import box, random_rotation
 from pcreg.geometry.viewpoint import Viewpoint, estimated_viewpoint
+from pcreg.geometry.voxel_size import Sample
 from pcreg.registration.clouds.preprocess import downsample_and_filter
 from tests.datasets.street import street_pose, street_scan
 
@@ -62,6 +64,15 @@ def same_side(points: np.ndarray, sensor: np.ndarray, voxel: float) -> float:
 @pytest.mark.parametrize("away", [np.zeros(3), AWAY], ids=["at_the_sensor", "elsewhere"])
 def test_the_sides_are_those_that_the_sensor_saw(cloud, voxel, away):
     assert same_side(cloud + away, away, voxel) > 0.9
+
+
+@pytest.mark.parametrize("index", [0, 2, 6])
+def test_an_object_was_seen_from_outside_however_it_is_turned(index):
+    """Nothing hides anything from either side, and from behind fewer surfaces are slanted."""
+    scan = objects.record(7, index, views=1).clouds[0].double().numpy()
+    turned = scan @ random_rotation(np.random.default_rng(index)).T
+    voxel = Sample.of(scan, "object").voxel()
+    assert [same_side(points, np.zeros(3), voxel) > 0.95 for points in (scan, turned)] == [True, True]
 
 
 @pytest.mark.parametrize("far", [3.0, 3e5])
