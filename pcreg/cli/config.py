@@ -84,7 +84,7 @@ def _composed(name: str, overrides: list[str], keys: Iterable[str] = (), **more:
         lines = [first_line(each).rstrip(".") for each in (error, error.__cause__) if each]
         remedy = "; --help shows every key"
         if unknown := re.match("Could not override '(.+)'", lines[0]):
-            lines, remedy = [f"{unknown[1]} is no setting"], did_you_mean(unknown[1], keys)
+            lines, remedy = [f"{unknown[1]} is not a setting"], did_you_mean(unknown[1], keys)
         elif choice := re.search("Could not find '(.+)/(.+)'", lines[0]):
             remedy = did_you_mean(choice[2], _choices(choice[1], overrides))
         raise InputError(f"{': '.join(lines)}{remedy}") from error
@@ -112,7 +112,7 @@ def run(
     def go() -> int:
         try:
             if own and not own.is_dir():
-                raise InputError(f"{own}: --config-dir is no folder; name the one that holds data/ or such")
+                raise InputError(f"{own}: --config-dir is not a folder; name the one with data/ or such")
             if flags.help:
                 print(f"{parser.format_help()}\n{setting_help(name, overrides)}")
             else:
@@ -143,7 +143,7 @@ def check(cfg: DictConfig, base: DictConfig, hints: dict[str, Any], key: str = "
     for name in cfg:
         full = f"{key}.{name}" if key else name
         if name not in base and name not in hints:
-            raise InputError(f"{full} is no setting{did_you_mean(full, flat(base, key))}")
+            raise InputError(f"{full} is not a setting{did_you_mean(full, flat(base, key))}")
         if OmegaConf.is_missing(cfg, name) or OmegaConf.is_interpolation(cfg, name) or name.startswith("_"):
             continue
         value, default, hint = cfg[name], defaults.get(name), hints.get(name, Any)

@@ -62,5 +62,5 @@ def _about(option: str) -> int:
     else:
         near = get_close_matches(option, VERBS, 1)
         remedy = f"did you mean {near[0]}?" if near else f"use one of {', '.join(VERBS)}"
-        raise InputError(f"{option} is no verb of pcreg; {remedy}")
+        raise InputError(f"{option} is not a verb of pcreg; {remedy}")
     return 0

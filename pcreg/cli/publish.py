@@ -53,7 +53,7 @@ def publish(training: Path, name: Path, which: str, data: str | None, measured: 
 
 def _card(weights: Path, network: ResUNet, training: Path, data: str | None, folders: list[Path]) -> str:
     """Markdown about the file `weights`: network, training data, and measured figures."""
-    settings = _read(training / "config.yaml", "is no folder of a training; give what `pcreg train` wrote")
+    settings = _read(training / "config.yaml", "is not a folder of a training; give what `pcreg train` wrote")
     trained, architecture = OmegaConf.create(settings), network.architecture
     start = OmegaConf.select(trained, "weights")
     if not data:

@@ -40,7 +40,7 @@ class EveryBeam:
             raise InputError(f"data.beams={step:g}: give a whole number, 4 for every fourth beam")
         if not dataset.outdoor:
             raise InputError(
-                f"data.beams={step:g}: {dataset.name} are no LiDAR scans; leave it out, or for own scans "
+                f"data.beams={step:g}: {dataset.name} are not LiDAR scans; leave it out, or for own scans "
                 "of a LiDAR set data.voxel=0.3"
             )
         self._whole, self.step = dataset, int(step)

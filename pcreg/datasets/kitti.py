@@ -222,7 +222,7 @@ class _Drive:
             if size is None:
                 broken[frame] = f"{path} is missing"
             elif size % POINT_BYTES:
-                broken[frame] = f"{path} is truncated: {size} bytes are no whole number of points"
+                broken[frame] = f"{path} is truncated: {size} bytes are not a whole number of points"
             elif size < MIN_SIZE * usual:
                 points, others = size // POINT_BYTES, usual / POINT_BYTES
                 broken[frame] = f"{path} is truncated: {points} points, where scans have about {others:.0f}"

@@ -174,7 +174,7 @@ def rigid_motion(matrix: object, name: str) -> np.ndarray:
     try:
         T = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name}: is no array of numbers; pass a transform (4, 4)") from error
+        raise InputError(f"{name}: is not an array of numbers; pass a transform (4, 4)") from error
     if T.shape not in ((4, 4), (3, 4)) or not np.isfinite(T).all():
         raise InputError(f"{name}: shape {T.shape} or numbers not finite; pass a rigid transform (4, 4)")
     if len(T) == 4 and np.abs(T[3] - (0, 0, 0, 1)).max() > MAX_DEVIATION:

@@ -131,7 +131,7 @@ def run(
     """
     require("map", "a map")
     if len(set(paths)) < 2:
-        raise InputError(f"{len(set(paths))} scans are no map; name two or more")
+        raise InputError(f"{len(set(paths))} scans are not a map; name two or more")
     option = check_viewpoint(viewpoint)
     if sequence:
         small_gicp()  # refused before anything is read

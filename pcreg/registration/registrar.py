@@ -129,7 +129,7 @@ class Registrar(Scales):
         check_seed(seed)
         if not isinstance(prior, Prior):
             usage = "use pcreg.Prior(gravity=True), or pcreg.Prior(near=T, within=(metres, degrees))"
-            raise InputError(f"prior={type(prior).__name__}: is no prior; {usage}")
+            raise InputError(f"prior={type(prior).__name__}: is not a prior; {usage}")
         if scale and (isinstance(target, PreparedMap) or prior.near is not None):
             raise InputError("scale=True is for two clouds, without prior.near; leave one of the two out")
         if isinstance(target, PreparedMap):

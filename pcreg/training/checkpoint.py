@@ -36,7 +36,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         return torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
         raise InputError(
-            f"{path}: is no checkpoint of `pcreg train`, or a damaged one; use another"
+            f"{path}: is not a checkpoint of `pcreg train`, or a damaged one; use another"
         ) from error
 
 
@@ -45,7 +45,7 @@ def load_own_checkpoint(path: Path, identity: dict[str, Any]) -> dict[str, Any]:
     parts = load_checkpoint(path)
     if missing := set(PARTS) - parts.keys():
         raise InputError(
-            f"{path}: is no checkpoint of `pcreg train`, it lacks {min(missing)}; give another out="
+            f"{path}: is not a checkpoint of `pcreg train`, it lacks {min(missing)}; give another out="
         )
     if difference := first_difference(parts["identity"], identity):
         raise InputError(

@@ -57,7 +57,7 @@ def test_clouds_without_enough_beams_are_refused():
         with pytest.raises(InputError, match=f"data.beams={step}: give a whole number"):
             EveryBeam(scans, step)
     scans.outdoor = False
-    with pytest.raises(InputError, match=r"data.beams=4: scans are no LiDAR scans"):
+    with pytest.raises(InputError, match=r"data.beams=4: scans are not LiDAR scans"):
         EveryBeam(scans, 4)
 
 

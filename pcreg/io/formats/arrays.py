@@ -96,7 +96,7 @@ def read_bin(path: Path, columns: int | None = None) -> np.ndarray:
         raise InputError(f"{path}: rows of {columns} columns hold no points; say 3 to 32 with --columns")
     if columns is None or size % (4 * columns):
         remedy = "the file is truncated, or has another number of columns: say it with --columns"
-        raise InputError(f"{path}: {size} bytes are no whole number {rows}; {remedy}")
+        raise InputError(f"{path}: {size} bytes are not a whole number {rows}; {remedy}")
     return np.memmap(path, "<f4", "r").reshape(-1, columns)
 
 
@@ -113,8 +113,8 @@ def _columns_by_content(path: Path, values: int) -> int | None:
         )
     if values % likely:
         raise InputError(
-            f"{path}: looks like rows of {likely} numbers, of which its {values} are no whole number; it is "
-            "truncated: copy it again, or say with --columns how many columns it has"
+            f"{path}: looks like rows of {likely} numbers, and holds {values}, no multiple of that; it is "
+            "truncated: copy it again, or give its number of columns with --columns"
         )
     return likely
 

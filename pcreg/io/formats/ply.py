@@ -81,7 +81,7 @@ def _header(file: BinaryIO) -> tuple[str, list[Element]]:
                 elements.append(Element(name, int(count)))
             case ["property", "list", kind, item, name] if elements and {kind, item} <= SCALARS.keys():
                 if SCALARS[kind].startswith("f"):
-                    raise ValueError(f"the length of its list {name} is no whole number")
+                    raise ValueError(f"the length of its list {name} is not a whole number")
                 elements[-1].properties[name] = SCALARS[kind] + LIST + SCALARS[item]
             case ["property", kind, name] if elements and kind in SCALARS:
                 elements[-1].properties[name] = SCALARS[kind]

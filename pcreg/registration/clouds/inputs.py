@@ -32,7 +32,7 @@ def as_cloud(cloud: Points, name: str, unit: str = "m", columns: int | None = No
     (read_cloud). Raises InputError, which calls the cloud by `name`.
     """
     if not isinstance(unit, str) or unit not in METRES:
-        raise InputError(f"{name}: unit {unit} is not known; use one of {' '.join(METRES)}")
+        raise InputError(f"{name}: unit {unit} is unknown; use one of {' '.join(METRES)}")
     if columns is not None and not _is(Integral, columns):
         raise InputError(f"{name}: columns={columns!r}: a whole number of columns is needed, such as 5")
     is_file = isinstance(cloud, str | Path)
@@ -57,7 +57,7 @@ def check_seed(seed: int) -> None:
 def check_settings(voxel: float | None, weights: str | Path | None, device: str) -> None:
     """Raise InputError for a setting of another kind, or a voxel size that is no length."""
     if voxel is not None and not (_is(Real, voxel) and 0 < voxel <= MAX_COORDINATE_METRES):
-        raise InputError(f"voxel {voxel} is no size; use a positive number of metres")
+        raise InputError(f"voxel {voxel} is not a size; use a positive number of metres")
     if not isinstance(weights, str | Path | None):
         raise InputError(f"weights={weights!r}: name a .safetensors file")
     if not isinstance(device, str):
@@ -79,7 +79,7 @@ def check_viewpoint(option: ViewpointOption) -> ViewpointOption:
         if position.ndim == 2 and position.shape[1] == 3:
             return position
     shown = " ".join(str(option).split())  # an array in one line
-    raise InputError(f"viewpoint {shown} is none; use {', '.join(VIEWPOINTS)}, or x, y, z in metres")
+    raise InputError(f"viewpoint {shown} is unknown; use {', '.join(VIEWPOINTS)}, or x, y, z in metres")
 
 
 def both_viewpoints(
@@ -124,4 +124,4 @@ def rows_of(cloud: Points, name: str) -> np.ndarray:
             cloud = (cloud.double() if cloud.is_floating_point() else cloud).numpy()  # NumPy has no bfloat16
         return np.asarray(cloud)
     except (KeyError, TypeError, ValueError) as error:  # rows of several lengths, a sparse tensor
-        raise InputError(f"{name}: is no array of numbers; pass rows x y z, (N, 3)") from error
+        raise InputError(f"{name}: is not an array of numbers; pass rows x y z, (N, 3)") from error

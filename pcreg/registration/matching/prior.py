@@ -159,11 +159,11 @@ def _verticals(gravity: "bool | Up | tuple[Up, Up] | None") -> tuple[np.ndarray,
     except (TypeError, ValueError):
         up = np.empty(0)
     if up.shape not in ((3,), (2, 3)) or not np.isfinite(up).all():
-        raise InputError(f"gravity {gravity} is no direction; use x, y, z that point up, or a pair of them")
+        raise InputError(f"gravity {gravity} is not a direction; use x, y, z upwards, or a pair of them")
     up = np.broadcast_to(up, (2, 3))
     lengths = np.linalg.norm(up, axis=1, keepdims=True)
     if not lengths.all():
-        raise InputError("gravity 0, 0, 0 is no direction; use x, y, z that point up, such as 0, 0, 1")
+        raise InputError("gravity 0, 0, 0 is not a direction; use x, y, z upwards, such as 0, 0, 1")
     return tuple(up / lengths)
 
 

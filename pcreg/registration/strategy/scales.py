@@ -47,7 +47,7 @@ class Scales:
                 )
             descriptor, voxel, device = self.own.name, self.own.voxel, self.own.device
         elif descriptor not in DESCRIPTORS:
-            raise InputError(f"descriptor {descriptor} is not known; use {' or '.join(DESCRIPTORS)}")
+            raise InputError(f"descriptor {descriptor} is unknown; use {' or '.join(DESCRIPTORS)}")
         if descriptor != "fcgf" and weights is not None:
             raise InputError(f"{weights}: {descriptor} takes no weights; leave one of the two out")
         self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)

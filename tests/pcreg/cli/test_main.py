@@ -25,8 +25,8 @@ def test_version(capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["regster", "a.ply"], "regster is no verb of pcreg; did you mean register?"),
-        (["--quiet"], f"--quiet is no verb of pcreg; use one of {', '.join(VERBS)}"),
+        (["regster", "a.ply"], "regster is not a verb of pcreg; did you mean register?"),
+        (["--quiet"], f"--quiet is not a verb of pcreg; use one of {', '.join(VERBS)}"),
         ([], f"a verb is needed, one of {', '.join(VERBS)}; pcreg --help explains them"),
     ],
 )

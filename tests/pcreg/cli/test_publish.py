@@ -37,7 +37,7 @@ def test_weights_get_a_card_that_names_them(training, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda folder: (folder / "config.yaml").unlink(), "is no folder of a training"),
+        (lambda folder: (folder / "config.yaml").unlink(), "is not a folder of a training"),
         (lambda folder: (folder / "config.yaml").write_text("name: kitti\n"), "say with --data"),
         (lambda folder: (folder / "best.safetensors").unlink(), "no such weights"),
     ],

@@ -41,12 +41,12 @@ GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
         ),
         ("descriptor={a: 1}", "descriptor"),
         ("data=3", "Config group override must be a string"),
-        ("limt=2", "limt is no setting; did you mean limit?"),
-        ("+limt=2", "limt is no setting; did you mean limit?"),
-        ("root=x", "root is no setting; did you mean data.root?"),
-        ("data.rot=x", "data.rot is no setting; did you mean data.root?"),
-        ("+data.rot=x", "data.rot is no setting; did you mean data.root?"),
-        ("+descriptor.colour=red", "descriptor.colour is no setting; --help shows every key"),
+        ("limt=2", "limt is not a setting; did you mean limit?"),
+        ("+limt=2", "limt is not a setting; did you mean limit?"),
+        ("root=x", "root is not a setting; did you mean data.root?"),
+        ("data.rot=x", "data.rot is not a setting; did you mean data.root?"),
+        ("+data.rot=x", "data.rot is not a setting; did you mean data.root?"),
+        ("+descriptor.colour=red", "descriptor.colour is not a setting; --help shows every key"),
         ("data=3dmtch", "did you mean 3dmatch?"),
         ("descriptor=unheard", "'descriptor/unheard'; --help shows every key"),
     ],
@@ -129,7 +129,7 @@ def test_help_shows_the_values_as_they_are_set():
 
 def test_help_on_what_is_no_setting(capsys):
     assert config.run("evaluate", None, ["limt=2", "--help"], program="pcreg evaluate") == 2
-    assert "limt is no setting" in capsys.readouterr().err
+    assert "limt is not a setting" in capsys.readouterr().err
 
 
 MINE = """# Mine.
@@ -160,7 +160,7 @@ def test_own_settings_come_from_a_folder_with_their_modules(tmp_path, monkeypatc
     for words, sentence in (
         (["data=min"], "did you mean mine?"),
         (["data=lost", "data.root=x"], "nowhere.Mine: cannot be imported"),
-        (["--config-dir", "no-folder"], "no-folder: --config-dir is no folder"),
+        (["--config-dir", "no-folder"], "no-folder: --config-dir is not a folder"),
     ):
         assert run(*words) == 2
         assert sentence in capsys.readouterr().err

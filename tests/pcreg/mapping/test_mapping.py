@@ -119,7 +119,7 @@ def test_arrays_are_mapped_as_files_are():
 
 def test_what_is_no_map_is_refused(places, tmp_path):
     damaged = str(places[0] / "x.ply")
-    with pytest.raises(InputError, match="1 scans are no map; name two or more"):
+    with pytest.raises(InputError, match="1 scans are not a map; name two or more"):
         mapping.run(Registrar(voxel=VOXEL), [damaged], tmp_path, workers=0)
     with pytest.raises(InputError, match="1 of 2 scans can be used"):
         mapping.run(Registrar(voxel=VOXEL), [damaged, paths_of(places[0])[0]], tmp_path, workers=0)

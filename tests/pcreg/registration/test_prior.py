@@ -110,10 +110,10 @@ def test_a_violation_is_put_into_words():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"gravity": (0, 0, 0)}, "gravity 0, 0, 0 is no direction"),
-        ({"gravity": "up"}, "gravity up is no direction; use x, y, z"),
-        ({"gravity": (0, np.nan, 0)}, "is no direction"),
-        ({"gravity": [(0, 0, 1)] * 3}, "is no direction"),
+        ({"gravity": (0, 0, 0)}, "gravity 0, 0, 0 is not a direction"),
+        ({"gravity": "up"}, "gravity up is not a direction; use x, y, z"),
+        ({"gravity": (0, np.nan, 0)}, "is not a direction"),
+        ({"gravity": [(0, 0, 1)] * 3}, "is not a direction"),
         ({"near": np.eye(4)}, "near and within go together"),
         ({"within": (1, 2)}, "near and within go together"),
         ({"near": np.eye(4), "within": (1, 0)}, "two positive numbers"),

@@ -62,7 +62,7 @@ def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, cap
         (["{x}"], "{x}: 1 files match; a map needs two or more"),
         (["{x}", "{x}"], "{x} {x}: 1 files match; a map needs two or more"),
         (["{x}", "--out", "{x}"], "{x}: --out is a file; name a folder"),
-        (["{x}", "--voxel", "-1"], "voxel -1.0 is no size; use a positive number of metres"),
+        (["{x}", "--voxel", "-1"], "voxel -1.0 is not a size; use a positive number of metres"),
     ],
 )
 def test_what_cannot_be_mapped_is_refused_in_one_sentence(scans, tmp_path, capsys, arguments, sentence):

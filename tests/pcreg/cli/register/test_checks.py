@@ -22,7 +22,7 @@ def test_what_is_made_to_try_out_is_removed(tmp_path, capsys):
         (["--units", "m", "mile"], "usage"),
         (["c"], "usage"),
         (["--viewpoint", "1,2"], "use auto, sensor, or x, y, z in metres"),
-        (["--gravity", "up"], "up is no direction; use z, or X,Y,Z"),
+        (["--gravity", "up"], "up is not a direction; use z, or X,Y,Z"),
     ],
 )
 def test_a_misspelt_command_is_status_two(arguments, words, capsys):
@@ -50,7 +50,7 @@ def test_weights_that_are_missing_or_no_checkpoint(scans, tmp_path, capsys, cont
         (["--batch", "l.csv", "--units", "mm", "m"], "one unit"),
         (["--batch", "nowhere.csv"], "nowhere.csv"),
         (["a.ply", "b.ply", "--viewpoint=auto", "--viewpoint=auto", "--viewpoint=auto"], "too often"),
-        (["a.ply", "b.ply", "--voxel", "nan"], "voxel nan is no size; use a positive number of metres"),
+        (["a.ply", "b.ply", "--voxel", "nan"], "voxel nan is not a size; use a positive number of metres"),
         (["a.ply", "b.ply", "--seed", "-1"], "seed=-1: a whole number is needed, 0 or more"),
         (["a.ply", "b.ply", "--out", __file__], "--out is a file"),
         (["a.ply", "b.ply", "--descriptor", "fpfh", "--weights", "w.pt"], "fpfh takes no weights"),
@@ -72,8 +72,8 @@ def test_a_pattern_that_the_shell_has_expanded(count, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--gravity", "0,0,0"], "gravity 0, 0, 0 is no direction"),
-        (["--gravity", "z", "--gravity", "z", "--gravity", "z"], "is no direction"),
+        (["--gravity", "0,0,0"], "gravity 0, 0, 0 is not a direction"),
+        (["--gravity", "z", "--gravity", "z", "--gravity", "z"], "is not a direction"),
         (["--near", "nowhere.txt", "--within", "1", "10"], "nowhere.txt: no such file"),
         (["--within", "1", "10"], "near and within go together"),
         (["--near", "{T}"], "near and within go together"),
