@@ -3,6 +3,7 @@
 # make fuzz   five minutes of damaged files, odd clouds, commands and interruptions
 # make docs   the site of docs/, in site/; a warning is an error
 # make bench  the operators against a dense product
+# make release  tests, tables and site; then the changelog's date, a tag, and the wheel in dist/
 # All set up .venv first, if needed, `demo` with the core alone: make PYTHON=python3.12 chooses the interpreter of a new one.
 
 PYTHON ?= python3
@@ -25,6 +26,17 @@ docs: .venv/complete
 bench: .venv/complete
 	.venv/bin/python benchmarks/kernels.py operators
 
+release: VERSION = $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' pcreg/runtime/__init__.py)
+release: .venv/complete
+	@test -z "$$(git status --porcelain)" || { git status --short; echo "error: commit or remove these first"; exit 2; }
+	$(MAKE) test docs
+	rm -rf build dist
+	.venv/bin/python -m pip wheel --no-deps --wheel-dir dist .
+	test "$$(wc -c < dist/pcreg-$(VERSION)-py3-none-any.whl)" -le 30000000
+	sed -i.before "s/^## Unreleased/## $(VERSION), $$(date +%F)/" CHANGELOG.md && rm CHANGELOG.md.before
+	git commit --all --message "Release $(VERSION)"
+	git tag --annotate --message "pcreg $(VERSION)" "v$(VERSION)"
+
 setup: .venv/complete
 
 .venv/core: pyproject.toml constraints.txt setup.sh
@@ -33,4 +45,4 @@ setup: .venv/complete
 .venv/complete: pyproject.toml constraints.txt setup.sh
 	PYTHON="$(PYTHON)" ./setup.sh complete
 
-.PHONY: demo test fuzz docs bench setup
+.PHONY: demo test fuzz docs bench release setup

@@ -1,12 +1,14 @@
 import os
+import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from pcreg.runtime.workers import executor_of
-from tests.processes import CHECKOUT
+from tests.processes import CHECKOUT, FOREIGN, run
 from tests.rooms import Room, stored_room
 
 # Without a GPU the Triton kernels run in Triton's interpreter, on CPU tensors. Read when Triton is imported.
@@ -35,6 +37,37 @@ def real_data() -> Path:
 def room() -> Room:
     """Two scans of a simulated room that share about half of their surface."""
     return stored_room(0)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory) -> Path:
+    """Built from a copy: setuptools leaves a folder `build` behind, and takes old files from it."""
+    tree, folder = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
+    shutil.copytree(CHECKOUT / "pcreg", tree / "pcreg", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(CHECKOUT / name, tree)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel"]
+    run(*pip, "--no-build-isolation", "--no-deps", "--wheel-dir", str(folder), ".", cwd=tree)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def environment(wheel, tmp_path_factory) -> Path:
+    """A fresh one. The foreign packages come first, so that a wheel with the same names overwrites them."""
+    root = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", str(root), cwd=root)
+    (packages,) = root.glob("lib/python*/site-packages")
+    for name in FOREIGN:
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text(f'MARKER = "foreign {name}"\n')
+    python = str(root / "bin/python")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    run(*pip, "install", "--no-index", "--no-deps", str(wheel), cwd=root)
+    # A path line adds a folder, and processes no .pth file inside it: an editable install stays behind.
+    heavy = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    (packages / "heavy.pth").write_text("".join(f"{path}\n" for path in heavy))
+    return root
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Processes that tests start in the checkout."""
+"""Processes that tests start, in the checkout or in an environment of its wheel."""
 
 import os
 import subprocess
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+FOREIGN = ("datasets", "kernels")  # packages of Hugging Face that may be there, too
 
 
 def python(*words: object, env: Mapping[str, str] = os.environ, timeout: int = 240) -> str:
@@ -22,3 +23,11 @@ def started(*words: object, **options: object) -> subprocess.Popen[str]:
     usual = {"stdout": subprocess.PIPE, "text": True, "cwd": CHECKOUT}
     usual["env"] = os.environ | {"PYTHONPATH": str(CHECKOUT)}
     return subprocess.Popen([sys.executable, *map(str, words)], **usual | options)
+
+
+def run(*command, cwd) -> str:
+    """What a command prints, without this process's PYTHONPATH; its stderr fails the test."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

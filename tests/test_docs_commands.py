@@ -1,4 +1,4 @@
-"""The commands of the README and the how-tos run, on small scans under the names that they have there."""
+"""The commands of the README and the how-tos run from a wheel, on small scans with the names in them."""
 
 import re
 import shlex
@@ -8,31 +8,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcreg.cli.main import main
 from pcreg.geometry.se3 import inverse, se3, transform
 from pcreg.io.cloud import write_ply
+from tests.datasets.street import street_pose, street_scan
+from tests.processes import run
 from tests.test_docs import CHECKOUT
 
 PAGES = [
     CHECKOUT / "README.md",
-    *(CHECKOUT / "docs" / f"{name}.md" for name in ("index", "register", "maps")),
+    *(CHECKOUT / "docs" / f"{name}.md" for name in ("index", "register", "maps", "windows_macos")),
 ]
-# In an indented block, or in a line of code; data sets and trainings are for tests of their own
-COMMAND = re.compile(
-    r"(?:^    (?:\.venv/bin/)?|`)pcreg ((?:register|verify|map|locate) [^`\n]*)", re.MULTILINE
-)
+OWN_DATA = CHECKOUT / "docs" / "own_data.md"
+VERBS = ("demo", "register", "verify", "map", "locate")  # data sets and trainings but OWN_DATA's take days
 METRES_PER_UNIT = 0.4  # of photos.ply
 
 
 def commands() -> list[str]:
     """Each once, wherever it writes to."""
+    # In an indented block, or in a line of code
+    command = re.compile(
+        rf"(?:^    (?:\.venv/bin/)?|`)pcreg ((?:{'|'.join(VERBS)})\b ?[^`\n]*)", re.MULTILINE
+    )
     found = [
         shlex.join(shlex.split(each, comments=True))
         for page in PAGES
-        for each in COMMAND.findall(page.read_text())
+        for each in command.findall(page.read_text())
     ]
-    found = [each for each in found if "--help" not in each and "--cluster" not in each]
-    return sorted({re.sub(r" --out \w+", "", each): each for each in found}.values())
+    complete = [each for each in found if each == "demo" or " " in each]
+    runnable = [each for each in complete if "--help" not in each and "--cluster" not in each]
+    return sorted({re.sub(r" --out \w+", "", each): each for each in runnable}.values())
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +61,28 @@ def scans(tmp_path_factory, room) -> Path:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_commands_of_the_pages_register(command, scans, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(shutil.copytree(scans, tmp_path / "scans"))
-    assert main(shlex.split(command)) == 0, capsys.readouterr().err
+def test_commands_of_the_pages_register(command, scans, environment, tmp_path):
+    folder = shutil.copytree(scans, tmp_path / "scans")
+    run(environment / "bin/pcreg", *shlex.split(command), cwd=folder)
 
 
 def test_every_verb_for_scans_is_in_them():
-    assert {command.split()[0] for command in commands()} == {"register", "verify", "map", "locate"}
+    assert {command.split()[0] for command in commands()} == set(VERBS)
+
+
+def test_the_guide_to_own_data_runs_from_any_folder(environment, tmp_path):
+    """Without the replayed streets, which are simulated for minutes."""
+    for name, count in (("scans", 8), ("more_scans", 3)):
+        poses = [street_pose(4 * n - 14) for n in range(count)]
+        for n, pose in enumerate(poses):
+            write_ply(tmp_path / name / f"{n}.ply", street_scan(pose, seed=n, rays=1500))
+        np.savetxt(tmp_path / name / "poses.txt", [pose[:3].ravel() for pose in poses])
+    for n, name in enumerate(("source", "target")):
+        scan = street_scan(street_pose(n), seed=n, rays=20_000)
+        np.c_[scan, scan[:, 0]].astype("f4").tofile(tmp_path / f"{name}.bin")
+    block = re.compile(r"^    pcreg (.*)", re.MULTILINE)
+    found = block.findall(OWN_DATA.read_text().replace("\\\n", " "))
+    guide = [shlex.split(each) for each in found if "replay" not in each]
+    assert [words[0] for words in guide] == ["evaluate", "train", "evaluate", "register"]
+    for words in guide:
+        run(environment / "bin/pcreg", *words, cwd=tmp_path)

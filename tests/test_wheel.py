@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -15,50 +14,10 @@ from packaging.requirements import Requirement
 
 from pcreg.geometry.se3 import rotation_error, translation_error
 from tests.pcreg.scenes import moved_sheet
-from tests.processes import CHECKOUT
+from tests.processes import CHECKOUT, FOREIGN, run
 
 MAX_CORE_BYTES = 400e6
 CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from pcreg.cli.main import main; sys.exit(main())"
-FOREIGN = ("datasets", "kernels")  # Hugging Face has packages of both names
-
-
-def run(*command, cwd) -> str:
-    """What a command prints, without this process's PYTHONPATH; its stderr fails the test."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    """Built from a copy: setuptools leaves a folder `build` behind, and takes old files from it."""
-    tree, folder = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
-    shutil.copytree(CHECKOUT / "pcreg", tree / "pcreg", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(CHECKOUT / name, tree)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel"]
-    run(*pip, "--no-build-isolation", "--no-deps", "--wheel-dir", str(folder), ".", cwd=tree)
-    (built,) = folder.glob("*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
-def environment(wheel, tmp_path_factory) -> Path:
-    """A fresh one. The foreign packages come first, so that a wheel with the same names overwrites them."""
-    root = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", "--without-pip", str(root), cwd=root)
-    (packages,) = root.glob("lib/python*/site-packages")
-    for name in FOREIGN:
-        (packages / name).mkdir()
-        (packages / name / "__init__.py").write_text(f'MARKER = "foreign {name}"\n')
-    python = str(root / "bin/python")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
-    run(*pip, "install", "--no-index", "--no-deps", str(wheel), cwd=root)
-    # A path line adds a folder, and processes no .pth file inside it: an editable install stays behind.
-    heavy = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    (packages / "heavy.pth").write_text("".join(f"{path}\n" for path in heavy))
-    return root
 
 
 @pytest.fixture(scope="module")
