@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from importlib.resources import files
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -19,7 +19,15 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.errors import PydanticUserError
 
 from pcreg.cli import exit_status, options
@@ -29,12 +37,22 @@ CONFIGS = Path(str(files("pcreg.configs")))
 OWN = re.compile("hydra.searchpath=\\['file://(.*)'\\]")  # as Hydra has --config-dir
 LINE = re.compile(r"( *)(\w+):[^#]*(?:#\s*(.*))?$")  # indent, key, comment
 COLUMN = 36  # where comments begin, if the value leaves room
-# By configuration, settings whose default value does not show their type.
+# By configuration, settings whose default value does not show their type or bounds.
 TYPES = {
-    "evaluate": {"out": str | None, "limit": int | None, "workers": int | str | None},
-    "train": {"name": str, "weights": str | None, "scales": list[float]}
-    | dict.fromkeys(("interpolation", "ema", "positive_radius"), float)
-    | {"validate": {"tau": float, "minimum": float}},
+    "evaluate": {
+        "out": str | None,
+        "limit": PositiveInt | None,
+        "workers": PositiveInt | str | None,
+        "seeds": list[Annotated[int, Field(ge=0, lt=2**31)]],
+    },
+    "train": {"name": str, "weights": str | None, "scales": list[float], "ema": float}
+    | {"positive_radius": NonNegativeFloat, "interpolation": Annotated[float, Field(ge=0, lt=1)]}
+    | dict.fromkeys(("seed", "workers"), NonNegativeInt)
+    | dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), PositiveInt)
+    | {
+        "validate": dict.fromkeys(("every", "pairs", "points"), PositiveInt)
+        | {"tau": float, "minimum": float}
+    },
 }
 
 

@@ -130,18 +130,13 @@ def _dataset(cfg: DictConfig) -> PairDataset:
 
 
 def _check(cfg: DictConfig) -> None:
-    for key in ("limit", "workers"):
-        if isinstance(cfg[key], int) and cfg[key] < 1:
-            raise InputError(f"{key}={cfg[key]}: give 1 or more")
     if isinstance(cfg.workers, str) and ":" not in cfg.workers:
         raise InputError(
             f"workers={cfg.workers}: give a whole number, null, or the address of a Dask scheduler such as "
             "tcp://10.0.0.1:8786"
         )
-    seeds = cfg.seeds
-    whole = seeds and all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds)
-    if not whole or len(set(seeds)) < len(seeds):
-        raise InputError(f"seeds={seeds}: give whole numbers from 0, each once, such as [0,1,2]")
+    if not cfg.seeds or len(set(cfg.seeds)) < len(cfg.seeds):
+        raise InputError(f"seeds={cfg.seeds}: give whole numbers from 0, each once, such as [0,1,2]")
     if cfg.data.moved and cfg.protocol.get("viewpoint") == "sensor":
         raise InputError(
             f"protocol.viewpoint=sensor: data.moved={cfg.data.moved:g} takes the origins away from the "

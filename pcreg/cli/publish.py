@@ -7,8 +7,10 @@ on stderr, nothing written).
 """
 
 import hashlib
+from importlib.resources import files
 from pathlib import Path
 
+from jinja2 import Template
 from omegaconf import OmegaConf
 
 from pcreg.cli import exit_status
@@ -66,34 +68,20 @@ def _card(weights: Path, network: ResUNet, training: Path, data: str | None, fol
             "No recorded scan was trained on; what the simulated ones should look like was set by hand so "
             "that their statistics resemble those of the real scans in docs/data.md."
         )
-    before = f", from the weights `{start}` of an earlier training," if start else ""
-    parameters = sum(parameter.numel() for parameter in network.parameters())
     tables = [_read(folder / "table.md", "give folders that `pcreg evaluate` wrote") for folder in folders]
-    measured = "\n\n".join(tables).strip() or "Nothing yet."
-    widths = f"encoder {architecture.encoder}, decoder {architecture.decoder}"
-    return f"""\
-# {weights.name}
-
-- Network: ResUNet on native points, {parameters:,} parameters, {widths}, first layer of \
-{architecture.stem_kernel_size}^3 cells, kernel {architecture.kernel}.
-- Input: points alone, one per cell of {architecture.voxel:g} m. \
-Output: {architecture.out_channels} numbers of unit length per point.
-- Trained on: {data}
-- SHA-256: {hashlib.sha256(weights.read_bytes()).hexdigest()}
-- Checksum of the numbers, as tables name it: {fingerprint(network)}
-
-## What was measured
-
-{measured}
-
-## How it was trained
-
-`pcreg train experiment={trained.name}`{before} with these settings:
-
-```yaml
-{settings.strip()}
-```
-"""
+    card = Template(files("pcreg.cli").joinpath("card.md").read_text("utf-8"), keep_trailing_newline=True)
+    return card.render(
+        weights=weights.name,
+        parameters=sum(parameter.numel() for parameter in network.parameters()),
+        architecture=architecture,
+        data=data,
+        sha_256=hashlib.sha256(weights.read_bytes()).hexdigest(),
+        checksum=fingerprint(network),
+        measured="\n\n".join(tables).strip() or "Nothing yet.",
+        name=trained.name,
+        start=start,
+        settings=settings.strip(),
+    )
 
 
 def _read(path: Path, remedy: str) -> str:

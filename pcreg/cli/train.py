@@ -35,10 +35,6 @@ from pcreg.training.validation import check_pairs, compare, feature_match_recall
 NON_IDENTITY_KEYS = {"out", "resume", "device", "workers", "interpolation", "epochs"}
 NON_IDENTITY_KEYS |= {"checkpoint_every", "validate", "validation"}
 
-MINIMUMS = dict.fromkeys(("seed", "workers", "positive_radius"), 0)
-MINIMUMS |= dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), 1)
-MINIMUMS |= {f"validate.{key}": 1 for key in ("every", "pairs", "points")}
-
 
 def main(arguments: list[str] | None = None, program: str = "pcreg train") -> int:
     """Run the command line and return its exit status."""
@@ -47,14 +43,9 @@ def main(arguments: list[str] | None = None, program: str = "pcreg train") -> in
 
 def train(cfg: DictConfig) -> dict[str, float]:
     """Train as configured; returns the figures of the last validation."""
-    for key, bound in MINIMUMS.items():
-        value = OmegaConf.select(cfg, key)
-        if value is not None and value < bound:
-            raise InputError(f"{key}={value}: give {bound} or more")
-    if not 0 <= cfg.interpolation < 1 or (cfg.interpolation and not cfg.weights):
+    if cfg.interpolation and not cfg.weights:
         raise InputError(
-            f"interpolation={cfg.interpolation}: give a share from 0 to below 1 of the weights=... to start "
-            "from"
+            f"interpolation={cfg.interpolation}: is between the weights=... to start from; name them"
         )
     device = choose_device(cfg.device)
     with _one_core_left(), init_distributed(device) as ranks:

@@ -5,7 +5,7 @@ one feature row each. Features are compared by Euclidean distance.
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ class Description(Rows):
         return Description(self.points[rows], self.features[rows])
 
 
+@runtime_checkable
 class Descriptor(Protocol):
     """Interface of a descriptor for matching and evaluation."""
 

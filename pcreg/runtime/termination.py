@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import parent_process
 from types import FrameType
+from typing import Any
 
 STATUS = 128 + signal.SIGTERM  # as a shell reports it
 GRACE_SECONDS = 8.0  # to end in order; schedulers commonly kill after ten or more
@@ -32,65 +33,56 @@ def termination() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-class Deferral:
-    """The signal that came while signals are deferred, or None."""
+class deferred:
+    """Let what is within end before the first Ctrl-C or SIGTERM is raised; a second one does not wait.
 
-    def __init__(self) -> None:
-        self.came: int | None = None
-        self.waits = True
+    The signal, at which `words` are logged, is raised also in place of an error from within, since other
+    processes were probably stopped, too. A signal that this process ignores stays ignored.
+    """
+
+    def __init__(self, words: str = "") -> None:
+        self.words, self.came, self._waits = words, None, True
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> "deferred":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if (handler := signal.getsignal(number)) != signal.SIG_IGN:
+                    self._previous[number] = handler
+                    signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._restore()
+        if kind is None or issubclass(kind, Exception):
+            self.check()
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
         """Within, a signal is raised at once, and one that came before is raised now."""
-        self.waits = False
+        self._waits = False
         try:
             self.check()
             yield
         finally:
-            self.waits = True
+            self._waits = True
 
     def check(self) -> None:
         """Raise KeyboardInterrupt or SystemExit(143) if a signal came."""
         if self.came is not None:
             raise SystemExit(STATUS) if self.came == signal.SIGTERM else KeyboardInterrupt
 
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self._restore()
+        if self.words:
+            log.warning(self.words)
+        self.came = number
+        if not self._waits:
+            self.check()
 
-@contextmanager
-def deferred(words: str = "") -> Iterator[Deferral]:
-    """Let what is within end before the first Ctrl-C or SIGTERM is raised; a second one does not wait.
-
-    The signal, at which `words` are logged, is raised also in place of an error from within, since other
-    processes were probably stopped, too. A signal that this process ignores stays ignored.
-    """
-    deferral = Deferral()
-    if threading.current_thread() is not threading.main_thread():
-        yield deferral
-        return
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        restore()
-        if words:
-            log.warning(words)
-        deferral.came = number
-        if not deferral.waits:
-            deferral.check()
-
-    def restore() -> None:
-        for number, handler in previous.items():
+    def _restore(self) -> None:
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
-
-    signals = signal.SIGINT, signal.SIGTERM
-    previous = {each: now for each in signals if (now := signal.getsignal(each)) != signal.SIG_IGN}
-    for number in previous:
-        signal.signal(number, on_signal)
-    try:
-        yield deferral
-    except Exception:
-        deferral.check()
-        raise
-    finally:
-        restore()
-    deferral.check()
 
 
 def end_with_parent() -> None:

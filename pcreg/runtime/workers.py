@@ -19,7 +19,7 @@ from pcreg.runtime import parallel
 from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.extras import require
-from pcreg.runtime.termination import Deferral, deferred, end_with_parent
+from pcreg.runtime.termination import deferred, end_with_parent
 
 # Processes to start, by default one per core or PER_GPU, an executor that runs, or the address of a Dask
 # scheduler
@@ -100,7 +100,7 @@ def map_unordered(
                 future.cancel()
 
 
-def _completed(pending: dict[Future[Any], Any], deferral: Deferral) -> Iterator[tuple[Any, Any]]:
+def _completed(pending: dict[Future[Any], Any], deferral: deferred) -> Iterator[tuple[Any, Any]]:
     """Item and result of each call that ends; once a signal came, of those that cannot be cancelled."""
     for future in as_completed(pending):
         yield pending.pop(future), future.result()

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pcreg.kernels.triton.launch import Compilation
 
 DESCRIPTORS = ("fcgf", "fpfh")
-MEMBERS = (*Descriptor.__annotations__, "label", "describe")
 
 
 class Scales:
@@ -38,16 +37,14 @@ class Scales:
     ) -> None:
         """Check the settings; raises InputError as `pcreg.Registrar`."""
         check_settings(voxel, weights, device)
-        self.own = None if isinstance(descriptor, str) else descriptor
+        self.own = descriptor if isinstance(descriptor, Descriptor) else None
+        if self.own is None and descriptor not in DESCRIPTORS:
+            raise InputError(
+                f"descriptor {descriptor} is unknown; use {', '.join(DESCRIPTORS)} or an object as of "
+                "pcreg.features.base.Descriptor"
+            )
         if self.own is not None:
-            if lacking := [name for name in MEMBERS if not hasattr(self.own, name)]:
-                raise InputError(
-                    f"descriptor={descriptor!r}: lacks {', '.join(lacking)}; use "
-                    f"{', '.join(DESCRIPTORS)} or an object as of pcreg.features.base.Descriptor"
-                )
             descriptor, voxel, device = self.own.name, self.own.voxel, self.own.device
-        elif descriptor not in DESCRIPTORS:
-            raise InputError(f"descriptor {descriptor} is unknown; use {' or '.join(DESCRIPTORS)}")
         if descriptor != "fcgf" and weights is not None:
             raise InputError(f"{weights}: {descriptor} takes no weights; leave one of the two out")
         self.descriptor, self.voxel, self.device = descriptor, voxel, choose_device(device)

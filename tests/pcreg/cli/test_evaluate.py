@@ -85,7 +85,7 @@ def test_quiet_and_verbose(own_scans, tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
     assert main(["--quiet", *command, "limit=0"]) == 2
-    assert capsys.readouterr().err == "error: limit=0: give 1 or more\n"
+    assert capsys.readouterr().err == "error: limit=0: Input should be greater than 0\n"
     assert main(["--verbose", *command]) == 0
     assert "| fpfh + open3d, all pairs pooled |" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
@@ -185,10 +185,9 @@ def test_presets_hold_what_the_papers_hold(preset, expected):
     ],
 )
 def test_bad_input_leaves_nothing_behind(overrides, named, tmp_path):
-    cfg = compose_config("evaluate", [*overrides, f"out={tmp_path / 'out'}"])
     # Hydra wraps what a constructor raises; the command unwraps it.
     with pytest.raises((InputError, InstantiationException), match=named):
-        evaluate(cfg)
+        evaluate(compose_config("evaluate", [*overrides, f"out={tmp_path / 'out'}"]))
     assert not (tmp_path / "out").exists()
 
 

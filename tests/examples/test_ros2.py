@@ -1,6 +1,6 @@
-"""The node on messages of the layout of sensor_msgs, with stand-ins for the packages of ROS."""
+"""The node of docs/ros2.md on messages of the layout of sensor_msgs, with stand-ins for ROS."""
 
-import runpy
+import re
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -34,7 +34,7 @@ class Node:
 
 @pytest.fixture
 def example(monkeypatch):
-    """The names of the script, which imports stand-ins."""
+    """The names of the listing, which imports stand-ins."""
     names = {
         "rclpy": {},
         "rclpy.node": {"Node": Node},
@@ -48,7 +48,10 @@ def example(monkeypatch):
         module = ModuleType(name)
         vars(module).update(content)
         monkeypatch.setitem(sys.modules, name, module)
-    return runpy.run_path(str(CHECKOUT / "examples" / "ros2_node.py"))
+    (listing,) = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "ros2.md").read_text(), re.DOTALL)
+    defined = {"__name__": "node"}
+    exec(listing, defined)
+    return defined
 
 
 def message(points, frame="lidar", *, datatype=FLOAT32, bigendian=False, height=1, padding=0):
