@@ -121,14 +121,10 @@ class _Spacing:
     def __init__(self, points: Array, surface: Array, normals: Array) -> None:
         rng = np.random.default_rng(0)
         if len(points) > MAX_SPACING_POINTS:  # about so many; to draw exactly so many takes longer
-            points = _where(
-                rng.random(len(points), dtype=np.float32) < MAX_SPACING_POINTS / len(points), points
-            )
-        some = points
-        if len(points) > MAX_SPACING_QUERIES:
-            chosen = np.zeros(len(points), dtype=bool)
-            chosen[rng.choice(len(points), MAX_SPACING_QUERIES, replace=False)] = True
-            some = _where(chosen, points)
+            chosen = rng.random(len(points), dtype=np.float32) < MAX_SPACING_POINTS / len(points)
+            points = take(points, like(np.flatnonzero(chosen), points))
+        queries = rng.choice(len(points), min(len(points), MAX_SPACING_QUERIES), replace=False)
+        some = take(points, like(np.sort(queries), points))
         neighbor = min(SPACING_NEIGHBOR, len(points) - 1)
         distance = to_host(Index(points, few=True).kth_distance(some, neighbor + 1))
         # On the host: so few are compared from one place after another
@@ -151,11 +147,6 @@ class _Spacing:
     def fits(self, places: np.ndarray) -> np.ndarray:
         """Correlations (P,) from places (P, 3), with incidence."""
         return np.array([self.correlation(place, incidence=True) for place in places])
-
-
-def _where(chosen: np.ndarray, points: Array) -> Array:
-    """Points (N, 3) in the mask (N,)."""
-    return take(points, like(np.flatnonzero(chosen), points))
 
 
 def _standardized(values: np.ndarray) -> np.ndarray:

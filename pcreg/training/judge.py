@@ -20,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -70,12 +71,14 @@ def _room(seed: int, index: int, device: str) -> Recording:
     return indoor.record(seed, index, device, house=house_of(index))
 
 
-def _street(seed: int, index: int, device: str) -> Recording:
-    kind = np.random.default_rng([seed, house_of(index)]).choice(list(KINDS))
-    return outdoor.record_by_two(seed, index, device, kind=str(kind))
+def _street(seed: int, index: int, device: str, *, again_sparse: bool = False) -> Recording:
+    kind = str(np.random.default_rng([seed, house_of(index)]).choice(list(KINDS)))
+    if again_sparse:
+        return outdoor.record(seed, index, device, kind, again_sparse=True)
+    return outdoor.record_by_two(seed, index, device, kind)
 
 
-PLACES = {"indoor": _room, "outdoor": _street}
+PLACES = {"indoor": _room, "outdoor": _street, "sparse": partial(_street, again_sparse=True)}
 
 
 def main() -> None:
@@ -129,17 +132,18 @@ def collect(options: argparse.Namespace) -> None:
 
 
 def _datasets(options: argparse.Namespace) -> Iterable[PairDataset]:
-    voxel = dict(zip(PLACES, VOXEL[options.descriptor], strict=True))
+    indoors, outdoors = VOXEL[options.descriptor]
     if options.verb == "3dmatch":
         yield from (ThreeDMatch(options.root, benchmark) for benchmark in ("3DMatch", "3DLoMatch"))
     elif options.verb == "folder":
-        scans = Folder(options.root, voxel["outdoor"])
+        scans = Folder(options.root, outdoors)
         scans.name = options.root.name
         yield scans
     else:
         for place in options.places:
             about = {"per_scene": 4, "device": options.device}
-            simulated = Recorded(PLACES[place], voxel[place], options.seed, options.scenes, **about)
+            voxel = indoors if place == "indoor" else outdoors
+            simulated = Recorded(PLACES[place], voxel, options.seed, options.scenes, **about)
             simulated.name = f"simulated {place}"
             yield simulated
 

@@ -5,6 +5,8 @@ stands where the other's sensor looked straight through.
 """
 
 from collections.abc import Sequence
+from functools import partial, reduce
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +22,9 @@ ROWS, COLUMNS = 92, 182  # of cells, from 46 below the horizon and 91 to one sid
 UNSEEN = -1.0  # metres, of a cell in whose direction nothing was seen
 MAX_QUERY_POINTS = 1_200  # of a scan, compared with the view of another
 ORIGIN = np.zeros(3)
+
+
+_any = partial(reduce, or_)  # of masks
 
 
 class Ranges(NamedTuple):
@@ -171,14 +176,6 @@ def _largest_piece(cells: np.ndarray) -> float:
     counts = np.bincount(cells, minlength=ROWS * COLUMNS).reshape(ROWS, COLUMNS)
     parts, _ = label(counts > 0, structure=np.ones((3, 3)))
     return float(np.bincount(parts.ravel(), counts.ravel())[1:].max())
-
-
-def _any(masks: Sequence[Array]) -> Array:
-    """True where any of the masks (...) is."""
-    found = masks[0]
-    for mask in masks[1:]:
-        found = found | mask
-    return found
 
 
 def _violating_and_covered(ranges: Sequence[Ranges], margin: float) -> tuple[Array, Array]:

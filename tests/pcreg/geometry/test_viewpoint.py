@@ -67,12 +67,12 @@ def test_the_sides_are_those_that_the_sensor_saw(cloud, voxel, away):
 
 
 @pytest.mark.parametrize("index", [0, 2, 6])
-def test_an_object_was_seen_from_outside_however_it_is_turned(index):
+def test_an_object_was_seen_from_outside_in_any_attitude(index):
     """Nothing hides anything from either side, and from behind fewer surfaces are slanted."""
     scan = objects.record(7, index, views=1).clouds[0].double().numpy()
-    turned = scan @ random_rotation(np.random.default_rng(index)).T
+    rotated = scan @ random_rotation(np.random.default_rng(index)).T
     voxel = Sample.of(scan, "object").voxel()
-    assert [same_side(points, np.zeros(3), voxel) > 0.95 for points in (scan, turned)] == [True, True]
+    assert [same_side(points, np.zeros(3), voxel) > 0.95 for points in (scan, rotated)] == [True, True]
 
 
 @pytest.mark.parametrize("far", [3.0, 3e5])

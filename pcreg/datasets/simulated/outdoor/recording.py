@@ -54,17 +54,22 @@ def record(
     device: torch.device | str = "cpu",
     kind: str | None = None,
     model: str | None = None,
+    *,
+    again_sparse: bool = False,
 ) -> Recording:
     """Recording `index`: 10 to 20 sweeps of one spinning LiDAR on one way through one scene.
 
     Consecutive sweeps are up to a few metres from each other, so pairs of 0 to 40 m occur; some ways turn
-    into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. The
-    same arguments give the same clouds, on `device`.
+    into a side street, some come back. `kind` of scene and `model` of LiDAR are random if not given. If
+    `again_sparse`, all sweeps follow once more with every 2nd, 4th or 8th of the beams. The same arguments
+    give the same clouds, on `device`.
     """
     rng, generator = _random(seed, index, device)
     scene = outdoor_scene(rng, kind)
     lidar, carrier = _lidar(rng, scene, model)
-    return _recorded(scene, [(lidar, drive_through(rng, scene, carrier), _body(rng, carrier))], generator)[0]
+    about = drive_through(rng, scene, carrier), _body(rng, carrier)
+    lidars = [lidar, _every_beam(rng, lidar, (2, 4, 8))] if again_sparse else [lidar]
+    return _joined(_recorded(scene, [(each, *about) for each in lidars], generator))
 
 
 def record_by_two(
@@ -87,13 +92,17 @@ def record_by_two(
     if second.random() < SUBMAP_SHARE:
         fused = int(second.integers(2))
         recordings[fused] = submaps(second, recordings[fused])
-    clouds = [cloud for recording in recordings for cloud in recording.clouds]
-    return Recording(clouds, np.concatenate([recording.T_world_cloud for recording in recordings]))
+    return _joined(recordings)
 
 
 def _random(seed: int, index: int, device: torch.device | str) -> tuple[np.random.Generator, torch.Generator]:
     rng = np.random.default_rng([seed, index])
     return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+
+
+def _joined(recordings: list[Recording]) -> Recording:
+    clouds = [cloud for recording in recordings for cloud in recording.clouds]
+    return Recording(clouds, np.concatenate([recording.T_world_cloud for recording in recordings]))
 
 
 def _recorded(
@@ -112,8 +121,13 @@ def _other_lidar(rng: np.random.Generator, scene: Scene) -> tuple[Lidar, Carrier
         solid_state = SOLID_STATE_LIDARS[str(rng.choice(list(SOLID_STATE_LIDARS)))]
         solid_state = solid_state.with_seconds(rng.uniform(0.1, 0.5), SWEEP_POINTS)
         return _unit(rng, solid_state), carrier
+    return _every_beam(rng, lidar, (1, 2, 4, 8)), carrier
+
+
+def _every_beam(rng: np.random.Generator, lidar: SpinningLidar, steps: tuple[int, ...]) -> SpinningLidar:
+    """The LiDAR with the beams of one of these steps that leave enough."""
     max_step = len(lidar.elevation) // MIN_BEAMS
-    return lidar.every_beam(int(rng.choice([step for step in (1, 2, 4, 8) if step <= max_step]))), carrier
+    return lidar.every_beam(int(rng.choice([step for step in steps if step <= max_step])))
 
 
 def _lidar(rng: np.random.Generator, scene: Scene, model: str | None = None) -> tuple[SpinningLidar, Carrier]:

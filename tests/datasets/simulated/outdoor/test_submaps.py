@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from pcreg.datasets.simulated.outdoor import record_by_two
+from pcreg.datasets.simulated.outdoor import record, record_by_two
 from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.recording import submaps
 from pcreg.datasets.simulated.recorded import Recording, ScenePairs
@@ -62,3 +62,12 @@ def test_pairs_of_a_scan_and_a_submap_lie_on_each_other(monkeypatch):
         displaced.append(measured_overlap(clouds[source][::4], full[target], wrong, 0.3))
     assert np.mean(near) > 0.3
     assert np.mean(near) > 1.5 * np.mean(displaced)
+
+
+def test_sweeps_follow_again_from_the_same_places_with_fewer_beams():
+    once, again = record(3, 0, model="OS1-64"), record(3, 0, model="OS1-64", again_sparse=True)
+    count = len(once.clouds)
+    assert len(again.clouds) == 2 * count
+    np.testing.assert_array_equal(again.T_world_cloud[:count], again.T_world_cloud[count:])
+    for whole, sparse in zip(again.clouds[:count], again.clouds[count:], strict=True):
+        assert len(whole) / 10 < len(sparse) < 0.6 * len(whole)
