@@ -101,9 +101,9 @@ def map_overview(scans: list[np.ndarray], colors: np.ndarray, path: str | Path, 
 
 
 def _drawn(scans: list[np.ndarray], count: int) -> list[np.ndarray]:
-    """So many points of all scans (N, 3), along the principal axes."""
+    """So many points of all scans (N, 3), with z up."""
     drawn = [every_nth(scan, count // len(scans)) for scan in scans]
-    view = upright(np.concatenate(drawn))
+    view = upright(np.concatenate(drawn), drawn[0])  # the map has the frame of its first scan
     return [transform(view, scan) for scan in drawn]
 
 

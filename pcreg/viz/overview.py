@@ -104,8 +104,11 @@ def _sections(
     low, high = np.percentile(np.concatenate(thin), (0, 100), axis=0)
     step = np.maximum(size[0] / 2, (high - low).max() / 500)
     bins = [np.arange(start, end + step, step) for start, end in zip(low[:2], high[:2] + step, strict=True)]
-    here, there = (np.histogram2d(*cloud[:, :2].T, bins)[0] for cloud in thin)
-    both = np.minimum(here, there) + 1e-6 * (here + there)  # somewhere if they share nothing
+    heights = []
+    for cloud in thin:  # of what stands in each place; a floor has none
+        places, levels = np.unique(np.floor(cloud[:, :2] / limit), axis=0, return_counts=True)
+        heights.append(np.histogram2d(*(places.T * limit), bins, weights=levels - 0.99)[0])
+    both = np.minimum(*heights) + 1e-6 * sum(heights)  # somewhere if they share nothing
     place = np.unravel_index(both.argmax(), both.shape)
     middle = low + step * (0.5 + np.array([*place, 0]))
     thin = [cloud[(np.abs(cloud - middle)[:, :2] < size[0] / 2).all(1)] for cloud in thin]
@@ -169,18 +172,19 @@ def font(size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(Path(__file__).with_name("DejaVuSans.ttf"), size)
 
 
-def upright(points: np.ndarray) -> np.ndarray:
+def upright(points: np.ndarray, scan: np.ndarray | None = None) -> np.ndarray:
     """Motion (4, 4) to a frame at the middle of a cloud (N, 3) with z up, x along its length.
 
-    Up is z. Where all points are in view of a camera at the origin, as of a depth camera, it is the normal of
-    the levels nearest that camera's -y.
+    Up is z. Where all points of a scan, by default the cloud, are in view of a camera at the origin, as of a
+    depth camera, it is the normal of the levels nearest that camera's -y.
     """
-    points = points[:: max(1, len(points) // 5_000)]
-    centre, (near, far) = points.mean(0), np.percentile(points[:, 2], (1, 99))
+    scan = every_nth(points if scan is None else scan, 5_000)
+    points = every_nth(points, 5_000)
+    centre, (near, far) = points.mean(0), np.percentile(scan[:, 2], (1, 99))
     up = np.array([0.0, 0.0, 1.0])
-    in_view = (np.abs(points[:, :2]) < VIEW_SLOPE * points[:, 2:]).all(1)
+    in_view = (np.abs(scan[:, :2]) < VIEW_SLOPE * scan[:, 2:]).all(1)
     if in_view.mean() > 0.95 and far > 2 * near:
-        up, normals = np.array([0.0, -1.0, 0.0]), normals_of(points, 0.1 * far)[0]
+        up, normals = np.array([0.0, -1.0, 0.0]), normals_of(scan, 0.1 * far)[0]
         for cosine in (0.75, 0.9, 0.98):
             alike = normals @ up
             level = (normals * np.sign(alike)[:, None])[np.abs(alike) > cosine].sum(0)
