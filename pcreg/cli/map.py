@@ -1,19 +1,16 @@
 """The verb `map`: many scans, in any order, into one map."""
 
 import argparse
-import glob
 import json
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tabulate import tabulate
 
 from pcreg.cli import options as shared
-from pcreg.io.cloud import natural
+from pcreg.io.cloud import files_of
 from pcreg.registration.matching.prior import Prior
-from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import check_folder, locked
 from pcreg.runtime.progress import Steps
 
@@ -55,22 +52,6 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     return shared.run(parser.parse_args(arguments), _run)
 
 
-def paths_of(named: list[str]) -> list[str]:
-    """The files that are named or match a pattern, each once, in natural order: scan_2 before scan_10.
-
-    Raises InputError for a pattern that no file matches, and for fewer than two files.
-    """
-    found: set[str] = set()
-    for name in named:
-        matching = [name] if Path(name).is_file() else glob.glob(name, recursive=True)
-        if not matching:
-            raise InputError(f"{name}: no such file, and no file matches; put a pattern in quotes")
-        found.update(each for each in matching if Path(each).is_file())
-    if len(found) < 2:
-        raise InputError(f"{' '.join(named)}: {len(found)} files match; a map needs two or more")
-    return sorted(found, key=natural)
-
-
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     """Map the files and write the result; whether all are in one map."""
     from pcreg.mapping import mapping
@@ -78,7 +59,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
     shared.check(options)
     prior = Prior(gravity=options.gravity)  # refused before anything is read
-    paths = paths_of(options.scans)
+    paths = files_of(options.scans)
     check_folder(options.out)
     with locked(options.out, "name another folder with --out"):
         registrar = shared.registrar_of(options)

@@ -27,8 +27,8 @@ half-written), 70 a fault of the program.
                 million points every n-th
   viewer.html   with --html: both clouds in a browser
 
-With --batch, LIST is a .csv file whose lines are SOURCE,TARGET (paths from its folder), or a pattern in
-quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before scan_10.
+With --batch, LIST is a .csv file whose lines are SOURCE,TARGET (paths from its folder), or files or a pattern
+in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before scan_10.
 Each pair gets the answer that it gets alone. All cores work, or with --device cuda a few processes that share
 the GPU. Run again, the command continues. DIR then holds table.csv, a line per pair, and pairs.jsonl, its
 records. Exit status: 0 all registered, 1 some not, 2 and 70 as above.
@@ -46,7 +46,7 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
     add = parser.add_argument
     add("source", type=Path, nargs="?", metavar="SOURCE")
     add("target", type=Path, nargs="?", metavar="TARGET")
-    add("--batch", metavar="LIST", help="many pairs: a .csv file or a pattern in quotes")
+    add("--batch", nargs="+", metavar="LIST", help="many pairs: a .csv file, or files or patterns")
     add("--cluster", **shared.CLUSTER)
     pair.add_options(parser, "registration")
     add(
@@ -66,11 +66,7 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
         "[s R, t]; takes about five times as long"
     )
     add("--scale", action="store_true", help=scale)
-    options, options.more = parser.parse_known_args(arguments)
-    options.program = program
-    if options.more and not _is_expanded(options):
-        parser.error(f"unrecognized arguments: {' '.join(options.more)}")
-    return options
+    return parser.parse_args(arguments)
 
 
 def _check_search(options: argparse.Namespace) -> None:
@@ -81,13 +77,8 @@ def _check_search(options: argparse.Namespace) -> None:
         if options.cluster is not None:
             raise InputError("--cluster shares the pairs of --batch; leave it out for one pair")
         if not options.target:
-            raise InputError(f"two files are needed: {options.program} SOURCE TARGET; --help shows all")
+            raise InputError("two files are needed, SOURCE TARGET; --help shows all options")
         return
-    if _is_expanded(options) and not options.batch.lower().endswith(".csv"):
-        pattern = Path(options.batch).with_name(f"*{Path(options.batch).suffix}")
-        raise InputError(
-            f"--batch was given several files, for the shell has expanded the pattern; quote it: '{pattern}'"
-        )
     if options.source or options.html or options.no_picture:
         raise InputError(
             "--batch takes one list and writes one table; leave out SOURCE, TARGET, --html and --no-picture"
@@ -96,11 +87,6 @@ def _check_search(options: argparse.Namespace) -> None:
         raise InputError(
             f"--units {' '.join(options.units)}: the files of a batch have one unit; name it twice"
         )
-
-
-def _is_expanded(options: argparse.Namespace) -> bool:
-    """True if the shell has expanded the pattern after --batch to names of files."""
-    return bool(options.batch and options.source) and not any(word.startswith("-") for word in options.more)
 
 
 def _prior(options: argparse.Namespace) -> Prior:
@@ -122,7 +108,7 @@ def _batch(options: argparse.Namespace, stdout: TextIO, prior: Prior) -> bool:
     """Register the pairs of --batch; whether all are registered."""
     from pcreg.registration import batch
 
-    pairs, registrar = batch.pairs_of(options.batch), shared.registrar_of(options)
+    pairs, registrar = batch.pairs_of(*options.batch), shared.registrar_of(options)
     with locked(options.out, "name another folder with --out"):
         records = batch.run(
             registrar,

@@ -3,9 +3,10 @@
 Coordinates are read as float64 and stay so: UTM coordinates have no digits to lose.
 """
 
+import glob
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -124,6 +125,22 @@ def natural(name: str) -> list[tuple[int, str]]:
     """Key that sorts scan_2 before scan_10; names that differ in zeros alone have a fixed order."""
     parts = re.split(r"(\d+)", name)
     return [*((int(part), "") if part.isdecimal() else (-1, part) for part in parts), (-1, name)]
+
+
+def files_of(named: Sequence[str]) -> list[str]:
+    """The files that are named or match a pattern, each once, in natural order: scan_2 before scan_10.
+
+    Raises InputError for a pattern that no file matches, and for fewer than two files.
+    """
+    found: set[str] = set()
+    for name in named:
+        matching = [name] if Path(name).is_file() else glob.glob(name, recursive=True)
+        if not matching:
+            raise InputError(f"{name}: no such file, and no file matches; check the path")
+        found.update(each for each in matching if Path(each).is_file())
+    if len(found) < 2:
+        raise InputError(f"{' '.join(named)}: {len(found)} files match; name two or more")
+    return sorted(found, key=natural)
 
 
 def coordinates(rows: np.ndarray, name: str) -> np.ndarray:

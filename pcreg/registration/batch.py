@@ -5,7 +5,6 @@ continues. A cloud that cannot be used costs its own pairs and no other.
 """
 
 import csv
-import glob
 import io
 import logging
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pcreg.io.cloud import natural
+from pcreg.io.cloud import files_of
 from pcreg.registration.clouds.inputs import ViewpointOption, check_viewpoint
 from pcreg.registration.clouds.stored import CloudFile, StoredCloud
 from pcreg.registration.matching.prior import ANY, Prior
@@ -35,19 +34,15 @@ COLUMNS = ("source", "target", "registered", "confidence", "inliers", "overlap",
 Pair = tuple[str, str]  # the files of source and target
 
 
-def pairs_of(listed: str) -> list[Pair]:
-    """The pairs of a .csv file, or of the files that match a pattern, each with the one before it.
+def pairs_of(listed: str, *more: str) -> list[Pair]:
+    """The pairs of a .csv file, or of files and patterns, each file with the one before it.
 
     A line of the .csv file names source and target; a first line `source,target`, in capitals or not, is a
-    heading. Paths are relative to its folder. Files that match a pattern are in natural order, scan_2 before
-    scan_10. Raises InputError for a file or pattern without pairs.
+    heading. Paths are relative to its folder. Other files are in natural order, scan_2 before scan_10.
+    Raises InputError for what has no pairs.
     """
-    if Path(listed).suffix.lower() != ".csv":
-        files = sorted(glob.glob(listed, recursive=True), key=natural)
-        if len(files) < 2:
-            remedy = "two or more are needed, or a .csv file; put a pattern in quotes"
-            raise InputError(f"--batch {listed}: {len(files)} files match; {remedy}")
-        return [(later, earlier) for earlier, later in pairwise(files)]
+    if more or Path(listed).suffix.lower() != ".csv":
+        return [(later, earlier) for earlier, later in pairwise(files_of((listed, *more)))]
     try:
         text = Path(listed).read_text(encoding="utf-8-sig", errors="surrogateescape")  # as file names are
         rows = list(csv.reader(io.StringIO(text)))

@@ -54,7 +54,7 @@ def test_help_of_a_verb_names_the_command_that_was_typed(verb, capsys):
 
 def test_it_is_a_module_too(tmp_path):
     done = process(sys.executable, "-m", "pcreg", "register", "a.ply", cwd=tmp_path)
-    sentence = "two files are needed: pcreg register SOURCE TARGET; --help shows all"
+    sentence = "two files are needed, SOURCE TARGET; --help shows all options"
     assert (done.returncode, done.stderr) == (2, f"error: {sentence}\n")
 
 

@@ -152,3 +152,15 @@ def test_no_file_that_can_be_used(tmp_path):
         batch.run(
             Registrar(), [(str(tmp_path / "a.ply"), str(tmp_path / "b.ply"))], tmp_path / "out", workers=0
         )
+
+
+def test_files_and_a_pattern_make_the_same_pairs(tmp_path):
+    """The shell expands a pattern that is not quoted."""
+    files = [str(tmp_path / f"scan_{number}.ply") for number in (10, 1, 2)]
+    for file in files:
+        Path(file).touch()
+    pairs = batch.pairs_of(str(tmp_path / "*.ply"))
+    assert pairs == [(files[2], files[1]), (files[0], files[2])]
+    assert batch.pairs_of(*files) == pairs
+    with pytest.raises(InputError, match=r"1 files match; name two or more"):
+        batch.pairs_of(files[0])

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from pcreg.cli.map import main, paths_of
-from pcreg.io.cloud import read_cloud, write_ply
+from pcreg.cli.map import main
+from pcreg.io.cloud import files_of, read_cloud, write_ply
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
 
@@ -58,9 +58,9 @@ def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, cap
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nowhere/*.ply"], "nowhere/*.ply: no such file, and no file matches; put a pattern in quotes"),
-        (["{x}"], "{x}: 1 files match; a map needs two or more"),
-        (["{x}", "{x}"], "{x} {x}: 1 files match; a map needs two or more"),
+        (["nowhere/*.ply"], "nowhere/*.ply: no such file, and no file matches; check the path"),
+        (["{x}"], "{x}: 1 files match; name two or more"),
+        (["{x}", "{x}"], "{x} {x}: 1 files match; name two or more"),
         (["{x}", "--out", "{x}"], "{x}: --out is a file; name a folder"),
         (["{x}", "--voxel", "-1"], "voxel -1.0 is not a size; use a positive number of metres"),
     ],
@@ -77,6 +77,6 @@ def test_files_are_in_natural_order_and_each_once(tmp_path):
     for name in ("s_10.ply", "s_2.ply"):
         (tmp_path / name).touch()
     names = [str(tmp_path / "s_2.ply"), str(tmp_path / "*.ply")]
-    assert paths_of(names) == [str(tmp_path / "s_2.ply"), str(tmp_path / "s_10.ply")]
+    assert files_of(names) == [str(tmp_path / "s_2.ply"), str(tmp_path / "s_10.ply")]
     with pytest.raises(InputError):
-        paths_of([str(tmp_path / "*.pcd")])
+        files_of([str(tmp_path / "*.pcd")])

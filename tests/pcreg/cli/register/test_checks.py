@@ -62,13 +62,6 @@ def test_settings_that_contradict_each_other(arguments, words, capsys, tmp_path,
     assert words in refusal(capsys, *arguments)
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_a_pattern_that_the_shell_has_expanded(count, tmp_path, capsys):
-    files = [tmp_path / f"{number}.npy" for number in range(count)]
-    message = refusal(capsys, "--out", tmp_path / "out", "--batch", *files, "--seed", "1")
-    assert f"quote it: '{tmp_path}/*.npy'" in message
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
