@@ -1,4 +1,7 @@
-"""The verb `demo`: two scans of a simulated room, registered, and the truth."""
+"""Register two scans of a simulated room, and compare the answer with the truth.
+
+Writes source.ply and target.ply into --out DIR, and beside them what `pcreg register` writes.
+"""
 
 import json
 from importlib.resources import files
@@ -12,21 +15,15 @@ from pcreg.geometry.overlap import measured_overlap
 from pcreg.geometry.se3 import rotation_error, translation_error
 from pcreg.io.cloud import write_ply
 
-DESCRIPTION = """\
-Register two scans of a simulated room, and compare the answer with the truth.
-
-Writes source.ply and target.ply into --out DIR, and beside them what `pcreg register` writes.
-"""
 SCANS = Path(str(files("pcreg.cli"))) / "demo.npz"  # python -m tests.rooms makes it
 UNIT = 1e-4  # metres, of its depths
 
 
 def main(arguments: list[str] | None = None, program: str = "pcreg demo") -> int:
     """Run the command line and return the exit status of the registration."""
-    parser = parser_of(program, DESCRIPTION)
+    parser = parser_of(program, __doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="default: %(default)s")
-    options = parser.parse_args(arguments)
-    return exit_status.status(lambda: _run(options.out))
+    return exit_status.status(lambda: _run(parser.parse_args(arguments).out))
 
 
 def _run(out: Path) -> int:
@@ -35,8 +32,7 @@ def _run(out: Path) -> int:
     paths = [out / "source.ply", out / "target.ply"]
     for path, scan in zip(paths, scans, strict=True):
         write_ply(path, scan)
-    overlap = measured_overlap(*scans, T_true, 0.05)
-    print(f"Two scans of a simulated room that share {overlap:.0%} of their surface.")
+    print(f"Two scans of a simulated room, {measured_overlap(*scans, T_true, 0.05):.0%} overlap.")
     print(f"$ pcreg register {paths[0]} {paths[1]} --out {out}")
     if (status := register.main([*map(str, paths), "--out", str(out)])) > 1:
         return status
