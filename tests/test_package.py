@@ -42,6 +42,7 @@ def test_what_it_exports():
         *("register", "register_all", "verify", "Registrar", "Registration", "Prior", "Map"),
         *("FCGF", "FPFH", "InputError", "__version__"),
     }
+    assert dir(pcreg) == sorted(pcreg.__all__)
     with pytest.raises(AttributeError, match="nothing"):
         _ = pcreg.nothing
 

@@ -68,8 +68,8 @@ class Map:
 
     def __repr__(self) -> str:
         """The maps in a line."""
-        sizes = ", ".join(str(len(self.scans(number))) for number in range(1, self.count + 1))
-        return f"<Map: {len(self.names)} scans, in maps of {sizes or 'none'}, {len(self.alone)} alone>"
+        parts = [f"{len(self.scans(number))} in map {number}" for number in range(1, self.count + 1)]
+        return f"<Map of {len(self.names)} scans: {', '.join([*parts, f'{len(self.alone)} alone'])}>"
 
     def transform(self, row: int, points: Points) -> np.ndarray:
         """Move points of a scan, metres, as `register` takes them, into the frame of its map: (N, 3)."""

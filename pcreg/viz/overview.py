@@ -100,7 +100,8 @@ def _sections(
 
     Each is `limit` thick and lies where both clouds have most and neither fills the frame, as a floor does.
     """
-    thin = [cloud[voxel_downsample(cloud, limit)] for cloud in (source, target)]
+    exact = (cloud.astype(np.float64) for cloud in (source, target))
+    thin = [cloud[voxel_downsample(cloud, limit)] for cloud in exact]
     low, high = np.percentile(np.concatenate(thin), (0, 100), axis=0)
     step = np.maximum(size[0] / 2, (high - low).max() / 500)
     bins = [np.arange(start, end + step, step) for start, end in zip(low[:2], high[:2] + step, strict=True)]
@@ -109,10 +110,10 @@ def _sections(
         places, levels = np.unique(np.floor(cloud[:, :2] / limit), axis=0, return_counts=True)
         heights.append(np.histogram2d(*(places.T * limit), bins, weights=levels - 0.99)[0])
     both = np.minimum(*heights) + 1e-6 * sum(heights)  # somewhere if they share nothing
-    place = np.unravel_index(both.argmax(), both.shape)
-    middle = low + step * (0.5 + np.array([*place, 0]))
+    every, place = np.concatenate(thin), np.unravel_index(both.argmax(), both.shape)
+    there = (np.floor((np.floor(every[:, :2] / limit) * limit - low[:2]) / step) == place).all(1)
+    middle = np.median(every[there] if there.any() else every, axis=0)
     thin = [cloud[(np.abs(cloud - middle)[:, :2] < size[0] / 2).all(1)] for cloud in thin]
-    middle[2] = np.median(np.concatenate(thin)[:, 2])
     cameras = (2, "above", ABOVE), (1, "the side", SIDE), (0, "the front", FRONT)
     for axis, name, camera in cameras:
         edges = np.arange(-size[0] / 2, size[0] / 2 + limit, limit)

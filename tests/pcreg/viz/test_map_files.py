@@ -29,6 +29,7 @@ def written(tmp_path_factory):
     edges.append(MapEdge(4, 1, False, 0.1, "does not", False, "not registered", None))
     names = tuple(f"<{row}>.ply" for row in range(7))
     found = Map(names, ("",) * 7, poses, np.array([1, 1, 1, 1, 1, 2, 2]), tuple(edges), 0.05)
+    assert repr(found) == "<Map of 7 scans: 5 in map 1, 2 in map 2, 0 alone>"
     return folder, write_map(folder, found, scan_of)
 
 

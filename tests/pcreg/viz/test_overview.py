@@ -4,7 +4,7 @@ from PIL import Image
 
 from pcreg.geometry.se3 import rotation_about, se3, transform
 from pcreg.viz.overview import SOURCE, TARGET, overview, residual_colors, residuals, shown, upright
-from pcreg.viz.render import ABOVE, BACKGROUND, render
+from pcreg.viz.render import ABOVE, BACKGROUND, FRONT, render
 
 SHEET = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 40), [0.0]), axis=-1).reshape(-1, 3)
 UP = np.array([0.0, 0.0, 1.0])
@@ -55,8 +55,11 @@ def test_how_far_a_transform_is_off_is_seen_in_a_section(tmp_path, off, apart):
     assert min(distance, 300 - distance) == pytest.approx(apart, abs=3)
 
 
-def test_clouds_that_share_nothing_are_drawn(tmp_path):
-    overview(SHEET, SHEET, se3(np.eye(3), np.array([90.0, 0, 0])), tmp_path / "a.png", limit=0.1, title="a")
+@pytest.mark.parametrize("cloud", [SHEET, SHEET[:1], SHEET[:30], SHEET[:40] @ FRONT], ids=len)
+@pytest.mark.parametrize("metres", [0.0, 90.0, 1e7])
+def test_bare_clouds_and_clouds_that_share_nothing_are_drawn(cloud, metres, tmp_path):
+    T = se3(np.eye(3), np.array([metres, 0, 0]))
+    overview(cloud, cloud[::-1], T, tmp_path / "a.png", limit=0.1, title="a")
     assert Image.open(tmp_path / "a.png").size == (1800, 930)
 
 
