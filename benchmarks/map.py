@@ -1,20 +1,23 @@
-"""Maps of scans with poses: how many are placed, and which pairs are screened first.
+"""Maps of scans with poses: scans, pairs and poses that are right, and which pairs are screened first.
 
-python benchmarks/map.py placed /data/3dmatch/fragments/* [--together] [--shuffle 1] [--workers 2]
+python benchmarks/map.py placed /data/3dmatch/fragments/* /data/kitti/sequences/08 [--together]
+    [--shuffle 1] [--every 2] [--workers 2] [--folder FOLDER]
 python benchmarks/map.py retrieval [100 300 1000]
 
-placed     shuffled fragments of 3DMatch's layout, cloud_bin_N.ply with poses in cloud_bin_N.info.txt, each
-           folder by itself or all as one: a row per map, and one for scans that belong to none. Placed is
-           a scan within 0.2 m and 5 degrees of its pose, the map laid on the scan by which most are; a
-           pair is wrong that is more than 0.3 m or 15 degrees off, or of two scenes. Seconds are of the
-           clock, for the whole.
+placed     shuffled fragments of 3DMatch's layout, cloud_bin_N.ply with poses in cloud_bin_N.info.txt and the
+           pair lists of 3DMatch and 3DLoMatch, or scans of a sequence of KITTI's layout; each folder by
+           itself or all as one. Placed are scans of the largest map within 0.2 m and 5 degrees of their pose,
+           the map laid on the scan by which most are. A pair is wrong that is used and more than 0.3 m or 15
+           degrees off, or of two scenes. The pairs of a list, or LiDAR scans within 10 m of each other, are
+           right by the poses of their map within the same bounds. Seconds are of the clock.
 retrieval  fragments of simulated rooms, of each number the first so many: cost and recall of the pairs
            that are screened, and of the first round that is registered
 """
 
 import argparse
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from time import perf_counter
 
@@ -22,9 +25,13 @@ import numpy as np
 from report import Value, keep, parser, run
 
 from pcreg import register_all
+from pcreg.datasets.kitti import read_calibration
 from pcreg.datasets.simulated.indoor.recording import record
 from pcreg.datasets.simulated.recorded import OVERLAP_CELL, Recording, shared_cells
+from pcreg.datasets.threedmatch import ThreeDMatch
 from pcreg.geometry.se3 import inverse, rotation_error, translation_error
+from pcreg.io.cloud import natural
+from pcreg.io.motion import read_poses
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import Retrieval, probability_of, propose
@@ -33,6 +40,8 @@ from pcreg.registration.registrar import Registrar
 
 PLACED = 0.2, 5.0  # metres, degrees
 WRONG = 0.3, 15.0
+NEAR = 10.0  # metres between LiDAR scans that are a pair
+Named = tuple[Path, Path, np.ndarray]
 SEED = 3_000_000  # of rooms that no weights were trained on
 FRAMES = 4  # of a fragment, half as many as in training: images take most of the time
 VOXEL = 0.05  # metres
@@ -45,7 +54,9 @@ def main() -> None:
     shuffled.add_argument("scenes", type=Path, nargs="+")
     shuffled.add_argument("--together", action="store_true", help="the fragments of all scenes at once")
     shuffled.add_argument("--shuffle", type=int, default=1, help="a seed for the order")
+    shuffled.add_argument("--every", type=int, default=1, help="of each folder every so many")
     shuffled.add_argument("--workers", type=int, default=2)
+    shuffled.add_argument("--folder", type=Path, help="of descriptions and records that are kept")
     numbers = {"type": int, "nargs": "*", "default": [100, 300, 1000], "help": "how many"}
     verbs["retrieval"].add_argument("scans", **numbers)
     options = made.parse_args()
@@ -55,34 +66,64 @@ def main() -> None:
 
 def placed(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
     for scenes in [options.scenes] if options.together else [[scene] for scene in options.scenes]:
-        paths = sorted(path for scene in scenes for path in scene.glob("cloud_bin_*.ply"))
-        paths = [paths[n] for n in np.random.default_rng(options.shuffle).permutation(len(paths))]
+        poses = {path: pose for scene in scenes for path, pose in poses_of(scene, options.every)}
+        shuffled = np.random.default_rng(options.shuffle).permutation(len(poses))
+        paths = [list(poses)[n] for n in shuffled]
+        folder = options.folder and options.folder / "-".join(scene.name for scene in scenes)
         start = perf_counter()
-        found = register_all(paths, workers=options.workers)
-        yield from map_rows(found, paths, perf_counter() - start)
+        found = register_all(paths, workers=options.workers, folder=folder)
+        seconds = perf_counter() - start
+        if folder:
+            found.save(folder)
+        row = row_of(found, np.array([poses[path] for path in paths]), seconds)
+        yield row | shares(found, lists_of(scenes, poses))
 
 
-def map_rows(found: Map, paths: Sequence[Path], seconds: float) -> Iterator[dict[str, Value]]:
-    """A row for each map, and for the scans that belong to none."""
-    poses = np.array([np.loadtxt(path.with_suffix(".info.txt"), skiprows=1) for path in paths])
-    for number in range(1, found.count + 1):
-        members = found.scans(number)
-        errors = _errors(found.T_map_scan[members], poses[members])
-        own = [edge for edge in found.edges if edge.used and edge.source in members]
-        scenes = Counter(paths[row].parent.name for row in members)
-        yield {
-            "map": number,
-            "scans": len(members),
-            "placed": int((errors < PLACED).all(1).sum()),
-            "median m": np.median(errors[:, 0]),
-            "median deg": np.median(errors[:, 1]),
-            "pairs used": len(own),
-            "wrong": sum(_is_wrong(edge, paths, poses) for edge in own),
-            "tried, all": len(found.edges),
-            "s": seconds,
-            "of": " ".join(f"{n} {scene}" for scene, n in scenes.items()),
-        }
-    yield {"map": "none", "scans": len(found.alone)}
+def poses_of(scene: Path, every: int = 1) -> list[tuple[Path, np.ndarray]]:
+    """Every so many of the scans of a folder, with their poses (4, 4)."""
+    if not (velodyne := scene / "velodyne").is_dir():
+        paths = sorted(scene.glob("cloud_bin_*.ply"), key=lambda path: natural(path.name))[::every]
+        return [(path, np.loadtxt(path.with_suffix(".info.txt"), skiprows=1)) for path in paths]
+    T_world_camera = read_poses(scene.parents[1] / "poses" / f"{scene.name}.txt")
+    T_world_scan = T_world_camera @ read_calibration(scene / "calib.txt")
+    return [(velodyne / f"{n:06d}.bin", T) for n, T in enumerate(T_world_scan)][::every]
+
+
+def lists_of(scenes: Sequence[Path], poses: dict[Path, np.ndarray]) -> dict[str, list[Named]]:
+    """Pairs of scans (source, target, T_target_source) by the name of their list."""
+    lists: dict[str, list[Named]] = defaultdict(list)
+    for scene in scenes:
+        if (scene / "velodyne").is_dir():
+            for source, target in combinations([path for path in poses if scene in path.parents], 2):
+                T = inverse(poses[target]) @ poses[source]
+                if np.linalg.norm(T[:3, 3]) < NEAR:
+                    lists["LiDAR"].append((source, target, T))
+            continue
+        for name in ("3DMatch", "3DLoMatch"):
+            for pair in ThreeDMatch(scene.parents[1], name, scene.name).pairs:
+                ends = (scene.parent / f"{end}.ply" for end in (pair.source, pair.target))
+                lists[name].append((*ends, pair.T_target_source))
+    return lists
+
+
+def row_of(found: Map, poses: np.ndarray, seconds: float) -> dict[str, Value]:
+    """A row about the largest map and all pairs, held against the poses (n, 4, 4) of the scans."""
+    members = found.scans(1)
+    errors = _errors(found.T_map_scan[members], poses[members])
+    used = [edge for edge in found.edges if edge.used]
+    return {
+        "scene": " ".join(sorted({Path(name).parent.name for name in found.names})),
+        "scans": len(found.names),
+        "in maps": " ".join(str(len(found.scans(number))) for number in range(1, found.count + 1)),
+        "alone": len(found.alone),
+        "placed": int((errors < PLACED).all(1).sum()),
+        "median m": np.median(errors[:, 0]),
+        "median deg": np.median(errors[:, 1]),
+        "pairs tried": len(found.edges),
+        "used": len(used),
+        "wrong": sum(_is_wrong(edge, found.names, poses) for edge in used),
+        "s": seconds,
+    }
 
 
 def _errors(T_map_scan: np.ndarray, poses: np.ndarray) -> np.ndarray:
@@ -94,11 +135,27 @@ def _errors(T_map_scan: np.ndarray, poses: np.ndarray) -> np.ndarray:
     return max(laid, key=lambda errors: ((errors < PLACED).all(1).sum(), -np.median(errors[:, 0])))
 
 
-def _is_wrong(edge: MapEdge, paths: Sequence[Path], poses: np.ndarray) -> bool:
-    if paths[edge.source].parent != paths[edge.target].parent or edge.T_target_source is None:
+def _is_wrong(edge: MapEdge, names: Sequence[str], poses: np.ndarray) -> bool:
+    if Path(names[edge.source]).parent != Path(names[edge.target]).parent or edge.T_target_source is None:
         return True
     true = inverse(poses[edge.target]) @ poses[edge.source]
     return any(np.greater(_off(edge.T_target_source, true), WRONG))
+
+
+def shares(found: Map, lists: dict[str, list[Named]]) -> dict[str, Value]:
+    """The share of the pairs of each list, in percent, that the poses of their map get right."""
+    return {
+        f"{name} %": 100 * float(np.mean([_is_right(found, pair) for pair in pairs]))
+        for name, pairs in lists.items()
+    }
+
+
+def _is_right(found: Map, pair: Named) -> bool:
+    """True if both scans are in one map, whose poses have the motion of the pair."""
+    source, target = (found.names.index(str(path)) for path in pair[:2])
+    T = inverse(found.T_map_scan[target]) @ found.T_map_scan[source]
+    together = 0 < found.number[source] == found.number[target]
+    return bool(together and all(np.less(_off(T, pair[2]), WRONG)))
 
 
 def _off(T: np.ndarray, true: np.ndarray) -> tuple[float, float]:

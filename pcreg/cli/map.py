@@ -101,8 +101,7 @@ def _print_map(found: "Map") -> None:
     for row, name in enumerate(found.names):
         number = int(found.number[row])
         place = [f"{value:.2f}" for value in found.T_map_scan[row][:3, 3]] if number else ["", "", ""]
-        why = found.errors[row] or ("" if number else "belongs to no other scan")
-        rows.append([name, number or "-", used[row], *place, why])
+        rows.append([name, number or "-", used[row], *place, found.errors[row] or found.why_alone(row)])
     print(tabulate(rows, headers=["scan", "map", "pairs", "x", "y", "z", ""], disable_numparse=True))
     for edge in unused:
         print(f"not used: {found.names[edge.source]} to {found.names[edge.target]}: {edge.unused_because}")

@@ -1,46 +1,63 @@
 """Decisions by submaps at the end of mapping: edges that are refuted, and maps that are joined.
 
-A weakly connected scan is compared with all that its map has around it. Maps are joined by a motion between
-two of their scans, even of a refused pair, if each scan lies on what is around the other; or by a scan of the
-smaller map that is found in the other one.
+A weakly connected scan is compared with all that its map has around it. Between two maps, hypotheses come
+from all pairs of their scans, registered or refused, and from scans of the smaller map that are searched in
+regions of the other one. The likeliest motions between the maps are put to the vote: each scan of the smaller
+map that would touch the other one is verified there against the scans that it would touch.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from pcreg.geometry.se3 import inverse
-from pcreg.mapping.graph import (
-    MAX_CLOSURE_VOXELS,
-    MIN_LONE_CONFIDENCE,
-    Motion,
-    closed_triangles,
-    displacement,
-)
+from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Motion, closed_triangles, displacement, symmetric
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.proposal import map_pairs
 from pcreg.mapping.refinement import most_overlapping, overlaps
 from pcreg.mapping.submap import Question, Scan, Submap, answered
+from pcreg.registration.judge.confidence import posterior
 from pcreg.registration.result import Registration
 from pcreg.runtime import cached_property
 from pcreg.runtime.progress import progress
 
-# Confidence at its place below which a scan loses its edges; 32 right places in simulated rooms have 0.94
-MIN_HELD_CONFIDENCE = 0.2
+MIN_HELD_CONFIDENCE = 0.5  # at its place, below which a scan loses its edges
+MIN_JOINT_CONFIDENCE = 0.9  # of a place; of 51 wrong ones in simulated rooms the likeliest has 0.7
 MAX_PASSES = 5  # larger maps decide more
 MIN_TRIANGLES = 3  # closed by the edges of a scan, below which it is weakly connected
 MIN_OVERLAP = 0.05  # of a scan with another one that is around it
 MAX_AROUND = 6  # scans around one
-MAX_REGION = 50  # scans of a map in which a scan is searched
-MAX_SEARCHED = 8  # scans of a map that are searched in another
+MAX_NEAR = 12  # scans around either end of a motion of which those are chosen that touch others
+MAX_SEARCHED = 4  # scans of a map that are searched in another
+MAX_REGIONS = 3  # of a map in which a scan is searched
 MAX_MOTIONS = 3  # verified between two maps
-MIN_MOTION_CONFIDENCE = 0.1  # of a motion that is verified
+MIN_MOTION_CONFIDENCE = 0.01  # of a hypothesis that is verified
+MAX_VOTERS = 4  # scans of a map that are verified in a place
+# Probability of a place before a scan is verified there; and of a vote at least: fragments are bent
+PRIOR, MIN_VOTE = 0.1, 0.02
+CONTRADICTED = "contradicts pairs that the scans around them confirm"
 
-Joint = tuple[Motion, Registration]
+
+class Joint:
+    """A place of one map in another, verified by a submap as a whole and by a vote of its scans."""
+
+    def __init__(self, answers: Sequence[tuple[Question, Registration]]) -> None:
+        found = [
+            (Motion(*question.ends, each.T_target_source, each.confidence), each)
+            for question, each in answers
+        ]
+        self.ranked = sorted(found, key=lambda each: -each[0].confidence)
+        self.motion = self.ranked[0][0]
+        (whole, _), *votes = found
+        likely = np.maximum([vote.confidence for vote, _ in votes], MIN_VOTE)
+        odds = np.prod(likely / (1 - likely)) * (1 / PRIOR - 1) ** (len(likely) - 1)
+        self.confidence = max(whole.confidence, float(odds / (1 + odds)))  # that the place is right
 
 
 class Consolidation:
@@ -48,18 +65,25 @@ class Consolidation:
 
     def __init__(self, growing: GrowingMap, executor: Executor | None) -> None:
         self.growing, self.executor = growing, executor
-        self.answers: dict[tuple[object, ...], Registration] = {}  # by the keys of the questions
+        self.answers: dict[tuple[object, ...], Any] = {}  # by the keys of the questions
+        self.refused: list[Joint] = []  # the likeliest between maps that are not joined
 
     def run(self) -> None:
         for _ in range(MAX_PASSES):
             changed = self._refute()
-            changed |= self._join()
+            changed |= self._join(searching=False) or self._join(searching=True)
             if not changed:
-                return
+                break
+        for motion, answer in (joint.ranked[0] for joint in self.refused):
+            ends = motion.source, motion.target
+            if not {ends, ends[::-1]} & self.growing.edges.keys():
+                self.growing.take(motion, answer, registered=False)
 
     def _placement(self) -> "Placement":
         growing = self.growing
-        return Placement(growing.scans, growing.refined(), growing.graph.component, growing.voxel)
+        edges, component = growing.used(), growing.graph.component
+        linked = symmetric(len(component), edges, np.ones(len(edges)))
+        return Placement(growing.scans, growing.refined(), component, linked + linked @ linked, growing.voxel)
 
     def _refute(self) -> bool:
         """Drop edges of weakly connected scans; returns if there were any."""
@@ -75,57 +99,54 @@ class Consolidation:
         dropped = {}
         for question, answer in self._ask(questions, "check"):
             if answer.confidence < MIN_HELD_CONFIDENCE:
-                (scan,) = question.source.rows
                 reason = f"what is around the scan refutes it: {answer.reason}"
-                dropped |= dict.fromkeys(partners[scan].values(), reason)
+                dropped |= dict.fromkeys(partners[question.ends[0]].values(), reason)
         growing.refuted |= dropped
         growing.solve()
         return bool(dropped)
 
-    def _join(self) -> bool:
-        """Join maps; returns if there were any."""
+    def _join(self, *, searching: bool) -> bool:
+        """Join maps by hypotheses on record, or also by those of a search; returns if there were any."""
         growing, placement = self.growing, self._placement()
         pairs = map_pairs(placement.component, growing.inliers)
-        joints = self._searched(placement, pairs) + self._verified(placement, pairs)
-        between: dict[tuple[int, int], list[Joint]] = defaultdict(list)
-        for each in joints:
-            between[placement.ends(each[0])].append(each)
+        hypotheses = growing.motions() + (self._searched(placement, pairs) if searching else [])
+        motions = placement.between_maps(hypotheses)
+        likely = [(pair, motion) for pair in pairs for motion in placement.likely(motions[pair])]
+        ballots = [(pair, ballot) for pair, motion in likely if (ballot := placement.ballot(motion))]
+        answers = iter(self._ask([question for _, ballot in ballots for question in ballot], "join"))
+        joints: dict[tuple[int, int], list[Joint]] = defaultdict(list)
+        for pair, ballot in ballots:
+            joints[pair].append(Joint(list(islice(answers, len(ballot)))))
         edges = placement.between_maps(list(growing.edges.values()))
-        joined = False
-        for pair in pairs:
-            joint, answer = max(between[pair], key=lambda each: each[1].confidence, default=(None, None))
-            if joint and not any(placement.contradicts(other, joint) for other, _ in between[pair]):
-                against = "contradicts a pair that the scans around it confirm"
-                for edge in edges[pair]:
-                    if placement.contradicts(edge, joint):
-                        ends = edge.source, edge.target
-                        growing.refuted[ends if ends in growing.edges else ends[::-1]] = against
-                growing.take_verified(joint, answer)
-                joined = True
+        joined, self.refused = False, []
+        for pair, found in joints.items():
+            best = max(found, key=lambda joint: joint.confidence)
+            others = [each for each in found if placement.contradicts(each.motion, best.motion)]
+            confidence = posterior([joint.confidence for joint in (best, *others)])[0]
+            taken = [each for each in best.ranked[::-1] if each[0].confidence > MIN_HELD_CONFIDENCE]
+            if confidence < MIN_JOINT_CONFIDENCE or not taken:
+                self.refused.append(best)
+                continue
+            for edge in edges[pair]:
+                if placement.contradicts(edge, best.motion):
+                    ends = edge.source, edge.target
+                    growing.refuted[ends if ends in growing.edges else ends[::-1]] = CONTRADICTED
+            for motion, answer in taken:
+                growing.take(motion, answer, registered=True)
+            joined = True
         growing.solve()
         return joined
 
-    def _searched(self, placement: "Placement", pairs: Sequence[tuple[int, int]]) -> list[Joint]:
-        """Scans of one map found in another with the confidence that a single edge needs."""
+    def _searched(self, placement: "Placement", pairs: Sequence[tuple[int, int]]) -> list[Motion]:
+        """Hypotheses about scans of one map in regions of another."""
         questions = [each for pair in pairs for each in placement.searches(*pair, self.growing.inliers)]
         return [
-            (placement.found(question, answer), answer)
-            for question, answer in self._ask(questions, "search")
-            if answer.confidence >= MIN_LONE_CONFIDENCE
+            Motion(*question.ends, T, confidence)
+            for question, hypotheses in self._ask(questions, "search")
+            for T, confidence in hypotheses
         ]
 
-    def _verified(self, placement: "Placement", pairs: Sequence[tuple[int, int]]) -> list[Joint]:
-        """Motions of pairs of scans, registered or not, that the scans around both confirm."""
-        motions = placement.between_maps(self.growing.motions())
-        likely = [motion for pair in pairs for motion in placement.likely(motions[pair])]
-        answers = self._ask([each for motion in likely for each in placement.verifications(motion)], "join")
-        return [
-            (placement.found(there, answer), answer)
-            for (there, answer), (_, back) in zip(answers[::2], answers[1::2], strict=True)
-            if answer.registered and back.registered
-        ]
-
-    def _ask(self, questions: Sequence[Question], words: str) -> list[tuple[Question, Registration]]:
+    def _ask(self, questions: Sequence[Question], words: str) -> list[tuple[Question, Any]]:
         """The questions with their answers; none is computed twice."""
         new = [question for question in questions if question.key not in self.answers]
         found = progress(answered(self.executor, self.growing.context, new), words, len(new))
@@ -140,12 +161,14 @@ class Placement:
     scans: Sequence[Scan]
     poses: np.ndarray  # (n, 4, 4), jointly refined
     component: np.ndarray  # (n,) int64
+    linked: csr_array  # (n, n), not 0 of scans that one edge joins, or two
     voxel: float  # metres
 
     @cached_property
     def overlap(self) -> csr_array:
-        """Overlap of each two scans of one map, (n, n)."""
-        return overlaps(self.scans, self.poses, self.component, self.voxel)
+        """Overlap of each two scans that are linked, (n, n): others drift against each other."""
+        found = overlaps(self.scans, self.poses, self.component, self.voxel)
+        return found.multiply(self.linked != 0).tocsr()
 
     @cached_property
     def members(self) -> list[np.ndarray]:
@@ -171,29 +194,20 @@ class Placement:
         return questions
 
     def searches(self, smaller: int, larger: int, inliers: np.ndarray) -> list[Question]:
-        """Questions about the place in the larger map of scans of the smaller one that agree most with it."""
+        """Questions about the place in regions of the larger map of scans that agree most with it."""
         own, others = self.members[smaller], self.members[larger]
         agree = inliers[np.ix_(own, others)]
-        best = agree.max(1)
-        chosen = [place for place in np.argsort(-best, kind="stable")[:MAX_SEARCHED] if best[place] > 0]
-        return [
-            Question(
-                Submap.of([int(own[place])], self.poses),
-                Submap.of(self._nearest(int(others[agree[place].argmax()]), others), self.poses),
-            )
-            for place in chosen
-        ]
-
-    def _nearest(self, scan: int, members: np.ndarray) -> list[int]:
-        """A scan, and those of these members whose middles are nearest to its own."""
-        distance = np.linalg.norm(self._middles[members] - self._middles[scan], axis=1)
-        return [scan, *(row for row in members[np.argsort(distance)].tolist() if row != scan)][:MAX_REGION]
-
-    @cached_property
-    def _middles(self) -> np.ndarray:
-        """The middle of each scan in the frame of its map, (n, 3)."""
-        middles = [np.append(scan.probes.mean(0), 1) for scan in self.scans]
-        return np.array([(T @ middle)[:3] for T, middle in zip(self.poses, middles, strict=True)])
+        questions = []
+        for place in np.argsort(-agree.max(1), kind="stable")[:MAX_SEARCHED]:
+            regions: list[list[int]] = []
+            for best in np.argsort(-agree[place], kind="stable"):
+                if len(regions) == MAX_REGIONS or not agree[place, best]:
+                    break
+                if not any(others[best] in region for region in regions):
+                    regions.append([int(others[best]), *self.around(others[best])])
+            source = Submap.of([int(own[place])], self.poses)
+            questions += [Question(source, Submap.of(region, self.poses)) for region in regions]
+        return questions
 
     def between_maps(self, motions: Sequence[Motion]) -> dict[tuple[int, int], list[Motion]]:
         """The motions and their inverses, by the maps of source and target."""
@@ -207,25 +221,40 @@ class Placement:
         return int(self.component[motion.source]), int(self.component[motion.target])
 
     def likely(self, motions: Sequence[Motion]) -> list[Motion]:
-        """Up to three motions to verify: the one with most confidence of each place."""
-        distinct: list[Motion] = []
+        """Up to three motions to verify: the likeliest of each place, places by the sum of their votes."""
+        places: list[list[Motion]] = []
         for motion in sorted(motions, key=lambda motion: -motion.confidence):
-            if motion.confidence < MIN_MOTION_CONFIDENCE or len(distinct) == MAX_MOTIONS:
+            if motion.confidence < MIN_MOTION_CONFIDENCE:
                 break
-            if not any(self._alike(motion, other) for other in distinct):
-                distinct.append(motion)
-        return distinct
+            same = next((place for place in places if self._alike(motion, place[0])), None)
+            same.append(motion) if same else places.append([motion])
+        places.sort(key=lambda place: -sum(motion.confidence for motion in place))
+        return [place[0] for place in places[:MAX_MOTIONS]]
 
-    def verifications(self, motion: Motion) -> list[Question]:
-        """Check a joint both ways: each scan against the submap around the other; both have to confirm."""
-        return [
-            Question(
-                Submap.of([each.source], self.poses),
-                Submap.of([each.target, *self.around(each.target)], self.poses),
-                each.T_target_source,
-            )
-            for each in (motion, motion.inverted())
-        ]
+    def ballot(self, motion: Motion) -> list[Question]:
+        """Verifications, under a motion, of the submap and the scans that overlap most with another map."""
+        own, there = (
+            [end, *most_overlapping(self.overlap, end, MAX_NEAR, MIN_OVERLAP)]
+            for end in (motion.source, motion.target)
+        )
+        T = self.poses[motion.target] @ motion.T_target_source @ inverse(self.poses[motion.source])
+        poses = np.concatenate([T @ self.poses[own], self.poses[there]])
+        scans = [self.scans[row] for row in own + there]
+        found = overlaps(scans, poses, np.zeros(len(scans), dtype=np.int64), self.voxel)
+        shared = found[: len(own), len(own) :].toarray()
+        questions = []
+        for voter in np.argsort(-shared.max(1), kind="stable")[:MAX_VOTERS]:
+            touched = [
+                n for n in np.argsort(-shared[voter])[: MAX_AROUND + 1] if shared[voter, n] >= MIN_OVERLAP
+            ]
+            if touched:
+                target = Submap.of([there[n] for n in touched], self.poses)
+                place = inverse(self.poses[target.rows[0]]) @ T @ self.poses[own[voter]]
+                parts = (
+                    [[own[voter]]] if questions else [[own[voter], *self.around(own[voter])], [own[voter]]]
+                )
+                questions += [Question(Submap.of(part, self.poses), target, place) for part in parts]
+        return questions
 
     def contradicts(self, one: Motion, other: Motion) -> bool:
         """True for motions between the same maps that put one of them in different places."""
@@ -239,13 +268,3 @@ class Placement:
         ]
         moved = [T @ self.poses[one.source] for T in moved]
         return displacement(*moved, self.scans[one.source].probes) < MAX_CLOSURE_VOXELS * self.voxel
-
-    def found(self, question: Question, answer: Registration) -> Motion:
-        """The motion of a scan that was found to the scan of the other map with which it overlaps most."""
-        (source,), members = question.source.rows, question.target.rows
-        poses = np.concatenate([answer.T_target_source[None], question.target.poses])
-        scans = [self.scans[row] for row in (source, *members)]
-        shared = overlaps(scans, poses, np.zeros(len(scans), dtype=np.int64), self.voxel)[[0]].toarray()
-        best = int(shared[0, 1:].argmax())
-        T = inverse(question.target.poses[best]) @ answer.T_target_source
-        return Motion(source, members[best], T, answer.confidence)

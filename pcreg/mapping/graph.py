@@ -17,6 +17,7 @@ from pcreg.geometry.se3 import inverse, rotation_error, transform, translation_e
 from pcreg.runtime.extras import load_open3d
 
 MAX_CLOSURE_VOXELS = 6.0  # displacement between an edge and the path over other scans
+MAX_RESIDUAL_VOXELS = 4.0  # of an edge from the poses; right pairs of simulated rooms have up to 2.1
 MIN_LONE_CONFIDENCE = 0.97  # of an edge that no pair of other scans confirms
 UNCONFIRMED = "no pair of other scans confirms it, and its confidence is too low for that"
 MIN_LINE_WEIGHT = 0.25  # Open3D prunes edges below it
@@ -77,8 +78,9 @@ def solve(edges: Sequence[Edge], probes: Sequence[np.ndarray], voxel: float) -> 
             T, source = edges[number].T_target_source, edges[number].source
             residual[number] = displacement(_relative(edges[number], poses), T, probes[source])
         worst = max(used, key=lambda number: residual[number], default=None)
-        if worst is not None and residual[worst] > tolerance:
-            far = [number for number in used if residual[number] > max(tolerance, residual[worst] / 2)]
+        most = MAX_RESIDUAL_VOXELS * voxel
+        if worst is not None and residual[worst] > most:
+            far = [number for number in used if residual[number] > max(most, residual[worst] / 2)]
             far.sort(key=lambda number: triangles[number] + edges[number].confidence)
             for number in far[: max(len(far) // 2, 1)]:  # the weakest of a cycle that does not close
                 moved = _relative(edges[number], poses), edges[number].T_target_source
@@ -119,10 +121,10 @@ def displacement(T: np.ndarray, other: np.ndarray, probes: np.ndarray) -> float:
 
 def components(n: int, edges: Sequence[Edge]) -> np.ndarray:
     """The component (n,) of each scan, numbered by the first scan of each."""
-    return connected_components(_symmetric(n, edges, np.ones(len(edges))), directed=False)[1].astype(np.int64)
+    return connected_components(symmetric(n, edges, np.ones(len(edges))), directed=False)[1].astype(np.int64)
 
 
-def _symmetric(n: int, edges: Sequence[Edge], values: np.ndarray) -> csr_array:
+def symmetric(n: int, edges: Sequence[Edge], values: np.ndarray) -> csr_array:
     """The values (E,) of the edges in both directions: (n, n)."""
     ends = np.array([(edge.source, edge.target) for edge in edges], dtype=np.int32).reshape(-1, 2)
     rows, columns = np.concatenate([ends, ends[:, ::-1]]).T
@@ -138,7 +140,7 @@ def _spanning_poses(component: np.ndarray, edges: Sequence[Edge], triangles: np.
         between[edge.source, edge.target] = inverse(edge.T_target_source)  # T_source_target
         between[edge.target, edge.source] = edge.T_target_source
     confidence = np.array([edge.confidence for edge in edges])
-    tree = minimum_spanning_tree(_symmetric(n, edges, 1 / (triangles + confidence))).tocoo()
+    tree = minimum_spanning_tree(symmetric(n, edges, 1 / (triangles + confidence))).tocoo()
     _, first = np.unique(component, return_index=True)
     root = np.full(len(first), n)  # joined to the first scan of each component
     ends = np.concatenate([[tree.row, tree.col], [root, first]], axis=1)

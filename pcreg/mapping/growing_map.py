@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pcreg.geometry.se3 import adjoint
-from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve
+from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve, symmetric
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import Retrieval, probability_of, propose
 from pcreg.mapping.refinement import refine_jointly
@@ -106,13 +106,10 @@ class GrowingMap:
 
     def _proposed(self, count: int, possible: np.ndarray) -> list[tuple[int, int]]:
         """Up to `count` pairs to register next, of the `possible` (n, n) ones without a record."""
-        n = len(self.scans)
-        probability, conductance = probability_of(self.inliers) * possible, np.zeros((n, n))
+        probability, used = probability_of(self.inliers) * possible, self.used()
         for a, b in self.answers:
             probability[a, b] = probability[b, a] = 0
-        for edge in self.used():
-            ends = edge.source, edge.target
-            conductance[ends] = conductance[ends[::-1]] = edge.confidence
+        conductance = symmetric(len(self.scans), used, np.array([edge.confidence for edge in used]))
         return propose(probability, conductance, min(count, self._pairs_left()))
 
     def _pairs_left(self) -> int:
@@ -160,21 +157,21 @@ class GrowingMap:
             if "T_target_source" in record
         ]
 
-    def take_verified(self, motion: Motion, answer: Registration) -> None:
-        """Replace the record of a pair by the answer about a scan and the submap around the other."""
+    def take(self, motion: Motion, answer: Registration, *, registered: bool) -> None:
+        """Replace the record of a pair by the answer about the submaps around its scans."""
         source, target = motion.source, motion.target
         for kept in (self.answers, self.edges, self.refuted):
             kept.pop((source, target), None)
             kept.pop((target, source), None)
         self.unproven -= {(source, target), (target, source)}
-        self.edges[source, target] = Edge(
-            source, target, motion.T_target_source, answer.confidence, answer.covariance, verified=True
-        )
+        if registered:
+            T, confidence = motion.T_target_source, answer.confidence
+            self.edges[source, target] = Edge(source, target, T, confidence, answer.covariance, verified=True)
         a, b = self.scans[source].frame, self.scans[target].frame
         self.answers[source, target] = {
-            "registered": True,
+            "registered": registered,
             "confidence": answer.confidence,
-            "reason": f"on the target and the scans around it: {answer.reason}",
+            "reason": f"with the scans around both: {answer.reason}",
             "T_target_source": (b.T_given_local @ motion.T_target_source @ a.T_local_given).tolist(),
         }
 

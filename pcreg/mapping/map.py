@@ -71,6 +71,18 @@ class Map:
         parts = [f"{len(self.scans(number))} in map {number}" for number in range(1, self.count + 1)]
         return f"<Map of {len(self.names)} scans: {', '.join([*parts, f'{len(self.alone)} alone'])}>"
 
+    def why_alone(self, row: int) -> str:
+        """The reason why a usable scan is in no map, with its likeliest pair; empty for others."""
+        if self.errors[row] or self.number[row]:
+            return ""
+        tried = [edge for edge in self.edges if row in (edge.source, edge.target)]
+        if not tried:
+            return "no matches agree with another scan"
+        best = max(tried, key=lambda edge: edge.confidence)
+        other = self.names[best.source + best.target - row]
+        reason = best.unused_because if best.registered else best.reason
+        return f"belongs to no other scan; likeliest to {other}, confidence {best.confidence:.2f}: {reason}"
+
     def transform(self, row: int, points: Points) -> np.ndarray:
         """Move points of a scan, metres, as `register` takes them, into the frame of its map: (N, 3)."""
         return transform(self.T_map_scan[row], points_of(points, "points"))
@@ -91,9 +103,10 @@ class Map:
                     "map": int(number) or None,
                     "T_map_scan": T.tolist() if number else None,
                     "error": error,
+                    "alone_because": self.why_alone(row),
                 }
-                for name, number, T, error in zip(
-                    self.names, self.number, self.T_map_scan, self.errors, strict=True
+                for row, (name, number, T, error) in enumerate(
+                    zip(self.names, self.number, self.T_map_scan, self.errors, strict=True)
                 )
             ],
             "edges": [

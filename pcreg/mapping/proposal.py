@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import splu
 
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
 from pcreg.registration.matching.screening import Keypoints
@@ -29,7 +31,7 @@ MIN_GAIN = 0.25  # of a pair that is worth the time: the resistance of a scan th
 HALF_INLIERS = 33.0
 STEEPNESS = 6.0
 # Each scan is tried with the scans that it agrees with most, however little that is
-MAX_CHANCES = 3
+MAX_CHANCES = 8
 MIN_PROBABILITY = 0.03
 
 
@@ -92,35 +94,40 @@ def map_pairs(component: np.ndarray, inliers: np.ndarray) -> list[tuple[int, int
     ]
 
 
-def propose(probability: np.ndarray, conductance: np.ndarray, count: int) -> list[tuple[int, int]]:
+def propose(
+    probability: np.ndarray, conductance: np.ndarray | csr_array, count: int
+) -> list[tuple[int, int]]:
     """Up to `count` pairs of scans (source, target) to register next, source > target, best first.
 
     `probability` (n, n), symmetric, that a pair registers; 0 for pairs that are not to be tried.
     `conductance` (n, n), symmetric, of the edges so far.
     """
-    n = len(probability)
-    laplacian = np.diag(conductance.sum(1)) - conductance
-    inverse = np.linalg.inv(laplacian + LEAK * np.eye(n))
-    open_to = np.tril(probability, -1)
+    conductance = csr_array(conductance)
+    laplacian = diags_array(conductance.sum(1) + LEAK) - conductance
+    inverse = splu(laplacian.tocsc()).solve(np.eye(len(probability)))
+    a, b = np.nonzero(np.tril(probability >= MIN_GAIN * LEAK / 2, -1))  # no resistance exceeds 2 / LEAK
+    left = probability[a, b]
+    resistance = inverse[a, a] + inverse[b, b] - 2 * inverse[a, b]
     chosen: list[tuple[int, int]] = []
-    while len(chosen) < count:
-        resistance = np.add.outer(inverse.diagonal(), inverse.diagonal()) - 2 * inverse
-        gain = open_to * resistance
-        a, b = np.unravel_index(gain.argmax(), gain.shape)
-        if gain[a, b] < MIN_GAIN:
+    between, shrunk = np.empty((count, len(inverse))), np.empty(count)  # of the inverse by each chosen pair
+    while len(a) and len(chosen) < count:
+        best, k = int((left * resistance).argmax()), len(chosen)
+        if left[best] * resistance[best] < MIN_GAIN:
             break
-        chosen.append((int(a), int(b)))
-        between = inverse[:, a] - inverse[:, b]  # as if the pair conducted by its probability
-        c = probability[a, b]
-        inverse -= np.outer(between, between) * (c / (1 + c * resistance[a, b]))
-        open_to[a, b] = 0
+        ends = a[best], b[best]
+        chosen.append((int(a[best]), int(b[best])))
+        earlier = shrunk[:k] * (between[:k, ends[0]] - between[:k, ends[1]])
+        between[k] = inverse[ends[0]] - inverse[ends[1]] - earlier @ between[:k]
+        shrunk[k] = left[best] / (1 + left[best] * resistance[best])  # as if it conducted by its probability
+        resistance -= shrunk[k] * (between[k, a] - between[k, b]) ** 2
+        left[best] = 0
     return chosen
 
 
 def probability_of(inliers: np.ndarray) -> np.ndarray:
     """Probability that pairs register, by the agreeing matches (n, n) at screening: (n, n), symmetric."""
     probability = 1 / (1 + (HALF_INLIERS / np.maximum(inliers, 1)) ** STEEPNESS)
-    best = np.argsort(-inliers, axis=1, kind="stable")[:, :MAX_CHANCES]
+    best = np.argpartition(-inliers, min(MAX_CHANCES, len(inliers) - 1), axis=1)[:, :MAX_CHANCES]
     chances = np.zeros_like(probability)
     np.put_along_axis(chances, best, MIN_PROBABILITY, axis=1)
     chances[inliers == 0] = 0

@@ -14,14 +14,18 @@ from pcreg.arrays import every_nth, to_host
 from pcreg.features.pretrained import Size
 from pcreg.geometry.se3 import inverse, transform
 from pcreg.geometry.voxel_grid import voxel_downsample
+from pcreg.mapping.graph import MAX_RESIDUAL_VOXELS
 from pcreg.registration.batch import Work
 from pcreg.registration.clouds.local_frame import LocalFrame
 from pcreg.registration.clouds.preprocess import DescribedCloud
+from pcreg.registration.judge.confidence import ConfidenceModel
 from pcreg.registration.matching.screening import Keypoints
 from pcreg.registration.result import Registration
 from pcreg.runtime.workers import map_unordered
 
 MAX_PROBES = 200
+# Of a verification; of a search motions (4, 4) with their probabilities, likeliest first
+Answer = Registration | list[tuple[np.ndarray, float]]
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,16 @@ class Submap:
 
 @dataclass(frozen=True)
 class Question:
-    """Verify a motion between two submaps, or find one if none is given."""
+    """Verify a motion between two submaps, or propose some if none is given."""
 
     source: Submap
     target: Submap
     T_target_source: np.ndarray | None = None
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The scans in whose frames the motion is."""
+        return self.source.rows[0], self.target.rows[0]
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -83,12 +92,12 @@ class Context:
 
 def answered(
     executor: Executor | None, context: Context, questions: Sequence[Question]
-) -> Iterator[tuple[int, Registration]]:
+) -> Iterator[tuple[int, Answer]]:
     """Number and answer of each question, as they are done; motions are between the frames of the submaps."""
     return map_unordered(executor, _answer, (context, tuple(questions)), range(len(questions)))
 
 
-def _answer(context: Context, questions: Sequence[Question], number: int) -> Registration:
+def _answer(context: Context, questions: Sequence[Question], number: int) -> Answer:
     question, work = questions[number], context.work
     scale = work.registrar.at(context.voxel, context.size)
     descriptor, corners, whole = scale.descriptor, [], []
@@ -99,8 +108,9 @@ def _answer(context: Context, questions: Sequence[Question], number: int) -> Reg
         whole.append(fused(described, submap.poses, context.voxel).on(descriptor.device))
     scale = replace(scale, prior=work.prior.between(*corners))
     if question.T_target_source is None:
-        return scale.match(*whole, seed=work.seed)
-    return scale.verify(*whole, question.T_target_source, scale.match_distance)
+        found, model = scale.candidates(*whole, seed=work.seed), ConfidenceModel.shipped()
+        return [(each.refined.T_target_source, model.probability(each.evidence)) for each in found]
+    return scale.verify(*whole, question.T_target_source, MAX_RESIDUAL_VOXELS * context.voxel)
 
 
 def fused(clouds: Sequence[DescribedCloud], poses: np.ndarray, voxel: float) -> DescribedCloud:

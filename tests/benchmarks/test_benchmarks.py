@@ -115,21 +115,43 @@ def test_few_scans_of_a_map_are_screened_each_with_each(run):
     assert [row[key] for key in ("scans", "pairs", "of all %")] == ["3", "3", "100"]
 
 
-def test_maps_are_held_against_poses(folder):
+@pytest.mark.parametrize("layout", ["3DMatch", "KITTI"])
+def test_maps_are_held_against_poses(folder, layout):
     """One of four scans of a map is misplaced, by a pair that is wrong; one is alone."""
     poses = np.array([se3(rotation_about([0, 0, 1], 20 * n), np.array([n, 0.0, 0.0])) for n in range(5)])
-    paths = [folder / f"cloud_bin_{n}.ply" for n in range(5)]
-    for path, pose in zip(paths, poses, strict=True):
-        np.savetxt(path.with_suffix(".info.txt"), pose, header="scene seq 0 49", comments="")
+    if layout == "3DMatch":
+        scene = folder / "fragments/scene"
+        scene.mkdir(parents=True)
+        for n, pose in enumerate(poses):
+            (scene / f"cloud_bin_{n}.ply").touch()
+            np.savetxt(scene / f"cloud_bin_{n}.info.txt", pose, header="scene seq 0 49", comments="")
+        for name, pairs in (("3DMatch", [(0, 1)]), ("3DLoMatch", [(1, 2), (2, 3), (0, 4), (0, 2)])):
+            (log := folder / "benchmarks" / name / "scene/gt.log").parent.mkdir(parents=True)
+            with log.open("w") as file:
+                for i, j in pairs:
+                    file.write(f"{i} {j} 5\n")
+                    np.savetxt(file, inverse(poses[i]) @ poses[j])
+    else:
+        scene = folder / "sequences/08"
+        (scene / "velodyne").mkdir(parents=True)
+        (folder / "poses").mkdir()
+        np.savetxt(folder / "poses/08.txt", poses[:, :3].reshape(5, 12))
+        (scene / "calib.txt").write_text("Tr: 1 0 0 0 0 1 0 0 0 0 1 0\n")
+    benchmark = runpy.run_path(str(BENCHMARKS / "map.py"))
+    paths, found = zip(*benchmark["poses_of"](scene), strict=True)
+    np.testing.assert_allclose(found, poses)
     placed = se3(rotation_about([1, 0, 0], 50), np.array([3.0, 2.0, 1.0])) @ poses
     placed[3, 0, 3] += 0.5
     used = [(1, 0), (2, 1), (3, 2)]
     edges = [MapEdge(a, b, True, 0.99, "", True, "", inverse(placed[b]) @ placed[a]) for a, b in used]
-    found = Map(tuple(map(str, paths)), ("",) * 5, placed, np.array([1, 1, 1, 1, 0]), tuple(edges), 0.05)
-    one, none = runpy.run_path(str(BENCHMARKS / "map.py"))["map_rows"](found, paths, 2.0)
-    assert one["median m"] < 1e-6
-    assert [one[key] for key in ("scans", "placed", "pairs used", "wrong")] == [4, 3, 3, 1]
-    assert none == {"map": "none", "scans": 1}
+    made = Map(tuple(map(str, paths)), ("",) * 5, placed, np.array([1, 1, 1, 1, 0]), tuple(edges), 0.05)
+    row = benchmark["row_of"](made, poses, 2.0)
+    assert row["median m"] < 1e-6
+    counts = [row[key] for key in ("in maps", "alone", "placed", "used", "wrong")]
+    assert counts == ["4", 1, 3, 3, 1]
+    shares = benchmark["shares"](made, benchmark["lists_of"]([scene], dict(zip(paths, poses, strict=True))))
+    expected = {"3DMatch %": 100, "3DLoMatch %": 50} if layout == "3DMatch" else {"LiDAR %": 30}
+    assert shares == expected
 
 
 def test_a_result_is_kept_outside_git(folder):

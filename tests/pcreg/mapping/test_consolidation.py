@@ -51,14 +51,18 @@ def agree(growing, count):
 
 
 def oracle(poses, confidence=0.9, *, credulous=False):
-    """Answers questions by the true poses; a search finds them. It may confirm any motion, too."""
+    """Answers questions by the true poses; a search finds them and others. It may confirm any motion, too."""
 
     def answered(executor, context, questions):
         for number, question in enumerate(questions):
             true = inverse(poses[question.target.rows[0]]) @ poses[question.source.rows[0]]
-            T = true if question.T_target_source is None else question.T_target_source
+            if (T := question.T_target_source) is None:
+                yield number, [(true, 0.3), (TURNED @ true, 0.2)]
+                continue
             right = credulous or translation_error(T, true) < 0.1
-            found = {"T_target_source": T, "registered": right, "confidence": confidence if right else 0.05}
+            ends = question.source.rows[0], question.target.rows[0]
+            likely = confidence if min(ends) < 4 <= max(ends) else 0.9  # less between the two maps
+            found = {"T_target_source": T, "registered": right, "confidence": likely if right else 0.05}
             yield number, SimpleNamespace(**found, reason="because", covariance=COVARIANCE)
 
     return answered
@@ -94,19 +98,29 @@ def test_maps_are_joined_where_a_scan_lies_on_what_is_around_another(growing, po
     growing.solve()
     Consolidation(growing, None).run()
     assert growing.graph.component.tolist() == [0] * N
-    assert growing.refuted == {(5, 2): "contradicts a pair that the scans around it confirm"}
-    (joint,) = [each for each in growing.edges.values() if each.verified]
-    assert {joint.source in (4, 5, 6), joint.target in (0, 1, 2, 3)} == {True}
-    assert growing.answers[joint.source, joint.target]["registered"]
+    assert growing.refuted == {(5, 2): "contradicts pairs that the scans around them confirm"}
+    joints = [each for each in growing.edges.values() if each.verified]
+    assert len(joints) > 1  # of several scans
+    for joint in joints:
+        assert {joint.source in (4, 5, 6), joint.target in (0, 1, 2, 3)} == {True}
+        assert growing.answers[joint.source, joint.target]["registered"]
     for found, true in zip(growing.graph.poses, poses, strict=True):
         assert translation_error(found, inverse(poses[0]) @ true) < 0.05
 
 
-def test_a_scan_that_is_found_with_certainty_joins_its_map(growing, poses, monkeypatch):
-    monkeypatch.setattr(consolidation, "answered", oracle(poses, confidence=0.99))
+@pytest.mark.parametrize(("confidence", "joined"), [(0.6, True), (0.3, False)])
+def test_votes_that_agree_join_maps_though_none_is_certain(growing, poses, monkeypatch, confidence, joined):
+    """Scans of the smaller map are found by a search; each verification has the same low confidence."""
+    monkeypatch.setattr(consolidation, "answered", oracle(poses, confidence))
     agree(growing, 20)
     Consolidation(growing, None).run()
-    assert growing.graph.component.tolist() == [0] * N
+    assert growing.graph.component.tolist() == [0, 0, 0, 0, *[0 if joined else 1] * 3]
+    if not joined:  # its best place is on record
+        (refused,) = [
+            each for each in growing.answers.values() if "with the scans around" in each.get("reason", "")
+        ]
+        assert refused["confidence"] == confidence
+        assert not refused["registered"]
 
 
 def test_of_two_places_that_are_confirmed_none_is_taken(growing, poses, monkeypatch):

@@ -63,8 +63,9 @@ def maps(n):
 def test_work_grows_no_faster_than_the_number_of_pairs(stage, monkeypatch):
     def refused(_executor, _context, questions):
         refusal = {"registered": False, "confidence": 0.0, "reason": "", "covariance": COVARIANCE}
-        for number in range(len(questions)):
-            yield number, SimpleNamespace(T_target_source=se3(np.eye(3), np.zeros(3)), **refusal)
+        for number, question in enumerate(questions):
+            refused = SimpleNamespace(T_target_source=se3(np.eye(3), np.zeros(3)), **refusal)
+            yield number, [] if question.T_target_source is None else refused
 
     monkeypatch.setattr(consolidation, "answered", refused)
     monkeypatch.setattr(consolidation, "progress", lambda items, *_: items)
