@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,6 +13,7 @@ from pcreg.mapping.map import COLORED, VIEWED
 from pcreg.runtime.errors import InputError, attempted
 from pcreg.runtime.files import check_folder, write_text
 from pcreg.runtime.progress import progress
+from pcreg.runtime.workers import executor_of, map_unordered
 
 DESCRIPTION = """\
 Find scans in a map.
@@ -57,17 +58,12 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     registrar, path = shared.registrar_of(options), map_file(options.map)
     target = registrar.prepare(path, units=options.units[1], columns=options.columns, is_map=True)
     settings = {"units": options.units[0], "columns": options.columns, "viewpoint": options.viewpoint}
-
-    def find(path: Path) -> dict[str, Any]:
-        found = registrar.register(registrar.prepare(path, **settings), target, seed=options.seed)
-        return found.to_dict() | {"seconds": found.seconds}
-
-    located = []
-    for path in progress(options.scans, "locate", len(options.scans)):
-        answer, error = attempted(partial(find, path))  # a scan that cannot be used spoils no other
-        located.append({"scan": str(path), **(answer or {"error": error})})
+    found, work = {}, (registrar, target, settings, options.seed)
+    for path, record in progress(_records(work, options.scans), "locate", len(options.scans)):
+        found[path] = {"scan": str(path), **record}
         if options.json:
-            print(json.dumps(located[-1]), file=stdout, flush=True)
+            print(json.dumps(found[path]), file=stdout, flush=True)
+    located = [found[path] for path in options.scans]
     if all("error" in record for record in located):
         raise InputError(located[0]["error"])
     count = sum(record.get("registered", False) for record in located)
@@ -75,7 +71,24 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
     print(tabulate([_line(record) for record in located], headers=["scan", "", "x", "y", "z", ""]))
     write_text(options.out / "located.json", json.dumps(located, indent=1) + "\n")
     print(f"written: {options.out / 'located.json'}")
-    return count == len(located)
+    return all(record.get("registered") for record in located)
+
+
+def _records(work: tuple[Any, ...], paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Path and record of each scan, in any order; workers get the map with the regions of the first scan."""
+    first, *others = paths
+    yield first, _record(*work, first)
+    on_cpu = work[0].device == "cpu"
+    with executor_of(None if on_cpu and len(others) > 1 else 0) as executor:
+        yield from map_unordered(executor, _record, work, others)
+
+
+def _record(registrar: Any, target: Any, settings: dict[str, Any], seed: int, path: Path) -> dict[str, Any]:
+    """The record of a scan; one that cannot be used spoils no other."""
+    found, error = attempted(
+        lambda: registrar.register(registrar.prepare(path, **settings), target, seed=seed)
+    )
+    return found.to_dict() | {"seconds": found.seconds} if found else {"error": error}
 
 
 def _line(record: dict[str, Any]) -> list[str]:

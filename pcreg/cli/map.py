@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tabulate import tabulate
@@ -11,6 +12,7 @@ from tabulate import tabulate
 from pcreg.cli import options as shared
 from pcreg.io.cloud import files_of
 from pcreg.registration.matching.prior import Prior
+from pcreg.runtime.errors import refusing
 from pcreg.runtime.files import check_folder, locked
 from pcreg.runtime.progress import Steps
 
@@ -24,6 +26,9 @@ Each scan is described once and every two are screened. The most promising pairs
 verdict of `pcreg register`, until the poses are well determined; pairs that contradict the others are not
 used. Scans that no used pair joins are in different maps, the largest first. All cores work, or with --device
 cuda a few processes that share the GPU. Run again, the command continues.
+
+`pcreg map MAP NEW...` adds scans to a map: the folder of an earlier one stands for its scans, the result goes
+there, and what was computed is not computed again.
 
 Exit status: 0 all scans are in one map, 1 some are not, 2 bad input or no place to write (one sentence on
 stderr), 70 a fault of the program.
@@ -39,7 +44,8 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     """Run the command line and return its exit status."""
     parser = shared.parser_of(program, DESCRIPTION)
     add = parser.add_argument
-    add("scans", nargs="+", metavar="SCAN", help="files, or patterns in quotes such as 'scans/*.ply'")
+    files = "files, or patterns in quotes such as 'scans/*.ply'; the folder of a map stands for its scans"
+    add("scans", nargs="+", metavar="SCAN", help=files)
     add("--viewpoint", **shared.SCAN_VIEWPOINT)
     sequence = "consecutive scans of one sensor at their origin, in natural order: odometry joins neighbours"
     add("--sequence", action="store_true", help=sequence)
@@ -49,7 +55,23 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     add("--cluster", **shared.CLUSTER)
     json_words = "the content of graph.json, in one line,"
     shared.add_options(parser, out="map", voxel="chosen from the scans", units=("SCANS",), json=json_words)
-    return shared.run(parser.parse_args(arguments), _run)
+    options = parser.parse_args(arguments)
+    if options.out is parser.get_default("out"):
+        options.out = next((Path(name) for name in options.scans if _graph(name).is_file()), options.out)
+    return shared.run(options, _run)
+
+
+def _graph(folder: str) -> Path:
+    """The file of the scans and pairs of a map."""
+    return Path(folder) / "graph.json"
+
+
+def scans_of(name: str) -> list[str]:
+    """The scans of a map by its folder; another name or pattern by itself."""
+    if not (graph := _graph(name)).is_file():
+        return [name]
+    with refusing(f"{graph}: is damaged; name the scans", OSError, ValueError, KeyError, TypeError):
+        return [scan["name"] for scan in json.loads(graph.read_text())["scans"]]
 
 
 def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
@@ -59,7 +81,7 @@ def _run(options: argparse.Namespace, stdout: TextIO) -> bool:
 
     shared.check(options)
     prior = Prior(gravity=options.gravity)  # refused before anything is read
-    paths = files_of(options.scans)
+    paths = files_of([scan for name in options.scans for scan in scans_of(name)])
     check_folder(options.out)
     with locked(options.out, "name another folder with --out"):
         registrar = shared.registrar_of(options)

@@ -114,7 +114,7 @@ class GrowingMap:
 
     def _pairs_left(self) -> int:
         """Number of pairs that may still be registered."""
-        return MAX_PAIRS_PER_SCAN * len(self.scans) - len(self.answers)
+        return max(MAX_PAIRS_PER_SCAN * len(self.scans) - len(self.answers), 0)
 
     def _answered(
         self, executor: Executor | None, chosen: Sequence[tuple[int, int]]

@@ -54,6 +54,20 @@ def test_one_that_is_not_and_one_that_cannot_be_read_are_status_1(files, tmp_pat
     assert refused["registered"] is False
 
 
+def test_workers_find_what_one_process_finds_in_the_order_given(files, tmp_path):
+    (tmp_path / "empty.ply").touch()
+    scans = [
+        str(files / "scan.ply"),
+        str(tmp_path / "empty.ply"),
+        str(files / "other.ply"),
+        str(files / "scan.ply"),
+    ]
+    assert main([*scans, str(files / "map"), *VOXEL, "--out", str(tmp_path)]) == 1
+    found = json.loads((tmp_path / "located.json").read_text())
+    assert [each["scan"] for each in found] == scans
+    assert [each.get("registered") for each in found] == [True, None, False, True]
+
+
 @pytest.mark.parametrize(
     ("scan", "target", "words"),
     [

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pcreg.cli.map import main
+from pcreg.cli.map import main, scans_of
 from pcreg.io.cloud import files_of, read_cloud, write_ply
 from pcreg.runtime.errors import InputError
 from tests.rooms import stored_room
@@ -53,6 +53,20 @@ def test_a_damaged_file_is_status_one_and_json_stands_alone(scans, tmp_path, cap
     assert "x.ply" in graph["scans"][2]["error"]
     assert graph["scans"][2]["map"] is None
     assert not (out / "overview.png").exists()
+
+
+def test_scans_are_added_to_a_map_in_its_folder(scans, tmp_path, monkeypatch):
+    out, new = tmp_path / "out", tmp_path / "new.ply"
+    assert main([str(scans / "*.ply"), "--out", str(out), "--no-picture", *FAST]) == 0
+    (first,) = map(json.loads, (out / "pairs.jsonl").read_text().splitlines())
+    write_ply(new, stored_room(0).target[::3])
+    monkeypatch.chdir(tmp_path)
+    assert main([str(out), str(new), "--no-picture", *FAST]) == 0
+    assert len(json.loads((out / "graph.json").read_text())["scans"]) == 3
+    assert first in list(map(json.loads, (out / "pairs.jsonl").read_text().splitlines()))
+    (out / "graph.json").write_text("{")
+    with pytest.raises(InputError, match="is damaged; name the scans"):
+        scans_of(str(out))
 
 
 @pytest.mark.parametrize(
