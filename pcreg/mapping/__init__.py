@@ -1,1 +1,1 @@
-"""Maps of many scans: pairs proposed and registered, a robust pose graph, and joint refinement."""
+"""Maps of many scans: pairs proposed and registered, a robust pose graph, and parts joined."""

@@ -20,15 +20,14 @@ from pcreg.geometry.se3 import inverse
 from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Motion, closed_triangles, displacement, symmetric
 from pcreg.mapping.growing_map import GrowingMap
 from pcreg.mapping.proposal import map_pairs
-from pcreg.mapping.refinement import most_overlapping, overlaps
-from pcreg.mapping.submap import Question, Scan, Submap, answered
+from pcreg.mapping.submap import Question, Scan, Submap, answered, most_overlapping, overlaps
 from pcreg.registration.judge.confidence import posterior
 from pcreg.registration.result import Registration
 from pcreg.runtime import cached_property
 from pcreg.runtime.progress import progress
 
 MIN_HELD_CONFIDENCE = 0.5  # at its place, below which a scan loses its edges
-MIN_JOINT_CONFIDENCE = 0.9  # of a place; of 51 wrong ones in simulated rooms the likeliest has 0.7
+MIN_JOINT_CONFIDENCE = 0.8  # of a place; of 51 wrong ones in simulated rooms the likeliest has 0.7
 MAX_PASSES = 5  # larger maps decide more
 MIN_TRIANGLES = 3  # closed by the edges of a scan, below which it is weakly connected
 MIN_OVERLAP = 0.05  # of a scan with another one that is around it
@@ -83,7 +82,9 @@ class Consolidation:
         growing = self.growing
         edges, component = growing.used(), growing.graph.component
         linked = symmetric(len(component), edges, np.ones(len(edges)))
-        return Placement(growing.scans, growing.refined(), component, linked + linked @ linked, growing.voxel)
+        return Placement(
+            growing.scans, growing.graph.poses, component, linked + linked @ linked, growing.voxel
+        )
 
     def _refute(self) -> bool:
         """Drop edges of weakly connected scans; returns if there were any."""
@@ -159,7 +160,7 @@ class Placement:
     """The scans in the maps that they form so far."""
 
     scans: Sequence[Scan]
-    poses: np.ndarray  # (n, 4, 4), jointly refined
+    poses: np.ndarray  # (n, 4, 4)
     component: np.ndarray  # (n,) int64
     linked: csr_array  # (n, n), not 0 of scans that one edge joins, or two
     voxel: float  # metres

@@ -10,7 +10,6 @@ from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve, symmetric
 from pcreg.mapping.map import Map, MapEdge
 from pcreg.mapping.proposal import Retrieval, probability_of, propose
-from pcreg.mapping.refinement import refine_jointly
 from pcreg.mapping.submap import Context, Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.estimation.icp import Refinement
@@ -145,10 +144,6 @@ class GrowingMap:
         a, b = self.scans[source].frame, self.scans[target].frame
         return b.T_local_given @ np.array(record["T_target_source"]) @ a.T_given_local
 
-    def refined(self) -> np.ndarray:
-        """The poses (n, 4, 4) of the pose graph, jointly refined."""
-        return refine_jointly(self.scans, self.graph.poses, self.graph.component, self.voxel)
-
     def motions(self) -> list[Motion]:
         """The motions of all records, registered or not."""
         return [
@@ -176,9 +171,9 @@ class GrowingMap:
         }
 
     def result(self, paths: Sequence[str], errors: dict[str, str]) -> Map:
-        """The maps of the scans at `paths`, jointly refined."""
+        """The maps of the scans at `paths`."""
         self.records.order(sorted(self.records.by_pair))
-        local, component = self.refined(), self.graph.component
+        local, component = self.graph.poses, self.graph.component
         sizes = np.bincount(component)
         number = np.zeros(len(sizes), dtype=np.int64)  # the largest map first; 0 of a scan alone
         ranked = [each for each in np.argsort(-sizes, kind="stable") if sizes[each] > 1]

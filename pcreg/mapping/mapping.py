@@ -1,4 +1,4 @@
-"""Scans without poses into maps: describe, screen, register pair by pair, optimise, refine.
+"""Scans without poses into maps: describe, screen, register pair by pair, optimise, join.
 
 Each scan is described once, in a folder that worker processes share, and pairs are screened. The most
 promising pairs are registered in rounds, as by `Registrar.register`, and the pose graph is solved after each.

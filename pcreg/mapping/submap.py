@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
 
 from pcreg.arrays import every_nth, to_host
 from pcreg.features.pretrained import Size
@@ -24,6 +25,7 @@ from pcreg.registration.result import Registration
 from pcreg.runtime.workers import map_unordered
 
 MAX_PROBES = 200
+CELL_VOXELS = 4.0  # edge of the cells by which overlap is estimated
 # Of a verification; of a search motions (4, 4) with their probabilities, likeliest first
 Answer = Registration | list[tuple[np.ndarray, float]]
 
@@ -45,6 +47,32 @@ class Scan:
     def probes(self) -> np.ndarray:
         """Some points (P, 3) of the surface, by which motions of the scan are compared."""
         return every_nth(self.surface, MAX_PROBES)
+
+
+def overlaps(scans: Sequence[Scan], poses: np.ndarray, component: np.ndarray, voxel: float) -> csr_array:
+    """Estimated overlap of each two scans of one component, as a fraction of the smaller: (n, n)."""
+    edge, cells = CELL_VOXELS * voxel, []
+    for scan, pose, own in zip(scans, poses, component, strict=True):
+        cell = np.unique(np.floor(transform(pose, scan.surface) / edge).astype(np.int64), axis=0)
+        cells.append(np.insert(cell, 0, own, axis=1))
+    owner = np.repeat(np.arange(len(scans)), [len(cell) for cell in cells])
+    _, column = np.unique(np.concatenate(cells), axis=0, return_inverse=True)
+    seen = coo_array((np.ones(len(owner)), (owner, column.ravel()))).tocsr()
+    shared = (seen @ seen.T).tocoo()
+    sizes, (rows, columns) = shared.diagonal(), shared.coords
+    other = rows != columns
+    share = shared.data / np.minimum(sizes[rows], sizes[columns])
+    found = csr_array((share[other], (rows[other], columns[other])), shape=shared.shape)
+    found.sort_indices()
+    return found
+
+
+def most_overlapping(shared: csr_array, scan: int, count: int, least: float) -> list[int]:
+    """Up to `count` scans that overlap most with one, by `least` or more."""
+    own = slice(shared.indptr[scan], shared.indptr[scan + 1])
+    values, others = shared.data[own], shared.indices[own]
+    best = np.argsort(-values, kind="stable")[:count]
+    return others[best[values[best] >= least]].tolist()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pcreg.mapping import consolidation
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import GrowingMap
 from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, edge, measured
-from tests.pcreg.mapping.test_refinement import corner, scan
+from tests.pcreg.mapping.test_overlap import corner, scan
 
 N = 7
 TURNED = se3(rotation_about(np.array([0, 0, 1.0]), 180), np.array([1.0, 0, 0]))

@@ -11,7 +11,7 @@ from pcreg.mapping import consolidation, graph
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import GrowingMap
 from tests.pcreg.mapping.edges import COVARIANCE, VOXEL, measured, probes, random_poses
-from tests.pcreg.mapping.test_refinement import scan
+from tests.pcreg.mapping.test_overlap import scan
 
 FEW, MANY = 30, 180
 
