@@ -13,22 +13,13 @@ from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
+import pydantic
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.errors import InstantiationException
 from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import (
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    TypeAdapter,
-    ValidationError,
-)
-from pydantic.errors import PydanticUserError
 
 from pcreg.cli import exit_status, options
 from pcreg.runtime.errors import InputError, first_line, refusing
@@ -41,16 +32,19 @@ COLUMN = 36  # where comments begin, if the value leaves room
 TYPES = {
     "evaluate": {
         "out": str | None,
-        "limit": PositiveInt | None,
-        "workers": PositiveInt | str | None,
-        "seeds": list[Annotated[int, Field(ge=0, lt=2**31)]],
+        "limit": pydantic.PositiveInt | None,
+        "workers": pydantic.PositiveInt | str | None,
+        "seeds": list[Annotated[int, pydantic.Field(ge=0, lt=2**31)]],
     },
     "train": {"name": str, "weights": str | None, "scales": list[float], "ema": float}
-    | {"positive_radius": NonNegativeFloat, "interpolation": Annotated[float, Field(ge=0, lt=1)]}
-    | dict.fromkeys(("seed", "workers"), NonNegativeInt)
-    | dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), PositiveInt)
     | {
-        "validate": dict.fromkeys(("every", "pairs", "points"), PositiveInt)
+        "positive_radius": pydantic.NonNegativeFloat,
+        "interpolation": Annotated[float, pydantic.Field(ge=0, lt=1)],
+    }
+    | dict.fromkeys(("seed", "workers"), pydantic.NonNegativeInt)
+    | dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), pydantic.PositiveInt)
+    | {
+        "validate": dict.fromkeys(("every", "pairs", "points"), pydantic.PositiveInt)
         | {"tau": float, "minimum": float}
     },
 }
@@ -218,10 +212,12 @@ def _typed(value: Any, hint: Any, default: Any, key: str) -> Any:
     if value is None and default is None:
         return None
     try:
-        typed = TypeAdapter(hint, config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
-    except PydanticUserError:
+        typed = pydantic.TypeAdapter(
+            hint, config=pydantic.ConfigDict(coerce_numbers_to_str=True)
+        ).validate_python(value)
+    except pydantic.PydanticUserError:
         return value
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         such = "" if default is None or isinstance(default, str) else f", such as {default}"
         raise InputError(f"{key}={value}: {error.errors()[0]['msg']}{such}") from error
     return str(typed) if isinstance(typed, Path) else typed
