@@ -18,7 +18,7 @@ from pcreg.kernels.grid import grid_sample
 
 VOXEL = 0.05  # metres, after scaling
 STREET_VOXEL = 0.3  # metres
-SHARES = {"rooms": 0.35, "streets": 0.3, "objects": 0.15, "terrestrial": 0.1, "sparse": 0.1}
+SHARES = {"rooms": 0.35, "streets": 0.35, "objects": 0.12, "terrestrial": 0.09, "sparse": 0.09}
 STEP = (5**0.5 - 1) / 2  # of a sequence that meets every share evenly
 MIXTURE = 2  # distinguishes what is drawn here from what the scene draws
 
