@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from pcreg.features.base import Descriptor
 from pcreg.features.fcgf import FCGF, compile_for
 from pcreg.features.fpfh import FPFH
-from pcreg.features.pretrained import Size, scales
+from pcreg.features.pretrained import WEIGHTS, Size, scales
 from pcreg.geometry.voxel_size import further_voxels
 from pcreg.io.cloud import expanded
+from pcreg.models.weights_file import read_weights
 from pcreg.registration.clouds.inputs import check_settings
 from pcreg.registration.clouds.prepared import PreparedCloud
 from pcreg.registration.strategy.single_scale import SingleScaleRegistrar
@@ -88,12 +89,12 @@ class Scales:
         if self._compilation is not None:
             self._compilation.wait()
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A checksum of the weights; empty for FPFH."""
         if self.own is not None:
             return self.own.fingerprint
-        return self._learned.fingerprint if self._is_learned else ""
+        return read_weights(self.weights or WEIGHTS).fingerprint if self._is_learned else ""
 
     def usable(self, size: Size, further: Sequence[float] = ()) -> Sequence[float]:
         """The voxel sizes to describe clouds of this size at: its own, or near it, and `further` ones."""
