@@ -93,10 +93,3 @@ def test_shipped_weights_are_found_by_name(name, tmp_path, monkeypatch):
     assert load_weights(name).architecture == load_weights(WEIGHTS).architecture
     with pytest.raises(InputError, match="elsewhere/fcgf"):
         load_weights("elsewhere/fcgf.safetensors")
-
-
-def test_the_evaluations_of_the_guide_have_a_folder_each():
-    text = (Path(__file__).parents[3] / "docs" / "own_data.md").read_text().replace("\\\n", " ")
-    commands = re.findall("^ {4}pcreg evaluate .*", text, re.MULTILINE)
-    outs = [re.findall(r"(?<= out=)\S+", command) for command in commands]
-    assert len({tuple(out) for out in outs}) == len(outs) > 1
