@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from pcreg.features.base import Descriptor
 from pcreg.features.pretrained import Size
 from pcreg.mapping.consolidation import Consolidation
 from pcreg.mapping.growing_map import GrowingMap
@@ -38,7 +39,7 @@ from pcreg.runtime.workers import Workers, executor_of, map_unordered
 def register_all(
     clouds: Sequence[Points],
     *,
-    descriptor: str = "fcgf",
+    descriptor: str | Descriptor = "fcgf",
     weights: str | Path | None = None,
     voxel: float | None = None,
     units: str = "m",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
+from pcreg.features.base import Descriptor
 from pcreg.geometry.se3 import rigid_motion
 from pcreg.registration.clouds.inputs import Points, ViewpointOption, both_units, both_viewpoints, check_seed
 from pcreg.registration.clouds.prepared import PreparedCloud
@@ -26,7 +27,7 @@ def register(
     source: Points,
     target: Points,
     *,
-    descriptor: str = "fcgf",
+    descriptor: str | Descriptor = "fcgf",
     weights: str | Path | None = None,
     voxel: float | None = None,
     units: str | tuple[str, str] = "m",
@@ -45,7 +46,7 @@ def register(
         source: A path, in which `~` is the home folder, an array or tensor (N, 3), or a point cloud of
             Open3D. Columns of an array after the third, up to the 32nd, are ignored.
         target: The same.
-        descriptor: `fcgf`, which is learned, or `fpfh`.
+        descriptor: `fcgf`, which is learned, `fpfh`, or an object as for `pcreg.Registrar`.
         weights: A .safetensors file of `pcreg train`; by default the shipped one that suits the clouds.
         voxel: Metres; by default chosen from the clouds, with further sizes if the first does not register.
         units: Of the coordinates of both clouds or, as a pair, of each: m, cm, mm, ft or in.
@@ -78,7 +79,7 @@ def verify(
     target: Points,
     T_target_source: ArrayLike,
     *,
-    descriptor: str = "fcgf",
+    descriptor: str | Descriptor = "fcgf",
     weights: str | Path | None = None,
     voxel: float | None = None,
     units: str | tuple[str, str] = "m",
