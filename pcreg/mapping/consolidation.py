@@ -27,7 +27,7 @@ from pcreg.runtime import cached_property
 from pcreg.runtime.progress import progress
 
 MIN_HELD_CONFIDENCE = 0.5  # at its place, below which a scan loses its edges
-MIN_JOINT_CONFIDENCE = 0.8  # of a place; of 51 wrong ones in simulated rooms the likeliest has 0.7
+MIN_JOINT_CONFIDENCE = 0.8  # of a place; of 88 wrong ones in simulated rooms the likeliest has 0.7
 MAX_PASSES = 5  # larger maps decide more
 MIN_TRIANGLES = 3  # closed by the edges of a scan, below which it is weakly connected
 MIN_OVERLAP = 0.05  # of a scan with another one that is around it
@@ -39,7 +39,7 @@ MAX_MOTIONS = 3  # verified between two maps
 MIN_MOTION_CONFIDENCE = 0.01  # of a hypothesis that is verified
 MAX_VOTERS = 4  # scans of a map that are verified in a place
 # Probability of a place before a scan is verified there; and of a vote at least: fragments are bent
-PRIOR, MIN_VOTE = 0.1, 0.02
+PRIOR, MIN_VOTE = 0.2, 0.02
 CONTRADICTED = "contradicts pairs that the scans around them confirm"
 
 
