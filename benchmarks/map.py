@@ -166,11 +166,15 @@ def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
     scans, overlap = described(max(numbers))
     for n in numbers:
         start = perf_counter()
-        pairs = Retrieval(scans[:n]).candidates()
+        found, inliers = Retrieval(scans[:n]), np.zeros((n, n), dtype=np.int64)
+        pairs = found.candidates()
         retrieved = perf_counter()
-        inliers = np.zeros((n, n), dtype=np.int64)
-        for source, target in pairs:
-            inliers[source, target] = inliers[target, source] = screen(scans[source], scans[target])
+        _screen(scans, pairs, inliers)
+        tried = np.zeros((n, n), dtype=bool)
+        tried[tuple(np.transpose(pairs))] = True
+        further = found.partners_of_partners(inliers, tried)
+        _screen(scans, further, inliers)
+        pairs += further
         screened = perf_counter()
         first = propose(probability_of(inliers), np.zeros((n, n)), max(ROUND_PAIRS, n // 4))
         shared = np.array([overlap[pair] for pair in pairs])
@@ -187,6 +191,12 @@ def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
             "of these overlap": sum(overlap[pair] >= LITTLE for pair in first),
             "propose s": perf_counter() - screened,
         }
+
+
+def _screen(scans: Sequence[Keypoints], pairs: Sequence[tuple[int, int]], inliers: np.ndarray) -> None:
+    """Enter the agreeing matches of pairs into `inliers` (n, n)."""
+    for a, b in pairs:
+        inliers[a, b] = inliers[b, a] = screen(scans[a], scans[b])
 
 
 def described(count: int) -> tuple[list[Keypoints], np.ndarray]:

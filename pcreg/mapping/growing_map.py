@@ -78,6 +78,7 @@ class GrowingMap:
         """Screen pairs and register the most promising ones."""
         retrieval = Retrieval([scan.keypoints for scan in self.scans])
         self._compare(executor, retrieval.candidates())
+        self._compare(executor, retrieval.partners_of_partners(self.inliers, self.screened))
         for _ in progress(self._rounds(executor), "register", self._pairs_left()):
             pass
         component = self.graph.component

@@ -56,6 +56,13 @@ class Retrieval:
         rows = np.arange(n)
         return sorted({pair for row in rows for pair in self._most_alike(row, np.delete(rows, row))})
 
+    def partners_of_partners(self, inliers: np.ndarray, screened: np.ndarray) -> list[tuple[int, int]]:
+        """Pairs not `screened` (n, n) of scans that agree with a third by `inliers` (n, n)."""
+        agree = csr_array(inliers >= HALF_INLIERS).astype(np.int64)
+        rows, columns = (agree @ agree).nonzero()
+        left = (rows > columns) & ~screened[rows, columns]
+        return sorted(zip(rows[left].tolist(), columns[left].tolist(), strict=True))
+
     def further_candidates(
         self, component: np.ndarray, inliers: np.ndarray, screened: np.ndarray
     ) -> list[tuple[int, int]]:

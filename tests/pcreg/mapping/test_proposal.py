@@ -34,6 +34,15 @@ def test_of_many_those_that_are_alike():
     assert (pairs[:, 0] % GROUPS == pairs[:, 1] % GROUPS).mean() > 0.99
 
 
+def test_then_those_that_agree_with_a_third():
+    inliers, screened = np.zeros((5, 5), dtype=np.int64), np.zeros((5, 5), dtype=bool)
+    for a, b, count in ((1, 0, 60), (2, 1, 60), (3, 2, 10), (4, 1, 60)):
+        inliers[a, b] = inliers[b, a] = count
+        screened[a, b] = screened[b, a] = True
+    screened[4, 0] = screened[0, 4] = True
+    assert Retrieval(keypoints(5)).partners_of_partners(inliers, screened) == [(2, 0), (4, 2)]
+
+
 def test_then_those_of_maps_that_agree():
     """Two of three maps of one group agree; their similar scans are compared if they were not."""
     n = MAX_SCANS + 26
