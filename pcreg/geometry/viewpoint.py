@@ -57,8 +57,8 @@ MIN_INCIDENCE_COSINE = 0.3  # below it a surface is seen edge-on
 DIRECTIONS = 80  # from the middle of the cloud in which places are tried
 DISTANCES_RADII = (0.6, 1.0, 1.5, 2.5, 4.5)  # and how far out, in RMS radii of the cloud
 # Correlation with incidence below which the spacing is not that of one sensor: nine in ten of 42 simulated
-# fragments, fused from images, have 0.44 at most, thinned 0.32; scans of rooms 0.51 and more, thinned scans of
-# objects 0.47 and more.
+# fragments, fused from images, have 0.44 at most, thinned 0.32; scans of rooms 0.51 and more, of objects,
+# thinned, 0.47 and more.
 MIN_EXPLAINED_CORRELATION = 0.45
 MIN_SPACING_COSINE = 0.15  # to which the spacing of a surface that is seen edge-on is bounded
 
