@@ -142,14 +142,14 @@ def run(
         files = [CloudFile(path, units, columns, option) for path in paths]
         found = examined_files(executor, registrar, files, True)
         work = Work(registrar, found, folder / "descriptions", seed, prior)
-        voxel = common_voxel(registrar, [file for file in found.values() if not file.error])
-        scans, errors = _described(executor, work, paths, voxel)
+        voxel, size = common_scale(registrar, [file for file in found.values() if not file.error])
+        scans, errors = _described(executor, work, paths, voxel, size)
         usable = [path for path in paths if path in scans]
         if len(usable) < 2:
             raise InputError(
                 f"{len(usable)} of {len(paths)} scans can be used; {next(iter(errors.values()))}"
             )
-        context = Context(work, tuple(usable), voxel)
+        context = Context(work, tuple(usable), voxel, size)
         growing = GrowingMap(context, [scans[path] for path in usable], records)
         if sequence:
             growing.follow()
@@ -158,22 +158,23 @@ def run(
     return growing.result(paths, errors)
 
 
-def common_voxel(registrar: Registrar, files: Sequence[CloudFile]) -> float:
-    """The common voxel size of the scans in metres."""
+def common_scale(registrar: Registrar, files: Sequence[CloudFile]) -> tuple[float, Size]:
+    """The common voxel size of the scans in metres, and the size that it stands for."""
     if registrar.voxel is not None:
-        return registrar.voxel
+        return registrar.voxel, Size(registrar.voxel)
     own = float(np.sort([file.voxel for file in files])[len(files) // 2])
-    return registrar.usable(Size(own, max(file.extent for file in files)))[0]
+    size = Size(own, max(file.extent for file in files))
+    return registrar.usable(size)[0], size
 
 
 def _described(
-    executor: Executor | None, work: Work, paths: Sequence[str], voxel: float
+    executor: Executor | None, work: Work, paths: Sequence[str], voxel: float, size: Size
 ) -> tuple[dict[str, Scan], dict[str, str]]:
     """The scans by path, and the errors of unusable ones."""
     errors = {path: work.files[path].error for path in paths if work.files[path].error}
     todo = [path for path in paths if path not in errors]
     scans = {}
-    described = map_unordered(executor, _describe, (work, voxel), todo)
+    described = map_unordered(executor, _describe, (work, voxel, size), todo)
     for path, answer in progress(described, "describe", len(todo)):
         if isinstance(answer, str):
             errors[path] = answer
@@ -182,9 +183,9 @@ def _described(
     return scans, errors
 
 
-def _describe(work: Work, voxel: float, path: str) -> Scan | str:
+def _describe(work: Work, voxel: float, size: Size, path: str) -> Scan | str:
     """One scan, or the error why it cannot be used."""
     cloud = work.cloud(path)
-    descriptor = work.registrar.at(voxel).descriptor
+    descriptor = work.registrar.at(voxel, size).descriptor
     found, error = attempted(lambda: Scan.of(cloud.at(descriptor), cloud.frame, voxel))
     return found or error

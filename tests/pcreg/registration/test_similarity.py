@@ -1,7 +1,5 @@
 """A source without metric scale: simulated rooms in units of their own, with known poses."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -47,7 +45,7 @@ def test_a_source_that_fits_at_two_scales_is_refused(registrar):
     target = np.concatenate([room.target, 1.5 * room.target + [7, 0, 0]])
     found = registrar.register(room.source / 3, target, scale=True)
     assert not found.registered
-    assert re.match(r"the scale cannot be told: 4.5\d* and 3 fit about equally well", found.reason)
+    assert found.reason == "the scale cannot be told: 4.5 and 3 fit about equally well"
 
 
 def test_another_room_is_refused(registrar):
