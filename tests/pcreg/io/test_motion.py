@@ -85,8 +85,8 @@ def test_what_rounding_did_to_a_rotation_is_mended():
         (T.round(1), "not rigid"),
         (np.diag([1e-3, 1e-3, 1e-3, 1]), "stretches by 0.001"),
         (np.eye(3), r"shape \(3, 3\)"),
-        ("T.txt", "no array of numbers"),
-        ([[1, 2], [3]], "no array of numbers"),
+        ("T.txt", "not an array of numbers"),
+        ([[1, 2], [3]], "not an array of numbers"),
     ],
 )
 def test_what_is_not_rigid_is_refused(matrix, words):

@@ -175,7 +175,7 @@ def test_damaged_and_foreign_checkpoints_are_refused(tmp_path):
     with pytest.raises(InputError, match="damaged"):
         load_checkpoint(path)
     torch.save({"array": np.float64}, path)  # a global that is not allowed
-    with pytest.raises(InputError, match="no checkpoint"):
+    with pytest.raises(InputError, match="not a checkpoint"):
         load_checkpoint(path)
 
 
