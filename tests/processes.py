@@ -26,7 +26,7 @@ def started(*words: object, **options: object) -> subprocess.Popen[str]:
 
 
 def run(*command, cwd) -> str:
-    """What a command prints, without this process's PYTHONPATH; its stderr fails the test."""
+    """Output of a command, without this process's PYTHONPATH; its stderr fails the test."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -62,13 +62,13 @@ def recorded(seed: int, scans: list[int], camera: DepthCamera) -> tuple[np.ndarr
 
 
 def simulated() -> dict[str, np.ndarray]:
-    """What the file of the tests holds: depths (rooms, 2, height, width) and poses (rooms, 2, 4, 4)."""
+    """Content of the file of the tests: depths (rooms, 2, height, width) and poses (rooms, 2, 4, 4)."""
     depth, poses = zip(*(recorded(seed, scans, CAMERA) for seed, *scans in ROOMS), strict=True)
     return {"depth": np.stack(depth), "T_world_camera": np.stack(poses)}
 
 
 def simulated_demo() -> dict[str, np.ndarray]:
-    """What the file of `pcreg demo` holds."""
+    """Content of the file of `pcreg demo`."""
     depth, (T_world_source, T_world_target) = recorded(59, [3, 5], WIDE)
     motion = inverse(T_world_target) @ T_world_source
     return {"depth": depth, "focal": np.array(WIDE.focal), "T_target_source": motion}

@@ -119,7 +119,7 @@ def example(page: str) -> str:
 
 @pytest.fixture
 def names(tmp_path, monkeypatch, room, in_process):
-    """What the example of registering takes as given; that of the README takes files of the demo."""
+    """Variables that the example of registering takes; that of the README takes files of the demo."""
     monkeypatch.chdir(tmp_path)
     source, target = room.source[::2], room.target[::2]
     (tmp_path / "demo").mkdir()
