@@ -45,6 +45,11 @@ def fragment(seed: int = 0, boxes: int = 4) -> np.ndarray:
     return points[downsample_and_filter(points, 0.03, np.zeros(3))]
 
 
+def half(points: np.ndarray) -> np.ndarray:
+    """Half of the points, at random."""
+    return points[np.random.default_rng(0).random(len(points)) < 0.5]
+
+
 def estimate(points: np.ndarray, voxel: float = 0.06) -> tuple[Viewpoint, np.ndarray, np.ndarray]:
     """The viewpoint and the surface that it is estimated from, with its normals of either sign."""
     surface = points[downsample_and_filter(points, voxel, box(points)[0])]
@@ -60,7 +65,11 @@ def same_side(points: np.ndarray, sensor: np.ndarray, voxel: float) -> float:
     return float(((towards(found.position, surface, normals) * seen).sum(1) > 0)[clear].mean())
 
 
-@pytest.mark.parametrize(("cloud", "voxel"), [(sweep(), 0.3), (fragment(1), 0.06)], ids=["sweep", "fragment"])
+@pytest.mark.parametrize(
+    ("cloud", "voxel"),
+    [(sweep(), 0.3), (fragment(1), 0.06), (half(fragment(3)), 0.06)],  # of the last the spacing is chance
+    ids=["sweep", "fragment", "half_a_fragment"],
+)
 @pytest.mark.parametrize("away", [np.zeros(3), AWAY], ids=["at_the_sensor", "elsewhere"])
 def test_the_sides_are_those_that_the_sensor_saw(cloud, voxel, away):
     assert same_side(cloud + away, away, voxel) > 0.9
