@@ -48,6 +48,7 @@ HEIGHTS = 21  # that are tried, up to a standard deviation of the points up and 
 
 MAX_OCCLUSION_POINTS = 5_000  # of a surface
 SCREENING_POINTS = 1_000  # that are seen from all places; 5,000 find places no better
+SCREENED_PLACES = 40  # of a fused cloud, compared again by all points
 MAX_RAYS = 1 << 14  # computed together on the CPU, in arrays that fit the cache
 GPU_MAX_RAYS = 1 << 22
 FACE_CELLS = 30  # of the range image, to a side of each of the six faces of a cube: 3 degrees
@@ -55,7 +56,8 @@ WIDTH = 1.5 * np.radians(90.0) / FACE_CELLS  # from the middle of a cell to the 
 OCCLUSION_MARGIN_VOXELS = 4.0  # behind a surface, from which on a point is hidden
 MIN_INCIDENCE_COSINE = 0.3  # below it a surface is seen edge-on
 DIRECTIONS = 80  # from the middle of the cloud in which places are tried
-DISTANCES_RADII = (0.6, 1.0, 1.5, 2.5, 4.5)  # and how far out, in RMS radii of the cloud
+# And how far out, in RMS radii of the cloud: of a single scan, and of one fused from several
+DISTANCES_RADII, FUSED_DISTANCES_RADII = (0.6, 1.0, 1.5, 2.5, 4.5), (0.6, 1.0, 1.5, 2.0, 2.7)
 # Correlation with incidence below which the spacing is not that of one sensor: nine in ten of 42 simulated
 # fragments, fused from images, have 0.44 at most, thinned 0.32; scans of rooms 0.51 and more, of objects,
 # thinned, 0.47 and more.
@@ -86,15 +88,17 @@ def estimated_viewpoint(points: Array, surface: Array, normals: Array, voxel: fl
     middle = surface.mean(0)
     around = surface - middle
     middle, radius = to_host(middle), float(dot(around, around).mean()) ** 0.5
-    places = np.concatenate([middle[None], *(middle + d * radius * _directions() for d in DISTANCES_RADII)])
-    fits = spacing.fits(places)
+    places = _places(middle, radius, DISTANCES_RADII)
+    fits, screening = spacing.fits(places), view.of_points(SCREENING_POINTS)
     if spacing.correlation(middle) >= MIN_SPACING_CORRELATION:
         found, correlation = _surrounded(view, spacing, middle, radius)
         if max(correlation, *spacing.fits(found.position[None])) >= fits.max() - MAX_CORRELATION_DEFICIT:
             return found
-    if fits.max() < MIN_EXPLAINED_CORRELATION:
-        fits = np.zeros_like(fits)
-    return Viewpoint(places[np.argmin(view.of_points(SCREENING_POINTS).scores(places) - fits)], known=False)
+    if fits.max() >= MIN_EXPLAINED_CORRELATION:
+        return Viewpoint(places[np.argmin(screening.scores(places) - fits)], known=False)
+    places = _places(middle, radius, FUSED_DISTANCES_RADII)
+    places = places[np.argsort(screening.scores(places), kind="stable")[:SCREENED_PLACES]]
+    return Viewpoint(places[np.argmin(view.scores(places))], known=False)
 
 
 def _surrounded(
@@ -235,6 +239,11 @@ def _cube_cells(rays: Array) -> Array:
         cell *= FACE_CELLS
         cell += xp.astype((angle / np.pi * 2 + 0.5) * FACE_CELLS, xp.int64).clip(0, FACE_CELLS - 1)
     return cell
+
+
+def _places(middle: np.ndarray, radius: float, distances: tuple[float, ...]) -> np.ndarray:
+    """The middle (3,) and places in all directions from it, `distances` times the radius away: (P, 3)."""
+    return np.concatenate([middle[None], *(middle + d * radius * _directions() for d in distances)])
 
 
 def _directions() -> np.ndarray:
