@@ -24,7 +24,7 @@ docs: .venv/complete
 	.venv/bin/python -m mkdocs build --strict --quiet
 
 bench: .venv/complete
-	.venv/bin/python benchmarks/kernels.py operators
+	.venv/bin/python benchmarks/kernels.py
 
 release: VERSION = $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' pcreg/runtime/__init__.py)
 release: .venv/complete

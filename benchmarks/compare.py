@@ -3,7 +3,6 @@
     python benchmarks/compare.py list /data/3dmatch --lidar pairs_10m.txt SCANS --lidar ... > pairs.csv
     python benchmarks/compare.py freeze pairs.csv answers.json [--device cuda] [--descriptor fcgf]
     python benchmarks/compare.py answers A.json B.json [--motion 1e-6]
-    python benchmarks/compare.py devices pairs.csv [--device cuda] [--descriptor fcgf]
     python benchmarks/compare.py losses A.json B.json [--relative 1e-5]
 
     list     51 pairs by a fixed rule: six spread evenly over each scene of 3DMatch and of 3DLoMatch, six of
@@ -12,7 +11,6 @@
     freeze   verdict, confidence, motion and reason of `register` on each pair, as JSON
     answers  verdicts and reasons must be equal, confidences within 1e-3, motions of registered pairs within
              --motion (entries: radians and metres)
-    devices  verdicts of the device must be the CPU's, and its own answers the same again to the bit
     losses   two files of `python benchmarks/training.py losses`
 
 Prints each difference; the exit status is 1 if there is one.
@@ -30,7 +28,6 @@ from report import parser, run
 from pcreg.io.cloud import natural, read_cloud
 from pcreg.io.pairs import evenly
 from pcreg.registration.registrar import Registrar
-from pcreg.registration.result import Registration
 from pcreg.registration.strategy.scales import DESCRIPTORS
 from pcreg.runtime.errors import InputError
 
@@ -44,12 +41,11 @@ def main() -> int:
     listed.add_argument("root", type=Path)
     lidar = {"nargs": 2, "type": Path, "action": "append", "default": [], "metavar": ("PAIRS", "SCANS")}
     listed.add_argument("--lidar", **lidar)
-    for verb in ("freeze", "devices"):
-        verbs[verb].add_argument("pairs", type=Path, metavar="LIST")
-    verbs["freeze"].add_argument("file", type=Path)
-    for verb, default in (("freeze", "cpu"), ("devices", "cuda")):
-        verbs[verb].add_argument("--device", default=default)
-        verbs[verb].add_argument("--descriptor", default=DESCRIPTORS[0], choices=DESCRIPTORS)
+    frozen = verbs["freeze"]
+    frozen.add_argument("pairs", type=Path, metavar="LIST")
+    frozen.add_argument("file", type=Path)
+    frozen.add_argument("--device", default="cpu")
+    frozen.add_argument("--descriptor", default=DESCRIPTORS[0], choices=DESCRIPTORS)
     for verb in ("answers", "losses"):
         verbs[verb].add_argument("one", type=Path)
         verbs[verb].add_argument("other", type=Path)
@@ -99,8 +95,8 @@ def _fragment(root: Path, name: str) -> Path:
 def freeze(options: argparse.Namespace) -> list[str]:
     """Write the answer to each pair."""
     registrar, answers = Registrar(descriptor=options.descriptor, device=options.device), {}
-    for files in _pairs(options.pairs):
-        start = perf_counter()
+    for line in options.pairs.read_text().splitlines():
+        files, start = line.split(","), perf_counter()
         found = registrar.register(*(read_cloud(file).points for file in files))
         answers[_name(files)] = {
             "registered": bool(found.registered),
@@ -111,10 +107,6 @@ def freeze(options: argparse.Namespace) -> list[str]:
         print(f"{_name(files)}: {found.confidence:.3f}, {perf_counter() - start:.2f} s", flush=True)
         options.file.write_text(json.dumps(answers, indent=1))
     return []
-
-
-def _pairs(path: Path) -> list[list[str]]:
-    return [line.split(",") for line in path.read_text().splitlines()]
 
 
 def _name(files: list[str]) -> str:
@@ -140,29 +132,6 @@ def _differences(name: str, a: dict[str, Any], b: dict[str, Any], motion: float)
     return found
 
 
-def devices(options: argparse.Namespace) -> list[str]:
-    here, there = (Registrar(descriptor=options.descriptor, device=on) for on in ("cpu", options.device))
-    differences, apart, doubt = [], 0.0, 0.0
-    for files in _pairs(options.pairs):
-        clouds = [read_cloud(file).points for file in files]
-        wanted, found, again = (each.register(*clouds) for each in (here, there, there))
-        doubt = max(doubt, abs(found.confidence - wanted.confidence))
-        if found.registered != wanted.registered:
-            differences.append(f"{_name(files)}: the verdict is not the CPU's")
-        elif found.registered:
-            apart = max(apart, float(np.abs(found.T_target_source - wanted.T_target_source).max()))
-        if _bits(found) != _bits(again):
-            differences.append(f"{_name(files)}: the second answer is not the first")
-    print(f"at most apart: entries of a motion {apart:.3g}, confidences {doubt:.3g}")
-    return differences
-
-
-def _bits(found: Registration) -> bytes:
-    """All numbers of an answer."""
-    numbers = found.T_target_source, found.confidence, found.covariance, found.matches
-    return b"".join(np.ascontiguousarray(each).tobytes() for each in numbers if each is not None)
-
-
 def losses(options: argparse.Namespace) -> list[str]:
     one, other = (np.array(json.loads(path.read_text())) for path in (options.one, options.other))
     if len(one) != len(other):
@@ -172,7 +141,7 @@ def losses(options: argparse.Namespace) -> list[str]:
     return [f"step {n + 1}: {one[n]}, {other[n]}" for n in np.flatnonzero(off > options.relative)]
 
 
-VERBS = {each.__name__: each for each in (freeze, answers, devices, losses)} | {"list": write_list}
+VERBS = {each.__name__: each for each in (freeze, answers, losses)} | {"list": write_list}
 
 if __name__ == "__main__":
     run(main)

@@ -1,26 +1,28 @@
-"""Time the network in inference, on native points and on voxels, beside spconv.
+"""Time the network in inference, on native points and on voxels.
 
     python benchmarks/network.py [CLOUD] [--voxel 0.025 ...] [--precision float32 ...] [--batch 1 8]
 
 CLOUD is any point cloud file, downsampled to one point per voxel (default: a simulated room): fragments of
 it, alone and in a batch, and the whole. Runs on the GPU if there is one. `index` builds all levels and
-triplets, `forward` runs the network on them, `both` one after the other; spconv builds indices within its
-forward pass, which counts as `both`. Wall-clock milliseconds until the device has finished, medians; MiB at
-the peak.
+triplets, `forward` runs the network on them, `both` one after the other. Wall-clock milliseconds until the
+device has finished, medians; MiB at the peak.
 """
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import torch
-from report import PRECISIONS, Value, keep, load, medians, parser, peak_mib, run
+from report import DEVICE, PRECISIONS, Value, keep, load, medians, parsed, parser, peak_mib, run
 
-from kernels import DEVICE, PEER_PRECISIONS, SNAP, VoxelGrid, VoxelResUNet, builder, parsed, peers
 from pcreg.kernels.point_batch import PointBatch
+from pcreg.kernels.pyramid import Pyramid
 from pcreg.models.layers import PointConv
 from pcreg.models.resunet import ResUNet
 from pcreg.models.weights_file import Architecture
+
+SNAP = {"native": False, "voxel": True}
 
 
 def main() -> None:
@@ -50,31 +52,26 @@ def forward_rows(
 ) -> Iterator[dict[str, Value]]:
     device, functions = options.device, {}
     for name, snap in SNAP.items():
-        network = ResUNet(Architecture(voxel, snap=snap)).to(device).eval()
+        architecture = Architecture(voxel, snap=snap)
+        network = ResUNet(architecture).to(device).eval()
         for layer in network.modules():  # norms stay float32
             if isinstance(layer, PointConv | torch.nn.Linear):
                 layer.to(PRECISIONS[precision])
-        build = builder(batch, voxel, name)
+        build = partial(Pyramid.build, batch, architecture.geometry)
         built = build()
         functions |= {
             f"{name} index": build,
             f"{name} forward": lambda network=network, built=built: network(built),
             f"{name} both": lambda network=network, build=build: network(build()),
         }
-    engines = list(SNAP)
-    for name, package in peers(device).items() if precision in PEER_PRECISIONS else ():
-        network = VoxelResUNet(package, Architecture(voxel)).to(device, PRECISIONS[precision]).eval()
-        grid = VoxelGrid.of(batch, voxel)
-        functions[f"{name} both"] = lambda network=network, grid=grid: network(grid)
-        engines.append(name)
     times = medians(functions, options.runs, device)
-    for name in engines:
+    for name in SNAP:
         yield {
             "clouds": clouds,
             "points": len(batch),
             "precision": precision,
             "engine": name,
-            **{part: times.get(f"{name} {part}") for part in ("index", "forward", "both")},
+            **{part: times[f"{name} {part}"] for part in ("index", "forward", "both")},
             "peak MiB": peak_mib(functions[f"{name} both"], device),
         }
 

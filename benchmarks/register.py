@@ -1,11 +1,10 @@
-"""Time registration: files, pairs in memory, refusals, batches and workers.
+"""Time registration: files, pairs in memory, refusals and batches.
 
 python benchmarks/register.py files --pair "rooms, 270 k points" a.ply b.ply --pair ... [--repeat 9]
 python benchmarks/register.py pairs --pair NAME SOURCE TARGET ... [--device cuda]
 python benchmarks/register.py first --pair NAME SOURCE TARGET ...
 python benchmarks/register.py refusals /data/3dmatch [--pairs 12]
 python benchmarks/register.py batch a.ply b.ply ... [--pairs 200] [--device cuda]
-python benchmarks/register.py workers /data/3dmatch [--counts 1 2 4 8 16] [--pairs 400]
 
 files     the whole process of `pcreg register`, start and picture included; medians
 pairs     a call of `Registrar.register` on points in memory: the first of the process, and the median of
@@ -13,7 +12,6 @@ pairs     a call of `Registrar.register` on points in memory: the first of the p
 first     the first call on a GPU in a fresh process, which compiles all kernels or finds them on disk
 refusals  fragments of different scenes of 3DMatch, prepared beforehand but for scale and description
 batch     the first of all pairs of the files, workers started, files read and described
-workers   pairs a second of screening, evaluation and batch by so many worker processes, already started
 """
 
 import argparse
@@ -22,32 +20,21 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator
 from itertools import combinations, islice, product
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
 
 import numpy as np
-from hydra.utils import instantiate
 from report import Value, keep, parser, run
 
-from pcreg.cli.config import compose_config
 from pcreg.datasets.threedmatch import ThreeDMatch
-from pcreg.evaluation import runner
-from pcreg.features.cache import FeatureCache
 from pcreg.io.cloud import read_cloud
-from pcreg.io.pairs import keep_evenly
 from pcreg.registration import batch
-from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import Registrar
 from pcreg.registration.strategy.scales import DESCRIPTORS
-from pcreg.runtime.records import Records
-from pcreg.runtime.workers import executor_of, map_unordered
 
 STEPS = ("describe", "match", "estimate", "refine", "verdict", "mirror_test")
-VOXEL = 0.05  # metres, at which fragments are screened
 FIRST_CALL = """
 import json, sys
 from time import perf_counter
@@ -69,10 +56,8 @@ def main() -> None:
         pair = {"nargs": 3, "action": "append", "required": True, "metavar": ("NAME", "SOURCE", "TARGET")}
         verbs[verb].add_argument("--pair", **pair)
     verbs["batch"].add_argument("files", nargs="+", metavar="FILE")
-    for verb in ("refusals", "workers"):
-        verbs[verb].add_argument("root", type=Path, help="3DMatch, as docs/data.md lays it out")
-    verbs["workers"].add_argument("--counts", type=int, nargs="+", default=[1, 2, 4, 8, 16])
-    for verb, count in (("refusals", 12), ("batch", 200), ("workers", 400)):
+    verbs["refusals"].add_argument("root", type=Path, help="3DMatch, as docs/data.md lays it out")
+    for verb, count in (("refusals", 12), ("batch", 200)):
         verbs[verb].add_argument("--pairs", type=int, default=count, help="(default: %(default)s)")
     for verb in ("files", "pairs"):
         verbs[verb].add_argument("--repeat", type=int, default=9)
@@ -179,86 +164,7 @@ def many(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
         }
 
 
-def workers(options: argparse.Namespace) -> Iterator[dict[str, Value]]:
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        tasks = {"screening": _screening, "evaluation": _evaluation, "batch": _batch}
-        tasks = {name: task(options.root, options.pairs, folder / name) for name, task in tasks.items()}
-        for count in options.counts:
-            row: dict[str, Value] = {"workers": count}
-            for name, task in tasks.items():
-                with executor_of(count) as executor:
-                    task(executor, 4 * count)  # processes start and import
-                    start = perf_counter()
-                    done = task(executor, options.pairs)
-                    row[f"{name}, pairs a second"] = done / (perf_counter() - start)
-            yield row
-
-
-Rate = Callable[[Executor, int], int]  # does so many pairs, returns their number
-
-
-def _screening(root: Path, count: int, folder: Path) -> Rate:
-    dataset, names = _data(root, 24)
-    registrar = Registrar()
-    descriptor = registrar.at(VOXEL).descriptor
-    clouds = [registrar.prepare(dataset.cloud(name), viewpoint="sensor") for name in names]
-    described = [cloud.at(descriptor) for cloud in clouds]
-    screened = [Keypoints.of(cloud, VOXEL) for cloud in described]
-    every = list(product(range(len(screened)), repeat=2))
-
-    def rate(executor: Executor, limit: int) -> int:
-        chosen = [every[n % len(every)] for n in range(20 * limit)]
-        return sum(1 for _ in map_unordered(executor, _screen, (screened,), chosen))
-
-    return rate
-
-
-def _screen(screened: Sequence[Keypoints], pair: tuple[int, int]) -> int:
-    return screen(screened[pair[0]], screened[pair[1]])
-
-
-def _evaluation(root: Path, count: int, folder: Path) -> Rate:
-    settings = ["data=3dmatch", f"data.root={root}", "protocol.voxel=0.05", "estimator=ransac"]
-    cfg = compose_config("evaluate", settings)
-    cfg.protocol.samples = [5000]
-    groups = ("descriptor", "estimator", "protocol")
-    made: dict[str, Any] = {name: instantiate(cfg[name], _convert_="all") for name in groups}
-    features, runs = FeatureCache(folder / "features", made["descriptor"], {}), iter(range(1000))
-    dataset, names = _data(root, count)
-    for name in names:
-        features.file_of(dataset.cloud(name))  # estimation alone is timed
-
-    def rate(executor: Executor, limit: int) -> int:
-        dataset, _ = _data(root, limit)
-        records = Records(folder / f"{next(runs)}.jsonl", {})
-        return len(runner.run(dataset, **made, records=records, features=features, workers=executor))
-
-    return rate
-
-
-def _batch(root: Path, count: int, folder: Path) -> Rate:
-    dataset, names = _data(root, count)
-    files = {name: folder / f"{name.replace('/', '-')}.npy" for name in names}
-    folder.mkdir(parents=True)
-    for name, path in files.items():
-        np.save(path, dataset.cloud(name))
-    pairs, runs = [(str(files[p.source]), str(files[p.target])) for p in dataset.pairs], iter(range(1000))
-
-    def rate(executor: Executor, limit: int) -> int:
-        return len(batch.run(Registrar(), pairs[:limit], folder / str(next(runs)), workers=executor))
-
-    return rate
-
-
-def _data(root: Path, limit: int) -> tuple[ThreeDMatch, list[str]]:
-    """So many pairs of 3DMatch, and the names of their clouds."""
-    dataset = ThreeDMatch(root, "3DMatch")
-    keep_evenly(dataset, limit)
-    return dataset, sorted({name for pair in dataset.pairs for name in (pair.source, pair.target)})
-
-
-VERBS = {each.__name__: each for each in (files, pairs, first, refusals, workers)} | {"batch": many}
+VERBS = {each.__name__: each for each in (files, pairs, first, refusals)} | {"batch": many}
 
 if __name__ == "__main__":  # workers import this file
     run(main)

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from pcreg.io.cloud import read_cloud
+from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 from pcreg.runtime.files import replacing
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pcreg.kernels.point_batch import PointBatch
 
 OUT = Path("outputs/benchmarks")
+DEVICE = choose_device("auto")
 PACKAGES = ("numpy", "torch", "triton", "spconv-cu126", "spconv-triton")
 PRECISIONS = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16")}
 Value = str | int | float | None
@@ -40,6 +42,16 @@ def parser(text: str, *verbs: str) -> tuple[argparse.ArgumentParser, dict[str, a
     for each in choices.values() or [made]:
         each.add_argument("--out", type=Path, default=OUT, help="folder of results (default: %(default)s)")
     return made, choices
+
+
+def parsed(made: argparse.ArgumentParser, **defaults: object) -> argparse.Namespace:
+    """The options of a parser and those on the cloud, with their defaults, and on the device."""
+    made.add_argument("cloud", nargs="?", metavar="CLOUD")
+    made.add_argument("--voxel", type=float, nargs="+", help="metres (default: %(default)s)")
+    made.add_argument("--precision", nargs="+", choices=PRECISIONS, help="default: %(default)s")
+    made.add_argument("--runs", type=int, help="default: %(default)s")
+    made.set_defaults(device=DEVICE, **defaults)
+    return made.parse_args()
 
 
 def run(main: Callable[[], int | None]) -> None:
