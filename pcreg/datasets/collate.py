@@ -53,15 +53,15 @@ class TrainingBatch:
         return concatenate_scales(source, self.source_rows), concatenate_scales(target, self.target_rows)
 
     def to(self, device: torch.device | str) -> "TrainingBatch":
-        """The batch on `device`, with its pyramid built there."""
+        """The batch on `device`, with its pyramid built there; a batch with a pyramid stays where it is."""
+        if isinstance(self.pyramid, Pyramid):
+            return self
         there = self.moved(device)
-        if not isinstance(there.pyramid, PointBatch):
-            return there
         half = len(there.pyramid.lengths) // 2
         return replace(there, pyramid=Pyramid.build(there.pyramid, self.geometry, (half, half)))
 
     def moved(self, device: torch.device | str) -> "TrainingBatch":
-        """The batch on `device`, its pyramid built or not as before."""
+        """The batch on `device`, its pyramid not yet built."""
         rows = {name: getattr(self, name) for name in ROW_FIELDS}
         rows = {name: value if value is None else moved(value, device) for name, value in rows.items()}
         return replace(self, pyramid=self.pyramid.to(device), **rows)

@@ -4,8 +4,8 @@ The pair lists are computed from the poses by FCGF's rule: train 0-5 has 1358 pa
 test 8-10 555. Any sequence laid out in the same way can be read.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
@@ -33,16 +33,6 @@ POINT_BYTES = 16  # x y z reflectance, float32
 # Of corrections by ICP, FCGF's: one point per voxel, partners within a distance, metres
 ICP = {"method": "point to point", "voxel": 0.05, "distance": 0.2, "iterations": 200}
 REMEDY = "name another folder with data.cache=FOLDER, or delete this file to compute it anew"
-
-
-@dataclass(frozen=True)
-class Start:
-    """A pair of scans with its initial motion."""
-
-    name: str
-    source: Path
-    target: Path
-    T_target_source: np.ndarray  # (4, 4) float64
 
 
 class Kitti:
@@ -82,19 +72,19 @@ class Kitti:
         numbers = (sequences,) if isinstance(sequences, int) else tuple(sequences)
         self.name = "KITTI" if numbers == TEST else f"KITTI {', '.join(f'{n:02d}' for n in numbers)}"
         self.drives = {f"{number:02d}": _drive(root, number) for number in numbers}
-        self._starts: list[Start] = []
+        self._starts: list[Pair] = []  # with the motions of odometry
         self.left_out: list[str] = []
         for sequence, drive in self.drives.items():
             broken = drive.broken_scans()
             for source, target in distance_pairs(drive.T_world_camera[:, :3, 3], distance):
-                name = f"{sequence}/{source:06d}->{sequence}/{target:06d}"
                 if source == target or (int(sequence), source, target) in REMOVED:
                     continue
+                names = (f"{sequence}/{frame:06d}" for frame in (source, target))
+                pair = Pair(*names, drive.motion(source, target), scene=sequence)
                 if why := broken.get(source) or broken.get(target):
-                    self.left_out.append(f"{name} ({why})")
+                    self.left_out.append(f"{pair.name} ({why})")
                 else:
-                    scans = drive.scan(source), drive.scan(target)
-                    self._starts.append(Start(name, *scans, drive.motion(source, target)))
+                    self._starts.append(pair)
         if self.left_out and not skip_broken:
             total = len(self.left_out) + len(self._starts)
             raise InputError(
@@ -107,12 +97,13 @@ class Kitti:
     def pairs(self) -> list[Pair]:
         """Pairs in driving order; source is the earlier scan."""
         if self.truth == "odometry":
-            return [_pair(start, start.T_target_source) for start in self._starts]
+            return self._starts
         pairs = []
-        found = corrections(self._starts, self.cache / "icp.jsonl", self.workers)
+        found = corrections(self._starts, self.cloud, self.cache / "icp.jsonl", self.workers)
         for start, correction in zip(self._starts, found, strict=True):
             T = start.T_target_source
-            pairs.append(_pair(start, correction @ T if self.truth == "icp" else T @ correction))
+            corrected = correction @ T if self.truth == "icp" else T @ correction
+            pairs.append(replace(start, T_target_source=corrected))
         return pairs
 
     def keep_evenly(self, limit: int | None) -> None:
@@ -128,10 +119,6 @@ class Kitti:
                 f"{name}: sequence not loaded; name a scan such as {next(iter(self.drives))}/000000"
             )
         return read_cloud(self.drives[sequence].velodyne / f"{frame}.bin").points
-
-
-def _pair(start: Start, T: np.ndarray) -> Pair:
-    return Pair(*start.name.split("->"), T, scene=start.name.partition("/")[0])
 
 
 def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> np.ndarray:
@@ -150,10 +137,13 @@ def icp(source: np.ndarray, target: np.ndarray, T_target_source: np.ndarray) -> 
     ).transformation
 
 
-def corrections(starts: Sequence[Start], path: Path, workers: Workers = None) -> list[np.ndarray]:
+def corrections(
+    starts: Sequence[Pair], cloud: Callable[[str], np.ndarray], path: Path, workers: Workers = None
+) -> list[np.ndarray]:
     """`icp` of every pair (4, 4), as recorded in `path`; the rest is computed by `workers`, and recorded.
 
-    Raises InputError for records of other code, settings or starts, and OutputError if none can be written.
+    `cloud` reads the points of a scan. Raises InputError for records of other code, settings or starts, and
+    OutputError if none can be written.
     """
     settings = ICP | {
         "code": code_fingerprint("arrays", "geometry", "io", "datasets/kitti.py"),
@@ -166,7 +156,7 @@ def corrections(starts: Sequence[Start], path: Path, workers: Workers = None) ->
             raise InputError(f"{path}: made from other poses or another calibration; {REMEDY}")
     todo = [start for start in starts if start.name not in records.by_pair]
     with executor_of(workers) as executor:
-        computed = map_unordered(executor, _correct, (), todo)
+        computed = map_unordered(executor, _correct, (cloud,), todo)
         for _, record in progress(computed, "ground truth by ICP", len(todo)):
             try:
                 records.add(record)
@@ -175,9 +165,8 @@ def corrections(starts: Sequence[Start], path: Path, workers: Workers = None) ->
     return [np.array(records.by_pair[start.name]["correction"]) for start in starts]
 
 
-def _correct(start: Start) -> dict[str, Any]:
-    source, target = (read_cloud(path).points for path in (start.source, start.target))
-    correction = icp(source, target, start.T_target_source)
+def _correct(cloud: Callable[[str], np.ndarray], start: Pair) -> dict[str, Any]:
+    correction = icp(cloud(start.source), cloud(start.target), start.T_target_source)
     return {"pair": start.name, "start": start.T_target_source.tolist(), "correction": correction.tolist()}
 
 
@@ -208,16 +197,13 @@ class _Drive:
     T_world_camera: np.ndarray  # (F, 4, 4) float64; the world is the first camera's frame
     T_camera_lidar: np.ndarray  # (4, 4) float64, Tr of calib.txt
 
-    def scan(self, frame: int) -> Path:
-        return self.velodyne / f"{frame:06d}.bin"
-
     def broken_scans(self) -> dict[int, str]:
         """The frames with a missing or truncated scan, with the file and the fault."""
         sizes = {path.name: path.stat().st_size for path in self.velodyne.glob("*.bin")}
         usual = float(np.median(list(sizes.values()))) if sizes else 0.0
         broken = {}
         for frame in range(len(self.T_world_camera)):
-            path = self.scan(frame)
+            path = self.velodyne / f"{frame:06d}.bin"
             size = sizes.get(path.name)
             if size is None:
                 broken[frame] = f"{path} is missing"

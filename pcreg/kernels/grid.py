@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pcreg.kernels.cells import bounding_box, cells_of, cloud_of_rows, pack
+from pcreg.kernels.cells import check_numbered
 
 
 def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) -> Tensor:
@@ -29,13 +29,20 @@ def grid_sample(points: Tensor, lengths: Tensor, size: float, origin: Tensor) ->
         from pcreg.kernels.triton.search.index import sample_cells
 
         return sample_cells(points, lengths, size, origin)
-    cloud = cloud_of_rows(lengths)
-    cells = cells_of(points, cloud, origin, size)
-    lowest, shape = bounding_box(cells, len(lengths))
-    inside = (points.double() - origin[cloud]) / size - cells  # position within the cell, in [0, 1)^3
+    cloud = torch.repeat_interleave(lengths)
+    inside = (points.double() - origin[cloud]) / size
+    cells = torch.floor(inside)
+    inside -= cells  # position within the cell, in [0, 1)^3
+    cells -= cells.amin(0)
+    shape = cells.amax(0) + 1
+    check_numbered(len(lengths) * float(shape.prod()))
+    # Sorted keys are sorted by cloud, then x, y and z
+    key = cloud
+    for along, cell in zip(shape.long(), cells.long().unbind(1), strict=True):
+        key = key * along + cell
     dx, dy, dz = (inside - 0.5).unbind(1)
     from_centre = (dx * dx + dy * dy) + dz * dz  # in this order on the GPU, too
-    keys, member_of = torch.unique(pack(cells - lowest, cloud, shape), return_inverse=True)
+    keys, member_of = torch.unique(key, return_inverse=True)
     nearest = torch.full((len(keys),), torch.inf, dtype=torch.float64, device=points.device)
     nearest = nearest.scatter_reduce(0, member_of, from_centre, "amin")
     rows = torch.nonzero(from_centre == nearest[member_of]).squeeze(1)

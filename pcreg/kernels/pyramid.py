@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pcreg.kernels.conv import arrange
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.point_batch import PointBatch, RowGroups
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
@@ -40,9 +39,6 @@ class Pyramid:
             geometry: Levels and neighbourhoods.
             groups: Numbers of clouds in groups that follow one another; None: all are one.
 
-        Returns:
-            The pyramid, with all that convolutions derive from its triplets.
-
         Raises:
             ValueError: Viewpoints are missing, or cells cannot be numbered in 62 bits.
         """
@@ -67,7 +63,7 @@ class Pyramid:
         size, radius = geometry.size_and_radius(0, geometry.stem_kernel_size)
         kernel = size, geometry.stem_kernel_size, radius, normals and normals[0], geometry.snap
         stem = native_counts(places[0], batch.lengths, *kernel)
-        return Pyramid(levels, stem, same, down, *_grouped(levels, groups), normals)._arranged()
+        return Pyramid(levels, stem, same, down, *_grouped(levels, groups), normals)
 
     def groups(self, level: int) -> list[PointBatch]:
         """The points of a level, each group of clouds by itself."""
@@ -76,20 +72,6 @@ class Pyramid:
         if batch.viewpoints is None:
             return list(map(PointBatch, points, lengths))
         return list(map(PointBatch, points, lengths, self.row_groups[level].split(batch.viewpoints)))
-
-    def to(self, device: torch.device | str) -> "Pyramid":
-        """The same pyramid on the device."""
-        levels = [level.to(device) for level in self.levels]
-        same, down = ([triplets.to(device) for triplets in some] for some in (self.same, self.down))
-        normals = self.normals and [each.to(device) for each in self.normals]
-        stem, groups = self.stem.to(device), (self.cloud_groups, self.row_groups)
-        return Pyramid(levels, stem, same, down, *groups, normals)._arranged()
-
-    def _arranged(self) -> "Pyramid":
-        """Derive buckets or tiles of the triplets now, in the loader worker or once per batch."""
-        for triplets in (*self.same, *self.down, *(down.transposed for down in self.down)):
-            arrange(triplets, torch.float32)
-        return self
 
 
 def search_at_once(

@@ -75,27 +75,18 @@ def native_counts(
     points: Tensor,
     lengths: Tensor,
     size: float,
-    kernel_size: int = 3,
-    radius: float | None = None,
+    kernel_size: int,
+    radius: float,
     normals: Tensor | None = None,
     cube: bool = False,
 ) -> Tensor:
-    """Count the points of its own cloud that each point sees through each kernel cell.
+    """Count, on the CPU, the points of its own cloud that each point sees through each kernel cell.
 
-    Arguments are those of `native_triplets`. On a GPU clouds that are not finite, or too wide for their
-    cells, are not refused, so that the host does not wait.
+    Arguments are those of `native_triplets`.
 
     Returns:
         (K, N) int32, the numbers of these triplets, which a convolution of a constant feature needs.
     """
-    half_width(kernel_size)  # refuses an even one
-    radius = default_radius(size, kernel_size) if radius is None else radius
-    if points.is_cuda:
-        from pcreg.kernels.triton.search.query import native_search
-        from pcreg.kernels.triton.search.run import count_triplets
-
-        clouds, both = (points, points, lengths, lengths), None if normals is None else (normals, normals)
-        return count_triplets(native_search(*clouds, size, kernel_size, radius, both, cube))
     pairs = pairs_within(points.numpy(), lengths.numpy(), radius, cube)
     own = None if normals is None else normals.numpy()
     return torch.from_numpy(cpu.counts(pairs, len(points), size, kernel_size, radius, own))

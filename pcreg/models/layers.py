@@ -92,19 +92,6 @@ def normed_conv(
     return torch.relu(out) if relu else out
 
 
-def convolve_level(
-    conv: PointConv,
-    norm: nn.BatchNorm1d,
-    block: ResidualBlock,
-    features: Tensor,
-    into: Triplets,
-    within: Triplets,
-    groups: RowGroups,
-) -> Tensor:
-    """A convolution into a level, its norm, and a residual block within the level; `groups` of its points."""
-    return block(normed_conv(conv, norm, features, into, groups), within, groups)
-
-
 def linear(layer: nn.Linear, features: Tensor, identity: Triplets | None, relu: bool = False) -> Tensor:
     """relu(layer(features)); given `identity` triplets, for inference, by the kernels of the convolution.
 

@@ -11,14 +11,7 @@ from torch import Tensor, nn
 from pcreg.kernels.point_batch import PointBatch
 from pcreg.kernels.pyramid import Pyramid
 from pcreg.kernels.triplets import Triplets
-from pcreg.models.layers import (
-    FirstConv,
-    PointConv,
-    ResidualBlock,
-    convolve_level,
-    linear,
-    make_norm,
-)
+from pcreg.models.layers import FirstConv, PointConv, ResidualBlock, linear, make_norm, normed_conv
 from pcreg.models.weights_file import Architecture
 
 
@@ -54,8 +47,9 @@ class ResUNet(nn.Module):
         identity = None if torch.is_grad_enabled() else Triplets.identity(n, device)
 
         def onto(level: int, name: str, features: Tensor, into: Triplets | None) -> Tensor:
-            parts = (getattr(self, f"{part}{name}") for part in ("conv", "norm", "block"))
-            return convolve_level(*parts, features, into, same[level], groups[level])
+            """A convolution into a level, and a residual block within it."""
+            conv, norm, block = (getattr(self, f"{part}{name}") for part in ("conv", "norm", "block"))
+            return block(normed_conv(conv, norm, features, into, groups[level]), same[level], groups[level])
 
         level1 = onto(0, "1", pyramid.stem, identity)
         level2 = onto(1, "2", level1, down[0])

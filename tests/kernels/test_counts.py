@@ -37,19 +37,13 @@ def test_a_part_at_a_time_counts_the_same(angles, monkeypatch):
     assert torch.equal(native_counts(points, lengths, 0.1, 5, 0.3, normals), wanted)
 
 
-def test_an_even_kernel_size_is_refused():
-    points, lengths = random_batch([5])
-    with pytest.raises(ValueError, match="odd"):
-        native_counts(points, lengths, 0.1, 4)
-
-
 def test_the_first_convolution_is_that_of_ones():
     points, lengths = random_batch([60, 40])
-    triplets = native_triplets(points, points, lengths, lengths, 0.1, 5)
+    triplets = native_triplets(points, points, lengths, lengths, 0.1, 5, 0.3)
     layer = FirstConv(6, 5).double()
     ones = torch.ones(len(points), 1, dtype=torch.float64)
     wanted = reference.mvmr(ones, layer.weight, triplets)
-    found = layer(native_counts(points, lengths, 0.1, 5), None)
+    found = layer(native_counts(points, lengths, 0.1, 5, 0.3), None)
     torch.testing.assert_close(found, wanted)
     gradient = torch.randn(found.shape, dtype=torch.float64)
     (found,) = torch.autograd.grad(found, layer.weight, gradient)
@@ -58,7 +52,7 @@ def test_the_first_convolution_is_that_of_ones():
 
 def test_the_first_convolution_ends_with_its_epilogue_either_way():
     points, lengths = random_batch([60, 40])
-    counts = native_counts(points, lengths, 0.1, 5)
+    counts = native_counts(points, lengths, 0.1, 5, 0.3)
     layer = FirstConv(6, 5)
     epilogue = Epilogue(shift=torch.randn(6), residual=torch.randn(len(points), 6), relu=True)
     with torch.no_grad():

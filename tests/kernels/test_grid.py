@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from pcreg.kernels import reference
-from pcreg.kernels.cells import cells_of
 from pcreg.kernels.grid import grid_sample
 from tests.kernels.clouds import DEVICE, random_batch
 
@@ -28,13 +27,6 @@ def test_equals_the_definition(size, offset, sample):
     points, origins = points + offset, offset + torch.arange(12, dtype=torch.float64).view(4, 3) / 7
     found = sample(points, lengths, size, origins).tolist()
     assert found == reference.grid_sample(points, lengths, size, origins)
-
-
-def test_cells_are_floors_not_truncations():
-    x = torch.tensor([-0.01, 0.01, 0.0499, 0.0251, -0.0251], dtype=torch.float64)
-    points = torch.stack([x, torch.zeros(5), torch.zeros(5)], 1)
-    cells = cells_of(points, torch.zeros(5, dtype=torch.int64), torch.zeros(1, 3), 0.025)
-    assert cells[:, 0].tolist() == [-1, 0, 1, 1, -2]
 
 
 @both

@@ -12,10 +12,10 @@ import torch
 from pcreg.datasets.simulated.indoor.clutter import clutter
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera
 from pcreg.datasets.simulated.indoor.piece import extent, one_of, pose, ring
-from pcreg.datasets.simulated.indoor.recording import looking, random_of
+from pcreg.datasets.simulated.indoor.recording import looking
 from pcreg.datasets.simulated.indoor.styles import STYLES
 from pcreg.datasets.simulated.outdoor import traffic
-from pcreg.datasets.simulated.recorded import Recording
+from pcreg.datasets.simulated.recorded import Recording, random_of
 from pcreg.datasets.simulated.solids import Solids, balls, boxes, cones, rods
 from pcreg.geometry.se3 import random_rotation, se3
 

@@ -37,9 +37,23 @@ class Recording:
         T[:, :3, 3] *= factor
         return Recording([cloud * factor for cloud in self.clouds], T)
 
+    @staticmethod
+    def join(*parts: "Recording") -> "Recording":
+        """The clouds of several recordings of one scene."""
+        clouds = [cloud for part in parts for cloud in part.clouds]
+        return Recording(clouds, np.concatenate([part.T_world_cloud for part in parts]))
+
 
 # (seed, index, device) -> the recording of scene number `index`
 Recorder = Callable[[int, int, str], Recording]
+
+
+def random_of(
+    seed: int, index: int, device: torch.device | str
+) -> tuple[np.random.Generator, torch.Generator]:
+    """The sources of random numbers of a recording, on the host and on the device."""
+    rng = np.random.default_rng([seed, index])
+    return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
 
 
 @dataclass(frozen=True)

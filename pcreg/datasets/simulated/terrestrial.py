@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from pcreg.datasets.simulated.indoor.recording import free_places, random_of
+from pcreg.datasets.simulated.indoor.recording import free_places
 from pcreg.datasets.simulated.indoor.scene import indoor_scene
 from pcreg.datasets.simulated.outdoor.drive import Carrier, Drive, drive_through, in_way
 from pcreg.datasets.simulated.outdoor.ground import Ground
@@ -16,7 +16,7 @@ from pcreg.datasets.simulated.outdoor.lidar import sweeps
 from pcreg.datasets.simulated.outdoor.lidar_models import SpinningLidar
 from pcreg.datasets.simulated.outdoor.recording import outdoor_scene
 from pcreg.datasets.simulated.outdoor.site import Scene, Things
-from pcreg.datasets.simulated.recorded import Recording
+from pcreg.datasets.simulated.recorded import Recording, random_of
 from pcreg.geometry.se3 import rotation_about, se3
 
 INDOOR_SHARE = 0.4

@@ -11,7 +11,7 @@ from scipy.ndimage import distance_transform_edt, gaussian_filter1d
 from pcreg.datasets.simulated.indoor.depth_camera import DepthCamera, Fusion
 from pcreg.datasets.simulated.indoor.piece import extents
 from pcreg.datasets.simulated.indoor.scene import Scene, indoor_scene
-from pcreg.datasets.simulated.recorded import Recording
+from pcreg.datasets.simulated.recorded import Recording, random_of
 from pcreg.geometry.se3 import inverse
 from pcreg.kernels.transfer import moved
 
@@ -171,8 +171,7 @@ def record_by_two(seed: int, index: int, device: torch.device | str = "cpu") -> 
         fusion = Fusion(voxel, 5 * voxel, voxel, spacing=rng.uniform(*SPACINGS))
         frames = int(rng.integers(2, MAX_PIXELS // (width * height) + 1))
         parts.append(_fragments(rng, generator, scene, second, count, frames, fusion))
-    clouds = [cloud for part in parts for cloud in part.clouds]
-    return Recording(clouds, np.concatenate([part.T_world_cloud for part in parts]))
+    return Recording.join(*parts)
 
 
 def record_scans(
@@ -184,13 +183,6 @@ def record_scans(
     """
     rng, generator = random_of(seed, index, device)
     return _images(rng, generator, indoor_scene(rng), camera, scans)
-
-
-def random_of(
-    seed: int, index: int, device: torch.device | str
-) -> tuple[np.random.Generator, torch.Generator]:
-    rng = np.random.default_rng([seed, index])
-    return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
 
 
 def _kinect(rng: np.random.Generator) -> DepthCamera:

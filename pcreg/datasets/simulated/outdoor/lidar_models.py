@@ -27,14 +27,6 @@ class SpinningLidar:
     noise: float = 0.015  # metres, sigma of the range
     min_return: float = 1.5e-6  # reflected fraction times cosine over squared range (1/m^2)
 
-    def every_column(self, step: int) -> "SpinningLidar":
-        """The LiDAR with every `step`-th column alone."""
-        return replace(self, columns=self.columns // step)
-
-    def every_beam(self, step: int) -> "SpinningLidar":
-        """The LiDAR with every `step`-th beam alone."""
-        return replace(self, elevation=self.elevation[::step])
-
     @property
     def moments(self) -> int:
         """The sensor moves from block to block."""

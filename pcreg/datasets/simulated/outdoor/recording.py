@@ -16,7 +16,7 @@ from pcreg.datasets.simulated.outdoor.lidar_models import (
 from pcreg.datasets.simulated.outdoor.places import car_park, court, hall, park, yard
 from pcreg.datasets.simulated.outdoor.site import Scene
 from pcreg.datasets.simulated.outdoor.streets import city, country, highway, old_town, square, suburb
-from pcreg.datasets.simulated.recorded import Recording
+from pcreg.datasets.simulated.recorded import Recording, random_of
 from pcreg.geometry.se3 import transform
 from pcreg.kernels.grid import grid_sample
 
@@ -64,12 +64,12 @@ def record(
     `again_sparse`, all sweeps follow once more with every 2nd, 4th or 8th of the beams. The same arguments
     give the same clouds, on `device`.
     """
-    rng, generator = _random(seed, index, device)
+    rng, generator = random_of(seed, index, device)
     scene = outdoor_scene(rng, kind)
     lidar, carrier = _lidar(rng, scene, model)
     about = drive_through(rng, scene, carrier), _body(rng, carrier)
     lidars = [lidar, _every_beam(rng, lidar, (2, 4, 8))] if again_sparse else [lidar]
-    return _joined(_recorded(scene, [(each, *about) for each in lidars], generator))
+    return Recording.join(*_recorded(scene, [(each, *about) for each in lidars], generator))
 
 
 def record_by_two(
@@ -82,7 +82,7 @@ def record_by_two(
     and the finest relief differ between them. Half of the pairs are of both LiDARs. Without `kind` that of
     the scene is random.
     """
-    first, generator = _random(seed, index, device)
+    first, generator = random_of(seed, index, device)
     second = np.random.default_rng([seed, index, 1])
     scene, passes = outdoor_scene(first, kind), []
     for rng, draw in ((first, _lidar), (second, _other_lidar)):
@@ -92,17 +92,7 @@ def record_by_two(
     if second.random() < SUBMAP_SHARE:
         fused = int(second.integers(2))
         recordings[fused] = submaps(second, recordings[fused])
-    return _joined(recordings)
-
-
-def _random(seed: int, index: int, device: torch.device | str) -> tuple[np.random.Generator, torch.Generator]:
-    rng = np.random.default_rng([seed, index])
-    return rng, torch.Generator(device).manual_seed(int(rng.integers(2**62)))
-
-
-def _joined(recordings: list[Recording]) -> Recording:
-    clouds = [cloud for recording in recordings for cloud in recording.clouds]
-    return Recording(clouds, np.concatenate([recording.T_world_cloud for recording in recordings]))
+    return Recording.join(*recordings)
 
 
 def _recorded(
@@ -127,7 +117,8 @@ def _other_lidar(rng: np.random.Generator, scene: Scene) -> tuple[Lidar, Carrier
 def _every_beam(rng: np.random.Generator, lidar: SpinningLidar, steps: tuple[int, ...]) -> SpinningLidar:
     """The LiDAR with the beams of one of these steps that leave enough."""
     max_step = len(lidar.elevation) // MIN_BEAMS
-    return lidar.every_beam(int(rng.choice([step for step in steps if step <= max_step])))
+    step = int(rng.choice([step for step in steps if step <= max_step]))
+    return replace(lidar, elevation=lidar.elevation[::step])
 
 
 def _lidar(rng: np.random.Generator, scene: Scene, model: str | None = None) -> tuple[SpinningLidar, Carrier]:
@@ -138,7 +129,8 @@ def _lidar(rng: np.random.Generator, scene: Scene, model: str | None = None) -> 
     shares = IN_HAND_SHARES if in_hand else ON_WHEELS_SHARES
     drawn = str(rng.choice(list(shares), p=np.array(list(shares.values())) / sum(shares.values())))
     model = model or drawn
-    lidar = _unit(rng, LIDARS[model].every_column(int(rng.choice([1, 2]))))
+    lidar = LIDARS[model]
+    lidar = _unit(rng, replace(lidar, columns=lidar.columns // int(rng.choice([1, 2]))))
     low = rng.random() < (0.05 if model in HEAVY else 0.4)
     return lidar, Carrier.HAND if in_hand else Carrier.ROBOT if low else Carrier.ROOF
 

@@ -38,8 +38,7 @@ def _broadleaf(rng: np.random.Generator) -> Things:
     trunk = _trunk(rng, height * rng.uniform(0.012, 0.025), stem)
     boughs = crown[: rng.integers(5, 9)]
     return Things.join(
-        Things.of(trunk),
-        Things.of(rod(0.006 * height, [0, 0, stem * 0.9], boughs)),
+        Things.of(trunk, rod(0.006 * height, [0, 0, stem * 0.9], boughs)),
         Things.of(ball(radius, crown, rng.uniform(0.6, 1, (len(crown), 3))), material=Material.LEAVES),
     )
 
@@ -81,11 +80,9 @@ def _bare(rng: np.random.Generator) -> Things:
     boughs = _within(rng, 10, 0.5) * [wide, wide, (height - stem) / 2] + middle
     twigs = boughs[rng.integers(0, 10, 30)] + rng.normal(0, 0.1 * height, (30, 3))
     return Things.of(
-        Things.join(
-            Things.of(_trunk(rng, 0.016 * height, stem)),
-            Things.of(rod(0.008 * height, [0, 0, stem * 0.9], boughs)),
-            Things.of(rod(0.004 * height, boughs[rng.integers(0, 10, 30)], twigs)),
-        ).solids
+        _trunk(rng, 0.016 * height, stem),
+        rod(0.008 * height, [0, 0, stem * 0.9], boughs),
+        rod(0.004 * height, boughs[rng.integers(0, 10, 30)], twigs),
     )
 
 

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pcreg.kernels.cells import MAX_KEY
+from pcreg.kernels.cells import MAX_KEY, check_numbered
 from pcreg.kernels.triton.launch import launch
 
 BLOCK = 128  # points of a program
@@ -62,14 +62,6 @@ class CellIndex:
         return rows, points, cloud
 
 
-def check_numbered(n_cells: float) -> None:
-    """Raise ValueError if keys cannot number so many cells; NaN counts as too many."""
-    if not n_cells <= MAX_KEY:
-        raise ValueError(
-            "these clouds are not finite, or span more cells than 62 bits number; take larger cells"
-        )
-
-
 def cloud_numbers(lengths: Tensor, n_rows: int) -> Tensor:
     """The cloud (n_rows,) int32 of each row of a batch, without waiting for the device."""
     if len(lengths) == 1:  # one launch instead of three
@@ -105,7 +97,7 @@ def sample_cells(points: Tensor, lengths: Tensor, size: float, origin: Tensor) -
 
 @triton.jit
 def cell_of(coordinate, frame, axis):
-    """The cell (...) int64 of coordinates along an axis, equal to pcreg.kernels.cells.cells_of."""
+    """The cell (...) int64 of coordinates along an axis, equal to those of pcreg.kernels.grid."""
     lower, edge = tl.load(frame + axis), tl.load(frame + 6)
     return tl.floor((coordinate.to(tl.float64) - lower) / edge).to(tl.int64)
 

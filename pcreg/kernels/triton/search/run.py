@@ -7,12 +7,12 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from pcreg.kernels.cells import check_numbered
 from pcreg.kernels.tiles import CELLS, EMPTY, FIRST_SHARED, SIZES, Tiles
 from pcreg.kernels.tiles import ROWS as TILE
 from pcreg.kernels.triplets import Triplets
 from pcreg.kernels.triton.blocks import power_of_two
 from pcreg.kernels.triton.launch import launch
-from pcreg.kernels.triton.search.index import check_numbered
 from pcreg.kernels.triton.search.order import put_in_order, segment, share_tiles, size_tiles
 from pcreg.kernels.triton.search.query import BLOCK, BUCKETS, Search, rows_of
 from pcreg.kernels.triton.search.visit import Row, visit
