@@ -36,16 +36,13 @@ TYPES = {
         "workers": pydantic.PositiveInt | str | None,
         "seeds": list[Annotated[int, pydantic.Field(ge=0, lt=2**31)]],
     },
-    "train": {"name": str, "weights": str | None, "scales": list[float], "ema": float}
-    | {
+    "train": {
+        **{"name": str, "weights": str | None, "scales": list[float], "ema": float},
         "positive_radius": pydantic.NonNegativeFloat,
         "interpolation": Annotated[float, pydantic.Field(ge=0, lt=1)],
-    }
-    | dict.fromkeys(("seed", "workers"), pydantic.NonNegativeInt)
-    | dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), pydantic.PositiveInt)
-    | {
-        "validate": dict.fromkeys(("every", "pairs", "points"), pydantic.PositiveInt)
-        | {"tau": float, "minimum": float}
+        **dict.fromkeys(("seed", "workers"), pydantic.NonNegativeInt),
+        **dict.fromkeys(("epochs", "maximum_points", "checkpoint_every"), pydantic.PositiveInt),
+        "validate": dict.fromkeys(("every", "pairs", "points"), pydantic.PositiveInt),
     },
 }
 
@@ -103,15 +100,20 @@ def _composed(name: str, overrides: list[str], keys: Iterable[str] = (), **more:
 
 
 def run(
-    name: str, command: Callable[[DictConfig], Any], arguments: list[str] | None = None, *, program: str
+    name: str,
+    command: Callable[[DictConfig], Any],
+    arguments: list[str] | None = None,
+    *,
+    program: str,
+    description: str = "",
 ) -> int:
     """Run command(cfg) under configs/<name>.yaml; returns the exit status, see `pcreg.cli.exit_status`.
 
-    The `arguments`, by default those of the process, are overrides and flags. Help calls it `program`.
+    The `arguments`, by default those of the process, are overrides and flags. Help calls it `program`, and
+    begins with the description.
     """
-    words = "Settings are given as KEY=VALUE. --help explains them, as those given leave them."
     usage = f"{program} [FLAG ...] [KEY=VALUE ...]"
-    parser = options.parser_of(program, words, usage=usage, add_help=False, allow_abbrev=False)
+    parser = options.parser_of(program, description, usage=usage, add_help=False, allow_abbrev=False)
     options.add_flags(parser)
     words = "a folder with settings of your own, such as data/mine.yaml, and the modules that they name"
     parser.add_argument("--config-dir", type=Path, metavar="DIR", help=words)
@@ -236,15 +238,13 @@ def setting_help(name: str, overrides: list[str]) -> str:
     words = {}
     for place, choice in cfg.hydra.runtime.choices.items():
         group, _, section = place.partition("@")
-        files = _choices(group, overrides) if (CONFIGS / group).is_dir() else {}
-        # The comments of the chosen file take the place of those of its siblings.
-        for stem, path in sorted(files.items(), key=lambda each: each[0] == choice) if choice else ():
+        if path := _choices(group, overrides).get(choice):
             for key, comment in comments(path).items():
-                if key or stem == choice:
-                    words[f"{section or group}{f'.{key}' if key else ''}"] = comment
+                words[f"{section or group}{f'.{key}' if key else ''}"] = comment
     words |= comments(CONFIGS / f"{name}.yaml")
     lines = ["Groups of settings and their choices:"]
-    for group in sorted(each.name for each in CONFIGS.iterdir() if each.is_dir()):
+    defaults = [each for each in OmegaConf.load(CONFIGS / f"{name}.yaml").defaults if each != "_self_"]
+    for group in sorted({place.partition("@")[0] for each in defaults for place in each}):
         lines.append(f"  {group}: {', '.join(sorted(_choices(group, overrides)))}")
     lines.append("")
     for key, value in flat(cfg).items():
@@ -259,11 +259,18 @@ def setting_help(name: str, overrides: list[str]) -> str:
 
 
 def comments(path: Path) -> dict[str, str]:
-    """The comments of a configuration file by key, such as augment.jitter; under "" its first line's."""
-    found, parents = {}, [""]
+    """The comments of a configuration file by key, such as augment.jitter; under "" its first line's.
+
+    A key without a comment has that of the file from which this one inherits it.
+    """
+    found: dict[str, str] = {}
+    for parent in OmegaConf.load(path).get("defaults", ()):
+        if isinstance(parent, str) and parent != "_self_":
+            found |= comments(path.with_name(f"{parent}.yaml"))
+    parents, first = [""], ""
     for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("# ") and not line.startswith("# @") and not found:
-            found[""] = line[2:]
+        if line.startswith("# ") and not line.startswith("# @") and not first:
+            found[""] = first = line[2:]
         if match := LINE.match(line):
             indent, key, comment = match.groups()
             parents[len(indent) // 2 + 1 :] = [key]

@@ -4,7 +4,7 @@
     pcreg evaluate data=3dmatch data.root=/data/3dmatch descriptor=fpfh
     pcreg evaluate data=3dlomatch data.root=/data/3dmatch protocol=proto-b estimator=kiss seeds=[0]
     pcreg evaluate data=3dlomatch data.root=/data/3dmatch protocol=system seeds=[0]
-    pcreg evaluate --help        every setting
+    pcreg evaluate data=kitti --help        # every setting KEY=VALUE, with the values of this command
 
 Writes `records.jsonl` (one line per pair), `table.md`, `table.tex`, `report.html` and `config.yaml` to
 `out`. Run again, the same command continues; `limit=20` evaluates 20 pairs, spread evenly.
@@ -41,7 +41,7 @@ NON_IDENTITY_KEYS = ("out", "limit", "workers", "cache")
 
 def main(arguments: list[str] | None = None, program: str = "pcreg evaluate") -> int:
     """Run the command line and return its exit status."""
-    return config.run("evaluate", evaluate, arguments, program=program)
+    return config.run("evaluate", evaluate, arguments, program=program, description=__doc__)
 
 
 def evaluate(cfg: DictConfig) -> dict[str, float]:

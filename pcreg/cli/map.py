@@ -47,9 +47,9 @@ def main(arguments: list[str] | None = None, program: str = "pcreg map") -> int:
     files = "files, or patterns in quotes such as 'scans/*.ply'; the folder of a map stands for its scans"
     add("scans", nargs="+", metavar="SCAN", help=files)
     add("--viewpoint", **shared.SCAN_VIEWPOINT)
-    sequence = "consecutive scans of one sensor at their origin, in natural order: odometry joins neighbours"
+    sequence = "the scans are consecutive, each with its sensor at the origin: odometry joins neighbours"
     add("--sequence", action="store_true", help=sequence)
-    up = "up in all scans, z or X,Y,Z: transforms keep it, to 5 degrees"
+    up = "direction of up in all scans, z or X,Y,Z: transforms keep it within 5 degrees"
     add("--gravity", type=shared.direction, metavar="UP", help=up)
     add("--no-picture", action="store_true", help="write no overview.png")
     add("--cluster", **shared.CLUSTER)

@@ -49,17 +49,18 @@ def add_options(
     """
     add = parser.add_argument
     add("--out", type=Path, metavar="DIR", default=Path(out), help="default: %(default)s")
-    add("--voxel", type=float, help=f"metres; the scale of everything (default: {voxel})")
+    voxel = f"spacing of the points that are kept, metres; other lengths follow it (default: {voxel})"
+    add("--voxel", type=float, help=voxel)
     several: dict[str, Any] = {"nargs": len(units), "metavar": units} if len(units) > 1 else {}
     unit = ("m",) * len(units) if several else "m"
-    shown = f"of the coordinates, {'each ' if several else ''}one of {' '.join(METRES)}"
-    add("--units", choices=list(METRES), default=unit, help=f"{shown} (default: {' '.join(unit)})", **several)
+    shown = f"of the coordinates: {', '.join(METRES)} (default: {' '.join(unit)})"
+    add("--units", choices=list(METRES), default=unit, help=shown, **several)
     add("--json", action="store_true", help=f"print {json} alone on stdout; everything else goes to stderr")
     add(
         "--columns",
         type=int,
         metavar="N",
-        help="float32 numbers per point of .bin files (default: by content: 4 KITTI, 5 nuScenes)",
+        help="float32 numbers per point of a .bin file (default: 4 of KITTI or 5 of nuScenes, by content)",
     )
     add(
         "--descriptor",

@@ -28,18 +28,18 @@ def add_options(parser: argparse.ArgumentParser, out: str) -> None:
         action="append",
         type=shared.viewpoint,
         metavar="V",
-        help="position of the sensor: X,Y,Z in metres, sensor (the origin, as in raw scans), or auto (as a "
-        ".pcd, .e57 or .npz states it, else estimated; the default). Once for both clouds, twice for source "
-        "and target; --viewpoint=-1,2,3 where a number is negative",
+        help="position of the sensor: X,Y,Z in metres; sensor, the origin, as in raw scans; or auto, as a "
+        ".pcd, .e57 or .npz states it, else estimated (default: auto). Give it once for both clouds, or "
+        "twice, for source and target. A negative number takes an equals sign: --viewpoint=-1,2,3",
     )
     add("--html", action="store_true", help="write viewer.html too")
     add("--no-picture", action="store_true", help="write no overview.png")
     shared.add_options(
         parser,
         out=out,
-        voxel="chosen from the clouds, and others tried if it does not register",
+        voxel="chosen from the clouds",
         units=("SOURCE", "TARGET"),
-        json="the content of result.json in one line, or that of pairs.jsonl of a batch,",
+        json="the content of result.json, in one line,",
     )
 
 

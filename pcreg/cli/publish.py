@@ -25,9 +25,9 @@ def main(arguments: list[str] | None = None, program: str = "pcreg publish") -> 
     """Run the command line and return its exit status."""
     parser = parser_of(program, __doc__)
     parser.add_argument("training", type=Path, help="folder that `pcreg train` wrote")
-    parser.add_argument("name", type=Path, help="of the files, without suffix")
-    parser.add_argument("--which", default="best", choices=["best", "last"], help="(default: best)")
-    parser.add_argument("--data", help="what they were trained on and under which licence, in words")
+    parser.add_argument("name", type=Path, help="path of both files, without suffix")
+    parser.add_argument("--which", default="best", choices=["best", "last"], help="weights (default: best)")
+    parser.add_argument("--data", help="training data and their licence, in words")
     parser.add_argument("--measured", type=Path, nargs="*", default=[], help="folders of `pcreg evaluate`")
     options = parser.parse_args(arguments)
     return exit_status.status(

@@ -30,8 +30,8 @@ half-written), 70 a fault of the program.
 With --batch, LIST is a .csv file whose lines are SOURCE,TARGET (paths from its folder), or files or a pattern
 in quotes such as 'scans/*.ply', of which each file is registered to the one before it, scan_2 before scan_10.
 Each pair gets the answer that it gets alone. All cores work, or with --device cuda a few processes that share
-the GPU. Run again, the command continues. DIR then holds table.csv, a line per pair, and pairs.jsonl, its
-records. Exit status: 0 all registered, 1 some not, 2 and 70 as above.
+the GPU. Run again, the command continues. DIR then holds table.csv, a line per pair, and pairs.jsonl, the
+records that --json prints. Exit status: 0 all registered, 1 some not, 2 and 70 as above.
 """
 
 
@@ -54,15 +54,15 @@ def parsed(arguments: list[str] | None, program: str) -> argparse.Namespace:
         action="append",
         type=shared.direction,
         metavar="UP",
-        help="up in the clouds, z or X,Y,Z, once for both or twice for source and target: the transform "
-        "keeps it, to 5 degrees",
+        help="direction of up, z or X,Y,Z, given once for both clouds or twice, for source and target: the "
+        "transform keeps it within 5 degrees",
     )
     near = "a file with T_target_source, as for `pcreg verify`: only transforms near it are searched"
     add("--near", type=Path, metavar="TRANSFORM", help=near)
-    within = "with --near: largest shift of the middle of the source, and largest rotation"
+    within = "with --near: how far the middle of the source may be from its place, and the largest rotation"
     add("--within", nargs=2, type=float, metavar=("METRES", "DEGREES"), help=within)
     scale = (
-        "the source has no metric scale, as of structure from motion: find it too, as T_target_source = "
+        "find the scale s of the source, too, which structure from motion leaves open: T_target_source is "
         "[s R, t]; takes about five times as long"
     )
     add("--scale", action="store_true", help=scale)

@@ -1,7 +1,7 @@
 """Train descriptors on pairs of clouds.
 
     pcreg train experiment=kitti data.root=/data/kitti
-    pcreg train --help        every setting
+    pcreg train experiment=kitti --help     # every setting KEY=VALUE, with the values of this command
 
 Run again, the same command continues from the last checkpoint in `out`.
 """
@@ -38,7 +38,7 @@ NON_IDENTITY_KEYS |= {"checkpoint_every", "validate", "validation"}
 
 def main(arguments: list[str] | None = None, program: str = "pcreg train") -> int:
     """Run the command line and return its exit status."""
-    return config.run("train", train, arguments, program=program)
+    return config.run("train", train, arguments, program=program, description=__doc__)
 
 
 def train(cfg: DictConfig) -> dict[str, float]:

@@ -10,11 +10,11 @@ from pcreg.runtime.device import choose_device
 from pcreg.runtime.errors import InputError
 
 DESCRIPTION = """\
-Compile beforehand what describes clouds on a GPU.
+Compile the kernels for a GPU beforehand.
 
-Otherwise the first cloud on a new machine waits for it. The compiler keeps its results in ~/.triton/cache, or
-in the folder $TRITON_CACHE_DIR, for this GPU and these versions; later processes load them from there. All
-cores work. Exit status: 0 done, 2 no such GPU or weights that cannot be used.
+Otherwise the first pair on a new machine waits for them. They are kept in ~/.triton/cache, or in the folder
+$TRITON_CACHE_DIR, for this GPU and these versions; later processes load them from there. All cores work.
+Exit status: 0 done, 2 no such GPU or weights that cannot be used.
 """
 
 

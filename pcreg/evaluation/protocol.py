@@ -3,19 +3,22 @@
 import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from pcreg.runtime.errors import InputError
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """Criterion of registered pairs, and their average; raises InputError for invalid values."""
+    """Criterion of registered pairs, and their average. Types and bounds are checked by the command line."""
 
     name: str
     _: KW_ONLY
-    recall: str = "gate"  # RR by information matrix (non-consecutive pairs), RMSE, or the first gate
-    recall_rmse: float = 0.2  # metres; of registered pairs, by information matrix or RMSE
+    # RR by information matrix (non-consecutive pairs), RMSE, or the first gate
+    recall: Literal["information", "rmse", "gate"] = "gate"
+    recall_rmse: PositiveFloat = 0.2  # metres; of registered pairs, by information matrix or RMSE
     gates: Sequence[Sequence[float]] = ()  # metres of RTE and degrees of RRE; the first masks their means
     scene_mean: bool = True  # average within scenes first, then over scenes; else over all pairs
     note: str = ""  # printed below captions
@@ -23,41 +26,28 @@ class Scoring:
     def __post_init__(self) -> None:
         gates = tuple((float(metres), float(degrees)) for metres, degrees in self.gates)
         object.__setattr__(self, "gates", gates)  # the dataclass is frozen
-        self._positive("recall_rmse")
-        self._one_of("recall", ("information", "rmse", "gate"))
-
-    def _positive(self, *names: str) -> None:
-        for name in names:
-            if not getattr(self, name) > 0:
-                raise InputError(f"protocol.{name}={getattr(self, name)}: it must be positive")
-
-    def _one_of(self, name: str, choices: Sequence[str]) -> None:
-        if getattr(self, name) not in choices:
-            raise InputError(
-                f"protocol.{name}={getattr(self, name)}: unknown; choose one of {', '.join(choices)}"
-            )
 
 
 @dataclass(frozen=True)
 class Protocol(Scoring):
-    """Measurement of a descriptor and an estimator; raises InputError for invalid values.
+    """Measurement of a descriptor and an estimator; raises InputError for values that do not fit together.
 
     `samples` are the values of N that are measured, each by itself, from the same features. With
     `draw="points"` N random points of each cloud are matched; with `draw="matches"` N of the mutual
     matches of whole clouds are drawn at random. All are taken if there are fewer, and if N is None.
     """
 
-    voxel: float  # metres; one point per cell of this edge is described
-    samples: Sequence[int | None] = (None,)
-    draw: str = "points"
+    voxel: PositiveFloat  # metres; one point per cell of this edge is described
+    samples: Annotated[Sequence[int | None], Field(min_length=1)] = (None,)
+    draw: Literal["points", "matches"] = "points"
     mutual: bool = True  # the estimator gets mutual matches, else the nearest of each source point
-    fit: str = "drawn"  # the estimator scores hypotheses on the drawn points, or on all
-    tau1: float | None = None  # metres between right matches under the true motion; 2 x voxel
+    fit: Literal["drawn", "all"] = "drawn"  # the points on which the estimator scores hypotheses
+    tau1: PositiveFloat | None = None  # metres between right matches under the true motion; 2 x voxel
     tau2: float = 0.05  # the inlier ratio above which a pair counts as matched
-    distance: float | None = None  # metres between the points of inliers of RANSAC; 1.5 x voxel
-    iterations: int = 50_000
-    confidence: float = 0.999
-    n: int = 3  # matches per RANSAC sample
+    distance: PositiveFloat | None = None  # metres between the points of inliers of RANSAC; 1.5 x voxel
+    iterations: PositiveInt = 50_000
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.999
+    n: Annotated[int, Field(ge=3)] = 3  # matches per RANSAC sample
     edge_length: float | None = 0.9  # RANSAC: ratio of edges within a sample; None: not checked
 
     def __post_init__(self) -> None:
@@ -68,23 +58,10 @@ class Protocol(Scoring):
             ("samples", tuple(self.samples)),
         ):
             object.__setattr__(self, name, value)
-        self._positive("voxel", "tau1", "distance", "iterations")
-        self._one_of("draw", ("points", "matches"))
-        self._one_of("fit", ("drawn", "all"))
-        if not 0 < self.confidence < 1:
-            raise InputError(
-                f"protocol.confidence={self.confidence}: RANSAC ends early only below 1; set 0.999"
-            )
         if self.recall == "gate" and not self.gates:
             raise InputError("protocol.gates=[]: recall by gate needs one; set protocol.gates=[[2.0,5.0]]")
-        if self.n < 3:
-            raise InputError(
-                f"protocol.n={self.n}: three matches or more determine a motion; set protocol.n=3"
-            )
-        if not self.samples or len(set(self.samples)) < len(self.samples):
-            raise InputError(
-                f"protocol.samples={list(self.samples)}: give one number or more, each once, such as [5000]"
-            )
+        if len(set(self.samples)) < len(self.samples):
+            raise InputError(f"protocol.samples={list(self.samples)}: give each number once, such as [5000]")
         for samples in self.samples:
             if samples is not None and samples < self.n:
                 raise InputError(f"protocol.samples={samples}: RANSAC needs {self.n} or more; null takes all")

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import packages_distributions, version
 from time import perf_counter, process_time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import PositiveFloat
 
 from pcreg.evaluation.estimators import Estimator
 from pcreg.evaluation.protocol import Protocol, Scoring
@@ -42,23 +43,18 @@ REFUSED = {"registered": False, "confidence": 0.0, "voxel": None, "reason": "", 
 
 @dataclass(frozen=True)
 class System(Scoring):
-    """Settings of `register`, and the scoring of its answers; raises InputError for invalid ones."""
+    """Settings of `register`, and the scoring of its answers; raises InputError where they do not fit."""
 
     samples: ClassVar[tuple[None]] = (None,)  # every point counts
 
-    descriptor: str = "fcgf"
+    descriptor: Literal[DESCRIPTORS] = "fcgf"
     weights: str | None = None  # a .safetensors file; None: the shipped ones
-    voxel: float | None = None  # metres; None: chosen from the clouds
-    viewpoint: str | None = None  # of both clouds; None: as the data set states
+    voxel: PositiveFloat | None = None  # metres; None: chosen from the clouds
+    viewpoint: Literal[VIEWPOINTS] | None = None  # of both clouds; None: as the data set states
     device: str = "cpu"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._one_of("descriptor", DESCRIPTORS)
-        if self.voxel is not None:
-            self._positive("voxel")
-        if self.viewpoint is not None:
-            self._one_of("viewpoint", VIEWPOINTS)
         if self.weights and self.descriptor == "fpfh":
             raise InputError(f"protocol.weights={self.weights}: {self.descriptor} takes none; leave it out")
         choose_device(self.device)

@@ -34,9 +34,8 @@ def score(
     pair: Pair,
 ) -> dict[str, Any]:
     """The record of a pair, from the files of descriptions by cloud; errors are None without a motion."""
-    source, target = (read_described(files[name]) for name in (pair.source, pair.target))
-    clouds = source.description, target.description
-    trials = []
+    described = [read_described(files[name]) for name in (pair.source, pair.target)]
+    clouds, trials = [description for description, _ in described], []
     for samples, seed, matched in draws(pair, *clouds, protocol, seeds):
         start, T = process_time(), None
         if len(matched.matches.rows) >= protocol.n:
@@ -50,7 +49,7 @@ def score(
     return fields_of(pair) | {
         "overlap_measured": measured_overlap(*points, pair.T_target_source, distance),
         "points": list(map(len, points)),
-        "describe_seconds": source.seconds + target.seconds,
+        "describe_seconds": sum(seconds for _, seconds in described),
         "trials": trials,
     }
 

@@ -8,7 +8,6 @@ import hashlib
 import inspect
 import json
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -21,14 +20,6 @@ from pcreg.runtime.device import deterministic
 from pcreg.runtime.errors import InputError, refusing
 from pcreg.runtime.files import replacing
 from pcreg.runtime.records import DESCRIBING, code_fingerprint
-
-
-@dataclass(frozen=True)
-class Described:
-    """A description from the cache, and what it took to compute."""
-
-    description: Description
-    seconds: float  # of CPU time, or on the clock if a GPU computed it
 
 
 class FeatureCache:
@@ -60,8 +51,11 @@ def describe_cloud(dataset: PairDataset, features: FeatureCache, name: str) -> P
     return features.file_of(points_of(dataset, name))
 
 
-def read_described(path: Path) -> Described:
-    """Read a file of the cache; InputError if it is damaged, or was removed."""
+def read_described(path: Path) -> tuple[Description, float]:
+    """Read a description from the cache, and the seconds that it took, of the CPU or of a GPU's clock.
+
+    Raises InputError if the file is damaged, or was removed.
+    """
     if not path.is_file():
         raise InputError(
             f"{path}: kept features were removed while they were needed; leave the folder and run again"
@@ -69,7 +63,7 @@ def read_described(path: Path) -> Described:
     damaged = f"{path}: kept features are damaged; delete the file and run again"
     errors = OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile
     with refusing(damaged, *errors), np.load(path) as arrays:
-        return Described(Description(arrays["points"], arrays["features"]), float(arrays["seconds"]))
+        return Description(arrays["points"], arrays["features"]), float(arrays["seconds"])
 
 
 def _digest(content: bytes) -> str:

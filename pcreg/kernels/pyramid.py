@@ -116,18 +116,10 @@ def search_at_once(
 
     def search(out: int, level: int, kernel_size: int = KERNEL_SIZE) -> Search:
         size, radius = geometry.size_and_radius(min(out, level), kernel_size)
-        return Search(
-            indices[level],
-            places[out],
-            clouds[out],
-            size,
-            kernel_size,
-            radius,
-            cube=geometry.snap,
-            mirrored=out < level,
-            normals=normals and (normals[out], normals[level]),
-            symmetric=out == level,
-        )
+        kind = {"cube": geometry.snap, "mirrored": out < level, "symmetric": out == level}
+        both = normals and (normals[out], normals[level])
+        centres = places[out], clouds[out]
+        return Search(indices[level], *centres, size, kernel_size, radius, normals=both, **kind)
 
     searches = [search(level, level) for level in range(n_levels)]
     searches += [search(level + 1, level) for level in range(n_levels - 1)]

@@ -117,29 +117,23 @@ def map_viewer(
     rows = found.scans(number)
     place = {row: n for n, row in enumerate(rows)}
     drawn = _drawn(scans, PAGE_POINTS)
-    within = [edge for edge in found.edges if edge.registered and {edge.source, edge.target} <= place.keys()]
-    ends = {
-        used: [[place[e.source], place[e.target]] for e in within if e.used == used] for used in (True, False)
+    names = [
+        {"name": found.names[row], "color": "#" + bytes(color.tolist()).hex()}
+        for row, color in zip(rows, colors, strict=True)
+    ]
+    content = {
+        "clouds": [packed(cloud) for cloud in drawn],
+        "colors": colors.tolist(),
+        "centres": [cloud.mean(0).round(4).tolist() for cloud in drawn],
+        "used": [],
+        "unused": [],
     }
-    write_page(
-        path,
-        "pcreg.viz",
-        "map.html",
-        title=title,
-        scans=[
-            {"name": found.names[row], "color": "#" + bytes(color.tolist()).hex()}
-            for row, color in zip(rows, colors, strict=True)
-        ],
-        unused=[
-            {"names": f"{found.names[e.source]} to {found.names[e.target]}", "why": e.unused_because}
-            for e in within
-            if not e.used
-        ],
-        content={
-            "clouds": [packed(cloud) for cloud in drawn],
-            "colors": colors.tolist(),
-            "centres": [cloud.mean(0).round(4).tolist() for cloud in drawn],
-            "used": ends[True],
-            "unused": ends[False],
-        },
-    )
+    unused = []
+    for edge in found.edges:
+        if edge.registered and {edge.source, edge.target} <= place.keys():
+            content["used" if edge.used else "unused"].append([place[edge.source], place[edge.target]])
+            if not edge.used:
+                joined = f"{found.names[edge.source]} to {found.names[edge.target]}"
+                unused.append({"names": joined, "why": edge.unused_because})
+    values = {"scans": names, "unused": unused, "content": content}
+    write_page(path, "pcreg.viz", "map.html", title=title, **values)

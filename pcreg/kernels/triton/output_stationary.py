@@ -223,25 +223,14 @@ def _output_stationary(
                 else:
                     w = tl.load(at_weight, mask=inside, other=0.0)
                     total = tl.dot(x, w, total, input_precision="ieee")
-            inside = (rows < n_out)[:, None] & (columns < M)[None, :]
+            mask = (rows < n_out)[:, None] & (columns < M)[None, :]
             at_row = row.to(tl.int64)
             if EPILOGUE:
                 total = apply_epilogue(
-                    total,
-                    at_row,
-                    columns,
-                    inside,
-                    mean,
-                    variance,
-                    scale,
-                    shift,
-                    epsilon,
-                    residual,
-                    applied,
-                    M,
+                    total, at_row, columns, mask, mean, variance, scale, shift, epsilon, residual, applied, M
                 )
             at_out = at_row[:, None] * M + columns[None, :]
-            tl.store(out + at_out, total.to(out.dtype.element_ty), mask=inside)
+            tl.store(out + at_out, total.to(out.dtype.element_ty), mask=mask)
         tl.debug_barrier()  # all of the sums are read
 
 

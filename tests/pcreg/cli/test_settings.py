@@ -34,6 +34,11 @@ GROUPS = sorted(path for path in CONFIGS.iterdir() if path.is_dir())
             "protocol.mutual={a: 1}",
             "protocol.mutual={'a': 1}: Input should be a valid boolean, such as False",
         ),
+        ("protocol.samples=[]", "protocol.samples=[]: "),
+        ("protocol.draw=straws", "protocol.draw=straws: Input should be 'points' or 'matches'"),
+        ("protocol.n=2", "protocol.n=2: Input should be greater than or equal to 3, such as 3"),
+        ("protocol.confidence=1", "protocol.confidence=1: Input should be less than 1, such as 0.999"),
+        ("protocol.distance=0", "protocol.distance=0: Input should be greater than 0, such as 0.05"),
         ("descriptor.weights=[]", "descriptor.weights=[]: Input should be a valid string"),
         (
             "descriptor.scales=2",
@@ -56,6 +61,20 @@ def test_what_does_not_fit_is_refused_in_one_sentence(override, sentence):
         compose_config("evaluate", ["data.root=x", override])
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("descriptor=sift", "descriptor=sift: Input should be 'fcgf' or 'fpfh'"),
+        ("viewpoint=here", "viewpoint=here: Input should be 'auto' or 'sensor'"),
+        ("voxel=0", "voxel=0: Input should be greater than 0"),
+        ("recall=luck", "recall=luck: Input should be 'information', 'rmse' or 'gate'"),
+    ],
+)
+def test_an_impossible_system_is_refused(override, sentence):
+    with pytest.raises(InputError, match=f"protocol.{sentence}"):
+        compose_config("evaluate", ["data.root=x", "protocol=system", f"protocol.{override}"])
 
 
 @pytest.mark.parametrize(

@@ -116,11 +116,7 @@ def test_gates_and_viewpoint_are_the_data_sets_unless_given():
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"descriptor": "sift"}, "descriptor=sift: unknown; choose one of fcgf, fpfh"),
-        ({"viewpoint": "here"}, "viewpoint=here"),
-        ({"voxel": 0.0}, "voxel=0.0: it must be positive"),
         ({"descriptor": "fpfh", "weights": "w.safetensors"}, "fpfh takes none"),
-        ({"recall": "luck"}, "recall=luck"),
         ({"device": "abacus"}, "abacus"),
     ],
 )

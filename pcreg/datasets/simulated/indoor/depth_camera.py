@@ -57,9 +57,8 @@ class DepthCamera:
         """Directions (height, width, 3) with z = 1, in the camera's frame."""
         u = (torch.arange(self.width, device=device) - self.centre[0]) / self.focal
         v = (torch.arange(self.height, device=device) - self.centre[1]) / self.focal
-        return torch.stack(
-            [*torch.meshgrid(u, v, indexing="xy"), torch.ones(self.height, self.width, device=device)], -1
-        )
+        columns, rows = torch.meshgrid(u, v, indexing="xy")
+        return torch.stack([columns, rows, torch.ones_like(rows)], -1)
 
     def depth(self, solids: Solids, T_world_camera: Tensor, generator: torch.Generator) -> Tensor:
         """Depth images (F, height, width) float32 in metres along z from poses (F, 4, 4); 0 where missing."""
@@ -106,13 +105,10 @@ class DepthCamera:
         """Disparity (F, height, width) found by matching windows: edges wander, small things melt."""
         F, device = len(pixels), pixels.device
         shift = torch.stack([self._smooth((F, 1), 64, generator, device) for _ in range(2)]) * self.wander
-        u = (torch.arange(self.width, device=device) + shift[0]).round().long().clamp(0, self.width - 1)
-        v = (
-            (torch.arange(self.height, device=device)[:, None] + shift[1])
-            .round()
-            .long()
-            .clamp(0, self.height - 1)
-        )
+        u = torch.arange(self.width, device=device) + shift[0]
+        u = u.round().long().clamp(0, self.width - 1)
+        v = torch.arange(self.height, device=device)[:, None] + shift[1]
+        v = v.round().long().clamp(0, self.height - 1)
         moved = pixels.flatten(1).gather(1, (v * self.width + u).flatten(1)).view_as(pixels)
         pixels = torch.where((moved - pixels).abs() > 0.04 * pixels, moved, pixels)  # edges alone
         # In places foreground and background melt into one, so that points fly between them.
@@ -131,11 +127,9 @@ class DepthCamera:
         self, shape: tuple[int, int], columns: int, generator: torch.Generator, device: torch.device
     ) -> Tensor:
         """Smooth noise (F, height, width) of about unit variance, with this many bumps per row."""
-        coarse = torch.randn(*shape, columns * 3 // 4, columns, generator=generator, device=device)
-        fine = torch.nn.functional.interpolate(
-            coarse, (self.height, self.width), mode="bicubic", align_corners=True
-        )
-        return fine[:, 0] * 1.2
+        coarse, size = (*shape, columns * 3 // 4, columns), (self.height, self.width)
+        coarse = torch.randn(coarse, generator=generator, device=device)
+        return 1.2 * torch.nn.functional.interpolate(coarse, size, mode="bicubic", align_corners=True)[:, 0]
 
     def _tiles(self, image: Tensor) -> Tensor:
         """(F, height, width, 3) -> (F * tiles, rays per tile, 3)."""

@@ -213,11 +213,8 @@ def _fragments(
     """Fragments along a walk, each of so many frames; those of fewer than MIN_POINTS are left out."""
     device = generator.device
     T_world_camera = camera_path(rng, scene, count, frames)
-    T_first_camera = (
-        np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
-        @ T_world_camera
-        @ _drift(rng, T_world_camera.shape[:2])
-    )
+    T_first_world = np.stack([inverse(T[0]) for T in T_world_camera])[:, None]
+    T_first_camera = T_first_world @ T_world_camera @ _drift(rng, T_world_camera.shape[:2])
     poses, in_first = (moved(torch.from_numpy(T).float(), device) for T in (T_world_camera, T_first_camera))
     depth = camera.depth(scene.solids, poses.flatten(0, 1), generator).unflatten(0, (-1, frames))
     fusion = fusion or Fusion(spacing=rng.choice(SPACINGS))

@@ -102,11 +102,8 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
     x = _spread(width, rng.uniform(2.5, 5))
     foot, top = np.c_[x, 0 * x + 0.4, 0 * x - 1], np.c_[x, 0 * x + 0.4, 0 * x + above]
     half = rng.uniform(0.2, 0.45)
-    pillars = (
-        rod(half, foot, top)
-        if rng.random() < 0.5
-        else box(foot - half * np.array([1, 1, 0]), top + half * np.array([1, 1, 0]))
-    )
+    aside = half * np.array([1, 1, 0])
+    pillars = rod(half, foot, top) if rng.random() < 0.5 else box(foot - aside, top + aside)
     upper = block(rng, width, deep + 8, height)
     raised = np.eye(4)
     raised[2, 3] = above + DEEP

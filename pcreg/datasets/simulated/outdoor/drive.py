@@ -42,25 +42,18 @@ def drive_through(rng: np.random.Generator, scene: Scene, carrier: Carrier) -> D
     mount = rotation_about(rng.standard_normal(3), abs(rng.normal(0, 1.5)))
     if rng.random() < 0.2:  # forwards is not forwards for every driver
         mount = mount @ rotation_about((0, 0, 1), rng.uniform(0, 360))
-    T = np.stack(
-        [
-            se3(
-                _towards(up[n])
-                @ rotation_about((0, 0, 1), np.degrees(yaw[n]))
-                @ rotation_about(rng.standard_normal(3), rng.normal(0, sway))
-                @ mount,
-                np.array([x[n], y[n], z[n]]),
-            )
-            for n in range(count)
-        ]
-    )
+    poses = []
+    for n in range(count):
+        upright = _towards(up[n]) @ rotation_about((0, 0, 1), np.degrees(yaw[n]))
+        swaying = rotation_about(rng.standard_normal(3), rng.normal(0, sway))
+        poses.append(se3(upright @ swaying @ mount, np.array([x[n], y[n], z[n]])))
+    T = np.stack(poses)
     gone = np.linalg.norm(np.diff(np.stack([x, y], 1), axis=0), axis=1)
     seconds = np.concatenate([[0.0], np.cumsum(gone)]) / speed
     forward = np.stack([np.cos(yaw), np.sin(yaw), np.zeros(count)], 1)
     velocity = 0.1 * speed * (T[:, :3, :3].transpose(0, 2, 1) @ forward[..., None])[..., 0]
-    spin = rng.normal(0, np.radians(6 if in_hand else 0.6), (count, 3)) * (
-        [1, 1, 1] if in_hand else [0.3, 0.3, 3]
-    )
+    spin = rng.normal(0, np.radians(6 if in_hand else 0.6), (count, 3))
+    spin = spin * ([1, 1, 1] if in_hand else [0.3, 0.3, 3])
     distortion = rng.choice([0.0, rng.uniform(0, 0.15), rng.uniform(0, 0.5), 1.0], p=[0.5, 0.25, 0.15, 0.1])
     return Drive(T, seconds, velocity, spin, float(distortion))
 
@@ -76,11 +69,8 @@ def _way(
     ahead = np.cumsum(rng.uniform(0.5, 1.5, back))
     ahead *= length / ahead[-1]
     side = rng.choice([-1.0, 1.0])
-    others = [
-        (other, station)
-        for other in scene.ways[1:]
-        if abs(station := _station(main, other)) < 0.8 * scene.radius
-    ]
+    others = [(other, _station(main, other)) for other in scene.ways[1:]]
+    others = [(other, station) for other, station in others if abs(station) < 0.8 * scene.radius]
     if others and rng.random() < 0.4:
         turning = int(rng.integers(2, back))
         other, crossing = others[int(rng.integers(len(others)))]

@@ -75,25 +75,12 @@ def sweeps(
     R, t = _moved(lidar.turns * part, velocity, spin)
     directions = ray @ (pose[..., :3, :3] @ R)[:, moment].mT
     origins = (pose[..., :3, :3] @ t[..., None])[..., 0] + pose[..., :3, 3]  # (S, moments, 3)
-    distance, cosine, albedo, loss = (
-        v.reshape(shape)
-        for v in _first(
-            scene,
-            lidar,
-            drive,
-            origins[:, moment].reshape(-1, 1, 3),
-            directions.reshape(-1, shape[-1], 3),
-            generator,
-        )
-    )
+    groups = origins[:, moment].reshape(-1, 1, 3), directions.reshape(-1, shape[-1], 3)
+    first = _first(scene, lidar, drive, *groups, generator)
+    distance, cosine, albedo, loss = (values.reshape(shape) for values in first)
     strength = albedo * cosine / distance.square() * torch.exp(0.4 * normal())
-    seen = (
-        (distance > lidar.near)
-        & (distance < lidar.far)
-        & (strength > lidar.min_return)
-        & (uniform() >= loss)
-        & ~_hidden(ray, moved(torch.from_numpy(body).float(), device))
-    )
+    seen = (distance > lidar.near) & (distance < lidar.far) & (strength > lidar.min_return)
+    seen &= (uniform() >= loss) & ~_hidden(ray, moved(torch.from_numpy(body).float(), device))
     measured = torch.where(seen, distance, 0) + lidar.range_errors(generator) + lidar.noise * normal()
     # A longer sweep needs odometry, whose error is that of one rotation.
     R, t = _moved((lidar.turns - drive.distortion) * part, velocity, spin)

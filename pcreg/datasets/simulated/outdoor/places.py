@@ -65,18 +65,9 @@ def yard(rng: np.random.Generator) -> Site:
         for side in (-1, 1):
             off = side * (road.half_width + rng.uniform(8, 20))
             site.frontage(lambda r, w: buildings.shed(r), road, off, (35, 60), (5, 25), 20, setback=8)
-            site.frontage(
-                street_furniture.fence,
-                road,
-                side * (road.half_width + 1.5),
-                (10, 20),
-                (4, 30),
-                0.2,
-                missing=0.4,
-            )
-            site.beside(
-                traffic.truck, road, side * (road.half_width + 5), 9, missing=0.7, turn=np.pi / 2, models=2
-            )
+            edge, row = side * (road.half_width + 1.5), side * (road.half_width + 5)
+            site.frontage(street_furniture.fence, road, edge, (10, 20), (4, 30), 0.2, missing=0.4)
+            site.beside(traffic.truck, road, row, 9, missing=0.7, turn=np.pi / 2, models=2)
         site.drive(traffic.truck, road, rng.integers(0, 2), road.half_width * 0.5, 4)
     for make, most in (
         (street_furniture.container, 18),
@@ -100,9 +91,8 @@ def court(rng: np.random.Generator) -> Site:
         Road(curvature=rng.uniform(-0.01, 0.01), half_width=1.0),
         Road(heading=rng.uniform(1.2, 1.9), half_width=1.0),
     )
-    site = Site(
-        rng, uneven_ground(rng, ways, slope=0.02, rough=rng.choice([0.0, 0.03])), ways, half.min() - 1.5
-    )
+    ground = uneven_ground(rng, ways, slope=0.02, rough=rng.choice([0.0, 0.03]))
+    site = Site(rng, ground, ways, half.min() - 1.5)
     tall = rng.uniform(4, 18)
     for turn, (along, away) in enumerate([half, half[::-1], half, half[::-1]]):
         yaw = turn * np.pi / 2
@@ -155,12 +145,8 @@ def hall(rng: np.random.Generator) -> Site:
         free = site.clear(cx, cy, 0.4)
         cx, cy = cx[free], cy[free]
         r = rng.uniform(0.15, 0.5)
-        foot = np.c_[cx, cy, 0 * cx]
-        pillars = (
-            rod(r, foot, foot + np.array([0, 0, height]))
-            if rng.random() < 0.5
-            else box(foot - [r, r, 0], foot + np.array([r, r, height]))
-        )
+        foot, top, aside = np.c_[cx, cy, 0 * cx], np.c_[cx, cy, 0 * cx + height], np.array([r, r, 0])
+        pillars = rod(r, foot, top) if rng.random() < 0.5 else box(foot - aside, top + aside)
         site.put(Things.of(pillars), 0.0, 0.0, 0.0)
     if height > 4.5:  # galleries along some walls
         for side in rng.permutation([-1, 1])[: rng.integers(0, 3)]:

@@ -115,15 +115,9 @@ class Site:
         heights = np.split(self.ground.heights(*at.T), np.cumsum([len(T) for T in poses])[:-1])
         for T, z in zip(poses, heights, strict=True):
             T[:, 2, 3] = z
-        return Scene(
-            kind,
-            self.ground,
-            Things.join(*(things.copies(T) for things, T in self.placed)),
-            tuple(self.movers),
-            tuple(self.roads),
-            self.radius,
-            self.rng.uniform(0.3, 1.5),
-        )
+        things = Things.join(*(things.copies(T) for things, T in self.placed))
+        movers, ways, relief = tuple(self.movers), tuple(self.roads), self.rng.uniform(0.3, 1.5)
+        return Scene(kind, self.ground, things, movers, ways, self.radius, relief)
 
     def clear(self, x: np.ndarray, y: np.ndarray, margin: float, but: Road | None = None) -> np.ndarray:
         """Mask of places (N,) `margin` metres or more off every road, or every other road than `but`."""
@@ -217,8 +211,6 @@ class Site:
         for _ in range(n):
             side = self.rng.choice([-1.0, 1.0])
             things, station = make(self.rng), self.rng.uniform(-80, 80)
-            aside, pace = (
-                side * offset * self.rng.uniform(0.8, 1.2),
-                -side * speed * self.rng.uniform(0.3, 1.2),
-            )
+            aside = side * offset * self.rng.uniform(0.8, 1.2)
+            pace = -side * speed * self.rng.uniform(0.3, 1.2)
             self.movers.append(Mover(things, road, station, aside, pace))

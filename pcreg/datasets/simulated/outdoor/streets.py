@@ -28,10 +28,8 @@ def old_town(rng: np.random.Generator) -> Site:
     site = Site(rng, uneven_ground(rng, roads, kerb=rng.choice([0.0, 0.08]), slope=0.06, rough=0.01), roads)
     tall = rng.uniform(6, 14)
     for road in roads:
-        houses(
-            site, road, road.half_width + pavement, (5, 14), tall, missing=0.03, setback=rng.uniform(0, 1.0)
-        )
-        edge = road.half_width + 0.15
+        front, edge = road.half_width + pavement, road.half_width + 0.15
+        houses(site, road, front, (5, 14), tall, missing=0.03, setback=rng.uniform(0, 1.0))
         small_things(site, road, edge)
         if road.half_width > 2.8:
             parked(site, road, road.half_width - 0.8, missing=0.8)
@@ -124,17 +122,14 @@ def highway(rng: np.random.Generator) -> Site:
     for side in (-1, 1):
         if rng.random() < 0.7:
             site.frontage(street_furniture.guard_rail, road, side * (half + 0.6), (12, 12), depth=0.1)
+        near, far = side * (half + bank[0]), side * (half + bank[1])
         match rng.integers(4):
             case 0:
-                site.frontage(
-                    street_furniture.noise_barrier, road, side * (half + bank[0]), (20, 40), depth=0.1
-                )
+                site.frontage(street_furniture.noise_barrier, road, near, (20, 40), depth=0.1)
             case 1:
                 houses(site, road, half + bank[1] + 5, (15, 40), 12, missing=0.5, sides=(side,))
             case _:
-                site.beside(
-                    vegetation.tree, road, side * (half + bank[1]), rng.uniform(4, 10), models=4, loose=8
-                )
+                site.beside(vegetation.tree, road, far, rng.uniform(4, 10), models=4, loose=8)
         off, missing = side * (half + bank[0] + 1), rng.uniform(0.3, 1)
         site.beside(vegetation.bush, road, off, 3, missing=missing, models=3, loose=5)
         site.beside(street_furniture.sign, road, side * (half + 1.2), 25, missing=0.4, turn=np.pi / 2)
@@ -156,9 +151,8 @@ def country(rng: np.random.Generator) -> Site:
     for road in roads:
         for side in (-1, 1):
             off = side * (road.half_width + bank[1])
-            site.beside(
-                vegetation.tree, road, off, rng.uniform(5, 14), missing=rng.uniform(0.1, 1), models=4, loose=6
-            )
+            gap, missing = rng.uniform(5, 14), rng.uniform(0.1, 1)
+            site.beside(vegetation.tree, road, off, gap, missing=missing, models=4, loose=6)
             site.beside(vegetation.bush, road, off, 4, missing=rng.uniform(0.3, 1), models=4, loose=5)
             if rng.random() < 0.5:
                 site.frontage(street_furniture.fence, road, off * 1.1, (10, 20), (0, 10), 0.2)
