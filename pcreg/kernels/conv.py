@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from pcreg.kernels.epilogue import NOTHING, Epilogue
-from pcreg.kernels.tiles import Tiles
 from pcreg.kernels.transfer import aligned
-from pcreg.kernels.triplets import Buckets, Triplets
+from pcreg.kernels.triplets import Triplets
 
 HALF_OR_SINGLE = torch.float16, torch.bfloat16, torch.float32
 MIN_ROWS = 16  # with fewer, MKL adds up in another order: a small cloud would depend on its batch
@@ -50,7 +49,6 @@ def point_conv(
         features = features.to(torch.get_autocast_dtype(features.device.type))
     elif features.dtype != weight.dtype:
         raise ValueError(f"features are {features.dtype} and weight is {weight.dtype}; cast one of them")
-    arrangement = arrange(triplets, features.dtype)
     differentiable = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
     if epilogue is not NOTHING:
         if differentiable:
@@ -59,73 +57,57 @@ def point_conv(
     if not differentiable:
         with torch.no_grad():
             weight = weight.to(features.dtype)
-            return _mvmr(features, weight, triplets, arrangement, deterministic, epilogue)
-    back, back_arrangement = triplets, arrangement  # symmetric triplets are their own way back
-    if features.requires_grad and not triplets.symmetric:
-        back = triplets.transposed
-        back_arrangement = arrange(back, features.dtype)
-    return _PointConv.apply(features, weight, triplets, arrangement, back, back_arrangement, deterministic)
+            return _mvmr(features, weight, triplets, deterministic, epilogue)
+    return _PointConv.apply(features, weight, triplets, deterministic)
 
 
-def arrange(triplets: Triplets, dtype: torch.dtype) -> Buckets | Tiles:
-    """The arrangement of triplets to convolve features of this dtype with, derived once."""
-    by_tiles = triplets.i.is_cuda and dtype in HALF_OR_SINGLE
-    return triplets.tiles if by_tiles else triplets.buckets
+def runs_by_tiles(triplets: Triplets, dtype: torch.dtype) -> bool:
+    """True if features of this dtype are convolved by tiles of output rows."""
+    return triplets.i.is_cuda and dtype in HALF_OR_SINGLE
 
 
 class _PointConv(torch.autograd.Function):
     """Product and gradients, in the features' dtype; torch's dispatcher would be slower on small clouds."""
 
     @staticmethod
-    def forward(ctx, features, weight, triplets, arrangement, back, back_arrangement, deterministic):
+    def forward(ctx, features, weight, triplets, deterministic):
         ctx.weight_dtype, weight = weight.dtype, weight.to(features.dtype)
         ctx.save_for_backward(features, weight)
-        ctx.there, ctx.back, ctx.deterministic = (
-            (triplets, arrangement),
-            (back, back_arrangement),
-            deterministic,
-        )
-        return _mvmr(features, weight, triplets, arrangement, deterministic)
+        ctx.triplets, ctx.deterministic = triplets, deterministic
+        return _mvmr(features, weight, triplets, deterministic)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, grad_out):
-        features, weight = ctx.saved_tensors
-        triplets, arrangement = ctx.there
+        (features, weight), triplets = ctx.saved_tensors, ctx.triplets
         grad_features = grad_weight = None
         if ctx.needs_input_grad[0]:
             # Symmetric triplets are their own transposed ones, with the cells of the weight exchanged.
+            back = triplets if triplets.symmetric else triplets.transposed
             weight_t = triplets.symmetric.transposed_weight(weight.mT)
-            grad_features = _mvmr(grad_out, weight_t, *ctx.back, ctx.deterministic)
+            grad_features = _mvmr(grad_out, weight_t, back, ctx.deterministic)
         if ctx.needs_input_grad[1]:
-            grad_weight = _vvor(features, grad_out, triplets, arrangement, ctx.weight_dtype)
-        return grad_features, grad_weight, *[None] * 5
+            grad_weight = _vvor(features, grad_out, triplets, ctx.weight_dtype)
+        return grad_features, grad_weight, None, None
 
 
 def _mvmr(
-    features: Tensor,
-    weight: Tensor,
-    triplets: Triplets,
-    arrangement: Buckets | Tiles,
-    deterministic: bool,
-    epilogue: Epilogue = NOTHING,
+    features: Tensor, weight: Tensor, triplets: Triplets, deterministic: bool, epilogue: Epilogue = NOTHING
 ) -> Tensor:
     """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
-    if isinstance(arrangement, Buckets):
-        return epilogue.apply(plain_mvmr(features, weight, triplets, arrangement))
+    if not runs_by_tiles(triplets, features.dtype):
+        return epilogue.apply(plain_mvmr(features, weight, triplets))
     # Imported where it is needed: Triton comes with builds of PyTorch for GPUs only.
     from pcreg.kernels.triton import output_stationary
 
-    sizes = triplets.n_out, not deterministic
-    return output_stationary.mvmr(aligned(features), weight, triplets.j, arrangement, *sizes, epilogue)
+    rows = triplets.j, triplets.tiles, triplets.n_out
+    return output_stationary.mvmr(aligned(features), weight, *rows, not deterministic, epilogue)
 
 
-def _vvor(
-    features: Tensor, grad_out: Tensor, triplets: Triplets, arrangement: Buckets | Tiles, dtype: torch.dtype
-) -> Tensor:
+def _vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dtype) -> Tensor:
     """features (N_in, C), grad_out (N_out, M) -> (K, 1, C, M) of `dtype`, the sums of x[j] g[i]^T."""
-    if isinstance(arrangement, Buckets):
-        return plain_vvor(features, grad_out, triplets, arrangement).to(dtype)
+    if not runs_by_tiles(triplets, features.dtype):
+        return plain_vvor(features, grad_out, triplets).to(dtype)
     from pcreg.kernels.triton import weight_gradient
 
     return weight_gradient.vvor(aligned(features), aligned(grad_out), triplets, dtype)
@@ -149,19 +131,19 @@ def _check(features: Tensor, weight: Tensor, triplets: Triplets) -> None:
         raise ValueError(f"features, weight and triplets are on {devices}; move them to one with .to()")
 
 
-def plain_mvmr(features: Tensor, weight: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
+def plain_mvmr(features: Tensor, weight: Tensor, triplets: Triplets) -> Tensor:
     """features (N_in, C), weight (K, 1, C, M) of one dtype -> (N_out, M), row i the sum of W[k] x[j]."""
     out = features.new_zeros(triplets.n_out, weight.shape[3])
-    for k, (i, sums) in enumerate(_bucket_sums(features, triplets, buckets)):
+    for k, (i, sums) in enumerate(_bucket_sums(features, triplets)):
         out.index_add_(0, i, _multiply(sums, weight[k]))
     return out
 
 
-def plain_vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, buckets: Buckets) -> Tensor:
+def plain_vvor(features: Tensor, grad_out: Tensor, triplets: Triplets) -> Tensor:
     """features (N_in, C), grad_out (N_out, M) of one dtype -> (K, 1, C, M), the sums of x[j] g[i]^T."""
     grads = [
         torch.bmm(sums[None].mT, grad_out.index_select(0, i)[None])
-        for i, sums in _bucket_sums(features, triplets, buckets)
+        for i, sums in _bucket_sums(features, triplets)
     ]
     return torch.stack(grads)
 
@@ -175,11 +157,10 @@ def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
     return products[:-padding] if padding > 0 else products
 
 
-def _bucket_sums(features: Tensor, triplets: Triplets, buckets: Buckets) -> Iterator[tuple[Tensor, Tensor]]:
+def _bucket_sums(features: Tensor, triplets: Triplets) -> Iterator[tuple[Tensor, Tensor]]:
     """For each kernel cell the rows i (P_k,) int64 that its buckets go to, and their sums (P_k, C)."""
-    n_buckets, n_triplets = (
-        torch.diff(k_offsets).tolist() for k_offsets in (buckets.k_offsets, triplets.k_offsets)
-    )
+    buckets = triplets.buckets
+    n_buckets, n_triplets = (torch.diff(each.k_offsets).tolist() for each in (buckets, triplets))
     rows = buckets.i.long().split(n_buckets)  # with int32, index_add_ would add row by row
     first = 0
     for i, j in zip(rows, triplets.j.split(n_triplets), strict=True):

@@ -29,4 +29,4 @@ def bfloat16_in_the_interpreter() -> Iterator[None]:
 @pytest.fixture
 def by_triton(monkeypatch) -> None:
     """Make point_conv take the Triton kernels on any device."""
-    monkeypatch.setattr("pcreg.kernels.conv.arrange", lambda triplets, dtype: triplets.tiles)
+    monkeypatch.setattr("pcreg.kernels.conv.runs_by_tiles", lambda triplets, dtype: True)

@@ -22,7 +22,7 @@ from pcreg.kernels.triton import blocks, launch, output_stationary
 @pytest.mark.parametrize(("kernel", "processors"), [("ppf", 1), ("grid", 99)])
 @torch.inference_mode()
 def test_a_network_launches_what_was_compiled(kernel, processors, monkeypatch):
-    monkeypatch.setattr(conv, "arrange", lambda triplets, dtype: triplets.tiles)
+    monkeypatch.setattr(conv, "runs_by_tiles", lambda triplets, dtype: True)
     for each in (blocks, output_stationary):
         monkeypatch.setattr(each, "processors", lambda device: processors)
     monkeypatch.setattr(output_stationary, "_plan", cache(output_stationary._plan.__wrapped__))
