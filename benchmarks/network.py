@@ -57,7 +57,7 @@ def forward_rows(
         for layer in network.modules():  # norms stay float32
             if isinstance(layer, PointConv | torch.nn.Linear):
                 layer.to(PRECISIONS[precision])
-        build = partial(Pyramid.build, batch, architecture.geometry)
+        build = partial(Pyramid.build, batch, architecture)
         built = build()
         functions |= {
             f"{name} index": build,

@@ -95,7 +95,7 @@ def training(cfg: DictConfig, ranks: Ranks, **settings: Any) -> tuple[partial, p
     network = ResUNet(instantiate(cfg.model, _convert_="all"))
     given = {
         "preparation": preparation_of(cfg, network.architecture),
-        "geometry": network.architecture.geometry,
+        "geometry": network.architecture,
     }
     batches = partial(instantiate(cfg.batches), **given, ranks=ranks)
     optimizer = optimizer_of(cfg, network.parameters(), ranks.device)

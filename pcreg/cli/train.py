@@ -73,9 +73,7 @@ def _train(cfg: DictConfig, ranks: Ranks) -> dict[str, float]:
 
     preparation = preparation_of(cfg, architecture)
     with ranks.main_process_first():
-        batches = instantiate(cfg.batches)(
-            preparation=preparation, geometry=architecture.geometry, ranks=ranks
-        )
+        batches = instantiate(cfg.batches)(preparation=preparation, geometry=architecture, ranks=ranks)
         if ranks.first:  # which alone validates
             validation = instantiate(cfg.validation)
             keep_evenly(validation, cfg.validate.pairs)

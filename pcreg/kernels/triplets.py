@@ -74,12 +74,9 @@ class Triplets:
         symmetric: Symmetry = Symmetry.NONE,
     ) -> "Triplets":
         """Sort i, j, k (T,) int64 into triplets with `n_cells` kernel cells."""
-        if k.device.type == "cpu":
-            found = sort_triplets(i.numpy(), j.numpy(), k.numpy(), n_out, n_in, n_cells)
-            return Triplets(*map(torch.from_numpy, found), n_out, n_in, symmetric)
-        order = torch.sort((k * n_out + i) * n_in + j).indices
-        k_offsets = torch.searchsorted(k[order].contiguous(), torch.arange(n_cells + 1, device=k.device))
-        return Triplets(i[order].int(), j[order].int(), k_offsets, n_out, n_in, symmetric)
+        found = sort_triplets(*(each.cpu().numpy() for each in (i, j, k)), n_out, n_in, n_cells)
+        arrays = (torch.from_numpy(each).to(k.device) for each in found)
+        return Triplets(*arrays, n_out, n_in, symmetric)
 
     @staticmethod
     def identity(n: int, device: torch.device) -> "Triplets":

@@ -86,7 +86,7 @@ class InferenceResUNet:
     ) -> Floats:
         """Describe points at one scale."""
         log.info("describe: %d points, in cells of %g m", len(points), voxel)
-        return self._forward(_geometry(points, viewpoints, replace(self.architecture.geometry, voxel=voxel)))
+        return self._forward(_geometry(points, viewpoints, replace(self.architecture, voxel=voxel)))
 
     def _forward(self, geometry: Geometry) -> Floats:
         same, down, up = geometry.same, geometry.down, geometry.up

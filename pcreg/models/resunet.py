@@ -69,8 +69,8 @@ class ResUNet(nn.Module):
         The default is the voxel size of the architecture. Clouds that are larger by a factor have the same
         descriptors with a voxel size larger by the same factor.
         """
-        geometry = self.architecture.geometry
-        return Pyramid.build(batch, geometry if voxel is None else replace(geometry, voxel=voxel))
+        geometry = self.architecture if voxel is None else replace(self.architecture, voxel=voxel)
+        return Pyramid.build(batch, geometry)
 
     def describe(self, batch: PointBatch, voxel: float | None = None) -> Tensor:
         """Descriptors (N, out_channels) of a batch of clouds, see `pyramid`."""

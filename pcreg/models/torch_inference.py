@@ -36,7 +36,7 @@ def compile_kernels(
 @cache
 def _compilation(architecture: Architecture, device: str, sizes: Sequence[Sequence[int]]) -> "Compilation":
     make, cores = partial(undrawn, architecture), parallel.cores()
-    return compile_ahead(make, architecture.geometry, torch.device(device), cores, sizes)
+    return compile_ahead(make, architecture, torch.device(device), cores, sizes)
 
 
 class TorchInference:

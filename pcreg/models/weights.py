@@ -63,7 +63,7 @@ def network_of(stored: StoredWeights) -> ResUNet:
 def interpolate_weights(first: ResUNet, last: ResUNet, share: float) -> ResUNet:
     """Mix `share` of the weights of the first network with the rest of the last, of one architecture.
 
-    Fine-tuned weights forget less part of the way back (Wortsman et al., CVPR 2022).
+    Part of the way back, fine-tuned weights forget less (Wortsman et al., CVPR 2022).
     """
     start, end = first.state_dict(), last.state_dict()
     mixed = {

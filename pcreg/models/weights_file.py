@@ -20,34 +20,18 @@ KEY = "pcreg.architecture"  # in the file's metadata
 
 
 @dataclass(frozen=True)
-class Architecture:
+class Architecture(PyramidConfig):
     """Settings of a network that decide which weights fit; 8,753,408 parameters by default.
 
-    Attributes:
-        voxel: Edge of the cells with one point each, in metres.
-        out_channels: Length of a descriptor.
-        encoder: Channels of levels 1 to 4 on the way down.
-        decoder: Channels of levels 1 to 4 on the way up.
-        stem_kernel_size: Kernel cells per axis of the first layer, odd.
-        radius_scale: Search radius, in units of the ball with the volume of the kernel.
-        snap: Convolve voxels instead of native points.
-        kernel: "grid" for cells along the axes, "ppf" for rotation-invariant ones.
-
-    Raises:
-        ValueError: A setting that cannot be used.
+    Raises ValueError for a setting that cannot be used.
     """
 
-    voxel: float = 0.025
-    out_channels: int = 32
-    encoder: tuple[int, ...] = (32, 64, 128, 256)
-    decoder: tuple[int, ...] = (64, 64, 64, 128)
-    stem_kernel_size: int = 5
-    radius_scale: float = 1.0
-    snap: bool = False
-    kernel: str = "grid"
+    out_channels: int = 32  # length of a descriptor
+    encoder: tuple[int, ...] = (32, 64, 128, 256)  # channels of levels 1 to 4 on the way down
+    decoder: tuple[int, ...] = (64, 64, 64, 128)  # channels of levels 1 to 4 on the way up
 
     def __post_init__(self):
-        if len(self.encoder) != 4 or len(self.decoder) != 4:
+        if {self.n_levels, len(self.encoder), len(self.decoder)} != {4}:
             raise ValueError(f"encoder and decoder need four widths, got {self.encoder} and {self.decoder}")
         if self.stem_kernel_size < 1 or self.stem_kernel_size % 2 == 0:
             raise ValueError(f"stem_kernel_size must be odd, such as 3, 5 or 7, got {self.stem_kernel_size}")
@@ -68,18 +52,6 @@ class Architecture:
         down = {"1": (1, e[0]), "2": (e[0], e[1]), "3": (e[1], e[2]), "4": (e[2], e[3])}
         up = {"4_tr": (e[3], d[3]), "3_tr": (d[3] + e[2], d[2]), "2_tr": (d[2] + e[1], d[1])}
         return down | up
-
-    @property
-    def geometry(self) -> PyramidConfig:
-        """Levels and neighbourhoods that the network takes."""
-        return PyramidConfig(
-            voxel=self.voxel,
-            n_levels=4,
-            stem_kernel_size=self.stem_kernel_size,
-            radius_scale=self.radius_scale,
-            snap=self.snap,
-            kernel=self.kernel,
-        )
 
 
 @dataclass(frozen=True)

@@ -45,19 +45,19 @@ class Ranks:
             gradient /= self.count
 
     def had_by_all(self, batches: Iterator[Batch | None]) -> Iterator[Batch | None]:
-        """The batches when all processes have theirs; None where one has none, so that all skip the step."""
+        """The batches; None as soon as one of the processes has none, so that all skip the step."""
         for batch in batches:
             yield batch if self.count == 1 or self._are_all(batch is not None) else None
 
     def _are_all(self, flag: bool) -> bool:
-        """True if the flags of all processes are, which are waited for."""
+        """True if the flag is true in all processes; waits for them."""
         least = torch.tensor(int(flag))  # on the CPU: GPUs have other things to do
         distributed.all_reduce(least, distributed.ReduceOp.MIN)
         return bool(least)
 
     @contextmanager
     def main_process_first(self) -> Iterator[None]:
-        """Let the first process do what is within before the others, who find in files what it computed."""
+        """Let the first process run the block before the others, which find its results in files."""
         if self.count > 1 and not self.first:
             self._are_all(True)
         yield

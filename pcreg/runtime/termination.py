@@ -34,10 +34,10 @@ def termination() -> Iterator[None]:
 
 
 class deferred:
-    """Let what is within end before the first Ctrl-C or SIGTERM is raised; a second one does not wait.
+    """Delay the first Ctrl-C or SIGTERM to the end of the block; a second one is raised at once.
 
-    The signal, at which `words` are logged, is raised also in place of an error from within, since other
-    processes were probably stopped, too. A signal that this process ignores stays ignored.
+    `words` are logged when the signal comes. It is raised in place of an error of the block, too, as other
+    processes were probably stopped as well. A signal that this process ignores stays ignored.
     """
 
     def __init__(self, words: str = "") -> None:

@@ -55,7 +55,7 @@ def write(
             overview(source, target, registration.T_target_source, temporary, limit=limit, title=title)
     if html:
         paths.append(folder / "viewer.html")
-        viewer(source, target, registration, paths[-1], title=title, facts=record)
+        viewer(source, target, registration, paths[-1], title=title, record=record)
     clock.lap("draw")
     return paths, clock.seconds
 
@@ -89,11 +89,11 @@ def viewer(
     path: str | Path,
     *,
     title: str,
-    facts: Mapping[str, Any],
+    record: Mapping[str, Any],
 ) -> None:
     """Write the page of a registration of source (N, 3) to target (M, 3), atomically.
 
-    `facts` are shown beside it. Of a cloud 150,000 points are drawn at most, and 400 matches.
+    The `record` is shown beside it. Of a cloud 150,000 points are drawn at most, and 400 matches.
     """
     source, target = shown(source), shown(target)
     limit = 2 * registration.voxel
@@ -113,7 +113,7 @@ def viewer(
         "lines": ends.round(4).ravel().tolist(),
         "limit": limit,
     }
-    write_page(path, "pcreg.viz", "viewer.html", title=title, facts=facts, content=content)
+    write_page(path, "pcreg.viz", "viewer.html", title=title, record=record, content=content)
 
 
 def packed(points: np.ndarray) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_training_joins_what_the_descriptor_joins():
     augment = Augmentation(rotate=False, scale=(1.0, 1.0), jitter=0.0)
     sheets, net = Sheets(1), network().eval()
     preparation = Preparation(VOXEL, augment, 1.5 * VOXEL, scales=SCALES)
-    batch = next(Batches(sheets, preparation, architecture().geometry, batch_size=1).epoch(0)).to("cpu")
+    batch = next(Batches(sheets, preparation, architecture(), batch_size=1).epoch(0)).to("cpu")
     with torch.no_grad():
         source, target = batch.descriptors(net(batch.pyramid))
     for features, name in ((source, "0/source"), (target, "0/target")):

@@ -46,7 +46,7 @@ with collected_launches() as others:
         conv.point_conv(rows.to(dtype), weight.to(dtype), triplets)
 architecture = Architecture(kernel="ppf")
 make, device = (lambda: ResUNet(architecture)), torch.device("cpu")
-warmup.compile_ahead(make, architecture.geometry, device, 2, warmup.ALL_SIZES).wait()
+warmup.compile_ahead(make, architecture, device, 2, warmup.ALL_SIZES).wait()
 Compilation(others, 2).wait()
 print(*(key[0].__name__ for key in launch._loaded))
 """

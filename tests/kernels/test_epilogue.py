@@ -7,7 +7,6 @@ from pcreg.kernels import reference
 from pcreg.kernels.conv import point_conv
 from pcreg.kernels.epilogue import Epilogue
 from pcreg.kernels.triplets import Triplets
-from pcreg.kernels.triton import epilogue as finish
 from pcreg.kernels.triton import output_stationary
 from tests.kernels.clouds import DEVICE, ON_GPU, random_triplets
 
@@ -108,27 +107,6 @@ def test_half_given_epilogues_and_those_with_gradients_are_refused():
     features = torch.zeros(6, 4, requires_grad=True)
     with pytest.raises(ValueError, match="for inference"):
         point_conv(features, torch.zeros(27, 1, 4, 8), random_triplets(5, 6), epilogue=Epilogue(relu=True))
-
-
-def test_variants_tell_all_dtypes_apart(monkeypatch):
-    """Launches of one kernel and variant share a compiled one; the interpreter compiles none and hides it."""
-    seen = {}
-
-    def launch(kernel, grid, arguments, constants, variant, **options):
-        kinds = [getattr(argument, "dtype", type(argument)) for argument in arguments]
-        assert seen.setdefault((kernel, variant), kinds) == kinds
-
-    for module in (output_stationary, finish):
-        monkeypatch.setattr(module, "launch", launch)
-    triplets = random_triplets(9, 9).to(DEVICE)
-    for dtype in (torch.float32, torch.float16):
-        features, weight = values(9, 4, dtype=dtype), values(27, 1, 4, 8, dtype=dtype)
-        for other in (torch.float32, torch.float16, None):
-            for name, shape in (("shift", (8,)), ("residual", (9, 8))):
-                epilogue = Epilogue(**{name: None if other is None else values(*shape, dtype=other)})
-                output_stationary.mvmr(features, weight, triplets.j, triplets.tiles, 9, epilogue=epilogue)
-                finish.reduce_parts(values(4, 9, 8), dtype, epilogue)
-    assert len(seen) > 10
 
 
 @torch.no_grad()

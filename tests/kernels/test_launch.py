@@ -42,35 +42,41 @@ def streams(monkeypatch):
     monkeypatch.setattr(module, "driver", SimpleNamespace(active=active))
 
 
-def test_threads_compile_a_variant_once():
+def test_threads_compile_a_kernel_once_for_its_constants_dtypes_and_specialized_integers():
     kernel = Kernel()
     with ThreadPoolExecutor(4) as pool:
         for n in range(1, 9):
-            pool.submit(launch, kernel, n, ARGUMENTS, {}, n % 2)
+            pool.submit(launch, kernel, n, ARGUMENTS, {"N": n % 2})
     assert kernel.compiled == 2
     assert sorted(kernel.launched) == list(range(1, 9))
+    for more in ((None,), (ARGUMENTS[0].double(),), (7,), (8,)):
+        launch(kernel, 1, (*ARGUMENTS, *more), {"N": 0})
+    assert kernel.compiled == 4
+    for M in (1, 16, 32, 33):
+        launch(kernel, 1, (*ARGUMENTS, M), {"N": 0}, specialized=(M,))
+    assert kernel.compiled == 7
 
 
 def test_collected_launches_are_compiled_and_not_made():
     kernel = Kernel()
     with collected_launches() as launches:
-        for variant in (1, 2, 1):
-            launch(kernel, 0, ARGUMENTS, {}, variant)
+        for n in (1, 2, 1):
+            launch(kernel, 0, ARGUMENTS, {"N": n})
     assert [Compilation(launches, 2).wait() for _ in range(2)] == [2, 0]
     assert kernel.launched == []
-    launch(kernel, 3, ARGUMENTS, {}, 1)
+    launch(kernel, 3, ARGUMENTS, {"N": 1})
     assert (kernel.compiled, kernel.launched) == (2, [3])
 
 
 def test_an_error_is_raised_by_each_launch_and_by_wait():
     kernel = Kernel()
     with collected_launches() as launches:
-        launch(kernel, 1, ARGUMENTS, {}, None, fails=True)
+        launch(kernel, 1, ARGUMENTS, {}, fails=True)
     compilation = Compilation(launches, 2)
     for _ in range(2):
         with pytest.raises(RuntimeError, match="cannot be compiled"):
-            launch(kernel, 1, ARGUMENTS, {}, None, fails=True)
+            launch(kernel, 1, ARGUMENTS, {}, fails=True)
     with pytest.raises(RuntimeError, match="cannot be compiled"):
         compilation.wait()
-    launch(kernel, 5, ARGUMENTS, {}, "another")
+    launch(kernel, 5, ARGUMENTS, {})
     assert kernel.launched == [5]

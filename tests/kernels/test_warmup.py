@@ -30,15 +30,14 @@ def test_a_network_launches_what_was_compiled(kernel, processors, monkeypatch):
     monkeypatch.setattr(warmup, "_start", lambda device: None)
     architecture = Architecture(kernel=kernel, encoder=(16, 16, 32, 80), decoder=(16, 16, 16, 32))
     network, device = ResUNet(architecture).eval(), torch.zeros(0, device=DEVICE).device
-    geometry = architecture.geometry
-    compiled = warmup.compile_ahead(lambda: network, geometry, device, 2, warmup.ALL_SIZES)
+    compiled = warmup.compile_ahead(lambda: network, architecture, device, 2, warmup.ALL_SIZES)
     batch = PointBatch.from_clouds([wavy_sheet(1000)]).to(DEVICE)
     pyramids = [network.pyramid(batch, voxel) for voxel in (1e-4, 0.1)]
     with launch.collected_launches() as needed:
         for pyramid in pyramids:
             network(pyramid)
         several = PointBatch.from_clouds([np.empty((0, 3))] * 2)
-        search_at_once(several.to(DEVICE), geometry)
+        search_at_once(several.to(DEVICE), architecture)
     names = {each.kernel.fn.__name__ for each in needed.values()}
     assert names >= {"_output_stationary", "visit"}
     assert needed.keys() <= compiled.keys()

@@ -47,5 +47,5 @@ def network(seed: int = 0) -> ResUNet:
 
 def batches(dataset=None, batch_size: int = 2, workers: int = 0, rotate: bool = True) -> Batches:
     augment = Augmentation(rotate=rotate, jitter=0.002)
-    preparation, geometry = Preparation(VOXEL, augment, 1.5 * VOXEL), architecture().geometry
+    preparation, geometry = Preparation(VOXEL, augment, 1.5 * VOXEL), architecture()
     return Batches(dataset or Sheets(), preparation, geometry, batch_size=batch_size, workers=workers)

@@ -29,14 +29,12 @@ class BatchNorm(torch.autograd.Function):
         bounds, grid = groups.bounds(features.device), _grid(G, C)
         parts = torch.empty((2, G, PARTS, C), dtype=torch.float32, device=features.device)
         constants = _constants(C)
-        launch(kernels.measure, grid, (features, bounds, parts, G), constants, (C, features.dtype))
+        launch(kernels.measure, grid, (features, bounds, parts, G), constants)
         out, moments = torch.empty_like(features), parts.new_empty((2, G, C))
         mean, variance, count, momentum = running
         arguments = features, bounds, parts, scale, shift, residual, out, moments
         arguments = *arguments, mean, variance, count, float(momentum), float(epsilon), G, len(features)
-        kinds = scale.dtype, shift.dtype, None if residual is None else residual.dtype
-        variant = C, features.dtype, relu, *kinds
-        launch(kernels.normalize, grid, arguments, {"RELU": relu, **constants}, variant)
+        launch(kernels.normalize, grid, arguments, {"RELU": relu, **constants})
         ctx.save_for_backward(features, scale, moments, bounds, out if relu else None)
         ctx.residual_dtype = None if residual is None else residual.dtype
         return out
@@ -50,16 +48,14 @@ class BatchNorm(torch.autograd.Function):
         grid, constants = _grid(G, C), _constants(C)
         parts = moments.new_empty((2, G, PARTS, C))
         arguments = features, bounds, moments, grad_out, out, parts, G
-        kinds = features.dtype, grad_out.dtype, None if out is None else out.dtype
-        launch(kernels.sum_gradients, grid, arguments, constants, (C, *kinds))
+        launch(kernels.sum_gradients, grid, arguments, constants)
         grad_features, grad_vectors = torch.empty_like(features), scale.new_empty((2, C))
         grad_residual = None
         if ctx.residual_dtype is not None and ctx.needs_input_grad[3]:
             grad_residual = torch.empty_like(features, dtype=ctx.residual_dtype)
         arguments = features, bounds, moments, grad_out, out, parts
         arguments = *arguments, scale, grad_features, grad_residual, grad_vectors, G, len(features)
-        kinds = *kinds, scale.dtype, None if grad_residual is None else grad_residual.dtype
-        launch(kernels.gradients, grid, arguments, constants, (C, *kinds))
+        launch(kernels.gradients, grid, arguments, constants)
         return grad_features, grad_vectors[0], grad_vectors[1], grad_residual, *[None] * 4
 
 

@@ -98,7 +98,7 @@ def parts(values: Tensor) -> Tensor:
     """Three bfloat16 (3, ...), the largest first, whose sum is values (...) float32."""
     n, values = values.numel(), values.contiguous()
     out = torch.empty((3, *values.shape), dtype=torch.bfloat16, device=values.device)
-    launch(_parts, -(-n // BLOCK), (values, out, n), {"BLOCK": BLOCK}, None)
+    launch(_parts, -(-n // BLOCK), (values, out, n), {"BLOCK": BLOCK})
     return out
 
 

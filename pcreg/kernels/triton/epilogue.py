@@ -4,15 +4,13 @@ The parts of an epilogue are an argument, so that a convolution is compiled once
 is left out is not read.
 """
 
-from collections.abc import Hashable
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from pcreg.kernels.epilogue import NOTHING, VECTORS, Epilogue
-from pcreg.kernels.triton.launch import launch, specialization
+from pcreg.kernels.triton.launch import launch
 
 BLOCK_ROWS, BLOCK_COLUMNS = 32, 64
 NORM, SCALE, SHIFT, RESIDUAL, RELU = (tl.constexpr(1 << bit) for bit in range(5))  # parts of an epilogue
@@ -27,8 +25,7 @@ def reduce_parts(parts: Tensor, dtype: torch.dtype, epilogue: Epilogue) -> Tenso
     ending = epilogue_arguments(epilogue, out)
     constants = {"EPILOGUE": epilogue is not NOTHING, "ROWS": BLOCK_ROWS, "COLUMNS": BLOCK_COLUMNS}
     grid = -(-N // BLOCK_ROWS) * -(-M // BLOCK_COLUMNS)
-    variant = dtype, epilogue_variant(ending), specialization(M)
-    launch(_reduce_parts, grid, (parts, out, *ending, N, S, M), constants, variant)
+    launch(_reduce_parts, grid, (parts, out, *ending, N, S, M), constants, specialized=(M,))
     return out
 
 
@@ -49,11 +46,6 @@ def epilogue_arguments(epilogue: Epilogue, out: Tensor, apply: bool = True) -> t
     spare = next((vector for vector in vectors if vector is not None), out)
     vectors = [spare if vector is None else vector for vector in vectors]
     return *vectors, epsilon, out if residual is None else residual, applied
-
-
-def epilogue_variant(arguments: tuple) -> Hashable:
-    """Key of the kernel that is compiled for these `epilogue_arguments`."""
-    return tuple(argument.dtype if isinstance(argument, Tensor) else None for argument in arguments)
 
 
 @triton.jit

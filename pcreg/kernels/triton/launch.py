@@ -1,8 +1,8 @@
 """Launch Triton kernels, each compiled once, and compile several side by side.
 
 Triton inspects every argument of every launch, which takes the host as long as a convolution of a small cloud
-takes the GPU. Here the caller names what the compiled kernel depends on. Triton keeps compiled kernels in its
-cache on disk.
+takes the GPU. Here a compiled kernel depends on the constants and the dtypes alone. Triton keeps compiled
+kernels in its cache on disk.
 """
 
 import atexit
@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dis import get_instructions
 from functools import cache
 from threading import Lock, Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from triton import JITFunction
@@ -31,14 +31,16 @@ class Launch(NamedTuple):
     options: dict
 
 
-_loaded: dict[Hashable, tuple] = {}  # kernels on their devices, each with the values of its constants
+_loaded: dict[Hashable, Any] = {}  # compiled kernels, on their devices
 _loading: dict[Hashable, Lock] = {}  # threads compile no kernel twice
 _importing = Lock()  # Triton 3.6 imports the launchers of all kernels under one module name
 _collected: ContextVar[dict[Hashable, Launch] | None] = ContextVar("_collected", default=None)
 _no_context = nullcontext()
 
 
-def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashable, **options) -> None:
+def launch(
+    kernel, grid: int, arguments: tuple, constants: dict, specialized: tuple[int, ...] = (), **options
+) -> None:
     """Run kernel[grid](*arguments, **constants, **options), without Triton's inspection of the arguments.
 
     Args:
@@ -46,15 +48,17 @@ def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashab
         grid: Number of programs; with 0 nothing is launched.
         arguments: The first is a tensor. Pointers that Triton specializes must be `aligned`.
         constants: The last parameters of the kernel, in their order.
-        variant: Key of the compiled kernel: values of constants and options, dtypes, arguments that are None,
-            and the `specialization` of integers that Triton specializes.
+        specialized: The integers among the arguments that Triton specializes.
         **options: Those of Triton, such as `num_warps`.
 
     Raises:
         Exception: The kernel cannot be compiled; raised by every launch.
     """
     device = arguments[0].device
-    key = kernel.fn, device, variant  # the Python function, as the hash of a kernel is that of its source
+    kinds = tuple(getattr(each, "dtype", None) for each in arguments)
+    ones_and_sixteens = tuple((each == 1, each % 16 == 0) for each in specialized)
+    # The Python function, as the hash of a kernel is that of its source
+    key = kernel.fn, device, kinds, ones_and_sixteens, *constants.values(), *options.values()
     collected = _collected.get()
     if collected is not None:
         collected.setdefault(key, Launch(kernel, arguments, constants, options))
@@ -66,16 +70,10 @@ def launch(kernel, grid: int, arguments: tuple, constants: dict, variant: Hashab
         if found is None:  # Triton interprets
             kernel[(grid,)](*arguments, **constants, **options)
             return
-        compiled, values = found
         stream = driver.active.get_current_stream(device.index)
-        of_kernel = compiled.function, compiled.packed_metadata
+        of_kernel = found.function, found.packed_metadata
         no_hooks = None, None, None
-        compiled.run(grid, 1, 1, stream, *of_kernel, *no_hooks, *arguments, *values)
-
-
-def specialization(*integers: int) -> tuple[tuple[bool, bool], ...]:
-    """Properties of integer arguments for which Triton compiles kernels of their own."""
-    return tuple((integer == 1, integer % 16 == 0) for integer in integers)
+        found.run(grid, 1, 1, stream, *of_kernel, *no_hooks, *arguments, *constants.values())
 
 
 @contextmanager
@@ -132,7 +130,7 @@ class Compilation:
             thread.join()
 
 
-def _load(key: Hashable, wanted: Launch) -> tuple | None:
+def _load(key: Hashable, wanted: Launch) -> Any:
     """The kernel of this key on its device, from Triton's cache or compiled; None if Triton interprets."""
     kernel, arguments, constants, options = wanted
     with _loading.setdefault(key, Lock()), _current(arguments[0].device):
@@ -143,7 +141,7 @@ def _load(key: Hashable, wanted: Launch) -> tuple | None:
                 return None
             with _importing:
                 compiled.run  # noqa: B018 - brings the kernel onto the device
-            _loaded[key] = compiled, tuple(constants.values())
+            _loaded[key] = compiled
         return _loaded[key]
 
 

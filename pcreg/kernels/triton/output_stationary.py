@@ -5,7 +5,6 @@ points are summed beforehand into a scratch of the program, so that the main loo
 be pipelined. The sums are rounded to the dtype of the features: in float16 they must stay below 65504.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,7 +25,7 @@ from pcreg.kernels.triton.blocks import (
     takes_parts,
     weight_parts,
 )
-from pcreg.kernels.triton.epilogue import apply_epilogue, epilogue_arguments, epilogue_variant, reduce_parts
+from pcreg.kernels.triton.epilogue import apply_epilogue, epilogue_arguments, reduce_parts
 from pcreg.kernels.triton.launch import launch
 
 MIN_CELLS = 3  # kernel cells of a program, where they are shared
@@ -67,9 +66,8 @@ def mvmr(
     ending = epilogue_arguments(epilogue, out, apply=whole)
     counts = n_out, n_tiles, tiles.max_shared, K, column_shares, cell_shares, plan.deep, plan.blocks
     arguments = features, weight, out, sums, j, *tiles.tensors(), *ending, *counts
-    variant = plan.variant, shares == 1, dtype, epilogue_variant(ending)
     constants = plan.constants | {"SHARED": shares > 1, "EPILOGUE": epilogue is not NOTHING}
-    launch(_output_stationary, n_programs, arguments, constants, variant, **plan.options)
+    launch(_output_stationary, n_programs, arguments, constants, **plan.options)
     return out[0] if whole else reduce_parts(out, features.dtype, epilogue)
 
 
@@ -79,7 +77,6 @@ class _Plan:
 
     constants: dict[str, object]
     options: dict[str, int]
-    variant: Hashable  # identifies the compiled kernel
     in_parts: bool
     deep: int  # products for the channels of one kernel cell
     blocks: int  # of columns
@@ -113,9 +110,8 @@ def _plan(C: int, M: int, dtype: torch.dtype, device: torch.device) -> _Plan:
     options = {"num_warps": WARPS}
     if not wide:  # float32 needs them all
         options["maxnreg"] = min(255, REGISTERS // (32 * WARPS * at_once))
-    variant = dtype, *constants.values(), *options.values()
     deep, blocks = -(-C // depth), -(-M // columns)
-    return _Plan(constants, options, variant, in_parts, deep, blocks, n, n * at_once)
+    return _Plan(constants, options, in_parts, deep, blocks, n, n * at_once)
 
 
 def _shares(n_tiles: int, K: int, plan: _Plan) -> tuple[int, int]:

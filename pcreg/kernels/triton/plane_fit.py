@@ -12,7 +12,7 @@ from pcreg.kernels.triton.launch import launch
 
 BLOCK = 128  # points of a program
 STEPS = tl.constexpr(30)  # to a root; where two roots meet each halves the distance
-MIN_SLOPE = tl.constexpr(3e-8)  # where two roots meet, which are known to as much
+MIN_SLOPE = tl.constexpr(3e-8)  # where two roots meet within rounding
 MIN_NEIGHBORS = tl.constexpr(neighbors.MIN_NEIGHBORS)
 MIN_VARIANCE_RATIO = tl.constexpr(neighbors.MIN_VARIANCE_RATIO)
 TINY = tl.constexpr(sys.float_info.min)  # PyTorch is not there where kernels are compiled
@@ -23,7 +23,7 @@ def normals_of(counts: Tensor, sums: Tensor, towards: Tensor) -> Tensor:
     N, normals = len(counts), torch.empty_like(towards)
     arguments = counts, sums, towards, normals, N
     # Variances of coinciding points are zero, as on the CPU, if their terms are rounded alike
-    launch(_normals, -(-N // BLOCK), arguments, {"BLOCK": BLOCK}, None, enable_fp_fusion=False)
+    launch(_normals, -(-N // BLOCK), arguments, {"BLOCK": BLOCK}, enable_fp_fusion=False)
     return normals
 
 

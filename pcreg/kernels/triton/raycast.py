@@ -40,7 +40,7 @@ def first_hits(
     arguments = *rays, *solids, starts, solid, depth, distance, cosine, met, R, blocks
     per_ray = origins.shape[1] == R
     constants = {"PER_RAY": per_ray, "RAYS": RAYS}
-    launch(_first_hits, G * blocks, arguments, constants, per_ray, num_warps=1, enable_fp_fusion=False)
+    launch(_first_hits, G * blocks, arguments, constants, num_warps=1, enable_fp_fusion=False)
     return distance, cosine, met
 
 

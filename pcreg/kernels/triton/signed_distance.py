@@ -22,7 +22,7 @@ def distance_sums(
     numbers = map(float, (focal, *centre, jump, truncation, min_depth))
     constants = {"POINTS": POINTS}
     arguments = *tensors, *numbers, M, K, W, H
-    launch(_distance_sums, -(-M // POINTS), arguments, constants, None, num_warps=4, enable_fp_fusion=False)
+    launch(_distance_sums, -(-M // POINTS), arguments, constants, num_warps=4, enable_fp_fusion=False)
     return total, weight
 
 

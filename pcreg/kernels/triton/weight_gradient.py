@@ -53,13 +53,11 @@ def vvor(features: Tensor, grad_out: Tensor, triplets: Triplets, dtype: torch.dt
         "STAGES": stages(2 if wide else 5, STEP * (depth + columns) * features.itemsize, features.device),
     }
     arguments = features, grad_out, partial, triplets.i, triplets.j, triplets.k_offsets, K
-    variant = features.dtype, *constants.values()
-    launch(_partial_sums, runs * blocks, arguments, constants, variant, num_warps=4)
+    launch(_partial_sums, runs * blocks, arguments, constants, num_warps=4)
     out = features.new_empty((K, 1, C, M), dtype=dtype)
     size = C * M
     arguments = partial, out, triplets.k_offsets, size
-    variant = dtype, run
-    launch(_sum_runs, K * -(-size // BLOCK), arguments, {"RUN": run, "BLOCK": BLOCK}, variant)
+    launch(_sum_runs, K * -(-size // BLOCK), arguments, {"RUN": run, "BLOCK": BLOCK})
     return out
 
 

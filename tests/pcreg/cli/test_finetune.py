@@ -26,7 +26,9 @@ def street(tmp_path_factory):
     (folder / "street" / "poses.txt").write_text("\n".join(lines))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        architecture = Architecture(VOXEL, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8), kernel="ppf")
+        architecture = Architecture(
+            VOXEL, out_channels=8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8), kernel="ppf"
+        )
         save_weights(folder / "start.safetensors", ResUNet(architecture))
     return folder
 

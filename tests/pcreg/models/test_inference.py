@@ -17,7 +17,7 @@ from pcreg.models.weights_file import Architecture, read_weights
 from tests.pcreg.scenes import moved_sheet, wavy_sheet
 from tests.processes import python
 
-TINY = Architecture(0.05, 8, encoder=(4, 6, 8, 10), decoder=(10, 6, 4, 8), stem_kernel_size=3)
+TINY = Architecture(0.05, out_channels=8, encoder=(4, 6, 8, 10), decoder=(10, 6, 4, 8), stem_kernel_size=3)
 
 
 def random_network(architecture: Architecture) -> ResUNet:

@@ -14,8 +14,8 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GP
 
 
 def test_frozen_norms_train_with_the_statistics_that_they_have():
-    network = ResUNet(Architecture(0.05, 8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
-    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(500)]), network.architecture.geometry)
+    network = ResUNet(Architecture(0.05, out_channels=8, encoder=(4, 4, 8, 8), decoder=(8, 8, 8, 8)))
+    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet(500)]), network.architecture)
     network.train()(pyramid)  # statistics of its own
     evaluated, before = network.eval()(pyramid), copy.deepcopy(network.state_dict())
     assert not torch.allclose(network.train()(pyramid), evaluated, atol=1e-3)
@@ -92,7 +92,7 @@ def test_in_deterministic_mode_a_batch_equals_its_clouds_bit_by_bit(network, dev
 def test_inference_computes_what_training_would(network, device):
     """Norms, shortcuts and relus are done by the convolutions there."""
     network = copy.deepcopy(network).to(device)
-    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet()]).to(device), network.architecture.geometry)
+    pyramid = Pyramid.build(PointBatch.from_clouds([wavy_sheet()]).to(device), network.architecture)
     with torch.no_grad():
         fused = network(pyramid)
     torch.testing.assert_close(fused, network(pyramid).detach(), rtol=0, atol=1e-5)
@@ -104,8 +104,8 @@ def test_groups_of_clouds_have_norms_of_their_own():
     network = ResUNet(SMALL)
     clouds = [wavy_sheet(300, seed=1), wavy_sheet(200, seed=2) * 1.5, wavy_sheet(100, seed=3)]
     together, apart = network, copy.deepcopy(network)
-    both = Pyramid.build(PointBatch.from_clouds(clouds), SMALL.geometry, (1, 2))
-    each = [Pyramid.build(PointBatch.from_clouds(side), SMALL.geometry) for side in (clouds[:1], clouds[1:])]
+    both = Pyramid.build(PointBatch.from_clouds(clouds), SMALL, (1, 2))
+    each = [Pyramid.build(PointBatch.from_clouds(side), SMALL) for side in (clouds[:1], clouds[1:])]
     for side, points in zip(each, both.groups(0), strict=True):
         assert torch.equal(side.levels[0].points, points.points)
         assert torch.equal(side.levels[0].lengths, points.lengths)

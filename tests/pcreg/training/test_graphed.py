@@ -21,7 +21,7 @@ def pyramid(*sizes):
     clouds = [wavy_sheet(size, seed=number) for number, size in enumerate(sizes)]
     batch, architecture = PointBatch.from_clouds(clouds).to("cuda"), Architecture(voxel=0.1)
     half = len(sizes) // 2
-    return Pyramid.build(batch, architecture.geometry, (half, half))
+    return Pyramid.build(batch, architecture, (half, half))
 
 
 def passes(describe, network, pyramid, dtype):

@@ -85,7 +85,7 @@ def page(path, source, target):
     rows = np.arange(0, len(source), 50)
     matches, points = np.stack([rows, rows], axis=1), np.stack([source, target], axis=1)[rows]
     found = Registration(T, True, 0.9, "", evidence(), 0.02, matches, points)
-    files.viewer(source, target, found, path, title="a <b> & c", facts={"reason": "fits <well>"})
+    files.viewer(source, target, found, path, title="a <b> & c", record={"reason": "fits <well>"})
     return path.read_text()
 
 

@@ -76,7 +76,7 @@ def _kth_squared(queries: Tensor, points: Tensor, k: int, limit: Tensor) -> Tens
     squared = queries.new_empty(Q)
     constants = {"QUERIES": QUERIES, "POINTS": COUNTED, "STEPS": MAX_STEPS}
     arguments = queries, points, _boxes(points, COUNTED), limit, squared, Q, M, k
-    launch(_search, -(-Q // QUERIES), arguments, constants, None, num_warps=8, enable_fp_fusion=False)
+    launch(_search, -(-Q // QUERIES), arguments, constants, num_warps=8, enable_fp_fusion=False)
     return squared
 
 
@@ -88,7 +88,7 @@ def _within(queries: Tensor, points: Tensor, limit: Tensor, room: int) -> tuple[
     found = torch.zeros(Q, dtype=torch.int32, device=queries.device)
     constants = {"QUERIES": QUERIES, "POINTS": COLLECTED}
     arguments = queries, points, _boxes(points, COLLECTED), limit, squared, rows, found, Q, M, room
-    launch(_collect, -(-Q // QUERIES), arguments, constants, None, num_warps=4, enable_fp_fusion=False)
+    launch(_collect, -(-Q // QUERIES), arguments, constants, num_warps=4, enable_fp_fusion=False)
     return squared, rows, int(found.max()) if Q else 0
 
 
@@ -96,7 +96,7 @@ def _boxes(points: Tensor, size: int) -> Tensor:
     """Lower and upper corners (blocks, 6) of each `size` points."""
     blocks = -(-len(points) // size)
     boxes = points.new_empty((blocks, 6))
-    launch(_bound, blocks, (points, boxes, len(points)), {"POINTS": size}, size)
+    launch(_bound, blocks, (points, boxes, len(points)), {"POINTS": size})
     return boxes
 
 

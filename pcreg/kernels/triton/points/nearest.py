@@ -27,7 +27,7 @@ def nearest_points(queries: Tensor, points: Tensor, max_distance: float) -> tupl
     distance, rows = queries.new_empty(Q), torch.empty(Q, dtype=torch.int64, device=queries.device)
     constants = {"QUERIES": QUERIES, "POINTS": POINTS}
     arguments = queries.contiguous(), points.contiguous(), distance, rows, max_distance, Q, M
-    launch(_nearest, -(-Q // QUERIES), arguments, constants, None, num_warps=4, enable_fp_fusion=False)
+    launch(_nearest, -(-Q // QUERIES), arguments, constants, num_warps=4, enable_fp_fusion=False)
     return distance, rows
 
 
@@ -82,7 +82,7 @@ def inlier_sums(motions: Tensor, p: Tensor, q: Tensor, distance: float) -> Tenso
     """
     sums = p.new_empty((len(motions), 17))
     arguments = motions, p, q, sums, distance**2, p.shape[1]
-    launch(_inlier_sums, len(motions), arguments, {"MATCHES": MATCHES}, None, num_warps=4)
+    launch(_inlier_sums, len(motions), arguments, {"MATCHES": MATCHES}, num_warps=4)
     return sums
 
 
@@ -143,7 +143,7 @@ def step_sums(source: Tensor, target: Tensor, normals: Tensor, T: Tensor, max_di
     parts = source.new_empty((programs, WIDTH, WIDTH))
     arguments = source, target, normals, T, parts, max_distance**2, len(source), len(target)
     constants = {"WIDTH": WIDTH, "QUERIES": QUERIES, "POINTS": POINTS}
-    launch(_step_sums, programs, arguments, constants, None)
+    launch(_step_sums, programs, arguments, constants)
     return parts.sum(0)[:7, :7]
 
 

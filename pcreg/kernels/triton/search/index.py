@@ -36,7 +36,7 @@ class CellIndex:
         points, P = points.contiguous(), points.shape[0]
         keys = torch.empty(P, dtype=torch.int64, device=points.device)
         arguments = points, cloud, frame, keys, P
-        launch(_cells, -(-P // BLOCK), arguments, {"BLOCK": BLOCK}, points.dtype, enable_fp_fusion=False)
+        launch(_cells, -(-P // BLOCK), arguments, {"BLOCK": BLOCK}, enable_fp_fusion=False)
         keys, order = torch.sort(keys, stable=True)
         return CellIndex(points, keys, order, cloud, frame, edge, n_clouds)
 
@@ -58,7 +58,7 @@ class CellIndex:
         rows, points = torch.empty_like(starts), self.points.new_empty((M, 3))
         cloud = self.cloud.new_empty(M)
         arguments = self.points, self.cloud, self.order, starts, self.frame, rows, points, cloud, M, P
-        launch(_pick, -(-M // BLOCK), arguments, {"BLOCK": BLOCK}, points.dtype, enable_fp_fusion=False)
+        launch(_pick, -(-M // BLOCK), arguments, {"BLOCK": BLOCK}, enable_fp_fusion=False)
         return rows, points, cloud
 
 

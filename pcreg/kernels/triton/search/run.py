@@ -141,10 +141,10 @@ class _Run:
         }
         arguments = self.table, len(self.rows), self.steps, buckets, k_offsets, j
         options = {"num_warps": 1, "enable_fp_fusion": False}
-        launch(visit, self.totals.programs, arguments, constants, tuple(constants.values()), **options)
+        launch(visit, self.totals.programs, arguments, constants, **options)
 
     def _launch(self, kernel, grid: int, arguments: tuple, **constants: int) -> None:
-        launch(kernel, grid, (self.table, len(self.rows), *arguments), constants, tuple(constants.values()))
+        launch(kernel, grid, (self.table, len(self.rows), *arguments), constants)
 
     def _on_device(self, rows: list[Row]) -> Tensor:
         """(searches, columns) int64."""
