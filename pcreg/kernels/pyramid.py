@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from pcreg.kernels.cpu.pyramid import Unsorted, search_levels
 from pcreg.kernels.grid import grid_sample
 from pcreg.kernels.point_batch import PointBatch, RowGroups
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig
-from pcreg.kernels.stencil import native_counts, native_triplets, radius_search, surface_normals
+from pcreg.kernels.stencil import surface_normals
 from pcreg.kernels.transfer import moved
-from pcreg.kernels.triplets import Triplets
+from pcreg.kernels.triplets import Symmetry, Triplets
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,6 @@ class Pyramid:
     down: list[Triplets]  # down[l]: level l onto level l + 1; transposed, back up
     cloud_groups: RowGroups  # clouds with norms of their own in training, such as all sources and all targets
     row_groups: list[RowGroups]  # of each level, the points of these
-    normals: list[Tensor] | None = None  # (N, 3) of each level's points, for kernel="ppf"
 
     @staticmethod
     def build(batch: PointBatch, geometry: PyramidConfig, groups: Sequence[int] | None = None) -> "Pyramid":
@@ -42,28 +42,26 @@ class Pyramid:
         Raises:
             ValueError: Viewpoints are missing, or cells cannot be numbered in 62 bits.
         """
+        if geometry.kernel == "ppf" and batch.viewpoints is None:
+            raise ValueError("kernel=ppf needs the place from where each point was seen: give viewpoints")
         if batch.points.is_cuda:
             return search_at_once(batch, geometry, groups)
         levels, rows = sample_levels(batch, geometry)
-        normals = None
+        places = [_places(points.points, level, geometry).numpy() for level, points in enumerate(levels)]
+        lengths = [points.lengths.numpy() for points in levels]
+        viewpoints, symmetric = None, Symmetry.OPPOSITE
         if geometry.kernel == "ppf":
-            pairs = radius_search(*[batch.points] * 2, *[batch.lengths] * 2, geometry.normal_radius)
-            normals = _normals(batch, rows, *pairs)
-        places = [_places(points.points, level, geometry) for level, points in enumerate(levels)]
+            viewpoints, symmetric = batch.viewpoints.numpy(), Symmetry.SWAPPED_HEIGHTS
+        taken = [each.numpy() for each in rows]
+        stem, within, onto = search_levels(places, lengths, taken, viewpoints, geometry)
 
-        def search(out: int, level: int) -> Triplets:
-            size, radius = geometry.size_and_radius(level)
-            both = normals and (normals[out], normals[level])
-            lengths = levels[out].lengths, levels[level].lengths
-            kernel = size, KERNEL_SIZE, radius, both, geometry.snap
-            return native_triplets(places[out], places[level], *lengths, *kernel)
+        def triplets(unsorted: Unsorted, out: int, level: int, symmetry: Symmetry) -> Triplets:
+            ends = len(levels[out]), len(levels[level])
+            return Triplets.from_unsorted(*map(torch.from_numpy, unsorted), *ends, KERNEL_SIZE**3, symmetry)
 
-        same = [search(level, level) for level in range(geometry.n_levels)]
-        down = [search(level + 1, level) for level in range(geometry.n_levels - 1)]
-        size, radius = geometry.size_and_radius(0, geometry.stem_kernel_size)
-        kernel = size, geometry.stem_kernel_size, radius, normals and normals[0], geometry.snap
-        stem = native_counts(places[0], batch.lengths, *kernel)
-        return Pyramid(levels, stem, same, down, *_grouped(levels, groups), normals)
+        same = [triplets(each, level, level, symmetric) for level, each in enumerate(within)]
+        down = [triplets(each, level + 1, level, Symmetry.NONE) for level, each in enumerate(onto)]
+        return Pyramid(levels, torch.from_numpy(stem), same, down, *_grouped(levels, groups))
 
     def groups(self, level: int) -> list[PointBatch]:
         """The points of a level, each group of clouds by itself."""
@@ -129,7 +127,7 @@ def search_at_once(
     same, down, up = found[:n_levels], found[n_levels : 2 * n_levels - 1], found[2 * n_levels - 1 :]
     for there, back in zip(down, up, strict=True):
         there.pair_with(back)
-    return Pyramid(levels, stem, same, down, *_grouped(levels, groups), normals)
+    return Pyramid(levels, stem, same, down, *_grouped(levels, groups))
 
 
 def sample_levels(batch: PointBatch, geometry: PyramidConfig) -> tuple[list[PointBatch], list[Tensor]]:
@@ -166,8 +164,6 @@ def _frames(batch: PointBatch, edges: list[float], lower: float) -> Tensor:
 
 def _normals(batch: PointBatch, rows: list[Tensor], i: Tensor, j: Tensor) -> list[Tensor]:
     """Normals (N, 3) of each level, from pairs i, j of the finest; `rows` are taken from the level before."""
-    if batch.viewpoints is None:
-        raise ValueError("kernel=ppf needs to know from where each point was seen: give the batch viewpoints")
     normals = [surface_normals(batch.points, batch.viewpoints, i, j)]
     for picked in rows:
         normals.append(normals[-1][picked])

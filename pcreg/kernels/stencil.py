@@ -12,8 +12,7 @@ from torch import Tensor
 from pcreg.kernels.cells import counts_of_sorted
 from pcreg.kernels.cpu import neighbors as cpu_neighbors
 from pcreg.kernels.cpu import stencil as cpu
-from pcreg.kernels.cpu.neighbors import pairs_within
-from pcreg.kernels.cpu.stencil import default_radius, half_width
+from pcreg.kernels.pyramid_config import default_radius, half_width
 from pcreg.kernels.triplets import Symmetry, Triplets
 
 Normals = tuple[Tensor, Tensor]  # of the centres (N, 3) and of the points (P, 3), of the points' dtype
@@ -69,27 +68,6 @@ def native_triplets(
     if centres is points:
         symmetric = Symmetry.OPPOSITE if normals is None else Symmetry.SWAPPED_HEIGHTS
     return Triplets.from_unsorted(i, j, k, len(centres), len(points), kernel_size**3, symmetric)
-
-
-def native_counts(
-    points: Tensor,
-    lengths: Tensor,
-    size: float,
-    kernel_size: int,
-    radius: float,
-    normals: Tensor | None = None,
-    cube: bool = False,
-) -> Tensor:
-    """Count, on the CPU, the points of its own cloud that each point sees through each kernel cell.
-
-    Arguments are those of `native_triplets`.
-
-    Returns:
-        (K, N) int32, the numbers of these triplets, which a convolution of a constant feature needs.
-    """
-    pairs = pairs_within(points.numpy(), lengths.numpy(), radius, cube)
-    own = None if normals is None else normals.numpy()
-    return torch.from_numpy(cpu.counts(pairs, len(points), size, kernel_size, radius, own))
 
 
 def radius_search(

@@ -15,8 +15,8 @@ from scipy.spatial import cKDTree
 
 from pcreg.geometry.voxel_grid import voxel_downsample
 from pcreg.kernels.cpu.conv import Convolution, sort_triplets
-from pcreg.kernels.cpu.neighbors import from_both_ends, pairs_within, surface_normals
-from pcreg.kernels.cpu.stencil import counts, neighbours, neighbours_within
+from pcreg.kernels.cpu.neighbors import Rows
+from pcreg.kernels.cpu.pyramid import search_levels
 from pcreg.kernels.pyramid_config import KERNEL_SIZE, PyramidConfig, rounded
 from pcreg.models.weights_file import Architecture, StoredWeights
 from pcreg.runtime import parallel
@@ -144,36 +144,16 @@ def _geometry(
         rows.append(voxel_downsample(levels[-1].astype(np.float64), config.voxel * 2**level, origin))
         levels.append(levels[-1][rows[-1]])
     lengths = [np.array([len(level)]) for level in levels]
-    radii = [config.size_and_radius(0, size)[1] for size in (config.stem_kernel_size, KERNEL_SIZE)]
-    pairs = pairs_within(levels[0], lengths[0], max(config.normal_radius, *radii))
-    own = None
-    if config.kernel == "ppf":
-        seen_from = np.broadcast_to(-low if viewpoints is None else viewpoints - low, points.shape)
-        near = from_both_ends(pairs.within(config.normal_radius), len(levels[0]))
-        own = surface_normals(levels[0], seen_from.astype(np.float32), *near)
-    normals = [np.zeros_like(levels[0]) if own is None else own]
-    for picked in rows:
-        normals.append(normals[-1][picked])
+    seen_from = np.broadcast_to(-low if viewpoints is None else viewpoints - low, points.shape)
+    stem, within, onto = search_levels(levels, lengths, rows, seen_from.astype(np.float32), config)
 
-    def search(out: int, into: int) -> tuple[Indices, Indices, Indices]:
-        both = None if own is None else (normals[out], normals[into])
-        size, radius = config.size_and_radius(into)
-        clouds = levels[out], levels[into], lengths[out], lengths[into]
-        return neighbours(*clouds, size, KERNEL_SIZE, radius, both)
-
-    def convolution(i: Indices, j: Indices, k: Indices, out: int, into: int) -> Convolution:
+    def convolution(i: Rows, j: Rows, k: Rows, out: int, into: int) -> Convolution:
         n_out, n_in = len(levels[out]), len(levels[into])
         return Convolution(*sort_triplets(i, j, k, n_out, n_in, KERNEL_SIZE**3), n_out, n_in)
 
-    size, radius = config.size_and_radius(0, config.stem_kernel_size)
-    stem = counts(pairs.within(radius), len(levels[0]), size, config.stem_kernel_size, radius, own)
-    size, radius = config.size_and_radius(0)
-    finest = neighbours_within(pairs.within(radius), len(levels[0]), size, KERNEL_SIZE, radius, own)
-    same = [convolution(*finest, 0, 0)]
-    same += [convolution(*search(level, level), level, level) for level in range(1, config.n_levels)]
+    same = [convolution(*each, level, level) for level, each in enumerate(within)]
     down, up = [], []
-    for level in range(config.n_levels - 1):
-        i, j, k = search(level + 1, level)
+    for level, (i, j, k) in enumerate(onto):
         down.append(convolution(i, j, k, level + 1, level))
         up.append(convolution(j, i, k, level, level + 1))
     return Geometry(stem, same, down, up)

@@ -1,4 +1,4 @@
-"""Devices that not every machine has, and PyTorch made to repeat its results."""
+"""Choice of a device, and settings by which PyTorch repeats its results."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +10,9 @@ from pcreg.runtime.extras import require
 
 
 def choose_device(name: str) -> str:
-    """`cpu`, `cuda` or `cuda:N` if this machine has it; for `auto`, `cuda` if it can be had, else `cpu`.
+    """The device of this name, `cpu`, `cuda` or `cuda:N`; for `auto` a GPU that can be used, else `cpu`.
 
-    Raises InputError for a device that is not there.
+    Raises InputError for a device that this machine lacks.
     """
     if name == "cpu" or (name == "auto" and find_spec("torch") is None):
         return "cpu"

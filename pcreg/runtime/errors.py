@@ -8,7 +8,7 @@ Result = TypeVar("Result")
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of its message, or its type where there is none."""
+    """The first line of an error's message, or the error's type if there is none."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, leftovers of killed processes, and a folder of one run."""
+"""Whole files or none, the leftovers of killed processes, and the lock of a run's folder."""
 
 import errno
 import os
@@ -75,9 +75,9 @@ def check_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: str | Path, remedy: str) -> Iterator[None]:
-    """Keep a folder, which is made if need be, to this process, by its file `.lock`.
+    """Lock a folder, which is made if need be, for this process by a file `.lock` in it.
 
-    The system gives the lock back when the process ends, however it ends. Raises InputError, naming the
+    The lock ends with the process, however that ends. Raises InputError, naming the
     `remedy`, if another process has the folder or it cannot be written to.
     """
     from filelock import FileLock, Timeout  # takes 20 ms

@@ -1,4 +1,4 @@
-"""Work for an executor: processes of this machine, each held to a core or some, or a cluster's.
+"""Worker processes: of this machine, each held to its cores, or of a cluster.
 
 On one core no answer depends on the number of workers: one thread adds up every sum and draws random numbers.
 """

@@ -2,6 +2,8 @@
 
 import torch
 
+from pcreg.kernels.cpu.neighbors import pairs_within
+from pcreg.kernels.cpu.stencil import counts
 from pcreg.kernels.stencil import native_triplets
 
 # Where the Triton kernels are tested: on a GPU, or else in Triton's interpreter.
@@ -28,6 +30,13 @@ def random_triplets(n_out, n_in, kernel_size=3, fan_in=0.35, seed=0):
         kernel_size=kernel_size,
         radius=fan_in,
     )
+
+
+def counted(points, lengths, size, kernel_size, radius, normals=None):
+    """Numbers (K, N) of the points that each point sees through each kernel cell, by the CPU."""
+    pairs = pairs_within(points.numpy(), lengths.numpy(), radius)
+    own = None if normals is None else normals.numpy()
+    return torch.from_numpy(counts(pairs, len(points), size, kernel_size, radius, own))
 
 
 def random_normals(n, seed=5, dtype=torch.float32):

@@ -5,10 +5,10 @@ import torch
 
 from pcreg.kernels import reference
 from pcreg.kernels.epilogue import Epilogue
-from pcreg.kernels.stencil import native_counts, native_triplets
+from pcreg.kernels.stencil import native_triplets
 from pcreg.kernels.triplets import Triplets
 from pcreg.models.layers import FirstConv
-from tests.kernels.clouds import random_batch, random_normals
+from tests.kernels.clouds import counted, random_batch, random_normals
 
 
 @pytest.mark.parametrize("kernel_size", [1, 5])
@@ -19,7 +19,7 @@ def test_counts_are_those_of_the_triplets(kernel_size, lengths, angles):
     normals = random_normals(len(points)) if angles else None
     both = (normals, normals) if angles else None
     triplets = native_triplets(points, points, lengths, lengths, 0.1, kernel_size, 0.3, both)
-    found = native_counts(points, lengths, 0.1, kernel_size, 0.3, normals)
+    found = counted(points, lengths, 0.1, kernel_size, 0.3, normals)
     expected = torch.zeros(kernel_size**3, len(points), dtype=torch.int32)
     for k, (i, _) in enumerate(triplets.segments()):
         for row in i.tolist():
@@ -32,9 +32,9 @@ def test_counts_are_those_of_the_triplets(kernel_size, lengths, angles):
 def test_a_part_at_a_time_counts_the_same(angles, monkeypatch):
     points, lengths = random_batch([40, 0, 25])
     normals = random_normals(len(points)) if angles else None
-    wanted = native_counts(points, lengths, 0.1, 5, 0.3, normals)
+    wanted = counted(points, lengths, 0.1, 5, 0.3, normals)
     monkeypatch.setattr("pcreg.kernels.cpu.stencil.PAIRS_AT_ONCE", 7)
-    assert torch.equal(native_counts(points, lengths, 0.1, 5, 0.3, normals), wanted)
+    assert torch.equal(counted(points, lengths, 0.1, 5, 0.3, normals), wanted)
 
 
 def test_the_first_convolution_is_that_of_ones():
@@ -43,7 +43,7 @@ def test_the_first_convolution_is_that_of_ones():
     layer = FirstConv(6, 5).double()
     ones = torch.ones(len(points), 1, dtype=torch.float64)
     wanted = reference.mvmr(ones, layer.weight, triplets)
-    found = layer(native_counts(points, lengths, 0.1, 5, 0.3), None)
+    found = layer(counted(points, lengths, 0.1, 5, 0.3), None)
     torch.testing.assert_close(found, wanted)
     gradient = torch.randn(found.shape, dtype=torch.float64)
     (found,) = torch.autograd.grad(found, layer.weight, gradient)
@@ -52,7 +52,7 @@ def test_the_first_convolution_is_that_of_ones():
 
 def test_the_first_convolution_ends_with_its_epilogue_either_way():
     points, lengths = random_batch([60, 40])
-    counts = native_counts(points, lengths, 0.1, 5, 0.3)
+    counts = counted(points, lengths, 0.1, 5, 0.3)
     layer = FirstConv(6, 5)
     epilogue = Epilogue(shift=torch.randn(6), residual=torch.randn(len(points), 6), relu=True)
     with torch.no_grad():

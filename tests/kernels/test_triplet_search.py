@@ -5,7 +5,7 @@ import torch
 
 from pcreg.kernels import stencil
 from pcreg.kernels.tiles import Tiles
-from tests.kernels.clouds import DEVICE, ON_GPU, random_batch, random_normals
+from tests.kernels.clouds import DEVICE, ON_GPU, counted, random_batch, random_normals
 
 pytest.importorskip("triton", reason="no triton for this platform")
 run = pytest.importorskip("pcreg.kernels.triton.search.run")
@@ -65,7 +65,7 @@ def test_equals_the_search_on_the_cpu(dtype, offset, kernel_size, radius, angles
     check_native(points, points, lengths, lengths, *kernel, normals=both)
     there, both = points.to(DEVICE), both and [each.to(DEVICE) for each in both]
     found = run.count_triplets(query.native_search(there, there, *[lengths.to(DEVICE)] * 2, *kernel, both))
-    wanted = stencil.native_counts(points, lengths, *kernel, normals if angles else None)
+    wanted = counted(points, lengths, *kernel, normals if angles else None)
     assert torch.equal(found.cpu(), wanted)
 
 

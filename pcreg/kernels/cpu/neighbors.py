@@ -49,8 +49,6 @@ def radius_search(
     queries: np.ndarray, points: np.ndarray, query_lengths: np.ndarray, lengths: np.ndarray, radius: float
 ) -> tuple[Rows, Rows]:
     """i (T,) and j (T,) as pcreg.kernels.stencil.radius_search returns them."""
-    if queries is points:
-        return from_both_ends(pairs_within(points, lengths, radius), len(points))
     i, j, _ = pairs_between(queries, points, query_lengths, lengths, radius)
     return _sorted(i, j, len(points))
 

@@ -12,29 +12,17 @@ Both heights are negative along a ridge and positive in a valley. Cell (shell, o
 has index k = (shell t + own) t + other; seen from j the last two change places.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcreg.kernels.cpu.neighbors import Pairs, Rows, pairs_between, pairs_within
+from pcreg.kernels.pyramid_config import half_width
 
 PAIRS_AT_ONCE = 1 << 17  # whose cells are computed together, in arrays of a few MB
 
 Normals = tuple[np.ndarray, np.ndarray]  # of the centres (N, 3) and of the points (P, 3), of their dtype
-
-
-def default_radius(size: float, kernel_size: int) -> float:
-    """The radius in metres of the ball with the volume of kernel_size^3 cells of edge `size`."""
-    return float(size * kernel_size * (3 / (4 * math.pi)) ** (1 / 3))
-
-
-def half_width(kernel_size: int) -> int:
-    """Cells from the kernel's centre to its face; ValueError for an even kernel size."""
-    if kernel_size < 1 or kernel_size % 2 == 0:
-        raise ValueError(f"kernel size must be odd and positive, such as 1, 3, 5 or 7, got {kernel_size}")
-    return (kernel_size - 1) // 2
 
 
 def neighbours(

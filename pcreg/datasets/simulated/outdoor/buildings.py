@@ -8,6 +8,7 @@ import numpy as np
 
 from pcreg.datasets.simulated.outdoor.site import Material, Things
 from pcreg.datasets.simulated.solids import Solids, box, boxes, cone, rod, rods, stacked
+from pcreg.geometry.se3 import se3
 
 DEEP = 3.0  # metres below the ground that a building reaches, for slopes
 
@@ -104,17 +105,9 @@ def arcade(rng: np.random.Generator, width: float, height: float) -> Things:
     half = rng.uniform(0.2, 0.45)
     aside = half * np.array([1, 1, 0])
     pillars = rod(half, foot, top) if rng.random() < 0.5 else box(foot - aside, top + aside)
-    upper = block(rng, width, deep + 8, height)
-    raised = np.eye(4)
-    raised[2, 3] = above + DEEP
-    back = block(rng, width, 6, above)
-    behind = np.eye(4)
-    behind[1, 3] = deep
-    return Things.join(
-        Things(upper.solids.placed(raised), upper.material),
-        Things(back.solids.placed(behind), back.material),
-        Things.of(pillars),
-    )
+    upper = block(rng, width, deep + 8, height).placed(se3(np.eye(3), np.array([0, 0, above + DEEP])))
+    back = block(rng, width, 6, above).placed(se3(np.eye(3), np.array([0, deep, 0])))
+    return Things.join(upper, back, Things.of(pillars))
 
 
 def garden_wall(rng: np.random.Generator, length: float) -> Things:

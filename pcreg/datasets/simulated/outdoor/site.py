@@ -29,6 +29,10 @@ class Things:
     def __len__(self) -> int:
         return len(self.solids)
 
+    def placed(self, T: np.ndarray) -> "Things":
+        """The things moved by T (4, 4)."""
+        return Things(self.solids.placed(T), self.material)
+
     def copies(self, T: np.ndarray) -> "Things":
         """Copies moved by each affine T (N, 4, 4), one after another."""
         return Things(self.solids.copies(T), np.tile(self.material, len(T)))

@@ -7,6 +7,7 @@ import numpy as np
 
 from pcreg.datasets.simulated.outdoor.site import Material, Things
 from pcreg.datasets.simulated.solids import Solids, ball, box, rod
+from pcreg.geometry.se3 import se3
 
 
 def car(rng: np.random.Generator) -> Things:
@@ -25,11 +26,8 @@ def car(rng: np.random.Generator) -> Things:
         rod(0.14, [half - 0.1, -wide + 0.05, 0.5], [half - 0.1, wide - 0.05, 0.5]),
         box([front - 0.35, -wide - 0.14, waist - 0.02], [front - 0.2, wide + 0.14, waist + 0.1]),
     )
-    return Things.join(
-        Things.of(body, material=paint),
-        Things.of(_greenhouse(rear, front, waist, roof - 0.02, wide - 0.1), material=Material.GLASS),
-        Things.of(_wheels(0.31, 0.1, [half - 0.75, -half + 0.7], wide - 0.09), material=Material.DARK),
-    )
+    panes = _greenhouse(rear, front, waist, roof - 0.02, wide - 0.1)
+    return _vehicle(body, panes, _wheels(0.31, 0.1, [half - 0.75, -half + 0.7], wide - 0.09), paint)
 
 
 def van(rng: np.random.Generator) -> Things:
@@ -41,11 +39,7 @@ def van(rng: np.random.Generator) -> Things:
         _leaning(half - 1.6, half - 0.9, 1.0, roof, wide - 0.06, -0.45),
     )
     pane = _leaning(half - 1.2, half - 0.45, 1.0, roof - 0.1, wide - 0.1, -0.5)
-    return Things.join(
-        Things.of(body),
-        Things.of(pane, material=Material.GLASS),
-        Things.of(_wheels(0.34, 0.12, [half - 0.8, -half + 0.8], wide - 0.1), material=Material.DARK),
-    )
+    return _vehicle(body, pane, _wheels(0.34, 0.12, [half - 0.8, -half + 0.8], wide - 0.1))
 
 
 def truck(rng: np.random.Generator) -> Things:
@@ -57,25 +51,15 @@ def truck(rng: np.random.Generator) -> Things:
     )
     cab = box([half - 2.0, -wide + 0.08, 2.2], [half - 0.08, wide - 0.08, rng.uniform(2.7, 3.3)])
     axles = [half - 1.0, *(-half + np.arange(rng.integers(1, 4)) * 1.3 + 1.0)]
-    return Things.join(
-        Things.of(body),
-        Things.of(cab, material=Material.GLASS),
-        Things.of(_wheels(0.5, 0.15, axles, wide - 0.17), material=Material.DARK),
-    )
+    return _vehicle(body, cab, _wheels(0.5, 0.15, axles, wide - 0.17))
 
 
 def bus(rng: np.random.Generator) -> Things:
     half, wide, roof = rng.uniform([4.5, 1.2, 2.8], [9.0, 1.28, 3.4])
-    return Things.join(
-        Things.of(
-            box([-half, -wide, 0.35], [half, wide, 1.2]), box([-half, -wide, roof - 0.5], [half, wide, roof])
-        ),
-        Things.of(
-            box([-half + 0.03, -wide + 0.03, 1.2], [half - 0.03, wide - 0.03, roof - 0.5]),
-            material=Material.GLASS,
-        ),
-        Things.of(_wheels(0.48, 0.15, [half - 2.0, -half + 2.2], wide - 0.15), material=Material.DARK),
-    )
+    lower, upper = ([-half, -wide, 0.35], [half, wide, 1.2]), ([-half, -wide, roof - 0.5], [half, wide, roof])
+    panes = box([-half + 0.03, -wide + 0.03, 1.2], [half - 0.03, wide - 0.03, roof - 0.5])
+    wheels = _wheels(0.48, 0.15, [half - 2.0, -half + 2.2], wide - 0.15)
+    return _vehicle(Solids.join(box(*lower), box(*upper)), panes, wheels)
 
 
 def bicycle(rng: np.random.Generator) -> Things:
@@ -109,10 +93,13 @@ def person(rng: np.random.Generator) -> Things:
 
 
 def cyclist(rng: np.random.Generator) -> Things:
-    rider = person(rng)
-    raised = np.eye(4)
-    raised[:3, 3] = [-0.15, 0, 0.15]
-    return Things.join(bicycle(rng), Things(rider.solids.placed(raised), rider.material))
+    rider = person(rng).placed(se3(np.eye(3), np.array([-0.15, 0, 0.15])))
+    return Things.join(bicycle(rng), rider)
+
+
+def _vehicle(body: Solids, panes: Solids, wheels: Solids, paint: Material = Material.MATT) -> Things:
+    parts = (body, paint), (panes, Material.GLASS), (wheels, Material.DARK)
+    return Things.join(*(Things.of(solids, material=material) for solids, material in parts))
 
 
 def _wheels(radius: float, half: float, x: list[float], y: float) -> Solids:
