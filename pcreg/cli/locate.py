@@ -23,7 +23,7 @@ the scale of the scans; each scan is registered to the most promising ones, with
 `pcreg register`. Sensor positions of the map are estimated region by region, unless its file states them for
 each point, as map.npz in a folder does.
 
-Prints a line per scan, and writes located.json into --out DIR, a list of the scans. Each has `scan`, and the
+Prints a line per scan, and writes located.json into --out DIR: a list of the scans. Each has `scan`, and the
 transform and verdict as in result.json of `pcreg register`; T_target_source moves the scan into the map. A
 scan that cannot be used has `scan` and `error`. Exit status: 0 all scans are found; 1 some are not; 2 bad
 input or no place to write; 70 a fault of the program.
