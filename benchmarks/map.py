@@ -23,6 +23,7 @@ from time import perf_counter
 
 import numpy as np
 from report import Value, keep, parser, run
+from scipy.sparse import csr_array
 
 from pcreg import register_all
 from pcreg.datasets.kitti import read_calibration
@@ -34,7 +35,7 @@ from pcreg.io.cloud import natural
 from pcreg.io.motion import read_poses
 from pcreg.mapping.growing_map import ROUND_PAIRS
 from pcreg.mapping.map import Map, MapEdge
-from pcreg.mapping.proposal import Retrieval, probability_of, propose
+from pcreg.mapping.proposal import Retrieval, Values, matrix, probability_of, propose
 from pcreg.registration.matching.screening import Keypoints, screen
 from pcreg.registration.registrar import Registrar
 
@@ -166,17 +167,15 @@ def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
     scans, overlap = described(max(numbers))
     for n in numbers:
         start = perf_counter()
-        found, inliers = Retrieval(scans[:n]), np.zeros((n, n), dtype=np.int64)
+        found, inliers = Retrieval(scans[:n]), Values()
         pairs = found.candidates()
         retrieved = perf_counter()
         _screen(scans, pairs, inliers)
-        tried = np.zeros((n, n), dtype=bool)
-        tried[tuple(np.transpose(pairs))] = True
-        further = found.partners_of_partners(inliers, tried)
+        further = found.partners_of_partners(inliers)
         _screen(scans, further, inliers)
         pairs += further
         screened = perf_counter()
-        first = propose(probability_of(inliers), np.zeros((n, n)), max(ROUND_PAIRS, n // 4))
+        first = propose(probability_of(matrix(n, inliers)), csr_array((n, n)), max(ROUND_PAIRS, n // 4))
         shared = np.array([overlap[pair] for pair in pairs])
         truth = np.tril(overlap[:n, :n], -1)
         yield {
@@ -193,8 +192,8 @@ def retrieval(numbers: list[int]) -> Iterator[dict[str, Value]]:
         }
 
 
-def _screen(scans: Sequence[Keypoints], pairs: Sequence[tuple[int, int]], inliers: np.ndarray) -> None:
-    """Enter the agreeing matches of pairs into `inliers` (n, n)."""
+def _screen(scans: Sequence[Keypoints], pairs: Sequence[tuple[int, int]], inliers: Values) -> None:
+    """Enter the agreeing matches of pairs into `inliers`."""
     for a, b in pairs:
         inliers[a, b] = inliers[b, a] = screen(scans[a], scans[b])
 

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from pcreg.geometry.se3 import inverse
 from pcreg.mapping.graph import MAX_CLOSURE_VOXELS, Motion, closed_triangles, displacement, symmetric
 from pcreg.mapping.growing_map import GrowingMap
-from pcreg.mapping.proposal import map_pairs
+from pcreg.mapping.proposal import map_pairs, matrix
 from pcreg.mapping.submap import Question, Scan, Submap, answered, most_overlapping, overlaps
 from pcreg.registration.judge.confidence import posterior
 from pcreg.registration.result import Registration
@@ -140,7 +140,8 @@ class Consolidation:
 
     def _searched(self, placement: "Placement", pairs: Sequence[tuple[int, int]]) -> list[Motion]:
         """Hypotheses about scans of one map in regions of another."""
-        questions = [each for pair in pairs for each in placement.searches(*pair, self.growing.inliers)]
+        inliers = matrix(len(placement.component), self.growing.inliers)
+        questions = [each for pair in pairs for each in placement.searches(*pair, inliers)]
         return [
             Motion(*question.ends, T, confidence)
             for question, hypotheses in self._ask(questions, "search")
@@ -194,10 +195,10 @@ class Placement:
             questions.append(Question(Submap.of([scan], self.poses), target, T))
         return questions
 
-    def searches(self, smaller: int, larger: int, inliers: np.ndarray) -> list[Question]:
+    def searches(self, smaller: int, larger: int, inliers: csr_array) -> list[Question]:
         """Questions about the place in regions of the larger map of scans that agree most with it."""
         own, others = self.members[smaller], self.members[larger]
-        agree = inliers[np.ix_(own, others)]
+        agree = inliers[np.ix_(own, others)].toarray()
         questions = []
         for place in np.argsort(-agree.max(1), kind="stable")[:MAX_SEARCHED]:
             regions: list[list[int]] = []

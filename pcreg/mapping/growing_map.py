@@ -9,7 +9,7 @@ import numpy as np
 from pcreg.geometry.se3 import adjoint
 from pcreg.mapping.graph import Edge, Motion, PoseGraph, solve, symmetric
 from pcreg.mapping.map import Map, MapEdge
-from pcreg.mapping.proposal import Retrieval, probability_of, propose
+from pcreg.mapping.proposal import Retrieval, Values, matrix, probability_of, propose
 from pcreg.mapping.submap import Context, Scan
 from pcreg.registration.batch import Pair, Work, name_of, stamp_of
 from pcreg.registration.estimation.icp import Refinement
@@ -43,8 +43,7 @@ class GrowingMap:
         self.context, self.scans, self.records = context, scans, records
         self.work, self.paths, self.voxel = context.work, context.paths, context.voxel
         self.probes = [scan.probes for scan in scans]
-        self.inliers = np.zeros((len(scans), len(scans)), dtype=np.int64)  # matches that agree at screening
-        self.screened = np.zeros((len(scans), len(scans)), dtype=bool)
+        self.inliers: Values = {}  # matches that agree, of the screened pairs
         self.answers: dict[tuple[int, int], dict[str, Any]] = {}  # records by source and target
         self.edges: dict[tuple[int, int], Edge] = {}  # of the registered pairs
         self.refuted: dict[tuple[int, int], str] = {}  # the reasons against dropped edges
@@ -78,13 +77,12 @@ class GrowingMap:
         """Screen pairs and register the most promising ones."""
         retrieval = Retrieval([scan.keypoints for scan in self.scans])
         self._compare(executor, retrieval.candidates())
-        self._compare(executor, retrieval.partners_of_partners(self.inliers, self.screened))
+        self._compare(executor, retrieval.partners_of_partners(self.inliers))
         for _ in progress(self._rounds(executor), "register", self._pairs_left()):
             pass
-        component = self.graph.component
-        self._compare(executor, retrieval.further_candidates(component, self.inliers, self.screened))
+        self._compare(executor, retrieval.further_candidates(self.graph.component, self.inliers))
         # None of these joins maps by itself: between two places so many are tried that wrong ones agree
-        chosen = self._proposed(len(self.scans), np.not_equal.outer(component, component))
+        chosen = self._proposed(len(self.scans), self.graph.component)
         self.unproven.update(chosen)
         for _ in progress(self._answered(executor, chosen), "register", len(chosen)):
             pass
@@ -94,23 +92,24 @@ class GrowingMap:
         keypoints = [scan.keypoints for scan in self.scans]
         screened = map_unordered(executor, _screen, (keypoints, self.work.prior), pairs)
         for pair, count in progress(screened, "screen", len(pairs)):
-            for one, other in (pair, pair[::-1]):
-                self.inliers[one, other], self.screened[one, other] = count, True
+            self.inliers[pair] = self.inliers[pair[::-1]] = count
 
     def _rounds(self, executor: Executor | None) -> Iterator[tuple[int, int]]:
         """Register pairs in rounds; each pair as it is done."""
         n = len(self.scans)
-        while chosen := self._proposed(max(ROUND_PAIRS, n // 4), np.ones((n, n), dtype=bool)):
+        while chosen := self._proposed(max(ROUND_PAIRS, n // 4), np.arange(n)):
             yield from self._answered(executor, chosen)
             self.solve()
 
-    def _proposed(self, count: int, possible: np.ndarray) -> list[tuple[int, int]]:
-        """Up to `count` pairs to register next, of the `possible` (n, n) ones without a record."""
-        probability, used = probability_of(self.inliers) * possible, self.used()
-        for a, b in self.answers:
-            probability[a, b] = probability[b, a] = 0
-        conductance = symmetric(len(self.scans), used, np.array([edge.confidence for edge in used]))
-        return propose(probability, conductance, min(count, self._pairs_left()))
+    def _proposed(self, count: int, part: np.ndarray) -> list[tuple[int, int]]:
+        """Up to `count` pairs without a record to register next, of scans in different parts (n,)."""
+        n, used = len(self.scans), self.used()
+        probability = probability_of(matrix(n, self.inliers)).tocoo()
+        pairs = zip(*(ends.tolist() for ends in probability.coords), strict=True)
+        done = self.answers.keys() | {pair[::-1] for pair in self.answers}
+        probability.data *= [part[a] != part[b] and (a, b) not in done for a, b in pairs]
+        conductance = symmetric(n, used, np.array([edge.confidence for edge in used]))
+        return propose(probability.tocsr(), conductance, min(count, self._pairs_left()))
 
     def _pairs_left(self) -> int:
         """Number of pairs that may still be registered."""

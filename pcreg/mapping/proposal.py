@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
-from scipy.sparse.linalg import splu
+from scipy.sparse import csr_array, diags_array, find, tril
+from scipy.sparse.linalg import SuperLU, splu
 
 from pcreg.registration.matching.global_descriptor import GlobalDescriptor
 from pcreg.registration.matching.screening import Keypoints
@@ -33,6 +33,9 @@ STEEPNESS = 6.0
 # Each scan is tried with the scans that it agrees with most, however little that is
 MAX_CHANCES = 8
 MIN_PROBABILITY = 0.03
+BLOCK = 64  # of the inverse, solved for at a time, and of chosen pairs, after which it is factored anew
+# Numbers for pairs of scans, in both orders
+Values = dict[tuple[int, int], float]
 
 
 @dataclass(frozen=True)
@@ -56,26 +59,25 @@ class Retrieval:
         rows = np.arange(n)
         return sorted({pair for row in rows for pair in self._most_alike(row, np.delete(rows, row))})
 
-    def partners_of_partners(self, inliers: np.ndarray, screened: np.ndarray) -> list[tuple[int, int]]:
-        """Pairs not `screened` (n, n) of scans that agree with a third by `inliers` (n, n)."""
-        agree = csr_array(inliers >= HALF_INLIERS).astype(np.int64)
-        rows, columns = (agree @ agree).nonzero()
-        left = (rows > columns) & ~screened[rows, columns]
-        return sorted(zip(rows[left].tolist(), columns[left].tolist(), strict=True))
+    def partners_of_partners(self, inliers: Values) -> list[tuple[int, int]]:
+        """Pairs not in `inliers`, of scans that agree with a third."""
+        agree = matrix(len(self.keypoints), inliers) >= HALF_INLIERS
+        rows, columns = (agree.astype(np.int64) @ agree).nonzero()
+        pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+        return sorted((row, column) for row, column in pairs if row > column and (row, column) not in inliers)
 
-    def further_candidates(
-        self, component: np.ndarray, inliers: np.ndarray, screened: np.ndarray
-    ) -> list[tuple[int, int]]:
-        """Pairs that were not `screened` (n, n), between maps that may belong together.
+    def further_candidates(self, component: np.ndarray, inliers: Values) -> list[tuple[int, int]]:
+        """Pairs not in `inliers`, between maps that may belong together.
 
         Two parts of a place may overlap in one pair of scans alone, which likeness among all scans misses.
-        `component` (n,) is the map of each scan, `inliers` (n, n) the agreeing matches at screening.
+        `component` (n,) is the map of each scan.
         """
         chosen = set()
         for smaller, larger in map_pairs(component, inliers):
-            others = np.flatnonzero(component == larger)
-            for row in np.flatnonzero(component == smaller):
-                chosen |= self._most_alike(row, others[~screened[row, others]])
+            others = np.flatnonzero(component == larger).tolist()
+            for row in np.flatnonzero(component == smaller).tolist():
+                left = [other for other in others if (row, other) not in inliers]
+                chosen |= self._most_alike(row, np.array(left, dtype=np.int64))
         return sorted(chosen)
 
     def _most_alike(self, row: int, others: np.ndarray) -> set[tuple[int, int]]:
@@ -84,15 +86,20 @@ class Retrieval:
         return {(max(int(row), other), min(int(row), other)) for other in best.tolist()}
 
 
-def map_pairs(component: np.ndarray, inliers: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs of maps (smaller, larger), larger ones first, by matches (n, n) of scans in `component` (n,)."""
+def matrix(n: int, values: Values) -> csr_array:
+    """The values of pairs of n scans, (n, n)."""
+    ends = np.array(list(values), dtype=np.int32).reshape(-1, 2)
+    return csr_array((np.array(list(values.values())), tuple(ends.T)), shape=(n, n))
+
+
+def map_pairs(component: np.ndarray, inliers: Values) -> list[tuple[int, int]]:
+    """Pairs of maps (smaller, larger), larger ones first, by matches of scans in `component` (n,)."""
     order = np.argsort(-np.bincount(component), kind="stable")
     place = np.argsort(order)
     agree: dict[int, dict[int, int]] = defaultdict(dict)
-    rows, columns = np.nonzero(inliers)
-    ends = component[rows], component[columns], inliers[rows, columns]
-    for smaller, larger, count in zip(*(each.tolist() for each in ends), strict=True):
-        if place[smaller] > place[larger]:
+    for (one, other), count in inliers.items():
+        smaller, larger = int(component[one]), int(component[other])
+        if count and place[smaller] > place[larger]:
             agree[smaller][larger] = max(count, agree[smaller].get(larger, 0))
     return [
         (smaller, larger)
@@ -101,41 +108,60 @@ def map_pairs(component: np.ndarray, inliers: np.ndarray) -> list[tuple[int, int
     ]
 
 
-def propose(
-    probability: np.ndarray, conductance: np.ndarray | csr_array, count: int
-) -> list[tuple[int, int]]:
+def propose(probability: csr_array, conductance: csr_array, count: int) -> list[tuple[int, int]]:
     """Up to `count` pairs of scans (source, target) to register next, source > target, best first.
 
-    `probability` (n, n), symmetric, that a pair registers; 0 for pairs that are not to be tried.
-    `conductance` (n, n), symmetric, of the edges so far.
+    `probability` (n, n), symmetric, that a pair registers; none for pairs that are not to be tried.
+    `conductance` (n, n), symmetric, of the edges so far. Memory grows with the entries of both.
     """
-    conductance = csr_array(conductance)
-    laplacian = diags_array(conductance.sum(1) + LEAK) - conductance
-    inverse = splu(laplacian.tocsc()).solve(np.eye(len(probability)))
-    a, b = np.nonzero(np.tril(probability >= MIN_GAIN * LEAK / 2, -1))  # no resistance exceeds 2 / LEAK
-    left = probability[a, b]
-    resistance = inverse[a, a] + inverse[b, b] - 2 * inverse[a, b]
-    chosen: list[tuple[int, int]] = []
-    between, shrunk = np.empty((count, len(inverse))), np.empty(count)  # of the inverse by each chosen pair
-    while len(a) and len(chosen) < count:
-        best, k = int((left * resistance).argmax()), len(chosen)
+    n = conductance.shape[0]
+    a, b, left = find(tril(probability, -1))
+    likely = left >= MIN_GAIN * LEAK / 2  # no resistance exceeds 2 / LEAK
+    a, b, left = a[likely], b[likely], left[likely]
+    resistance = _resistances(_factored(conductance), a, b)
+    chosen: Values = {}  # in both orders, with probabilities
+    between, shrunk = np.empty((BLOCK, n)), np.empty(BLOCK)  # of the inverse by each pair of a block
+    while len(a) and len(chosen) < 2 * count:
+        best, k = int((left * resistance).argmax()), len(chosen) // 2 % BLOCK
         if left[best] * resistance[best] < MIN_GAIN:
             break
-        ends = a[best], b[best]
-        chosen.append((int(a[best]), int(b[best])))
+        if k == 0:
+            factor = _factored(conductance + matrix(n, chosen))
+        ends, unit = (int(a[best]), int(b[best])), np.zeros(n)
+        chosen[ends] = chosen[ends[::-1]] = left[best]  # as if it conducted by its probability
+        unit[list(ends)] = 1, -1
         earlier = shrunk[:k] * (between[:k, ends[0]] - between[:k, ends[1]])
-        between[k] = inverse[ends[0]] - inverse[ends[1]] - earlier @ between[:k]
-        shrunk[k] = left[best] / (1 + left[best] * resistance[best])  # as if it conducted by its probability
+        between[k] = factor.solve(unit) - earlier @ between[:k]
+        shrunk[k] = left[best] / (1 + left[best] * resistance[best])
         resistance -= shrunk[k] * (between[k, a] - between[k, b]) ** 2
         left[best] = 0
-    return chosen
+    return list(chosen)[::2]
 
 
-def probability_of(inliers: np.ndarray) -> np.ndarray:
+def _factored(conductance: csr_array) -> SuperLU:
+    laplacian = diags_array(conductance.sum(1) + LEAK) - conductance
+    return splu(laplacian.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
+
+
+def _resistances(factor: SuperLU, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Effective resistances (P,) between scans a (P,) and b (P,), a block of the inverse at a time."""
+    n = factor.shape[0]
+    own, mutual = np.empty(n), np.empty(len(a))
+    for start in range(0, n, BLOCK):
+        inverse = factor.solve(np.eye(n, min(BLOCK, n - start), -start))
+        own[start : start + BLOCK] = inverse[start : start + BLOCK].diagonal()
+        here = (start <= b) & (b < start + BLOCK)
+        mutual[here] = inverse[a[here], b[here] - start]
+    return own[a] + own[b] - 2 * mutual
+
+
+def probability_of(inliers: csr_array) -> csr_array:
     """Probability that pairs register, by the agreeing matches (n, n) at screening: (n, n), symmetric."""
-    probability = 1 / (1 + (HALF_INLIERS / np.maximum(inliers, 1)) ** STEEPNESS)
-    best = np.argpartition(-inliers, min(MAX_CHANCES, len(inliers) - 1), axis=1)[:, :MAX_CHANCES]
-    chances = np.zeros_like(probability)
-    np.put_along_axis(chances, best, MIN_PROBABILITY, axis=1)
-    chances[inliers == 0] = 0
-    return np.maximum(probability, np.maximum(chances, chances.T))
+    rows, columns, counts = find(inliers)
+    order = np.lexsort((-counts, rows))
+    place = np.empty_like(order)  # of each pair among those of its row
+    place[order] = np.arange(len(order)) - np.searchsorted(rows[order], rows[order])
+    least = np.where(place < MAX_CHANCES, MIN_PROBABILITY, 0)
+    promise = np.maximum(1 / (1 + (HALF_INLIERS / counts) ** STEEPNESS), least)
+    found = csr_array((promise, (rows, columns)), shape=inliers.shape)
+    return found.maximum(found.T)

@@ -9,8 +9,8 @@ from scipy.cluster.vq import kmeans2
 from pcreg.arrays import every_nth
 from pcreg.registration.matching.screening import Keypoints
 
-CENTRES = 16
-MAX_LEARNED_SCANS, MAX_LEARNED_FEATURES = 200, 500  # of each: what the centres are learned from
+CENTRES = 128
+MAX_LEARNED_SCANS, MAX_LEARNED_FEATURES = 200, 10_000  # of all: what the centres are learned from
 ITERATIONS = 10
 
 
@@ -25,9 +25,10 @@ class GlobalDescriptor:
     def learned(keypoints: Sequence[Keypoints]) -> "GlobalDescriptor":
         """Learn from at least one scan."""
         chosen = every_nth(np.arange(len(keypoints)), MAX_LEARNED_SCANS)
-        features = [every_nth(keypoints[row].features, MAX_LEARNED_FEATURES) for row in chosen]
+        share = MAX_LEARNED_FEATURES // len(chosen)
+        some = np.concatenate([every_nth(keypoints[row].features, share) for row in chosen])
         rng = np.random.default_rng(0)
-        centres, _ = kmeans2(np.concatenate(features), CENTRES, ITERATIONS, minit="++", rng=rng)
+        centres, _ = kmeans2(some, min(CENTRES, len(some)), ITERATIONS, minit="++", rng=rng)
         return GlobalDescriptor(
             centres, np.mean([_vlad(each.features, centres) for each in keypoints], axis=0)
         )
@@ -41,7 +42,7 @@ def _vlad(features: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Sums of the residuals of features (N, C) to their nearest centre, (CENTRES * C,), of unit length."""
     nearest = (features @ centres.T - (centres**2).sum(1) / 2).argmax(1)
     sums = np.stack([(features[nearest == k] - centre).sum(0) for k, centre in enumerate(centres)])
-    whole = _unit(sums).ravel()
+    whole = sums.ravel()
     return _unit(np.sign(whole) * np.sqrt(np.abs(whole)))
 
 

@@ -1,23 +1,43 @@
 """The choice of pairs to screen and to register."""
 
+from itertools import product
+
 import numpy as np
+from scipy.sparse import csr_array
 
 from pcreg.mapping.graph import components
-from pcreg.mapping.proposal import CANDIDATES, MAX_SCANS, MIN_PROBABILITY, Retrieval, probability_of, propose
+from pcreg.mapping.proposal import (
+    BLOCK,
+    CANDIDATES,
+    LEAK,
+    MAX_SCANS,
+    MIN_PROBABILITY,
+    Retrieval,
+    Values,
+    matrix,
+    probability_of,
+    propose,
+)
 from pcreg.registration.matching.screening import Keypoints
 from tests.pcreg.mapping.edges import edge
 
-GROUPS = 6
+GROUPS, WORDS = 6, 200
+
+
+def both(values: Values) -> Values:
+    """The values of pairs in both orders."""
+    return values | {pair[::-1]: value for pair, value in values.items()}
 
 
 def keypoints(n: int) -> list[Keypoints]:
-    """Scans in groups, by number; descriptors of a group have centres of their own."""
+    """Scans in groups, by number; a group has its own variant of each of the common descriptors."""
     rng = np.random.default_rng(0)
-    centres = rng.standard_normal((GROUPS, 8, 16))
+    centres = rng.standard_normal((WORDS, 16)) + 0.5 * rng.standard_normal((GROUPS, WORDS, 16))
     made = []
     for row in range(n):
-        features = centres[row % GROUPS][rng.integers(8, size=60)] + 0.3 * rng.standard_normal((60, 16))
-        made.append(Keypoints(np.zeros((60, 3), np.float32), features.astype(np.float32), 0.05))
+        features = centres[row % GROUPS][rng.integers(WORDS, size=WORDS)]
+        features += 0.3 * rng.standard_normal(features.shape)
+        made.append(Keypoints(np.zeros((WORDS, 3), np.float32), features.astype(np.float32), 0.05))
     return made
 
 
@@ -35,12 +55,8 @@ def test_of_many_those_that_are_alike():
 
 
 def test_then_those_that_agree_with_a_third():
-    inliers, screened = np.zeros((5, 5), dtype=np.int64), np.zeros((5, 5), dtype=bool)
-    for a, b, count in ((1, 0, 60), (2, 1, 60), (3, 2, 10), (4, 1, 60)):
-        inliers[a, b] = inliers[b, a] = count
-        screened[a, b] = screened[b, a] = True
-    screened[4, 0] = screened[0, 4] = True
-    assert Retrieval(keypoints(5)).partners_of_partners(inliers, screened) == [(2, 0), (4, 2)]
+    inliers = both({(1, 0): 60, (2, 1): 60, (3, 2): 10, (4, 1): 60, (4, 0): 0})
+    assert Retrieval(keypoints(5)).partners_of_partners(inliers) == [(2, 0), (4, 2)]
 
 
 def test_then_those_of_maps_that_agree():
@@ -49,29 +65,25 @@ def test_then_those_of_maps_that_agree():
     retrieval = Retrieval(keypoints(n))
     component = np.arange(n) % GROUPS
     component[90::GROUPS] = GROUPS  # a part of the first group
-    inliers, screened = np.zeros((n, n), dtype=np.int64), np.zeros((n, n), dtype=bool)
-    inliers[90, 0] = inliers[0, 90] = 7
-    screened[90, :6] = screened[:6, 90] = True
-    pairs = retrieval.further_candidates(component, inliers, screened)
+    inliers = both({(90, row): 7 if row == 0 else 0 for row in range(6)})
+    pairs = retrieval.further_candidates(component, inliers)
     assert pairs == sorted(
         (source, target)
         for source in range(90, n, GROUPS)
         for target in range(0, 90, GROUPS)
         if (source, target) != (90, 0)
     )
-    assert retrieval.further_candidates(component, inliers, np.ones((n, n), dtype=bool)) == []
-    assert retrieval.further_candidates(component, 0 * inliers, screened) == []
+    everything = dict.fromkeys(product(range(n), repeat=2), 0) | inliers
+    assert retrieval.further_candidates(component, everything) == []
+    assert retrieval.further_candidates(component, dict.fromkeys(inliers, 0)) == []
 
 
-def certain(n: int) -> np.ndarray:
-    return np.ones((n, n)) - np.eye(n)
+def certain(n: int) -> csr_array:
+    return csr_array(np.ones((n, n)) - np.eye(n))
 
 
-def joined(n: int, *pairs: tuple[int, int]) -> np.ndarray:
-    conductance = np.zeros((n, n))
-    for a, b in pairs:
-        conductance[a, b] = conductance[b, a] = 1.0
-    return conductance
+def joined(n: int, *pairs: tuple[int, int]) -> csr_array:
+    return matrix(n, both(dict.fromkeys(pairs, 1.0)))
 
 
 def test_a_spanning_tree_comes_first():
@@ -90,10 +102,27 @@ def test_nothing_is_left_where_all_is_well_determined():
     assert propose(certain(9), complete, 5) == []
 
 
+def test_each_pair_has_the_largest_gain_after_those_before():
+    """Of more scans and pairs than are solved for at a time; a chosen pair conducts by its probability."""
+    n, count = 3 * BLOCK, 2 * BLOCK
+    rng = np.random.default_rng(0)
+    likely = {(a, b): rng.uniform(0.1, 1) for a, b in rng.integers(n, size=(10 * n, 2)).tolist() if a > b}
+    conductance = joined(n, *((row, row + 1) for row in range(0, n - 1, 2)))
+    chosen = propose(matrix(n, both(likely)), conductance, count)
+    assert len(set(chosen)) == count
+    a, b = np.array(list(likely)).T
+    for pair in chosen:
+        inverse = np.linalg.inv(np.diag(conductance.sum(1) + LEAK) - conductance.toarray())
+        gain = np.array(list(likely.values())) * (inverse[a, a] + inverse[b, b] - 2 * inverse[a, b])
+        assert likely[pair] > 0
+        assert gain[list(likely).index(pair)] > gain.max() - 1e-9
+        conductance += matrix(n, both({pair: likely[pair]}))
+        likely[pair] = 0.0
+
+
 def test_more_agreement_promises_more_and_each_scan_gets_a_chance():
-    inliers = np.zeros((8, 8), dtype=np.int64)
-    inliers[0, 1:] = inliers[1:, 0] = [100, 33, 20, 6, 5, 4, 0]
-    promise = probability_of(inliers)
+    counts = enumerate([100, 33, 20, 6, 5, 4, 0], start=1)
+    promise = probability_of(matrix(8, both({(row, 0): count for row, count in counts}))).toarray()
     np.testing.assert_array_equal(promise, promise.T)
     np.testing.assert_allclose(promise[0, 2], 0.5)
     assert (np.diff(promise[0, 1:]) <= 0).all()
